@@ -12,7 +12,7 @@ use crate::{
     duration::{parse as duration, parse_or_never as duration_or_never},
     kept::StoreCommand,
     mcp::{McpArgs, Servers},
-    output::is_name,
+    names,
     rules::Rules,
     sessions::SessionsCommand,
     trace::TraceArgs,
@@ -124,7 +124,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "then", value_name = "PROMPT")]
     pub(crate) then: Vec<String>,
     /// Keep the conversation as this session, or go on with it
-    #[arg(long, value_name = "ID", value_parser = name)]
+    #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,
     /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
@@ -311,21 +311,13 @@ impl AgentArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChatArgs {
     /// Keep the conversation as this session, or go on with it
-    #[arg(long, value_name = "ID", value_parser = name)]
+    #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,
     /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
-}
-
-/// What a session may be called.
-fn name(text: &str) -> Result<String, String> {
-    match is_name(text) {
-        true => Ok(text.to_owned()),
-        false => Err("a name is not blank, and has nothing in it that cannot be seen".into()),
-    }
 }
 
 /// `safepoint resume`.

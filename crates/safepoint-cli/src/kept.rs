@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     conversation::{existing_file, existing_store},
+    names,
     output::{self, Bulk},
     told::Told,
     trace::one_line,
@@ -22,6 +23,7 @@ use crate::{
 
 /// Exit codes of control commands.
 pub(crate) mod code {
+    pub(crate) const USAGE: u8 = 2;
     pub(crate) const NO_SUCH: u8 = 3;
     pub(crate) const TOO_LATE: u8 = 4;
     pub(crate) const CONFLICT: u8 = 5;
@@ -173,13 +175,18 @@ fn exported(told: &mut Told, session: &SessionId, entry: JournalEntry) -> Value 
     line
 }
 
-/// There is no such session: said in the form that was asked for.
+/// There is no such session, or can be none: said in the form that was asked for.
 ///
 /// # Errors
 /// If stdout does not take it.
 pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<ExitCode> {
-    let said = format!("there is no session {session}; `safepoint sessions ls` lists them");
-    none_such((session, "no_such_session"), said, place)
+    match names::check(session.as_str()) {
+        Ok(()) => {
+            let said = format!("there is no session {session}; `safepoint sessions ls` lists them");
+            none_such((session, "no_such_session"), said, place)
+        }
+        Err(why) => refused(session, (code::USAGE, "refused"), &why.to_string(), place),
+    }
 }
 
 /// The same of anything else that is not there.
@@ -191,12 +198,20 @@ pub(crate) fn none_such(
     said: String,
     place: &Where,
 ) -> anyhow::Result<ExitCode> {
+    refused(session, (code::NO_SUCH, status), &said, place)
+}
+
+fn refused(
+    session: &SessionId,
+    (code, status): (u8, &str),
+    said: &str,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
     if place.json {
-        let fields =
-            json!({"code": code::NO_SUCH, "status": status, "message": said, "detail": {}, "last": true});
+        let fields = json!({"code": code, "status": status, "message": said, "detail": {}, "last": true});
         Told::default().say("reply", Some(session.as_str()).filter(|named| !named.is_empty()), fields)?;
     } else {
-        output::tell(format_args!("safepoint: {}", one_line(&said)));
+        output::tell(format_args!("safepoint: {}", one_line(said)));
     }
-    Ok(ExitCode::from(code::NO_SUCH))
+    Ok(ExitCode::from(code))
 }

@@ -19,6 +19,7 @@ mod keyboard;
 mod leaving;
 mod mcp;
 mod model;
+mod names;
 mod output;
 mod practice;
 mod principal;
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     output::tell_panics();
     let cli = match Cli::try_parse_from(args::written()) {
         Ok(cli) => cli,
-        Err(error) => return output::of_clap(&error),
+        Err(error) => return output::of_clap(error),
     };
     tracing_subscriber::fmt().with_env_filter(logged()).with_ansi(false).with_writer(|| output::Log).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

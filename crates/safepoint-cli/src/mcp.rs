@@ -26,10 +26,15 @@ use crate::{
     args::{OnDisconnect, Usage},
     config::{Config, place},
     duration::parse as duration,
-    output, secrets,
+    output,
+    questions::one_line,
+    secrets,
     signals::{Got, Signals},
     told::Told,
 };
+
+/// Letters of a tool's name that are shown.
+const NAME: usize = 120;
 
 const HELP: &str = "\
 The config file is $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, or --config:
@@ -194,7 +199,7 @@ fn for_people(name: &str, found: &Result<Found, Error>) -> String {
         text.push_str(&format!("\n  {}{of} [{}] {}", spec.name, effect(spec.effect), what));
     }
     for refused in &found.offer.refused {
-        text.push_str(&format!("\n  refused: {:?}, since {}", refused.name, refused.why));
+        text.push_str(&format!("\n  refused: `{}`, since {}", one_line(&refused.name, NAME), refused.why));
     }
     text
 }

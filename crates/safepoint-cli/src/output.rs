@@ -2,7 +2,7 @@
 //!
 //! **Invariants**
 //! - Words are shown, never obeyed: a control character, or one that reverses what is read, leaves here only as the name
-//!   of itself. What moves a cursor is written by us, as [`Drawn`].
+//!   of itself. Of what the program itself says on stderr so does whatever hides. What moves a cursor is written by us, as [`Drawn`].
 //! - What stdout did not take is an [`Unwritten`], and it decides the exit code: nobody is told that all went well.
 
 use std::{
@@ -20,15 +20,19 @@ use std::{
 use safepoint::secret::Secrets;
 use serde_json::Value;
 
+mod bulk;
 mod line;
 mod printer;
 mod queue;
 mod text;
+mod usage;
 
+pub(crate) use bulk::Bulk;
 pub(crate) use line::Line;
 pub(crate) use printer::{Order, Printer};
 pub(crate) use queue::{Left, Put};
 pub(crate) use text::Text;
+pub(crate) use usage::of_clap;
 
 use crate::{args::OnDisconnect, questions::hides};
 
@@ -132,9 +136,9 @@ pub(crate) fn say_json(line: Value) -> Result<(), Unwritten> {
     put(Stream::Out, &Piece::Line(line.into()))
 }
 
-/// Writes a line for people to stderr. Where nobody reads that, there is nobody to tell.
+/// Writes a line for people to stderr, with all of it seen. Where nobody reads that, there is nobody to tell.
 pub(crate) fn tell(words: impl Display) {
-    drop(put(Stream::Err, &Piece::Words(format!("{words}\n"))));
+    drop(put(Stream::Err, &Piece::Words(seen(&format!("{words}\n")).into_owned())));
 }
 
 /// What leaves here only as its name: of commands that have no engine before their output (S8.10).
@@ -162,6 +166,15 @@ pub(crate) fn put(stream: Stream, piece: &Piece) -> Result<(), Unwritten> {
         Stream::Err => piece.write_to(io::stderr().lock(), stream)?,
     }
     Ok(())
+}
+
+/// Writes to stdout what was made harmless before.
+///
+/// # Errors
+/// If stdout does not take it.
+fn put_made(bytes: &[u8]) -> Result<(), Unwritten> {
+    let mut out = io::stdout().lock();
+    Ok(out.write_all(bytes).and_then(|()| out.flush())?)
 }
 
 /// Writes to stdout, past every buffer of ours; what it takes is counted as it is taken.
@@ -258,31 +271,6 @@ impl Piece {
     }
 }
 
-/// Many lines for stdout, written in large pieces.
-#[derive(Debug, Default)]
-pub(crate) struct Bulk(Vec<u8>);
-
-impl Bulk {
-    /// Adds a line of JSON.
-    ///
-    /// # Errors
-    /// If stdout does not take what is written.
-    pub(crate) fn json(&mut self, line: Value) -> Result<(), Unwritten> {
-        const ENOUGH: usize = 64 * 1024;
-        Line::from(line).write_to(&mut self.0)?;
-        if self.0.len() < ENOUGH { Ok(()) } else { self.flush() }
-    }
-
-    /// Writes what is left.
-    ///
-    /// # Errors
-    /// If stdout does not take it.
-    pub(crate) fn flush(&mut self) -> Result<(), Unwritten> {
-        let mut out = io::stdout().lock();
-        Ok(out.write_all(&std::mem::take(&mut self.0)).and_then(|()| out.flush())?)
-    }
-}
-
 impl Stream {
     pub(crate) fn is_terminal(self) -> bool {
         match self {
@@ -328,28 +316,6 @@ pub(crate) fn tell_panics() {
     }));
 }
 
-/// What the command line says of itself or of a mistake in it. Its own words keep their look on a terminal; whatever
-/// repeats what somebody wrote does not.
-pub(crate) fn of_clap(error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
-    let stream = if error.use_stderr() { Stream::Err } else { Stream::Out };
-    let is_ours = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    let mut styled = Drawn::default();
-    let piece = if is_ours && stream.is_terminal() {
-        styled.mark(error.render().ansi());
-        Piece::Drawn(styled)
-    } else {
-        Piece::Words(error.render().to_string())
-    };
-    match put(stream, &piece) {
-        Err(why) if stream == Stream::Out => {
-            tell(format_args!("safepoint: {why}"));
-            ExitCode::from(why.exit_code())
-        }
-        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)),
-    }
-}
-
 /// Whether a terminal would do something with it, or show something else than stands there.
 fn is_obeyed(letter: char) -> bool {
     const REVERSING: [char; 12] = [
@@ -361,19 +327,24 @@ fn is_obeyed(letter: char) -> bool {
 
 /// Text without what would move a cursor, ring a bell or reverse what is read; lines and tabs stay.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    let hides = |letter: char| is_obeyed(letter) && !matches!(letter, '\n' | '\t');
-    if !text.contains(hides) {
+    named(text, is_obeyed)
+}
+
+/// The same, without anything that hides: of our own words, which repeat names and arguments.
+fn seen(text: &str) -> Cow<'_, str> {
+    named(text, hides)
+}
+
+/// With the names of such letters in their places; lines and tabs stay.
+fn named(text: &str, which: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_named = |letter: char| which(letter) && !matches!(letter, '\n' | '\t');
+    if !text.contains(&is_named) {
         return Cow::Borrowed(text);
     }
     // A carriage return before a line's end only ends the line.
     let text = text.replace("\r\n", "\n");
-    let shown = |c: char| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    let shown = |c: char| if is_named(c) { c.escape_unicode().to_string() } else { c.to_string() };
     Cow::Owned(text.chars().map(shown).collect())
-}
-
-/// Whether it can be written as the name of something: it is not blank, and all of it is seen.
-pub(crate) fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && !text.contains(is_obeyed) && !text.contains(hides)
 }
 
 impl fmt::Display for Drawn {
@@ -389,6 +360,7 @@ mod tests {
     #[test]
     fn words_that_would_move_the_cursor_are_shown_as_what_they_are() {
         assert_eq!(plain("a\tb\r\nc"), "a\tb\nc");
+        assert_eq!((&*plain("a\u{200d}b"), &*seen("a\u{200d}b\n")), ("a\u{200d}b", "a\\u{200d}b\n"));
         assert_eq!(plain("\x1b[2Jrm\u{202e}x\u{7f}\u{9b}1m"), "\\u{1b}[2Jrm\\u{202e}x\\u{7f}\\u{9b}1m");
         assert!(matches!(plain("as it is\n"), Cow::Borrowed(_)));
     }

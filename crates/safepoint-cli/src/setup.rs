@@ -21,7 +21,7 @@ use crate::{
     backend::{self, Known},
     config::Config,
     conversation::existing_store,
-    output,
+    names, output,
 };
 
 /// What is remembered. What an older release did not know is as if it had not been said.
@@ -59,10 +59,10 @@ impl Setup {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
+    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Option<Self>> {
         match store.open(session).await {
-            Ok(row) => Ok(Self::read(&row)),
-            Err(Error::NoSession(_)) => Ok(Self::default()),
+            Ok(row) => Ok(Some(Self::read(&row))),
+            Err(Error::NoSession(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -178,7 +178,7 @@ impl AgentArgs {
     /// are the tools of this kind of command.
     ///
     /// # Errors
-    /// If the config file is not right, or the store cannot be used.
+    /// If the config file is not right, the store cannot be used, or there can be no such session.
     pub(crate) async fn complete(
         &mut self,
         session: Option<&String>,
@@ -186,11 +186,16 @@ impl AgentArgs {
         usual: Option<&str>,
     ) -> anyhow::Result<()> {
         let config = Config::load(self.config.as_deref())?;
-        if let Some(session) = session
-            && let Some(store) = existing_store(store.cloned())?
-        {
+        if let Some(session) = session {
             let was = self.root.clone();
-            Setup::of(&*store, &SessionId::from(session.as_str())).await?.fill(self)?;
+            let setup = match existing_store(store.cloned())? {
+                Some(store) => Setup::of(&*store, &SessionId::from(session.as_str())).await?,
+                None => None,
+            };
+            match setup {
+                Some(setup) => setup.fill(self)?,
+                None => names::check(session)?,
+            }
             self.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
         }
         let said = self.clone();

@@ -23,6 +23,7 @@ mod cli {
     mod hostile;
     mod kept;
     mod kept_inbox;
+    mod names;
     mod outgoing;
     mod practice;
     mod redacted;
@@ -36,10 +37,10 @@ mod cli {
     mod unread;
 }
 
-const BIN: &str = env!("CARGO_BIN_EXE_safepoint");
 #[path = "../../safepoint-testkit/tests/crash/pause.rs"]
 mod pause;
 
+const BIN: &str = env!("CARGO_BIN_EXE_safepoint");
 
 /// A `safepoint` that sees nothing of the tester's own environment.
 fn safepoint(args: &[&str]) -> Command {

@@ -20,7 +20,7 @@ use super::{
     stored::{self, Place},
     wire::{self, Ask, PushAsk, Reply, Request, VERSION, Wait, code},
 };
-use crate::{args::Usage, output, told::Told};
+use crate::{args::Usage, names, output, told::Told};
 
 /// How long the owner of a session may take to say that it has heard.
 pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
@@ -74,6 +74,7 @@ impl Talk<'_> {
         };
         let Some(stream) = reached(&self.common.session).await? else {
             let session = &self.common.session;
+            names::check(session)?;
             let message = format!("no session {session} is running (safepoint sessions ls lists them)");
             return self.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
         };

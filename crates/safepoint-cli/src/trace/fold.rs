@@ -71,6 +71,10 @@ impl Folder {
             Ok(JournalFact::Forgotten { turn }) => {
                 self.ended(turn, ItemOutcome::RolledBack(turn), position, at);
             }
+            Ok(JournalFact::GivenUp { turn }) => {
+                self.mark(Kind::Other, None, position, at).title =
+                    format!("{turn} is given up: nobody takes it up again");
+            }
             Ok(JournalFact::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
             Ok(other) => {
                 let step = self.mark(Kind::Other, None, position, at);

@@ -176,7 +176,7 @@ fn a_name_that_cannot_be_seen_is_refused() {
             let output = safepoint(&[command, "--session", name]).output().unwrap();
             let told = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(2), "{name:?}: {told}");
-            assert!(told.contains("a name is not blank"), "{told}");
+            assert!(told.contains("all of which are seen"), "{told}");
         }
     }
 }

@@ -1,0 +1,67 @@
+//! What a session may be called.
+//!
+//! A name is no path: in a store it is a value, and the file of a socket has it with everything in it written as its
+//! number that is no plain letter. So `..`, `/x` and `a/b` are names like others.
+//!
+//! **Invariants**: a session that is there is found by its name, whatever that is.
+
+use crate::{
+    args::Usage,
+    questions::{hides, one_line},
+};
+
+/// Characters of a name that people still tell from others.
+const LONGEST: usize = 128;
+/// Characters that are shown of what is none.
+const SHOWN: usize = 60;
+
+/// What is to be the name of a session, which may be there or be made: it is seen.
+pub(crate) fn parse(text: &str) -> Result<String, String> {
+    match is_seen(text) {
+        true => Ok(text.to_owned()),
+        false => Err(rule()),
+    }
+}
+
+/// Whether a session could have been made under this name, of one that is not there.
+///
+/// # Errors
+/// If not: it says what a name may be.
+pub(crate) fn check(name: &str) -> Result<(), Usage> {
+    let is_plain = name.trim() == name && !name.starts_with('-') && name.chars().count() <= LONGEST;
+    match is_plain && is_seen(name) {
+        true => Ok(()),
+        false => Err(Usage(format!("`{}` names no session: {}", one_line(name, SHOWN), rule()))),
+    }
+}
+
+/// Whether it is not blank, and all of it is seen.
+fn is_seen(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains(hides)
+}
+
+fn rule() -> String {
+    format!(
+        "a name has 1 to {LONGEST} characters, all of which are seen, no blank at either end, and no `-` at its beginning"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S11.6
+    #[test]
+    fn a_name_is_seen_and_can_be_written_again() {
+        for name in ["s", "My trip", "..", "/x", "a/b", "grüße", "漢字", &"ü".repeat(128)] {
+            assert!(check(name).is_ok() && parse(name).is_ok(), "{name}");
+        }
+        for name in ["", " ", " a", "a ", "-a", &"n".repeat(129), "a\u{200b}", "a\nb", "a\u{a0}", "\u{202e}"]
+        {
+            let why = check(name).unwrap_err().to_string();
+            assert!(why.contains("1 to 128 characters") && !why.contains(hides), "{why}");
+        }
+        // They may be there from before.
+        assert!(parse(" a").is_ok() && parse(&"n".repeat(129)).is_ok() && parse("a\u{200b}").is_err());
+    }
+}

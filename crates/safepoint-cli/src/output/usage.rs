@@ -1,0 +1,69 @@
+//! What the command line says of itself, or of a mistake in it.
+//!
+//! **Invariants**: whatever repeats what somebody wrote stands in its line, with all of it seen.
+
+use std::{error::Error as _, process::ExitCode};
+
+use clap::{
+    builder::StyledStr,
+    error::{ContextValue, ErrorKind},
+};
+
+use super::{Drawn, FAILED, Piece, Stream, named, put, seen, tell};
+use crate::questions::hides;
+
+/// Says it. Its own words keep their look on a terminal; whatever repeats what somebody wrote does not.
+pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {
+    let stream = if error.use_stderr() { Stream::Err } else { Stream::Out };
+    let is_ours = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let mut styled = Drawn::default();
+    let piece = if is_ours && stream.is_terminal() {
+        styled.mark(error.render().ansi());
+        Piece::Drawn(styled)
+    } else if is_ours {
+        Piece::Words(error.render().to_string())
+    } else {
+        Piece::Words(mistake(&mut error))
+    };
+    match put(stream, &piece) {
+        Err(why) if stream == Stream::Out => {
+            tell(format_args!("safepoint: {why}"));
+            ExitCode::from(why.exit_code())
+        }
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)),
+    }
+}
+
+/// What is told of a mistake.
+fn mistake(error: &mut clap::Error) -> String {
+    let of_others: Vec<_> =
+        error.context().filter_map(|(kind, value)| Some((kind, in_its_line(value)?))).collect();
+    for (kind, value) in of_others {
+        error.insert(kind, value);
+    }
+    let mut text = error.render().to_string();
+    // What we have said of a value may repeat it.
+    if let Some(why) = error.source().map(ToString::to_string) {
+        text = text.replace(&why, &line(&why));
+    }
+    seen(&text).into_owned()
+}
+
+/// What an argument says, in its line; none where nothing hides in it, or it is our own usage.
+fn in_its_line(value: &ContextValue) -> Option<ContextValue> {
+    match value {
+        ContextValue::String(text) => text.contains(hides).then(|| ContextValue::String(line(text))),
+        ContextValue::Strings(all) => {
+            Some(ContextValue::Strings(all.iter().map(|text| line(text)).collect()))
+        }
+        ContextValue::StyledStrs(all) => {
+            let shown = |text: &StyledStr| StyledStr::from(line(&text.to_string()));
+            Some(ContextValue::StyledStrs(all.iter().map(shown).collect()))
+        }
+        _ => None,
+    }
+}
+
+fn line(text: &str) -> String {
+    named(&text.replace('\n', "\\n").replace('\t', "\\t"), hides).into_owned()
+}
