@@ -24,8 +24,6 @@ pub(super) enum Source {
     Look,
 }
 
-/// Looks at a task that its stream calls completed, before its answer is told as it is known.
-const LAST_LOOKS: u32 = 5;
 /// What is said of an answer of which a part may have been missed.
 const NOT_WHOLE: &str = "[a part of this answer may be missing: the line to the agent broke, and it does not show what it said meanwhile]";
 
@@ -170,6 +168,8 @@ impl Talk {
             _ if self.asking.open.is_some() || is_ended && self.phase == Phase::Doubted => {}
             Feed::Unsent | Feed::Over => {}
             Feed::Opening(..) | Feed::Reading(..) => self.watch.silence(bounds),
+            // The look is behind the stream, which has told the end.
+            Feed::Closed if self.is_completed() => self.last_look(),
             Feed::Closed if self.is_worth_a_stream() => self.rejoin(),
             Feed::Closed => self.watch.want(self.pause()),
         }
@@ -183,17 +183,15 @@ impl Talk {
             // Its stream is there all the same.
             Feed::Opening(..) | Feed::Reading(..) => {
                 if broke.may_pass() {
-                    self.watch.saw(News::None);
+                    self.watch.missed();
                     self.watch.silence(&self.peer.http.bounds);
                 }
             }
             Feed::Closed if self.is_completed() => {
-                if self.text.is_whole() {
-                    self.done(String::new());
-                } else if broke.may_pass() && self.watch.tried < LAST_LOOKS {
+                if broke.may_pass() && !self.text.is_whole() {
                     self.last_look();
                 } else {
-                    self.done_as_known();
+                    self.done_as_told();
                 }
             }
             // The server is there, and does not show the task: its stream may.
@@ -231,7 +229,6 @@ impl Talk {
             Source::Look | Source::Stream => return self.done(word),
         }
         self.feed = Feed::Closed;
-        self.watch.tried = 0;
         self.last_look();
     }
 
@@ -245,16 +242,26 @@ impl Talk {
         self.over(RemoteEvent::Done(answer));
     }
 
-    fn is_completed(&self) -> bool {
+    pub(super) fn is_completed(&self) -> bool {
         self.stands.as_ref().is_some_and(|stands| stands.state == State::Completed)
     }
 
-    /// Looks for the answer of a task that its stream called completed.
+    /// Looks for the answer of a task that its stream called completed, unless that was done enough: it is over all the same.
     fn last_look(&mut self) {
-        self.watch.tried += 1;
-        let before = self.watch.tried - 1;
-        let pause = self.peer.http.bounds.wait(before);
-        self.watch.want(if before == 0 { Duration::ZERO } else { pause });
+        let is_all = self.text.is_whole() && !self.text.has_doubles();
+        if is_all || !self.watch.last_look(&self.peer.http.bounds) {
+            self.done_as_told();
+        }
+    }
+
+    /// The task is completed by the word of its stream, and nobody shows more of its answer.
+    fn done_as_told(&mut self) {
+        if self.text.is_whole() {
+            let word = self.stands.as_ref().map(|stands| stands.word.clone());
+            self.done(word.unwrap_or_default());
+        } else {
+            self.done_as_known();
+        }
     }
 
     /// Nobody shows the rest of the answer.

@@ -255,6 +255,10 @@ impl Talk {
             return;
         }
         self.asking.answered = None;
+        // An end that was told is an end: a look that is behind it does not take it back.
+        if self.is_completed() && status.state != State::Completed {
+            return;
+        }
         let is_new = self.stands.as_ref() != Some(&status);
         self.stands = Some(status.clone());
         let Status { state, word, .. } = status.clone();

@@ -2,7 +2,8 @@
 //! piece of the answer has no place, and when its end is to be known whole.
 //!
 //! **Invariants**: whatever a stream does, a task that has a name is looked at within [`Bounds::quiet`] of its end or its
-//! silence; pauses grow while nothing is new; what cannot pass is not asked again.
+//! silence; pauses grow while nothing is new, and while looks fail, which puts off no look behind the next that does not; what
+//! cannot pass is not asked again; behind an end that a stream has told there are only so many looks, for so long.
 
 use std::{future::pending, pin::Pin, time::Duration};
 
@@ -18,6 +19,10 @@ pub(super) struct Watch {
     state: State,
     /// Looks in a row that showed nothing new.
     still: u32,
+    /// Looks in a row that failed beside a stream.
+    failed: u32,
+    /// Looks behind an end that a stream has told, and until when another may be made.
+    last: Option<(u32, Instant)>,
     /// Failures in a row, of looks and of streams.
     pub(super) tried: u32,
     /// Subscriptions in a row that brought nothing.
@@ -65,6 +70,8 @@ pub(super) enum Watched {
 
 /// How many subscriptions in a row may bring nothing.
 const MOST_MUTE: u32 = 2;
+/// Looks at a task that its stream calls completed, before its answer is told as it is known.
+const LAST_LOOKS: u32 = 5;
 /// The longest pause between two looks.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -100,7 +107,7 @@ impl Watch {
 
     /// The stream said something: its silence begins now.
     pub(super) fn word(&mut self, bounds: &Bounds) {
-        (self.still, self.mute) = (0, 0);
+        (self.still, self.failed, self.mute) = (0, 0, 0);
         match &mut self.state {
             State::Due(sleep, Why::Silence) => sleep.as_mut().reset(Instant::now() + bounds.quiet),
             State::Off => self.silence(bounds),
@@ -110,13 +117,31 @@ impl Watch {
 
     /// There is a stream, and nothing comes on it now.
     pub(super) fn silence(&mut self, bounds: &Bounds) {
-        self.due(Instant::now() + growing(bounds.quiet, self.still), Why::Silence);
+        self.due(Instant::now() + growing(bounds.quiet, self.still.max(self.failed)), Why::Silence);
+    }
+
+    /// The stream has told an end, and not all of the answer: the task is looked at for that once more. False where that was
+    /// done often enough, or for long enough.
+    pub(super) fn last_look(&mut self, bounds: &Bounds) -> bool {
+        let (looks, until) = self.last.unwrap_or((0, Instant::now() + bounds.answer_time));
+        let pause = if looks == 0 { Duration::ZERO } else { bounds.wait(looks) };
+        let is_worth = looks < LAST_LOOKS && Instant::now() + pause <= until;
+        if is_worth {
+            self.last = Some((looks + 1, until));
+            self.want(pause);
+        }
+        is_worth
     }
 
     /// The task was looked at, and the answer has more by it, or not.
     pub(super) fn saw(&mut self, news: News) {
-        self.tried = 0;
+        (self.tried, self.failed) = (0, 0);
         self.still = if news == News::Some { 0 } else { self.still.saturating_add(1) };
+    }
+
+    /// The task could not be looked at, beside its stream.
+    pub(super) fn missed(&mut self) {
+        (self.tried, self.failed) = (0, self.failed.saturating_add(1));
     }
 
     /// How long to wait for the next look of a task that has no stream.
@@ -180,6 +205,38 @@ mod tests {
         }
         watch.word(&bounds);
         assert_eq!(due(&mut watch).await.as_secs(), 5, "a word begins anew");
+    }
+
+    /// S10.43: looks that fail are made with growing pauses too, and the next that does not fail ends these.
+    #[tokio::test(start_paused = true)]
+    async fn looks_that_fail_put_off_only_one_another() {
+        let (mut watch, bounds) = (Watch::default(), Bounds::default());
+        watch.word(&bounds);
+        for wanted in [5, 10, 20, 30, 30] {
+            assert_eq!(due(&mut watch).await.as_secs(), wanted);
+            watch.missed();
+            watch.silence(&bounds);
+        }
+        watch.saw(News::None);
+        watch.silence(&bounds);
+        assert_eq!(due(&mut watch).await.as_secs(), 10);
+        assert_eq!(watch.pause(&bounds).as_secs(), 1, "nor do they where there is no stream any more");
+    }
+
+    /// S10.42: behind an end there are five looks, and none is begun when the time of an answer is over.
+    #[tokio::test(start_paused = true)]
+    async fn behind_an_end_there_are_only_so_many_looks() {
+        let bounds = Bounds::default();
+        for (each, looks) in [(0, 5), (29, 2), (30, 1)] {
+            let (mut watch, mut made) = (Watch::default(), 0);
+            while watch.last_look(&bounds) {
+                due(&mut watch).await;
+                watch.off();
+                tokio::time::advance(Duration::from_secs(each)).await;
+                made += 1;
+            }
+            assert_eq!(made, looks, "{each} s for each");
+        }
     }
 
     /// S10.43: words do not put off a look that is wanted, and a second wish does not either.

@@ -1,7 +1,7 @@
 //! Streams that say nothing, or end without a word, and servers that do not show a task: whatever they do, what became of the
 //! work is found out, or it is said at once why not.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use safepoint::{
     Agent, Outcome, RunHandle,
@@ -9,7 +9,7 @@ use safepoint::{
 };
 use safepoint_remote::a2a::{A2a, Bounds};
 use safepoint_testkit::{
-    a2a::{A2aServer, Looks, Manners, Streams, Tells, Wire},
+    a2a::{A2aServer, Looks, Manners, Step, Streams, Tells, Wire},
     closing::{Closed, Closing},
     wait::{self, InTime as _},
 };
@@ -97,4 +97,57 @@ async fn a_stream_is_heard_where_the_task_is_not_shown() {
         let closed = closed(&handle).await;
         assert_eq!(closed.outcome.answer(), Some("half done"), "{looks:?}");
     }
+}
+
+/// S10.42: an end that a stream has told is an end: looks that show the task as still at work do not take it back; they are
+/// made for the rest of the answer, and only so often.
+#[tokio::test]
+async fn a_look_does_not_take_back_an_end() {
+    const MOST: usize = 5;
+    const NEVER_IN_STEP: usize = usize::MAX;
+    let plan = ["one ", "two ", "three"].map(|text| Step::Say(text.into()));
+    for wire in [Wire::V1, Wire::V03] {
+        for (behind, answer) in [(NEVER_IN_STEP, "one two two threethree"), (3, "one two three")] {
+            let manners = Manners::honest(wire).plan(plan.clone()).streams(Streams::TellTwice);
+            let server = server(manners.looks(Looks::Behind(behind)));
+            let handle = Agent::remote(peer(&server)).build().run("count").detach();
+            let closed = closed(&handle).await;
+            let looks = if behind == NEVER_IN_STEP { MOST } else { behind + 1 };
+            assert_eq!((closed.outcome.answer(), server.asked("GetTask")), (Some(answer), looks), "{wire:?}");
+        }
+    }
+}
+
+/// S10.42: the same of a stream that was cut and taken up again: what is known of the answer is told, and that a part of it may
+/// be missing.
+#[tokio::test]
+async fn an_end_is_an_end_on_a_stream_that_was_taken_up_again() {
+    let manners = Manners::honest(Wire::V1).streams(Streams::CutAfter(2));
+    let server = server(manners.looks(Looks::Behind(usize::MAX)));
+    let handle = run(&server);
+    server.came(1).await;
+    wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
+    server.let_on();
+    let closed = closed(&handle).await;
+    let answer = closed.outcome.answer().unwrap();
+    assert!(answer.starts_with("half"), "{answer}");
+    assert!(answer.contains("a part of this answer may be missing"), "{answer}");
+}
+
+/// S10.43: looks that fail beside a stream put off only one another: once one of them shows the task, the next comes as soon
+/// as if none had failed.
+#[tokio::test]
+async fn looks_that_failed_do_not_put_off_those_that_do_not() {
+    const FAIL: usize = 5;
+    let server = server(Manners::honest(Wire::V03).streams(Streams::HushAfter(3)).busy(FAIL));
+    let bounds = Bounds { quiet: Duration::from_millis(40), ..bounds() };
+    let handle = Agent::remote(peer(&server).bounds(bounds).unwrap()).build().run("do it").detach();
+    wait::so("looks fail", || server.asked("GetTask") >= FAIL).await;
+    let failed = Instant::now();
+    wait::so("a look shows it", || server.asked("GetTask") > FAIL).await;
+    let (pause, shown) = (failed.elapsed(), Instant::now());
+    server.let_on();
+    let closed = closed(&handle).await;
+    assert_eq!(closed.outcome.answer(), Some("half done"));
+    assert!(shown.elapsed() < pause, "after {pause:?} its end is noticed in {:?}", shown.elapsed());
 }

@@ -181,6 +181,8 @@ pub enum Looks {
     Status(u16),
     /// There is no such method.
     NoMethod,
+    /// So many times as it stood when its work had just begun: at work, and with nothing said; as it stands after that.
+    Behind(usize),
 }
 
 /// How a server behaves.

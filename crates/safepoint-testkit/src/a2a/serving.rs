@@ -123,10 +123,13 @@ impl Exchange<'_> {
 
     /// Whether whoever looks is to come again later; each of them is counted before it is answered.
     fn is_busy(&self) -> bool {
+        self.looks() <= self.mind.manners.busy
+    }
+
+    /// How often tasks were looked at so far.
+    fn looks(&self) -> usize {
         let seen = self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let looks =
-            seen.iter().filter(|seen| matches!(seen, Seen::Asked(name, _) if name == "GetTask")).count();
-        looks <= self.mind.manners.busy
+        seen.iter().filter(|seen| matches!(seen, Seen::Asked(name, _) if name == "GetTask")).count()
     }
 
     /// Whether a message lacks what its wire wants of it.
@@ -139,8 +142,13 @@ impl Exchange<'_> {
             (Looks::Status(status), _) => self.page(&format!("{status} Odd")).await,
             (Looks::NoMethod, _) => self.error(NO_METHOD, "Method not found").await,
             (Looks::Well, _) if self.mind.manners.on_cancel == OnCancel::Unwritten => self.unwritten().await,
-            (Looks::Well, Some(task)) => self.told(&task).await,
-            (Looks::Well, None) => self.error(NOT_FOUND, "no such task").await,
+            (Looks::Behind(looks), Some(task)) if self.looks() <= looks => {
+                let begun = Task::new(task.id.clone(), task.context.clone());
+                let begun = self.mind.manners.wire.task_as(&begun, State::Working);
+                self.result(&begun).await
+            }
+            (Looks::Well | Looks::Behind(_), Some(task)) => self.told(&task).await,
+            (Looks::Well | Looks::Behind(_), None) => self.error(NOT_FOUND, "no such task").await,
         }
     }
 
