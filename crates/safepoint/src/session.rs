@@ -39,6 +39,7 @@ use crate::{
 mod asking;
 mod deciding;
 mod door;
+mod driver;
 mod envelope;
 mod event;
 mod exit;
@@ -53,7 +54,6 @@ mod machine;
 mod mail;
 mod open;
 mod outside;
-mod owner;
 mod planner;
 mod reader;
 mod stop;
@@ -80,10 +80,10 @@ pub use view::TurnView;
 pub use words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason};
 
 use door::Inbox;
+use driver::Driver;
 use family::Family;
 use machine::{Answer, Machine, Rules};
 use mail::{Mailbox, Received, SessionMessage};
-use owner::Driver;
 use view::SharedSession;
 
 /// What a session is made with.

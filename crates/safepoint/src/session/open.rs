@@ -6,9 +6,9 @@ use safepoint_scope::Scope;
 
 use super::{
     Item, Session, SessionBuilder, SessionHandle, SharedSession,
+    driver::Driver,
     journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
     machine::{Ended, Machine},
-    owner::Driver,
     watch::Watcher,
     words::ItemOutcome,
 };

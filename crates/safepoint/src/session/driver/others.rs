@@ -17,17 +17,17 @@ impl<T: Item> Driver<T> {
         policy: Policy,
         client_id: Option<String>,
     ) -> Option<T> {
-        let Some(journal) = self.journal.clone() else {
+        let Some(journal) = self.recorder.journal.clone() else {
             slip.recorded(slip.id().number());
             return Some(item);
         };
-        let sealed = callback::call(|| encode_item(&item, policy, client_id, self.settings.inbox));
+        let sealed = callback::call(|| encode_item(&item, policy, client_id, self.cx.settings.inbox));
         let why = match sealed {
             Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
             Ok(Ok(push)) => {
-                self.hand = Some((item, Arc::clone(slip)));
+                self.items.in_hand = Some((item, Arc::clone(slip)));
                 let pushed = in_time(journal.store().push(journal.session(), push)).await;
-                item = self.hand.take()?.0;
+                item = self.items.in_hand.take()?.0;
                 match pushed {
                     Ok(Pushed::Accepted(number)) => {
                         journal.number(slip.id(), number);
@@ -55,7 +55,7 @@ impl<T: Item> Driver<T> {
         (item, slip): (T, Arc<TicketState<T>>),
         policy: Policy,
     ) {
-        let Some(journal) = self.journal.clone() else { return };
+        let Some(journal) = self.recorder.journal.clone() else { return };
         if journal.item_of(number).is_some() {
             return;
         }
@@ -66,14 +66,14 @@ impl<T: Item> Driver<T> {
 
     /// Somebody else took an item back.
     pub(super) async fn vanish(&mut self, number: u64) {
-        let item = self.journal.as_ref().and_then(|journal| journal.item_of(number));
+        let item = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
         if let Some(item) = item
             && (self.machine.is_waiting(item) || self.machine.is_steering(item))
         {
             // Of a steer that is seen where it comes to rest: its run may hand it back before it is taken from the run, and then
             // the record of that finds it gone.
             if self.machine.is_waiting(item) {
-                self.gone.insert(number);
+                self.recorder.gone.insert(number);
             }
             self.withdraw(item, oneshot::channel().0).await;
         }

@@ -1,6 +1,6 @@
 //! Items in the owner's hands: taken in, taken back, and brought to rest.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     run::steer::TakenBack,
-    session::owner::plan::report,
+    session::driver::plan::report,
     sync::{
         self,
         callback::{self, Panicked},
@@ -19,7 +19,34 @@ use crate::{
 };
 
 /// Where somebody waits for an item that he wants back.
-type Reply<T> = oneshot::Sender<Option<T>>;
+pub(super) type Reply<T> = oneshot::Sender<Option<T>>;
+
+/// The items that the machine knows, and those on their way in and out.
+pub(super) struct Items<T> {
+    pub(super) held: HashMap<ItemId, HeldItem<T>>,
+    /// Of an item that was accepted, while the store or a strategy is asked about it.
+    pub(super) in_hand: Option<(T, Arc<TicketState<T>>)>,
+    /// Of items that were taken back, while their preempts are out.
+    pub(super) preempting: HashMap<ItemId, Arc<TicketState<T>>>,
+    /// What was told that it waits behind the suspended turn.
+    pub(super) blocked: Vec<ItemId>,
+    pub(super) unhandled: Vec<(ItemId, T)>,
+    /// Steers that are wanted back from a run that is over, until its end is heard.
+    pub(super) wanted: Vec<(ItemId, Reply<T>)>,
+}
+
+impl<T> Items<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            held: HashMap::new(),
+            in_hand: None,
+            preempting: HashMap::new(),
+            blocked: Vec::new(),
+            unhandled: Vec::new(),
+            wanted: Vec::new(),
+        }
+    }
+}
 
 impl<T: Item> Driver<T> {
     pub(super) async fn accept(&mut self, item: T, slip: Arc<TicketState<T>>, policy: Policy) {
@@ -28,7 +55,7 @@ impl<T: Item> Driver<T> {
             Policy::Preempt(_) | Policy::Rollback => Arrival::Preempting,
             Policy::Enqueue | Policy::Steer(..) | Policy::Reject => Arrival::Queued,
         };
-        self.items.insert(id, HeldItem::new(item, came, slip));
+        self.items.held.insert(id, HeldItem::new(item, came, slip));
         self.show(SessionEvent::Accepted(id));
         let how = self.how(id, policy).await;
         self.step(Input::Push { item: id, how }).await;
@@ -37,12 +64,12 @@ impl<T: Item> Driver<T> {
 
     /// Gives an item back that waits, or a steer that was not delivered yet; only the run knows which those are.
     pub(super) async fn withdraw(&mut self, item: ItemId, reply: Reply<T>) {
-        let work = self.work.as_ref().filter(|_| self.machine.is_steering(item));
+        let work = self.turns.current.as_ref().filter(|_| self.machine.is_steering(item));
         let Some((turn, handle)) = work.and_then(|work| Some((work.turn, work.handle.clone()?))) else {
             return self.give_back(Input::Withdraw(item), item, reply).await;
         };
-        let mailbox = self.shared.mailbox.clone();
-        drop(self.scope.spawn("withdrawal", async move {
+        let mailbox = self.cx.shared.mailbox.clone();
+        drop(self.cx.scope.spawn("withdrawal", async move {
             match handle.take_back(&SteerId::from(item.to_string())).await {
                 TakenBack::Back => mailbox.post(SessionMessage::TookBack { item, reply }),
                 TakenBack::Delivered => send(reply, None),
@@ -53,8 +80,8 @@ impl<T: Item> Driver<T> {
 
     /// It waits again, or is with its sender, as soon as the turn's end is heard; that comes without being asked for.
     pub(super) async fn want_at_end(&mut self, turn: TurnId, item: ItemId, reply: Reply<T>) {
-        if self.work.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none()) {
-            self.wanted.push((item, reply));
+        if self.turns.current.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none()) {
+            self.items.wanted.push((item, reply));
         } else {
             self.give_back(Input::Withdraw(item), item, reply).await;
         }
@@ -62,13 +89,13 @@ impl<T: Item> Driver<T> {
 
     /// The turn's end is heard.
     pub(super) async fn give_wanted_back(&mut self) {
-        for (item, reply) in std::mem::take(&mut self.wanted) {
+        for (item, reply) in std::mem::take(&mut self.items.wanted) {
             self.give_back(Input::Withdraw(item), item, reply).await;
         }
     }
 
     pub(super) async fn give_back(&mut self, input: Input, item: ItemId, reply: Reply<T>) {
-        let content = self.items.get(&item).map(|held| callback::call(|| held.item.clone())).transpose();
+        let content = self.items.held.get(&item).map(|held| callback::call(|| held.item.clone())).transpose();
         self.step(input).await;
         let was_waiting = self.answer.take() == Some(Answer::Withdrawn);
         match content {
@@ -81,7 +108,7 @@ impl<T: Item> Driver<T> {
     /// Tells what waits, copied.
     pub(super) async fn tell_waiting(&mut self, reply: oneshot::Sender<Vec<(ItemId, T)>>) {
         let copied = callback::call(|| {
-            let held = self.machine.waiting().iter().filter_map(|id| Some((*id, self.items.get(id)?)));
+            let held = self.machine.waiting().iter().filter_map(|id| Some((*id, self.items.held.get(id)?)));
             held.map(|(id, held)| (id, held.item.clone())).collect()
         });
         match copied {
@@ -103,20 +130,20 @@ impl<T: Item> Driver<T> {
                 | ItemOutcome::Suspended(_)
         );
         if is_open {
-            if let Some(held) = self.items.get(&item) {
+            if let Some(held) = self.items.held.get(&item) {
                 held.slip.fate(fate);
             }
             return;
         }
-        let Some(HeldItem { item: content, slip, .. }) = self.items.remove(&item) else { return };
+        let Some(HeldItem { item: content, slip, .. }) = self.items.held.remove(&item) else { return };
         if fate == ItemOutcome::Withdrawn && self.machine.is_preempting(item) {
             slip.preempts_on();
-            self.preempting.insert(item, Arc::clone(&slip));
+            self.items.preempting.insert(item, Arc::clone(&slip));
         }
         match fate {
             ItemOutcome::Returned(_) | ItemOutcome::Withdrawn => slip.back(content, fate),
             ItemOutcome::Unhandled => {
-                self.unhandled.push((item, content));
+                self.items.unhandled.push((item, content));
                 slip.fate(fate);
             }
             _ => slip.fate(fate),

@@ -1,13 +1,13 @@
 //! Decisions on open questions: put to the run at work, or kept for the suspended one, which is then taken up.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Decision, Driver, Input, Item, Outcome, RunHandle, SessionMessage};
+use super::{Answer, Decision, Driver, Input, Item, Outcome, RunHandle, SessionMessage, waits::Overdue};
 use crate::{
     contract::store,
-    run::shared::DecideError,
+    run::shared::{AllowList, Closings, DecideError},
     session::journal::{Journal, in_time},
     sync,
     value::{
@@ -16,6 +16,23 @@ use crate::{
     },
 };
 
+/// What is asked, and what was decided.
+#[derive(Default)]
+pub(super) struct OpenApprovals {
+    /// For the turn that was left, until it is taken up.
+    pub(super) decisions: Vec<(ApprovalId, Decision)>,
+    /// The decision at hand.
+    pub(super) deciding: Option<Box<(ApprovalId, Decision)>>,
+    /// What may run without a further question.
+    pub(super) allowed: Arc<AllowList>,
+    /// What became of questions, where no store knows it.
+    pub(super) closings: Arc<Closings>,
+    /// The open questions of the turn that another owner left.
+    pub(super) open: HashSet<ApprovalId>,
+    /// When the open questions of the suspended turn are to be looked at.
+    pub(super) overdue: Option<Overdue>,
+}
+
 impl<T: Item> Driver<T> {
     pub(super) async fn decide(
         &mut self,
@@ -23,7 +40,7 @@ impl<T: Item> Driver<T> {
         ruled: Ruled,
         reply: oneshot::Sender<Result<(), DecideError>>,
     ) {
-        if let Some(journal) = self.journal.clone() {
+        if let Some(journal) = self.recorder.journal.clone() {
             // The store takes exactly one decision, from whichever process; then it is as if it came from there.
             let taken = take(&journal, &id, &ruled).await;
             let is_taken = taken.is_ok();
@@ -33,19 +50,19 @@ impl<T: Item> Driver<T> {
             }
             return;
         }
-        if let Some(closed) = self.closings.of(&id) {
+        if let Some(closed) = self.approvals.closings.of(&id) {
             answer(reply, Err(closed));
             return;
         }
         if let Some(elder) = self.elder(&id) {
-            drop(self.scope.spawn("decision", async move {
+            drop(self.cx.scope.spawn("decision", async move {
                 answer(reply, elder.decide(&id, ruled).await);
             }));
             return;
         }
-        if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
-            let mailbox = self.shared.mailbox.clone();
-            drop(self.scope.spawn("decision", async move {
+        if let Some(handle) = self.turns.current.as_ref().and_then(|work| work.handle.clone()) {
+            let mailbox = self.cx.shared.mailbox.clone();
+            drop(self.cx.scope.spawn("decision", async move {
                 match handle.decide(&id, ruled.clone()).await {
                     // It may have suspended on this very question: asked again when that is heard.
                     Err(DecideError::RunEnded) => {
@@ -62,20 +79,20 @@ impl<T: Item> Driver<T> {
     }
 
     async fn decide_suspended(&mut self, id: ApprovalId, ruled: Ruled) -> Result<(), DecideError> {
-        let is_asked = match self.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
+        let is_asked = match self.turns.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
             Some(Outcome::Suspended(waiting)) => waiting.approvals().iter().any(|asked| asked.id == id),
             _ => false,
         };
-        if let Some((_, decision)) = self.decisions.iter().find(|(decided, _)| *decided == id) {
+        if let Some((_, decision)) = self.approvals.decisions.iter().find(|(decided, _)| *decided == id) {
             return Err(DecideError::Decided { by: HOLDER.into(), decision: Box::new(decision.clone()) });
         }
         if !is_asked {
             return Err(DecideError::Unknown);
         }
         // The step may take the turn up, with the decision if it is accepted.
-        self.deciding = Some(Box::new((id, ruled.decision)));
+        self.approvals.deciding = Some(Box::new((id, ruled.decision)));
         self.step(Input::Decided).await;
-        self.deciding = None;
+        self.approvals.deciding = None;
         match self.answer.take() {
             Some(Answer::Resuming) => Ok(()),
             Some(Answer::TooLate) => Err(DecideError::RunEnded),
@@ -86,18 +103,18 @@ impl<T: Item> Driver<T> {
 
     /// The run of an earlier turn below which this was asked, by one that goes on in the background.
     pub(super) fn elder(&self, id: &ApprovalId) -> Option<RunHandle> {
-        self.elders.iter().find(|elder| elder.waits_below(id)).cloned()
+        self.turns.background.iter().find(|elder| elder.waits_below(id)).cloned()
     }
 
     /// Whether the turn that ended early may have asked this. What runs in the background was asked is heard of twice, from
     /// whoever decides here and from the store, and is not this turn's.
     async fn may_be_of_the_left_turn(&mut self, id: &ApprovalId) -> bool {
-        match self.left.as_ref().map(|(work, _)| work.outcome.as_ref()) {
+        match self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref()) {
             Some(Some(Outcome::Suspended(waiting))) => {
                 waiting.approvals().iter().any(|asked| asked.id == *id)
             }
             // Another owner left it: what was open is known since the session was opened.
-            Some(None) => self.open.contains(id),
+            Some(None) => self.approvals.open.contains(id),
             // A failure leaves open what was asked, also by runs below it.
             Some(Some(Outcome::Failed(_))) => self.is_of_the_left_run(id).await,
             Some(Some(Outcome::Done(_) | Outcome::Stopped(_))) | None => false,
@@ -105,7 +122,9 @@ impl<T: Item> Driver<T> {
     }
 
     async fn is_of_the_left_run(&mut self, id: &ApprovalId) -> bool {
-        let (Some(journal), Some((left, _))) = (&self.journal, &self.left) else { return false };
+        let (Some(journal), Some((left, _))) = (&self.recorder.journal, &self.turns.left) else {
+            return false;
+        };
         let row = in_time(journal.store().approval(journal.session(), id)).await;
         matches!(row, Ok(Some(row)) if row.asked.run == left.run)
     }
@@ -113,16 +132,16 @@ impl<T: Item> Driver<T> {
     /// Acts on a decision that counts.
     pub(super) async fn take_up_decision(&mut self, id: ApprovalId, decision: Decision) {
         if let Some(elder) = self.elder(&id) {
-            drop(self.scope.spawn("decision", async move {
+            drop(self.cx.scope.spawn("decision", async move {
                 if elder.decide(&id, decision).await.is_err() {
                     // It has ended meanwhile, and took its question back.
                 }
             }));
             return;
         }
-        if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
-            let mailbox = self.shared.mailbox.clone();
-            drop(self.scope.spawn("decision", async move {
+        if let Some(handle) = self.turns.current.as_ref().and_then(|work| work.handle.clone()) {
+            let mailbox = self.cx.shared.mailbox.clone();
+            drop(self.cx.scope.spawn("decision", async move {
                 // A run that is about to suspend is taken up again with it, once that is so.
                 if handle.decide(&id, decision.clone()).await == Err(DecideError::RunEnded) {
                     drop(handle.done().await);
@@ -134,18 +153,18 @@ impl<T: Item> Driver<T> {
         // Where nobody can go on with the turn, it stays in the store for somebody who can.
         if !self.may_be_of_the_left_turn(&id).await
             || self.is_foreign()
-            || self.decisions.iter().any(|(decided, _)| *decided == id)
+            || self.approvals.decisions.iter().any(|(decided, _)| *decided == id)
         {
             return;
         }
         if self.machine.is_suspended() {
-            self.deciding = Some(Box::new((id, decision)));
+            self.approvals.deciding = Some(Box::new((id, decision)));
             self.step(Input::Decided).await;
-            self.deciding = None;
+            self.approvals.deciding = None;
             self.answer = None;
         } else {
             // A turn that was cut while it waited: the decision is there when it is taken up again.
-            self.decisions.push((id, decision));
+            self.approvals.decisions.push((id, decision));
         }
     }
 }

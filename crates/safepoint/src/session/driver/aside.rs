@@ -20,32 +20,33 @@ impl<T: Item> Driver<T> {
     pub(super) async fn note_aside(&mut self, turn: TurnId) {
         let aside = self.at_work(turn).filter(|run| run.goes_on_behind()).cloned();
         if let Some(run) = aside {
-            self.elders.push(run);
+            self.turns.background.push(run);
             self.step(Input::Aside { is_alive: true }).await;
         }
     }
 
     pub(super) async fn aside_over(&mut self) {
-        if self.elders.is_empty() {
+        if self.turns.background.is_empty() {
             return;
         }
-        self.elders.retain(RunHandle::goes_on_behind);
-        if self.elders.is_empty() {
+        self.turns.background.retain(RunHandle::goes_on_behind);
+        if self.turns.background.is_empty() {
             self.step(Input::Aside { is_alive: false }).await;
         }
     }
 
     /// All that is open, oldest first: of the turn at work or suspended, and of what goes on in the background.
     pub(super) async fn questions(&mut self, reply: oneshot::Sender<Vec<ApprovalRequest>>) {
-        let suspended = self.left.as_ref().filter(|_| self.machine.is_suspended()).map(|(work, _)| work);
-        let runs = self.work.iter().chain(suspended).filter_map(|work| work.handle.as_ref());
+        let suspended =
+            self.turns.left.as_ref().filter(|_| self.machine.is_suspended()).map(|(work, _)| work);
+        let runs = self.turns.current.iter().chain(suspended).filter_map(|work| work.handle.as_ref());
         let mut open: Vec<ApprovalRequest> =
-            runs.chain(&self.elders).flat_map(RunHandle::questions).collect();
+            runs.chain(&self.turns.background).flat_map(RunHandle::questions).collect();
         let recovered = suspended.is_some_and(|work| work.handle.is_none());
-        if let Some(journal) = self.journal.clone().filter(|_| recovered) {
-            open.extend(stored(&journal, &self.open).await);
+        if let Some(journal) = self.recorder.journal.clone().filter(|_| recovered) {
+            open.extend(stored(&journal, &self.approvals.open).await);
         }
-        open.retain(|asked| !self.decisions.iter().any(|(decided, _)| *decided == asked.id));
+        open.retain(|asked| !self.approvals.decisions.iter().any(|(decided, _)| *decided == asked.id));
         open.sort_by_key(|asked| asked.asked_at);
         open.dedup_by(|one, other| one.id == other.id);
         sync::reply(reply, open);

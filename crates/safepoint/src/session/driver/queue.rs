@@ -1,26 +1,41 @@
 //! The owner's time: it sleeps until its mail or the next moment at which time alone changes something.
 
-use std::{future::Future, task::Poll};
+use std::{collections::VecDeque, future::Future, pin::Pin, task::Poll};
 
 use futures_util::future::poll_fn;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{Driver, Item, Moment, SessionMessage};
+use super::{Driver, Item, Moment, Received, SessionMessage};
+
+/// What comes to a session, and when it looks at the time.
+pub(super) struct Queue<T> {
+    pub(super) mail: Received<T>,
+    /// Mail that was opened while a push strategy was asked.
+    pub(super) ahead: VecDeque<Box<SessionMessage<T>>>,
+    pub(super) sleep: Option<Pin<Box<Sleep>>>,
+    pub(super) began: Instant,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new(mail: Received<T>) -> Self {
+        Self { mail, ahead: VecDeque::new(), sleep: None, began: Instant::now() }
+    }
+}
 
 impl<T: Item> Driver<T> {
     /// The next message; none when only time has passed.
     pub(super) async fn next(&mut self) -> Option<Box<SessionMessage<T>>> {
         let wake = self.wake();
-        match (&mut self.sleep, wake) {
+        match (&mut self.queue.sleep, wake) {
             (sleep, None) => *sleep = None,
             (Some(sleep), Some(at)) if sleep.deadline() == at => {}
             (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
             (sleep, Some(at)) => *sleep = Some(Box::pin(sleep_until(at))),
         }
-        if let Some(mail) = self.ahead.pop_front() {
+        if let Some(mail) = self.queue.ahead.pop_front() {
             return Some(mail);
         }
-        let Self { mail, sleep, .. } = self;
+        let Queue { mail, sleep, .. } = &mut self.queue;
         poll_fn(|cx| {
             if let Poll::Ready(mail) = mail.poll_next(cx) {
                 return Poll::Ready(Some(mail));
@@ -34,6 +49,6 @@ impl<T: Item> Driver<T> {
     }
 
     pub(super) fn now(&self) -> Moment {
-        Moment(crate::session::item::micros(self.began.elapsed()))
+        Moment(crate::session::item::micros(self.queue.began.elapsed()))
     }
 }

@@ -58,26 +58,26 @@ impl StoredStops {
 impl<T: Item> Driver<T> {
     /// Does what somebody else asked.
     pub(super) async fn heed(&mut self, number: u64, intent: StoredStop) {
-        if self.heeded.own.contains(&number) {
+        if self.stops.own.contains(&number) {
             return;
         }
-        if self.heeded.under_way > 0 {
-            self.heeded.deferred.push((number, intent));
+        if self.stops.under_way > 0 {
+            self.stops.deferred.push((number, intent));
             return;
         }
         // Whoever wants the turn to end does not want it to begin anew.
-        self.restart = None;
+        self.turns.restart = None;
         let (reply, mut told) = oneshot::channel();
         match intent {
             StoredStop::Session(stop) => {
-                self.heeded.session.push(SessionStopRow { number, is_idle: stop.is_when_idle() });
-                self.shared.family.ask(&stop);
+                self.stops.session.push(SessionStopRow { number, is_idle: stop.is_when_idle() });
+                self.cx.shared.family.ask(&stop);
                 self.stop(stop, reply).await;
             }
             StoredStop::Turn(turn, request) => {
                 self.stop_turn((turn, request), &OnceLock::new(), reply).await;
                 match told.try_recv() {
-                    Ok(Answer::StoppingTurn(turn)) => self.heeded.turns.push((turn, number)),
+                    Ok(Answer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
                     _ => self.note_seen(vec![number]).await,
                 }
             }
@@ -99,12 +99,14 @@ impl<T: Item> Driver<T> {
         reply: oneshot::Sender<StopPersistence>,
         heard: impl FnOnce(Option<u64>) -> SessionMessage<T> + Send + 'static,
     ) {
-        let Some(journal) = self.journal.clone().filter(|_| self.persisted == Persisted::Yes) else {
+        let Some(journal) =
+            self.recorder.journal.clone().filter(|_| self.recorder.persisted == Persisted::Yes)
+        else {
             return tell(reply, StopPersistence::NotStored);
         };
-        let mailbox = self.shared.mailbox.clone();
-        self.heeded.under_way += 1;
-        self.heeded.keeping.push(self.scope.spawn("stop's record", async move {
+        let mailbox = self.cx.shared.mailbox.clone();
+        self.stops.under_way += 1;
+        self.stops.keeping.push(self.cx.scope.spawn("stop's record", async move {
             let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
             tell(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
             mailbox.post(heard(kept));
@@ -130,15 +132,15 @@ impl<T: Item> Driver<T> {
 
     /// Whether a stop of this turn has something to end: it is at work, or waits for a decision.
     fn may_stop(&self, turn: TurnId) -> bool {
-        self.work.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none())
+        self.turns.current.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none())
             || self.machine.is_suspended() && self.machine.left() == Some(turn)
     }
 
     pub(super) async fn turn_stop_kept(&mut self, number: Option<u64>, turn: TurnId) {
         if let Some(number) = number {
-            self.heeded.own.insert(number);
+            self.stops.own.insert(number);
             if self.may_stop(turn) {
-                self.heeded.turns.push((turn, number));
+                self.stops.turns.push((turn, number));
             } else {
                 self.note_seen(vec![number]).await;
             }
@@ -148,22 +150,22 @@ impl<T: Item> Driver<T> {
 
     pub(super) async fn stop_kept(&mut self, number: Option<u64>, is_idle: bool) {
         if let Some(number) = number {
-            self.heeded.own.insert(number);
-            self.heeded.session.push(SessionStopRow { number, is_idle });
+            self.stops.own.insert(number);
+            self.stops.session.push(SessionStopRow { number, is_idle });
         }
         self.kept_one().await;
     }
 
     async fn kept_one(&mut self) {
-        self.heeded.under_way -= 1;
-        if self.heeded.under_way > 0 {
+        self.stops.under_way -= 1;
+        if self.stops.under_way > 0 {
             return;
         }
-        self.heeded.keeping.clear();
+        self.stops.keeping.clear();
         if !self.machine.may_end_when_idle() {
             self.note_open().await;
         }
-        for (number, intent) in std::mem::take(&mut self.heeded.deferred) {
+        for (number, intent) in std::mem::take(&mut self.stops.deferred) {
             Box::pin(self.heed(number, intent)).await;
         }
     }
@@ -175,13 +177,13 @@ impl<T: Item> Driver<T> {
     }
 
     async fn note_open(&mut self) {
-        let idle = self.heeded.session.extract_if(.., |stop| stop.is_idle);
+        let idle = self.stops.session.extract_if(.., |stop| stop.is_idle);
         let idle = idle.map(|stop| stop.number).collect();
         self.note_seen(idle).await;
     }
 
     async fn note_seen(&mut self, numbers: Vec<u64>) {
-        let Some(journal) = self.journal.clone().filter(|_| !numbers.is_empty()) else { return };
+        let Some(journal) = self.recorder.journal.clone().filter(|_| !numbers.is_empty()) else { return };
         let writes = numbers.into_iter().map(Write::StopSeen).collect();
         if let Err(error) = journal.append(writes, Durability::Recorded).await {
             self.fail_unless_stopped(plan::store_report(&error));
@@ -191,15 +193,15 @@ impl<T: Item> Driver<T> {
 
     /// Gives the session back to the store, with the stops that it has ended by.
     pub(super) async fn let_go(&mut self) {
-        let Some(journal) = self.journal.clone() else { return };
-        let mut numbers: Vec<u64> = self.heeded.session.iter().map(|stop| stop.number).collect();
-        for task in std::mem::take(&mut self.heeded.keeping) {
+        let Some(journal) = self.recorder.journal.clone() else { return };
+        let mut numbers: Vec<u64> = self.stops.session.iter().map(|stop| stop.number).collect();
+        for task in std::mem::take(&mut self.stops.keeping) {
             numbers.extend(task.await.ok().flatten());
         }
         numbers.sort_unstable();
         numbers.dedup();
         let writes: Vec<_> = numbers.into_iter().map(Write::StopSeen).collect();
-        if self.persisted == Persisted::Yes
+        if self.recorder.persisted == Persisted::Yes
             && !writes.is_empty()
             && journal.append(writes, Durability::Recorded).await.is_err()
         {
@@ -207,7 +209,7 @@ impl<T: Item> Driver<T> {
         }
         if !matches!(timeout(GIVE_BACK, journal.give_back()).await, Ok(Ok(()))) {
             // Nobody is to be locked out by a lease that nobody holds; whoever waits for the end need not wait for this.
-            drop(self.scope.spawn("giving the session back", journal.give_back_at_last()));
+            drop(self.cx.scope.spawn("giving the session back", journal.give_back_at_last()));
         }
     }
 }

@@ -20,7 +20,7 @@ impl<T: Item> Driver<T> {
         {
             self.accept(item, slip, policy).await;
         }
-        self.shared.door.note(1, self.machine.room_taken());
+        self.cx.shared.door.note(1, self.machine.room_taken());
     }
 
     /// Asks off the async threads. Past its bound the item simply waits; a panic ends the session. What comes meanwhile
@@ -30,22 +30,22 @@ impl<T: Item> Driver<T> {
         (item, slip): (T, &Arc<TicketState<T>>),
         strategy: Strategy,
     ) -> Option<(T, Policy)> {
-        self.hand = Some((item, Arc::clone(slip)));
+        self.items.in_hand = Some((item, Arc::clone(slip)));
         let policy = self.chosen_by(strategy).await;
-        self.hand.take().map(|(item, _)| (item, policy))
+        self.items.in_hand.take().map(|(item, _)| (item, policy))
     }
 
     async fn chosen_by(&mut self, strategy: Strategy) -> Policy {
         // Nobody waits for a strategy of a session that ends: its item is unhandled, however it would have come.
-        if self.ended.is_some() || self.ahead.iter().any(|mail| is_stop(mail)) {
+        if self.end.exit.is_some() || self.queue.ahead.iter().any(|mail| is_stop(mail)) {
             return Policy::Enqueue;
         }
         let view = self.view();
-        let asked = self.scope.spawn_blocking("push strategy", move || strategy(view.as_ref()));
-        let mut asked = Box::pin(tokio::time::timeout(self.settings.strategy, asked));
+        let asked = self.cx.scope.spawn_blocking("push strategy", move || strategy(view.as_ref()));
+        let mut asked = Box::pin(tokio::time::timeout(self.cx.settings.strategy, asked));
         loop {
             // Nothing is lost: receiving is cancel-safe, and the strategy is asked on.
-            let next = match select(&mut asked, Box::pin(self.mail.next())).await {
+            let next = match select(&mut asked, Box::pin(self.queue.mail.next())).await {
                 Either::Left((chosen, _)) => Either::Left(chosen),
                 Either::Right((mail, _)) => Either::Right(mail),
             };
@@ -58,7 +58,7 @@ impl<T: Item> Driver<T> {
                 Either::Left(Ok(Err(TaskEnd::Dropped)) | Err(_)) => return Policy::Enqueue,
                 Either::Right(mail) => {
                     let ends_it = is_stop(&mail);
-                    self.ahead.push_back(mail);
+                    self.queue.ahead.push_back(mail);
                     if ends_it {
                         return Policy::Enqueue;
                     }

@@ -14,17 +14,17 @@ use crate::session::{
 impl<T: Item> Driver<T> {
     pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
         let SessionStop { how, cause, after, .. } = stop;
-        if self.cause.is_none() {
-            self.cause = cause;
+        if self.end.cause.is_none() {
+            self.end.cause = cause;
         }
         if after == StoppedTurn::Abandoned {
-            self.after = StoppedTurn::Abandoned;
+            self.end.stopped_turn = StoppedTurn::Abandoned;
         }
         let once_idle_for = match how {
             How::WhenIdle(idle) => Some(idle),
             How::Strength(_) => None,
         };
-        self.show(SessionEvent::StopRequested { cause: self.cause.clone(), once_idle_for });
+        self.show(SessionEvent::StopRequested { cause: self.end.cause.clone(), once_idle_for });
         let input = match how {
             How::Strength(strength) => Input::Stop(strength),
             How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
@@ -52,11 +52,11 @@ impl<T: Item> Driver<T> {
         reached: &OnceLock<TurnId>,
         reply: oneshot::Sender<Answer>,
     ) {
-        self.request = Some(Box::new(request.clone()));
+        self.turns.request = Some(Box::new(request.clone()));
         self.step(Input::StopTurn(turn)).await;
         if let Some(Answer::StoppingTurn(turn)) = self.answer {
             reached.get_or_init(|| turn);
-            self.turn_request.get_or_insert_with(|| Box::new(request));
+            self.turns.stop_request.get_or_insert_with(|| Box::new(request));
         }
         self.reply(reply);
     }

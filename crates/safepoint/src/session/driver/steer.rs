@@ -12,17 +12,17 @@ use crate::{
 impl<T: Item> Driver<T> {
     /// How an item comes, by its policy; for a steer the planner says what it says, and that must be something (S6.5).
     pub(super) async fn how(&mut self, item: ItemId, policy: Policy) -> PushKind {
-        if self.journal.is_some()
-            && let Some(held) = self.items.get(&item)
-            && self.shared.is_blank(&held.item)
+        if self.recorder.journal.is_some()
+            && let Some(held) = self.items.held.get(&item)
+            && self.cx.shared.is_blank(&held.item)
         {
             // It came through the store, past the door.
             return PushKind::Refused(RejectReason::Blank);
         }
         // An ending session asks nobody: however it would have come, it is unhandled.
-        if let (Policy::Steer(..), None) = (policy, self.ended) {
-            let Some(held) = self.items.get(&item) else { return policy.how() };
-            match self.settings.planner.call(|planner| planner.steer(&held.item)) {
+        if let (Policy::Steer(..), None) = (policy, self.end.exit) {
+            let Some(held) = self.items.held.get(&item) else { return policy.how() };
+            match self.cx.settings.planner.call(|planner| planner.steer(&held.item)) {
                 Ok(message) if message.is_blank() => return PushKind::Refused(RejectReason::Blank),
                 Ok(message) => self.says(item, message),
                 Err(Panicked(why)) => {
@@ -37,15 +37,15 @@ impl<T: Item> Driver<T> {
     pub(super) async fn steer_taken(&mut self, item: ItemId, delivered: Delivery) {
         self.show(SessionEvent::Steered { item, delivered });
         // The run's log has taken it together with the fact.
-        self.taken.insert(item);
-        if let Some(held) = self.items.get(&item) {
+        self.recorder.taken.insert(item);
+        if let Some(held) = self.items.held.get(&item) {
             held.slip.delivered(delivered);
         }
         self.step(Input::SteerTaken { turn: delivered.turn, item }).await;
     }
 
     fn says(&mut self, item: ItemId, message: UserMessage) {
-        if let Some(held) = self.items.get_mut(&item) {
+        if let Some(held) = self.items.held.get_mut(&item) {
             held.said = Some(Box::new(message));
         }
     }
@@ -57,7 +57,7 @@ impl<T: Item> Driver<T> {
     }
 
     pub(super) fn hand_over(&self, run: &RunHandle, item: ItemId, when: SteerTiming) {
-        let said = self.items.get(&item).and_then(|held| held.said.clone());
+        let said = self.items.held.get(&item).and_then(|held| held.said.clone());
         if let Some(message) = said {
             // What becomes of it is seen in the run's events, in their order.
             drop(run.steer(Steer::of_item(item, *message, when)));

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use safepoint_scope::{Actor, Code, Grace, Mode, Reach, Reason, SafePoints, StopRequest};
 
+use tokio::sync::oneshot;
+
 use super::{
-    CurrentTurn, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, RunHandle, SessionEvent,
-    SessionMessage, TurnId, follower::Follower, plan::report,
+    Answer, CurrentTurn, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Outcome, RunHandle,
+    SessionEvent, SessionMessage, TurnId, follower::Follower, plan::report,
 };
 use crate::{
     contract::log::{Log, MemoryLog},
@@ -19,6 +21,43 @@ use crate::{
     sync::callback::Panicked,
 };
 
+/// The turns of a session, as far as something of them is here.
+pub(super) struct Turns {
+    /// Boxed, as all that an idle session has no use for.
+    pub(super) current: Option<Box<CurrentTurn>>,
+    /// The one that ended early, and may be taken up.
+    pub(super) left: Option<(Box<CurrentTurn>, ItemOutcome)>,
+    /// The conversation as the last turn left it.
+    pub(super) history: History,
+    /// Runs of earlier turns that began others in the background, which go on.
+    pub(super) background: Vec<RunHandle>,
+    /// A turn that was cut with its process, or by the end of it, and nothing else.
+    pub(super) restart: Option<TurnId>,
+    /// The request of whoever asks just now.
+    pub(super) request: Option<Box<StopRequest>>,
+    /// That of whoever asked for the end of the turn alone, until it has ended.
+    pub(super) stop_request: Option<Box<StopRequest>>,
+    /// Who asks just now for a turn to be taken up, and those who were heard and wait until it is, or is not.
+    pub(super) resumer: Option<oneshot::Sender<Answer>>,
+    pub(super) resumers: Vec<oneshot::Sender<Answer>>,
+}
+
+impl Turns {
+    pub(super) fn new(history: History) -> Self {
+        Self {
+            current: None,
+            left: None,
+            history,
+            background: Vec::new(),
+            restart: None,
+            request: None,
+            stop_request: None,
+            resumer: None,
+            resumers: Vec::new(),
+        }
+    }
+}
+
 impl<T: Item> Driver<T> {
     pub(super) fn start(&mut self, turn: TurnId, from: StartFrom, steers: &[(ItemId, SteerTiming)]) {
         let Some((run, work)) = self.run_of(turn, from) else {
@@ -26,7 +65,11 @@ impl<T: Item> Driver<T> {
             return;
         };
         self.tell_no_longer_behind();
-        let run = run.within_session(&self.shared.family.scope, &self.always, &self.closings);
+        let run = run.within_session(
+            &self.cx.shared.family.scope,
+            &self.approvals.allowed,
+            &self.approvals.closings,
+        );
         if let StartFrom::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));
@@ -38,26 +81,26 @@ impl<T: Item> Driver<T> {
             self.hand_over(&run.handle(), *item, *when);
         }
         let handle = run.detach();
-        self.work = Some(Box::new(CurrentTurn { handle: Some(handle.clone()), ..*work }));
+        self.turns.current = Some(Box::new(CurrentTurn { handle: Some(handle.clone()), ..*work }));
         self.show(SessionEvent::TurnStarted {
             turn,
             items: self.machine.items().to_vec(),
             run: handle.clone(),
         });
-        let shared = Arc::clone(&self.shared);
-        let (bound, journal) = (self.settings.quiet, self.journal.clone());
+        let shared = Arc::clone(&self.cx.shared);
+        let (bound, journal) = (self.cx.settings.quiet, self.recorder.journal.clone());
         let follower = Follower { turn, handle: handle.clone(), shared, bound, journal };
-        drop(self.scope.spawn("turn's follower", follower.follow()));
-        match &self.settings.reader {
-            None => self.shared.mailbox.post(SessionMessage::Read { turn }),
+        drop(self.cx.scope.spawn("turn's follower", follower.follow()));
+        match &self.cx.settings.reader {
+            None => self.cx.shared.mailbox.post(SessionMessage::Read { turn }),
             Some(reader) => self.read(turn, reader.clone(), handle),
         }
     }
 
     fn run_of(&mut self, turn: TurnId, from: StartFrom) -> Option<(Run, Box<CurrentTurn>)> {
         if from == StartFrom::Plan {
-            let mut plan = *self.planned.take()?;
-            let before = self.history.clone();
+            let mut plan = *self.planning.planned.take()?;
+            let before = self.turns.history.clone();
             let mut history = before.clone();
             history.close();
             let last = plan.input.pop()?;
@@ -65,10 +108,10 @@ impl<T: Item> Driver<T> {
                 history.push(crate::value::history::Message::User(message));
             }
             // Nobody can take that one up any more.
-            if let Some((left, _)) = self.left.take() {
-                left.items.iter().for_each(|item| drop(self.items.remove(item)));
+            if let Some((left, _)) = self.turns.left.take() {
+                left.items.iter().for_each(|item| drop(self.items.held.remove(item)));
             }
-            self.decisions.clear();
+            self.approvals.decisions.clear();
             let items = self.machine.items().to_vec();
             let log = self.log_of(turn, &before);
             let run = plan.agent.run_recorded(Arc::clone(&log), history, last);
@@ -77,15 +120,15 @@ impl<T: Item> Driver<T> {
             let work = CurrentTurn { turn, agent, handle: None, run: id, log, before, items, outcome: None };
             return Some((run, Box::new(work)));
         }
-        let (work, _) = self.left.take()?;
+        let (work, _) = self.turns.left.take()?;
         let agent = work.agent.clone()?;
-        let decisions = std::mem::take(&mut self.decisions);
+        let decisions = std::mem::take(&mut self.approvals.decisions);
         let run = agent.resume_recorded(work.run.clone(), Arc::clone(&work.log), decisions);
         Some((run, work))
     }
 
     fn log_of(&self, turn: TurnId, before: &crate::value::history::History) -> Arc<dyn Log> {
-        let Some(journal) = &self.journal else { return Arc::new(MemoryLog::default()) };
+        let Some(journal) = &self.recorder.journal else { return Arc::new(MemoryLog::default()) };
         let mut base = before.clone();
         base.close();
         Arc::new(TurnLog::new(journal, turn, base, journal.head()))
@@ -94,7 +137,7 @@ impl<T: Item> Driver<T> {
     pub(super) fn stop_run(&mut self, turn: TurnId, why: StopWhy) {
         let Some(request) = self.request_for(why) else { return };
         if why == StopWhy::Broken {
-            self.shared.family.stop.stop(request);
+            self.cx.shared.family.stop.stop(request);
         } else if let Some(handle) = self.at_work(turn) {
             handle.stop(request);
         }
@@ -104,7 +147,7 @@ impl<T: Item> Driver<T> {
         let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).with_text(text);
         let request = match why {
             // A suspended turn is ended only when it is quiet: its asker is remembered until then.
-            StopWhy::Asked => (**self.request.as_ref().or(self.turn_request.as_ref())?).clone(),
+            StopWhy::Asked => (**self.turns.request.as_ref().or(self.turns.stop_request.as_ref())?).clone(),
             // Whoever asked has joined it to the demand of all runs.
             StopWhy::Session(_) => return None,
             StopWhy::Preempt { points, grace } => {
@@ -127,24 +170,25 @@ impl<T: Item> Driver<T> {
     }
 
     fn why_broken(&self) -> Reason {
-        let code = self.ended_by.clone().unwrap_or(Code::SHUTDOWN);
-        let why = self.error.as_ref().map_or("the session failed".to_owned(), |error| error.message.clone());
+        let code = self.end.turns_end_by.clone().unwrap_or(Code::SHUTDOWN);
+        let why =
+            self.end.error.as_ref().map_or("the session failed".to_owned(), |error| error.message.clone());
         Reason::new(code).with_actor(Actor::Engine).with_text(why)
     }
 
     pub(super) fn at_work(&self, turn: TurnId) -> Option<&RunHandle> {
-        self.work.as_ref().filter(|work| work.turn == turn)?.handle.as_ref()
+        self.turns.current.as_ref().filter(|work| work.turn == turn)?.handle.as_ref()
     }
 
     pub(super) fn view(&self) -> Option<TurnView> {
         let Phase::Running(running) = self.machine.phase() else { return None };
-        let work = self.work.as_ref()?;
+        let work = self.turns.current.as_ref()?;
         Some(TurnView { turn: running.turn, items: self.machine.items().to_vec(), run: work.handle.clone()? })
     }
 
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
         self.note_aside(turn).await;
-        let Some(mut work) = self.work.take_if(|work| work.turn == turn) else { return };
+        let Some(mut work) = self.turns.current.take_if(|work| work.turn == turn) else { return };
         let mut panicked = None;
         let end = match &outcome {
             Outcome::Done(_) => End::Done,
@@ -164,10 +208,10 @@ impl<T: Item> Driver<T> {
             }
         };
         let lost = self.note_lost(&outcome);
-        self.history = outcome.history().clone();
+        self.turns.history = outcome.history().clone();
         work.items = self.machine.items().to_vec();
         work.outcome = Some(outcome);
-        self.work = Some(work);
+        self.turns.current = Some(work);
         self.step(Input::Settled { turn, end }).await;
         self.give_wanted_back().await;
         if let Some(error) = lost {
@@ -181,12 +225,12 @@ impl<T: Item> Driver<T> {
 
     fn after_preempt(&self, turn: TurnId) -> Result<PreemptedItems, ErrorReport> {
         let items = self.machine.items().to_vec();
-        let asked = self.settings.planner.call(|planner| planner.preempted(turn, &items));
+        let asked = self.cx.settings.planner.call(|planner| planner.preempted(turn, &items));
         asked.map_err(|Panicked(why)| report("the planner panicked", &why))
     }
 
     pub(super) fn turn_ended(&mut self, turn: TurnId, fate: ItemOutcome) {
-        let Some(work) = self.work.take_if(|work| work.turn == turn) else { return };
+        let Some(work) = self.turns.current.take_if(|work| work.turn == turn) else { return };
         if let Some(outcome) = &work.outcome {
             let receipt = Arc::clone(outcome.receipt());
             self.show(SessionEvent::TurnEnded { turn, fate, receipt });
@@ -196,16 +240,16 @@ impl<T: Item> Driver<T> {
             self.tell_all_behind(turn);
         }
         if !matches!(fate, ItemOutcome::Suspended(_)) {
-            self.turn_request = None;
+            self.turns.stop_request = None;
         }
-        let gone = self.left.take().map(|(left, _)| left.items).unwrap_or_default();
+        let gone = self.turns.left.take().map(|(left, _)| left.items).unwrap_or_default();
         if self.machine.left() == Some(turn) {
-            self.left = Some((work, fate));
+            self.turns.left = Some((work, fate));
         }
         // Items of an older turn that nobody can take up any more are no longer held.
         for item in gone {
             if !self.machine.is_waiting(item) {
-                self.items.remove(&item);
+                self.items.held.remove(&item);
             }
         }
     }

@@ -13,12 +13,24 @@ use crate::session::{
     exit::{ExitReason, OpenTurn, SessionExit},
     journal::{Journal, LeftTurn},
     machine,
+    stop::StoppedTurn,
     words::{PreemptOutcome, RejectReason},
 };
 use crate::{
     run::{outcome::Persisted, shared::AllowList},
     sync::callback::{self, Panicked},
 };
+
+/// How the session ends, as far as it is known.
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) exit: Option<machine::ExitKind>,
+    pub(super) error: Option<Box<ErrorReport>>,
+    pub(super) cause: Option<String>,
+    pub(super) stopped_turn: StoppedTurn,
+    /// What ends the turn at work, where nobody asked for it.
+    pub(super) turns_end_by: Option<Code>,
+}
 
 /// An owner whose task may be dropped at any moment: its runtime may be shut down.
 struct Owned<T: Item>(Driver<T>);
@@ -54,16 +66,16 @@ impl<T: Item> Driver<T> {
         (left, always): (Option<LeftTurn>, Arc<AllowList>),
         items: Vec<(ItemId, T)>,
     ) {
-        self.journal = Some(journal);
-        self.always = always;
+        self.recorder.journal = Some(journal);
+        self.approvals.allowed = always;
         let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
-        self.taken.extend(&ids);
+        self.recorder.taken.extend(&ids);
         for (id, item) in items {
-            self.items.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
+            self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
         }
-        self.left = left.map(|LeftTurn { turn, fate, run, before, log, open, is_cut_off }| {
-            self.open = open;
-            self.restart = is_cut_off.then_some(turn);
+        self.turns.left = left.map(|LeftTurn { turn, fate, run, before, log, open, is_cut_off }| {
+            self.approvals.open = open;
+            self.turns.restart = is_cut_off.then_some(turn);
             let work =
                 CurrentTurn { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (Box::new(work), fate)
@@ -74,23 +86,23 @@ impl<T: Item> Driver<T> {
     /// or recorded.
     pub(super) fn fall(&mut self, why: &str) {
         self.fail(report("something that the session called panicked", why));
-        self.ended = Some(machine::ExitKind::Broken);
+        self.end.exit = Some(machine::ExitKind::Broken);
         self.account();
     }
 
     /// The task is dropped before its end: what is here is accounted for as it stands, and nobody waits for ever.
     pub(super) fn dropped(&mut self) {
-        if self.shared.exit.get().is_some() {
+        if self.cx.shared.exit.get().is_some() {
             return;
         }
-        if self.ended.is_none() {
+        if self.end.exit.is_none() {
             let message = "the runtime that the session was started on is gone".to_owned();
             let hint = Some("start it on a runtime that lives as long as the session".to_owned());
-            if self.journal.is_some() {
-                self.persisted = Persisted::No(message.clone());
+            if self.recorder.journal.is_some() {
+                self.recorder.persisted = Persisted::No(message.clone());
             }
             self.fail(ErrorReport { code: "runtime".into(), message, hint });
-            self.ended = Some(machine::ExitKind::Broken);
+            self.end.exit = Some(machine::ExitKind::Broken);
         }
         self.account();
         self.finish();
@@ -98,23 +110,23 @@ impl<T: Item> Driver<T> {
 
     /// Shuts the door, and brings everything to rest that is here.
     fn account(&mut self) {
-        self.shared.door.shut();
-        if let Some((item, slip)) = self.hand.take() {
+        self.cx.shared.door.shut();
+        if let Some((item, slip)) = self.items.in_hand.take() {
             self.account_for(item, slip);
         }
-        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.now()) {
+        while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
             if let SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy { item, slip, .. } = *mail
             {
                 self.account_for(item, slip);
             }
         }
-        if let Some(work) = self.work.take() {
+        if let Some(work) = self.turns.current.take() {
             let fate = ItemOutcome::Interrupted(work.turn);
-            self.left = Some((work, fate));
+            self.turns.left = Some((work, fate));
         }
-        let open = self.left.as_ref().map(|(work, fate)| (work.items.clone(), *fate));
+        let open = self.turns.left.as_ref().map(|(work, fate)| (work.items.clone(), *fate));
         for (item, told) in
-            self.items.iter().map(|(id, held)| (*id, held.slip.fate_now())).collect::<Vec<_>>()
+            self.items.held.iter().map(|(id, held)| (*id, held.slip.fate_now())).collect::<Vec<_>>()
         {
             let fate = match &open {
                 Some((items, fate)) if items.contains(&item) => *fate,
@@ -124,7 +136,7 @@ impl<T: Item> Driver<T> {
                 self.rest(item, fate);
             }
         }
-        for (_, slip) in self.preempting.drain() {
+        for (_, slip) in self.items.preempting.drain() {
             slip.preempted(PreemptOutcome::SupersededByStop);
         }
     }
@@ -132,21 +144,21 @@ impl<T: Item> Driver<T> {
     /// An item that nobody has looked at yet: unhandled, or back with its sender where it would have to be recorded first.
     fn account_for(&mut self, item: T, slip: Arc<TicketState<T>>) {
         let id = slip.id();
-        if self.journal.is_some() {
+        if self.recorder.journal.is_some() {
             let fate = ItemOutcome::Returned(RejectReason::NotRecorded);
             self.show(SessionEvent::ItemSettled { item: id, fate });
             return slip.back(item, fate);
         }
         slip.recorded(id.number());
         self.show(SessionEvent::Accepted(id));
-        self.items.insert(id, HeldItem::new(item, Arrival::Queued, slip));
+        self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, slip));
     }
 
     /// Ends what the turns began in the background: as the session was asked to, and else now, for nobody owns it any
     /// more. Waits for that within the bound of a turn.
     pub(super) async fn end_family(&mut self) {
-        let family = &self.shared.family;
-        let ended = || timeout(self.settings.quiet, family.stop.idle());
+        let family = &self.cx.shared.family;
+        let ended = || timeout(self.cx.settings.quiet, family.stop.idle());
         let was_asked = family.scope.demand().is_some();
         if !was_asked || ended().await.is_err() {
             let reason =
@@ -160,33 +172,34 @@ impl<T: Item> Driver<T> {
     }
 
     pub(super) fn finish(&mut self) {
-        let open = self.left.take().map(|(work, fate)| {
+        let open = self.turns.left.take().map(|(work, fate)| {
             let CurrentTurn { turn, items, outcome, agent, .. } = *work;
-            let held = items.into_iter().filter_map(|id| self.items.remove(&id).map(|held| (id, held.item)));
+            let held =
+                items.into_iter().filter_map(|id| self.items.held.remove(&id).map(|held| (id, held.item)));
             let items = held.collect();
             if callback::let_go(agent).is_err() {
                 // Nothing waits for it, and the account goes on.
             }
             OpenTurn { turn, fate, items, outcome }
         });
-        let reason = match (self.ended, self.error.take()) {
+        let reason = match (self.end.exit, self.end.error.take()) {
             (Some(machine::ExitKind::Broken), Some(error)) => ExitReason::Failed(*error),
             (Some(machine::ExitKind::Idle), _) => ExitReason::Idle,
             _ => ExitReason::Stopped,
         };
-        self.unhandled.sort_by_key(|(id, _)| *id);
+        self.items.unhandled.sort_by_key(|(id, _)| *id);
         let exit = SessionExit {
             reason,
-            cause: self.cause.take(),
-            after: self.after,
-            unhandled: std::mem::take(&mut self.unhandled),
+            cause: self.end.cause.take(),
+            after: self.end.stopped_turn,
+            unhandled: std::mem::take(&mut self.items.unhandled),
             open,
-            history: self.history.clone(),
-            survivors: self.shared.family.stop.alive(),
-            persisted: self.persisted.clone(),
-            late: self.shared.door.late(),
+            history: self.turns.history.clone(),
+            survivors: self.cx.shared.family.stop.alive(),
+            persisted: self.recorder.persisted.clone(),
+            late: self.cx.shared.door.late(),
         };
-        self.shared.over(exit);
+        self.cx.shared.over(exit);
     }
 
     /// Something of the user's, or the store, failed: the session ends.
@@ -197,7 +210,7 @@ impl<T: Item> Driver<T> {
 
     /// The first error is the account.
     pub(super) fn fail(&mut self, error: ErrorReport) {
-        self.error.get_or_insert_with(|| Box::new(error));
+        self.end.error.get_or_insert_with(|| Box::new(error));
     }
 }
 

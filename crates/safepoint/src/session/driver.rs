@@ -3,37 +3,24 @@
 //! **Invariants**: nothing else changes the session's state; at most one run is at work; each item that the machine
 //! knows is held here until it comes to rest.
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    pin::Pin,
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use safepoint_scope::{Code, DropHandle, Scope, StopRequest};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, Sleep},
-};
+use safepoint_scope::Scope;
 
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
     item::{Delivery, Policy, TicketState},
-    journal::Journal,
-    machine::{self, Action, Answer, Input, Machine, Moment},
+    machine::{Action, Answer, Input, Machine, Moment},
     mail::{Received, SessionMessage},
-    planner::{Arrival, TurnPlan},
+    planner::Arrival,
     stop::StoppedTurn,
     words::ItemOutcome,
 };
 use crate::{
     agent::Agent,
     contract::log::Log,
-    run::{
-        RunHandle,
-        outcome::{Outcome, Persisted},
-        shared::{AllowList, Closings},
-    },
+    run::{RunHandle, outcome::Outcome},
     value::{
         approval::Decision,
         event::ErrorReport,
@@ -46,7 +33,6 @@ use crate::{
 mod aside;
 mod asked;
 mod bounds;
-mod clock;
 mod decisions;
 mod follower;
 mod heeded;
@@ -55,6 +41,7 @@ mod items;
 mod lost;
 mod others;
 mod plan;
+mod queue;
 mod read;
 mod records;
 mod resume;
@@ -63,78 +50,38 @@ mod strategy;
 mod turn;
 mod waits;
 
+use bounds::End;
+use decisions::OpenApprovals;
+use heeded::StoredStops;
 use held::{CurrentTurn, HeldItem};
+use items::Items;
+use lost::LostRuns;
+use plan::Planning;
+use queue::Queue;
+use records::Recorder;
+use turn::Turns;
 
 pub(super) struct Driver<T> {
+    cx: SessionContext<T>,
+    machine: Machine,
+    queue: Queue<T>,
+    items: Items<T>,
+    turns: Turns,
+    planning: Planning,
+    approvals: OpenApprovals,
+    stops: StoredStops,
+    lost: LostRuns,
+    recorder: Recorder,
+    end: End,
+    answer: Option<Answer>,
+}
+
+/// What a session is and reads, for all of its life.
+struct SessionContext<T> {
     shared: Arc<SharedSession<T>>,
     settings: Arc<Settings<T>>,
-    mail: Received<T>,
-    machine: Machine,
-    /// Where planners, followers and readers run, and this task itself.
+    /// Where planners, followers and readers run, and the driver itself.
     scope: Scope,
-    began: Instant,
-    sleep: Option<Pin<Box<Sleep>>>,
-    items: HashMap<ItemId, HeldItem<T>>,
-    /// Of an item that was accepted, while the store or a strategy is asked about it.
-    hand: Option<(T, Arc<TicketState<T>>)>,
-    /// Of items that were taken back, while their preempts are out.
-    preempting: HashMap<ItemId, Arc<TicketState<T>>>,
-    history: History,
-    /// The planner at work, by its number.
-    planner: Option<DropHandle>,
-    /// What it said, until the machine says what becomes of it.
-    planned: Option<Box<TurnPlan>>,
-    /// Boxed, as all that an idle session has no use for.
-    work: Option<Box<CurrentTurn>>,
-    left: Option<(Box<CurrentTurn>, ItemOutcome)>,
-    /// Runs of earlier turns that began others in the background, which go on.
-    elders: Vec<RunHandle>,
-    decisions: Vec<(ApprovalId, Decision)>,
-    /// What may run without a further question.
-    always: Arc<AllowList>,
-    /// What became of questions, where no store knows it.
-    closings: Arc<Closings>,
-    /// The open questions of the turn that another owner left.
-    open: HashSet<ApprovalId>,
-    /// When the open questions of the suspended turn are to be looked at.
-    overdue: Option<waits::Overdue>,
-    /// What was told that it waits behind that turn.
-    behind: Vec<ItemId>,
-    error: Option<Box<ErrorReport>>,
-    cause: Option<String>,
-    after: StoppedTurn,
-    /// The request of whoever asks just now.
-    request: Option<Box<StopRequest>>,
-    /// That of whoever asked for the end of the turn alone, until it has ended.
-    turn_request: Option<Box<StopRequest>>,
-    /// The decision at hand.
-    deciding: Option<Box<(ApprovalId, Decision)>>,
-    /// Mail that was opened while a push strategy was asked.
-    ahead: VecDeque<Box<SessionMessage<T>>>,
-    answer: Option<Answer>,
-    /// Who asks just now for a turn to be taken up, and those who were heard and wait until it is, or is not.
-    taker: Option<oneshot::Sender<Answer>>,
-    takers: Vec<oneshot::Sender<Answer>>,
-    unhandled: Vec<(ItemId, T)>,
-    ended: Option<machine::ExitKind>,
-    journal: Option<Arc<Journal>>,
-    /// Stops that the store keeps.
-    heeded: heeded::StoredStops,
-    /// A turn that was cut with its process, or by the end of it, and nothing else.
-    restart: Option<TurnId>,
-    /// Items that the store knows as taken.
-    taken: HashSet<ItemId>,
-    /// The turn that the store knows as given up.
-    given_up: Option<TurnId>,
-    /// What went on in the background of another owner, and ended with it.
-    lost: Vec<lost::LostNotice>,
-    /// Numbers of items that somebody else took out.
-    gone: HashSet<u64>,
-    /// Steers that are wanted back from a run that is over, until its end is heard.
-    wanted: Vec<(ItemId, oneshot::Sender<Option<T>>)>,
-    persisted: Persisted,
-    /// What ends the turn at work, where nobody asked for it.
-    ended_by: Option<Code>,
 }
 
 impl<T: Item> Driver<T> {
@@ -147,55 +94,23 @@ impl<T: Item> Driver<T> {
         machine: Machine,
     ) -> Self {
         Self {
-            shared,
             machine,
-            history: settings.history.clone(),
-            settings,
-            mail,
-            scope,
-            began: Instant::now(),
-            sleep: None,
-            items: HashMap::new(),
-            hand: None,
-            preempting: HashMap::new(),
-            planner: None,
-            planned: None,
-            work: None,
-            left: None,
-            elders: Vec::new(),
-            decisions: Vec::new(),
-            always: Arc::default(),
-            closings: Arc::default(),
-            open: HashSet::new(),
-            overdue: None,
-            behind: Vec::new(),
-            error: None,
-            cause: None,
-            after: StoppedTurn::Resumable,
-            request: None,
-            turn_request: None,
-            deciding: None,
-            ahead: VecDeque::new(),
+            queue: Queue::new(mail),
+            items: Items::new(),
+            turns: Turns::new(settings.history.clone()),
+            planning: Planning::default(),
+            approvals: OpenApprovals::default(),
+            stops: StoredStops::default(),
+            lost: LostRuns::default(),
+            recorder: Recorder::default(),
+            end: End::default(),
             answer: None,
-            taker: None,
-            takers: Vec::new(),
-            unhandled: Vec::new(),
-            ended: None,
-            journal: None,
-            heeded: heeded::StoredStops::default(),
-            restart: None,
-            taken: HashSet::new(),
-            given_up: None,
-            lost: Vec::new(),
-            gone: HashSet::new(),
-            wanted: Vec::new(),
-            persisted: Persisted::Yes,
-            ended_by: None,
+            cx: SessionContext { shared, settings, scope },
         }
     }
 
     async fn live(&mut self) {
-        while self.ended.is_none() {
+        while self.end.exit.is_none() {
             match self.next().await {
                 // Boxed, so that an idle session carries no room for what it does not do.
                 Some(mail) => Box::pin(self.hear(*mail)).await,
@@ -203,8 +118,8 @@ impl<T: Item> Driver<T> {
             }
         }
         // What was accepted a moment before the end is unhandled too.
-        self.shared.door.shut();
-        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.now()) {
+        self.cx.shared.door.shut();
+        while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
             Box::pin(self.hear(*mail)).await;
         }
     }
@@ -215,7 +130,7 @@ impl<T: Item> Driver<T> {
                 if let Some(item) = self.store_item(item, &slip, policy, client_id).await {
                     self.accept(item, slip, policy).await;
                 }
-                self.shared.door.note(1, self.machine.room_taken());
+                self.cx.shared.door.note(1, self.machine.room_taken());
             }
             SessionMessage::PushBy { item, slip, strategy } => self.push_by(item, slip, strategy).await,
             SessionMessage::Adopt { number, item, slip, policy } => {
@@ -276,20 +191,20 @@ impl<T: Item> Driver<T> {
         for effect in effects {
             self.perform(effect);
         }
-        self.request = None;
+        self.turns.request = None;
         self.tell_takers();
-        self.shared.door.note(0, waited);
-        self.shared.view(self.view());
+        self.cx.shared.door.note(0, waited);
+        self.cx.shared.view(self.view());
     }
 
     fn perform(&mut self, effect: Action) {
         match effect {
-            Action::Gather(plan) => self.shared.door.mark(SessionMessage::Gathered(plan)),
+            Action::Gather(plan) => self.cx.shared.door.mark(SessionMessage::Gathered(plan)),
             Action::Plan { plan, waiting, left, wanted } => {
                 self.ask_planner(plan, &waiting, left, wanted.into())
             }
             Action::DropPlan => {
-                if let Some(planner) = self.planner.take() {
+                if let Some(planner) = self.planning.planner.take() {
                     planner.drop_now();
                 }
             }
@@ -299,14 +214,14 @@ impl<T: Item> Driver<T> {
             Action::Held { turn, item } => self.tell_behind(item, turn),
             Action::Forget(turn) => {
                 self.forget_lost(turn);
-                if let Some(work) = &self.work {
-                    self.history = work.before.clone();
+                if let Some(work) = &self.turns.current {
+                    self.turns.history = work.before.clone();
                 }
             }
             Action::Fate { item, fate } => self.rest(item, fate),
             Action::Requeued(item) => {
                 // A turn had it: it has had its place.
-                if let Some(held) = self.items.get_mut(&item) {
+                if let Some(held) = self.items.held.get_mut(&item) {
                     held.came = Arrival::Queued;
                 }
                 self.show(SessionEvent::Requeued(item));
@@ -314,8 +229,8 @@ impl<T: Item> Driver<T> {
             Action::Return { item, why } => self.rest(item, ItemOutcome::Returned(why)),
             Action::Resolve { item, preempted } => {
                 self.show(SessionEvent::Preempted { item, preempted });
-                let taken_back = self.preempting.remove(&item);
-                let slip = taken_back.as_ref().or(self.items.get(&item).map(|held| &held.slip));
+                let taken_back = self.items.preempting.remove(&item);
+                let slip = taken_back.as_ref().or(self.items.held.get(&item).map(|held| &held.slip));
                 if let Some(slip) = slip {
                     slip.preempted(preempted);
                 }
@@ -323,16 +238,16 @@ impl<T: Item> Driver<T> {
             Action::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
             Action::Answer(answer) => {
                 if answer == Answer::Resuming {
-                    self.takers.extend(self.taker.take());
-                    self.decisions.extend(self.deciding.take().map(|deciding| *deciding));
+                    self.turns.resumers.extend(self.turns.resumer.take());
+                    self.approvals.decisions.extend(self.approvals.deciding.take().map(|deciding| *deciding));
                 }
                 self.answer = Some(answer);
             }
-            Action::End(exit) => self.ended = Some(exit),
+            Action::End(exit) => self.end.exit = Some(exit),
         }
     }
 
     fn show(&self, event: SessionEvent) {
-        self.shared.feed.push(event);
+        self.cx.shared.feed.push(event);
     }
 }

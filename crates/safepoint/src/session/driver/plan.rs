@@ -1,5 +1,7 @@
 //! The planner's part: asked in a task of its own, dropped by whatever overtakes it.
 
+use safepoint_scope::DropHandle;
+
 use super::{Driver, ErrorReport, Input, Item, ItemId, SessionEvent, SessionMessage, TurnId};
 use crate::session::{
     machine::PlanResult,
@@ -9,6 +11,14 @@ use crate::{
     sync::callback::{self, Panicked},
     value::message::UserMessage,
 };
+
+/// The planner at work.
+#[derive(Default)]
+pub(super) struct Planning {
+    pub(super) planner: Option<DropHandle>,
+    /// What it said, until the machine says what becomes of it.
+    pub(super) planned: Option<Box<TurnPlan>>,
+}
 
 impl<T: Item> Driver<T> {
     pub(super) fn ask_planner(
@@ -20,34 +30,35 @@ impl<T: Item> Driver<T> {
     ) {
         self.show(SessionEvent::Planning);
         let copied = callback::call(|| {
-            let held = waiting.iter().filter_map(|id| self.items.get(id).map(|held| (*id, held)));
+            let held = waiting.iter().filter_map(|id| self.items.held.get(id).map(|held| (*id, held)));
             held.map(|(id, held)| QueuedItem { id, item: held.item.clone(), came: held.came }).collect()
         });
         let waiting = match copied {
             Ok(waiting) => waiting,
             Err(Panicked(why)) => {
                 let made = Err(report("copying an item panicked", &why));
-                return self.shared.mailbox.post(SessionMessage::Planned { plan, made });
+                return self.cx.shared.mailbox.post(SessionMessage::Planned { plan, made });
             }
         };
-        let situation = PlanContext { waiting, ended_early: left, wanted, history: self.history.clone() };
-        let planner = self.settings.planner.clone();
-        let mailbox = self.shared.mailbox.clone();
-        let asked = self.scope.spawn("planner", async move {
+        let situation =
+            PlanContext { waiting, ended_early: left, wanted, history: self.turns.history.clone() };
+        let planner = self.cx.settings.planner.clone();
+        let mailbox = self.cx.shared.mailbox.clone();
+        let asked = self.cx.scope.spawn("planner", async move {
             let made = match planner.run(move |planner| planner.plan(situation)).await {
                 Ok(planned) => planned.map_err(|failure| report("the planner failed", &failure.to_string())),
                 Err(Panicked(why)) => Err(report("the planner panicked", &why)),
             };
             mailbox.post(SessionMessage::Planned { plan, made });
         });
-        self.planner = Some(asked.dropper());
+        self.planning.planner = Some(asked.dropper());
     }
 
     pub(super) async fn planned(&mut self, plan: u64, made: Result<Plan, ErrorReport>) {
         if !self.machine.is_planning(plan) {
             return;
         }
-        self.planner = None;
+        self.planning.planner = None;
         let made = match made {
             Err(error) => return self.broke(error).await,
             Ok(Plan::Wait) => PlanResult::Wait,
@@ -64,12 +75,12 @@ impl<T: Item> Driver<T> {
                     let why = format!("its plan names {item}, which does not wait, or names it twice");
                     self.fail(report("the planner failed", &why));
                 }
-                self.planned = Some(Box::new(turn));
+                self.planning.planned = Some(Box::new(turn));
                 made
             }
         };
         self.step(Input::Planned { plan, made }).await;
-        self.planned = None;
+        self.planning.planned = None;
     }
 }
 

@@ -38,8 +38,8 @@ impl<T: Item> Driver<T> {
     /// When the owner must wake without mail.
     pub(super) fn wake(&self) -> Option<Instant> {
         let machine =
-            self.machine.deadline().map(|Moment(micros)| self.began + Duration::from_micros(micros));
-        match (machine, self.overdue) {
+            self.machine.deadline().map(|Moment(micros)| self.queue.began + Duration::from_micros(micros));
+        match (machine, self.approvals.overdue) {
             (Some(machine), Some(overdue)) => Some(machine.min(overdue.look)),
             (machine, overdue) => machine.or(overdue.map(|overdue| overdue.look)),
         }
@@ -47,15 +47,15 @@ impl<T: Item> Driver<T> {
 
     /// Time has passed: a question may have expired. The turn is taken up, and its model is told (S8.5).
     pub(super) async fn pass_time(&mut self) {
-        let Some(overdue) = self.overdue.filter(|overdue| overdue.look <= Instant::now()) else {
+        let Some(overdue) = self.approvals.overdue.filter(|overdue| overdue.look <= Instant::now()) else {
             return self.step(Input::Tick).await;
         };
-        self.overdue = None;
+        self.approvals.overdue = None;
         if !self.machine.is_suspended() || self.is_foreign() {
             return self.step(Input::Tick).await;
         }
         if Timestamp::now() < overdue.at {
-            self.overdue = Some(Overdue::new(overdue.at));
+            self.approvals.overdue = Some(Overdue::new(overdue.at));
             return self.step(Input::Tick).await;
         }
         // No decision goes with it: whatever is overdue expires when the run goes on, and the rest stays open.
@@ -65,12 +65,12 @@ impl<T: Item> Driver<T> {
 
     /// Whether a question of the suspended turn has expired.
     pub(super) fn is_overdue(&self) -> bool {
-        self.overdue.is_some_and(|overdue| overdue.at <= Timestamp::now())
+        self.approvals.overdue.is_some_and(|overdue| overdue.at <= Timestamp::now())
     }
 
     /// Sees to the questions of a turn that was suspended just now.
     pub(super) fn watch_questions(&mut self, outcome: Option<&Outcome>) {
-        self.overdue = match outcome {
+        self.approvals.overdue = match outcome {
             Some(Outcome::Suspended(waiting)) => {
                 waiting.approvals().iter().map(|asked| asked.expires_at).min().map(Overdue::new)
             }
@@ -80,12 +80,12 @@ impl<T: Item> Driver<T> {
 
     /// Sees to the questions of a turn that another owner left suspended: only the store knows them.
     pub(in crate::session) async fn watch_recovered(&mut self) -> Result<(), Error> {
-        let Some(journal) = self.journal.clone().filter(|_| self.machine.is_suspended()) else {
+        let Some(journal) = self.recorder.journal.clone().filter(|_| self.machine.is_suspended()) else {
             return Ok(());
         };
         let rows = journal.store().approvals(journal.session()).await?;
         let open = rows.iter().filter(|row| matches!(row.state, ApprovalState::Open));
-        self.overdue = open.map(|row| row.asked.expires).min().map(Overdue::new);
+        self.approvals.overdue = open.map(|row| row.asked.expires).min().map(Overdue::new);
         Ok(())
     }
 
@@ -107,17 +107,17 @@ impl<T: Item> Driver<T> {
     }
 
     pub(super) fn tell_behind(&mut self, item: ItemId, turn: TurnId) {
-        let Some(held) = self.items.get(&item) else { return };
+        let Some(held) = self.items.held.get(&item) else { return };
         held.slip.behind(Some(turn));
-        self.behind.push(item);
+        self.items.blocked.push(item);
         self.show(SessionEvent::Blocked { item, turn });
     }
 
     /// The turn goes on, or is over: nothing waits for its decision any more.
     pub(super) fn tell_no_longer_behind(&mut self) {
-        self.overdue = None;
-        for item in std::mem::take(&mut self.behind) {
-            if let Some(held) = self.items.get(&item) {
+        self.approvals.overdue = None;
+        for item in std::mem::take(&mut self.items.blocked) {
+            if let Some(held) = self.items.held.get(&item) {
                 held.slip.behind(None);
             }
         }

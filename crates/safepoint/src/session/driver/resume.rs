@@ -19,11 +19,12 @@ impl<T: Item> Driver<T> {
             return self.reply(reply);
         }
         // Its questions are put once more, to whoever can be asked here; what is overdue need not wait for the clock.
-        let goes_on = self.is_overdue() || self.left.as_ref().is_some_and(|(work, _)| has_approver(work));
+        let goes_on =
+            self.is_overdue() || self.turns.left.as_ref().is_some_and(|(work, _)| has_approver(work));
         let asks = self.machine.is_suspended() && goes_on;
-        self.taker = Some(reply);
+        self.turns.resumer = Some(reply);
         self.step(if asks { Input::Decided } else { Input::Resume }).await;
-        if let Some(reply) = self.taker.take() {
+        if let Some(reply) = self.turns.resumer.take() {
             return self.reply(reply);
         }
         self.answer = None;
@@ -35,14 +36,14 @@ impl<T: Item> Driver<T> {
             return;
         }
         let answer = if self.machine.took_up() { Answer::Resuming } else { Answer::NothingToResume };
-        for taker in self.takers.drain(..) {
+        for taker in self.turns.resumers.drain(..) {
             sync::reply(taker, answer);
         }
     }
 
     /// Of a stop that was asked, and is in the mail: what would begin now does not, as if the stop had been heard before.
     pub(super) fn hold_back(&mut self, effects: &mut Vec<Action>) {
-        if !self.shared.family.is_ending() {
+        if !self.cx.shared.family.is_ending() {
             return;
         }
         let begins = effects.iter().find_map(|effect| match effect {
@@ -63,9 +64,9 @@ impl<T: Item> Driver<T> {
             let agent = work.agent.as_ref();
             agent.is_some_and(|agent| agent.def.on_restart == OnRestart::Resume)
         };
-        if self.restart.take().is_some()
+        if self.turns.restart.take().is_some()
             && !self.is_foreign()
-            && self.left.as_ref().is_some_and(|(work, _)| opted_in(work))
+            && self.turns.left.as_ref().is_some_and(|(work, _)| opted_in(work))
         {
             self.step(Input::Resume).await;
             self.answer = None;
@@ -80,9 +81,9 @@ impl<T: Item> Driver<T> {
 
     /// Makes sure of an agent for the turn that was left; false if there is none here.
     fn agent_of_left(&mut self) -> Result<bool, Panicked> {
-        let Some((work, _)) = &mut self.left else { return Ok(true) };
+        let Some((work, _)) = &mut self.turns.left else { return Ok(true) };
         if work.agent.is_none() {
-            let (planner, turn) = (&self.settings.planner, work.turn);
+            let (planner, turn) = (&self.cx.settings.planner, work.turn);
             work.agent = planner.call(|planner| planner.resumes(turn))?;
         }
         Ok(work.agent.is_some())

@@ -2,6 +2,8 @@
 //!
 //! **Invariants**: no turn starts that is not recorded; after a failed write nothing more is written.
 
+use std::{collections::HashSet, sync::Arc};
+
 use safepoint_scope::Code;
 
 use super::{
@@ -17,12 +19,38 @@ use crate::{
     },
 };
 
+/// The session's journal, and what the store knows by it.
+pub(super) struct Recorder {
+    /// None: nothing is kept.
+    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) persisted: Persisted,
+    /// Items that the store knows as taken.
+    pub(super) taken: HashSet<ItemId>,
+    /// Numbers of items that somebody else took out.
+    pub(super) gone: HashSet<u64>,
+    /// The turn that the store knows as given up.
+    pub(super) given_up: Option<TurnId>,
+}
+
+impl Default for Recorder {
+    /// One without a journal.
+    fn default() -> Self {
+        Self {
+            journal: None,
+            persisted: Persisted::Yes,
+            taken: HashSet::new(),
+            gone: HashSet::new(),
+            given_up: None,
+        }
+    }
+}
+
 impl<T: Item> Driver<T> {
     /// Records what these effects announce. What could not be recorded does not happen: a turn does not begin, and
     /// the session ends.
     pub(super) async fn record(&mut self, effects: &mut Vec<Action>) {
-        let Some(journal) = self.journal.clone() else { return };
-        if self.persisted != Persisted::Yes {
+        let Some(journal) = self.recorder.journal.clone() else { return };
+        if self.recorder.persisted != Persisted::Yes {
             return;
         }
         let questions = match self.questions_of_the_left(&journal, effects).await {
@@ -41,7 +69,7 @@ impl<T: Item> Driver<T> {
                 Ok(_) => return self.note_taken(effects),
                 // Somebody took the item back while the turn was planned: it is planned anew, without it.
                 Err(store::Error::ItemElsewhere(number)) if self.take_back(number, effects) => {}
-                Err(store::Error::ItemElsewhere(number)) if self.gone.insert(number) => {
+                Err(store::Error::ItemElsewhere(number)) if self.recorder.gone.insert(number) => {
                     self.say_withdrawn(number, effects);
                 }
                 Err(error) => return self.lose(&error, effects),
@@ -57,7 +85,7 @@ impl<T: Item> Driver<T> {
     ) -> Result<Vec<Write>, store::Error> {
         let begins =
             effects.iter().any(|effect| matches!(effect, Action::Start { from: StartFrom::Plan, .. }));
-        let Some((left, _)) = self.left.as_ref().filter(|_| begins) else { return Ok(Vec::new()) };
+        let Some((left, _)) = self.turns.left.as_ref().filter(|_| begins) else { return Ok(Vec::new()) };
         let rows = in_time(journal.store().approvals(journal.session())).await?;
         let open = rows.into_iter().filter(|row| {
             row.state == ApprovalState::Open
@@ -70,16 +98,16 @@ impl<T: Item> Driver<T> {
     /// What these effects say, as writes of one transaction.
     fn writes(&self, effects: &[Action]) -> Result<Vec<Write>, serde_json::Error> {
         let number = |item: &ItemId| {
-            let number = self.journal.as_ref().and_then(|journal| journal.number_of(*item));
-            number.filter(|number| !self.gone.contains(number))
+            let number = self.recorder.journal.as_ref().and_then(|journal| journal.number_of(*item));
+            number.filter(|number| !self.recorder.gone.contains(number))
         };
         let mut writes = Vec::new();
         for effect in effects {
             match effect {
                 Action::Start { turn, from: StartFrom::Plan, .. } => {
-                    let left = self.left.iter().flat_map(|(work, _)| &work.items);
+                    let left = self.turns.left.iter().flat_map(|(work, _)| &work.items);
                     writes.extend(
-                        left.filter(|item| self.taken.contains(item))
+                        left.filter(|item| self.recorder.taken.contains(item))
                             .filter_map(number)
                             .map(Write::RemoveItem),
                     );
@@ -94,7 +122,7 @@ impl<T: Item> Driver<T> {
                 Action::TurnEnded { turn, fate } => {
                     // A turn that waits for a decision may still be ended by it.
                     if !matches!(fate, ItemOutcome::Suspended(_)) {
-                        writes.extend(self.heeded.of_turn(*turn));
+                        writes.extend(self.stops.of_turn(*turn));
                     }
                     writes.push(Line::ended(*turn, *fate).write()?);
                     writes.push(Write::Label(label(*fate).into()));
@@ -107,7 +135,7 @@ impl<T: Item> Driver<T> {
                         writes.extend(self.give_up(turn)?);
                     }
                 }
-                Action::Requeued(item) if self.taken.contains(item) => {
+                Action::Requeued(item) if self.recorder.taken.contains(item) => {
                     writes.extend(number(item).map(Write::PutBackItem));
                 }
                 Action::Return { item, .. } => writes.extend(number(item).map(Write::RemoveItem)),
@@ -122,18 +150,18 @@ impl<T: Item> Driver<T> {
 
     /// The turn that ended early and will not be resumed, as whoever stopped the session says (S6.7).
     fn gives_up(&self) -> Option<TurnId> {
-        let is_left = |turn: &TurnId| self.given_up != Some(*turn);
-        self.machine.left().filter(|_| self.after == StoppedTurn::Abandoned).filter(is_left)
+        let is_left = |turn: &TurnId| self.recorder.given_up != Some(*turn);
+        self.machine.left().filter(|_| self.end.stopped_turn == StoppedTurn::Abandoned).filter(is_left)
     }
 
     /// No other owner takes it up, and nobody is asked about it any more.
     fn give_up(&self, turn: TurnId) -> Result<Vec<Write>, serde_json::Error> {
-        let asked = self.left.as_ref().map(|(work, _)| work.outcome.as_ref());
+        let asked = self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref());
         let open: Vec<ApprovalId> = match asked {
             Some(Some(Outcome::Suspended(waiting))) => {
                 waiting.approvals().iter().map(|asked| asked.id.clone()).collect()
             }
-            Some(None) => self.open.iter().cloned().collect(),
+            Some(None) => self.approvals.open.iter().cloned().collect(),
             Some(Some(_)) | None => Vec::new(),
         };
         let closed = open.into_iter().map(|id| Write::CloseApproval(id, ApprovalClose::Withdrawn));
@@ -143,18 +171,18 @@ impl<T: Item> Driver<T> {
 
     /// What the session is called, once it has something to be called after.
     fn title(&self, turn: TurnId) -> Option<Write> {
-        let said = self.planned.as_ref()?.input.first()?;
-        self.journal.as_ref()?.title(turn, said)
+        let said = self.planning.planned.as_ref()?.input.first()?;
+        self.recorder.journal.as_ref()?.title(turn, said)
     }
 
     /// What a run could not record is not recorded around it either: this owner writes nothing more, and the next one goes
     /// on from what is there (S3.4).
     pub(super) fn note_lost(&mut self, outcome: &Outcome) -> Option<ErrorReport> {
         let persisted = outcome.persisted();
-        if self.journal.is_none() || *persisted == Persisted::Yes {
+        if self.recorder.journal.is_none() || *persisted == Persisted::Yes {
             return None;
         }
-        self.persisted = persisted.clone();
+        self.recorder.persisted = persisted.clone();
         let why = match persisted {
             Persisted::No(why) => why.as_str(),
             _ => "nobody knows whether the end of the turn was recorded",
@@ -164,10 +192,10 @@ impl<T: Item> Driver<T> {
 
     /// Nothing more is written, and all that runs is ended (S7.14).
     pub(super) async fn lose_hold(&mut self, error: ErrorReport) {
-        if self.persisted == Persisted::Yes {
-            self.persisted = Persisted::No(error.message.clone());
+        if self.recorder.persisted == Persisted::Yes {
+            self.recorder.persisted = Persisted::No(error.message.clone());
         }
-        self.ended_by = Some(Code::LEASE);
+        self.end.turns_end_by = Some(Code::LEASE);
         self.fail_unless_stopped(error);
         self.step(Input::Broke).await;
     }
@@ -182,17 +210,19 @@ impl<T: Item> Driver<T> {
     fn note_taken(&mut self, effects: &[Action]) {
         for effect in effects {
             match effect {
-                Action::Start { from: StartFrom::Plan, .. } => self.taken.extend(self.machine.items()),
-                Action::TurnEnded { turn, fate } if !matches!(fate, ItemOutcome::Suspended(_)) => {
-                    self.heeded.turn_noted(*turn);
-                    self.given_up = self.gives_up().or(self.given_up);
+                Action::Start { from: StartFrom::Plan, .. } => {
+                    self.recorder.taken.extend(self.machine.items())
                 }
-                Action::End(_) => self.given_up = self.gives_up().or(self.given_up),
+                Action::TurnEnded { turn, fate } if !matches!(fate, ItemOutcome::Suspended(_)) => {
+                    self.stops.turn_noted(*turn);
+                    self.recorder.given_up = self.gives_up().or(self.recorder.given_up);
+                }
+                Action::End(_) => self.recorder.given_up = self.gives_up().or(self.recorder.given_up),
                 Action::Requeued(item) | Action::Return { item, .. } => {
-                    self.taken.remove(item);
+                    self.recorder.taken.remove(item);
                 }
                 Action::Fate { item, fate } if is_over(*fate) => {
-                    self.taken.remove(item);
+                    self.recorder.taken.remove(item);
                 }
                 _ => {}
             }
@@ -201,13 +231,13 @@ impl<T: Item> Driver<T> {
 
     /// Takes an item out that is not in the store's inbox any more; false if it is not about to be taken.
     fn take_back(&mut self, number: u64, effects: &mut Vec<Action>) -> bool {
-        let Some(item) = self.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
+        let Some(item) = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
             return false;
         };
         let Some(turn) = begun(effects) else { return false };
         effects.retain(|effect| !matches!(effect, Action::Start { .. }));
         let now = self.now();
-        self.gone.insert(number);
+        self.recorder.gone.insert(number);
         // The machine may plan at once; that plan is dropped by the withdrawal, and made anew.
         self.machine.step(now, Input::Unstarted(turn), effects);
         self.machine.step(now, Input::Withdraw(item), effects);
@@ -216,7 +246,7 @@ impl<T: Item> Driver<T> {
 
     /// What was to come back here was taken back there a moment before: it is in that place, and in no other.
     fn say_withdrawn(&self, number: u64, effects: &mut [Action]) {
-        let gone = self.journal.as_ref().and_then(|journal| journal.item_of(number));
+        let gone = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
         for effect in effects {
             if let Action::Return { item, .. } | Action::Fate { item, .. } = effect
                 && gone == Some(*item)
@@ -228,7 +258,7 @@ impl<T: Item> Driver<T> {
 
     /// The store does not take what must be recorded: nothing begins any more, and the session ends.
     fn lose(&mut self, error: &store::Error, effects: &mut Vec<Action>) {
-        self.persisted =
+        self.recorder.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
         self.fail_unless_stopped(plan::store_report(error));
         let now = self.now();

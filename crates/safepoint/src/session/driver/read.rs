@@ -11,9 +11,9 @@ use crate::{
 
 impl<T: Item> Driver<T> {
     pub(super) fn read(&self, turn: TurnId, reader: Foreign<dyn Reader>, handle: RunHandle) {
-        let mailbox = self.shared.mailbox.clone();
-        let bound = self.settings.callback;
-        drop(self.scope.spawn("turn's reader", async move {
+        let mailbox = self.cx.shared.mailbox.clone();
+        let bound = self.cx.settings.callback;
+        drop(self.cx.scope.spawn("turn's reader", async move {
             let over = async {
                 drop(handle.done().await);
                 tokio::time::sleep(bound).await;
@@ -36,7 +36,7 @@ impl<T: Item> Driver<T> {
     pub(super) async fn read_enough(&mut self, turn: TurnId) {
         if matches!(self.machine.phase(), Phase::Running(running) if running.turn == turn) {
             let reason = Reason::new(Code::DISCONNECT).with_text("the reader of its events returned");
-            self.request = Some(Box::new(StopRequest::now().with_reason(reason)));
+            self.turns.request = Some(Box::new(StopRequest::now().with_reason(reason)));
             self.step(Input::StopTurn(Some(turn))).await;
             self.answer = None;
         }
