@@ -10,7 +10,7 @@ use super::Fault;
 const FIELDS: usize = 12;
 
 /// Where the drivers and their parts lie.
-const DRIVERS: [&str; 1] = ["crates/safepoint/src/run/driver"];
+const DRIVERS: [&str; 2] = ["crates/safepoint/src/run/driver", "crates/safepoint/src/session/driver"];
 
 pub(super) fn has_few_fields(file: &File) -> Vec<Fault> {
     if !file.lies_in(&DRIVERS) || !file.is_rust() || file.is_test() {

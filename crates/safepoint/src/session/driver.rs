@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use safepoint_scope::Scope;
+use safepoint_scope::{Scope, StopRequest};
 
 use super::{
     Item, Settings, SharedSession,
@@ -13,7 +13,7 @@ use super::{
     item::{Delivery, Policy, TicketState},
     machine::{Action, Answer, Input, Machine, Moment},
     mail::{Received, SessionMessage},
-    planner::Arrival,
+    planner::{Arrival, TurnPlan},
     stop::StoppedTurn,
     words::ItemOutcome,
 };
@@ -73,7 +73,18 @@ pub(super) struct Driver<T> {
     lost: LostRuns,
     recorder: Recorder,
     end: End,
-    answer: Option<Answer>,
+}
+
+/// What comes with an input and the machine does not need. Exhaustive: whoever acts on an answer acts on each.
+#[derive(Debug)]
+enum Request {
+    None,
+    /// How the turn is to be stopped.
+    Stop(Box<StopRequest>),
+    /// What was decided, of the turn that is suspended.
+    Decide(Box<(ApprovalId, Decision)>),
+    /// The turn that was planned.
+    Plan(Box<TurnPlan>),
 }
 
 /// What a session is and reads, for all of its life.
@@ -104,7 +115,6 @@ impl<T: Item> Driver<T> {
             lost: LostRuns::default(),
             recorder: Recorder::default(),
             end: End::default(),
-            answer: None,
             cx: SessionContext { shared, settings, scope },
         }
     }
@@ -182,22 +192,28 @@ impl<T: Item> Driver<T> {
 
     /// Lets the machine take what happened, and does what it says.
     async fn step(&mut self, input: Input) {
+        self.ask(input, Request::None).await;
+    }
+
+    /// The same for somebody who asked, with the answer.
+    async fn ask(&mut self, input: Input, mut request: Request) -> Option<Answer> {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
         self.hold_back(&mut effects);
         self.find_agent(&mut effects);
-        self.record(&mut effects).await;
+        self.record(&mut effects, &request).await;
         let waited = self.machine.room_taken();
+        let mut answer = None;
         for effect in effects {
-            self.perform(effect);
+            answer = self.perform(effect, &mut request).or(answer);
         }
-        self.turns.request = None;
-        self.tell_takers();
+        self.tell_resumers();
         self.cx.shared.door.note(0, waited);
         self.cx.shared.view(self.view());
+        answer
     }
 
-    fn perform(&mut self, effect: Action) {
+    fn perform(&mut self, effect: Action, request: &mut Request) -> Option<Answer> {
         match effect {
             Action::Gather(plan) => self.cx.shared.door.mark(SessionMessage::Gathered(plan)),
             Action::Plan { plan, waiting, left, wanted } => {
@@ -208,8 +224,8 @@ impl<T: Item> Driver<T> {
                     planner.drop_now();
                 }
             }
-            Action::Start { turn, from, steers } => self.start(turn, from, &steers),
-            Action::StopRun { turn, why } => self.stop_run(turn, why),
+            Action::Start { turn, from, steers } => self.start(turn, from, &steers, request),
+            Action::StopRun { turn, why } => self.stop_run(turn, why, request),
             Action::Steer { turn, item, when } => self.steer(turn, item, when),
             Action::Held { turn, item } => self.tell_behind(item, turn),
             Action::Forget(turn) => {
@@ -237,14 +253,16 @@ impl<T: Item> Driver<T> {
             }
             Action::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
             Action::Answer(answer) => {
-                if answer == Answer::Resuming {
-                    self.turns.resumers.extend(self.turns.resumer.take());
-                    self.approvals.decisions.extend(self.approvals.deciding.take().map(|deciding| *deciding));
+                if answer == Answer::Resuming
+                    && let Request::Decide(decided) = std::mem::replace(request, Request::None)
+                {
+                    self.approvals.decisions.push(*decided);
                 }
-                self.answer = Some(answer);
+                return Some(answer);
             }
             Action::End(exit) => self.end.exit = Some(exit),
         }
+        None
     }
 
     fn show(&self, event: SessionEvent) {

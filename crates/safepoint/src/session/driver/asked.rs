@@ -5,10 +5,13 @@ use std::sync::OnceLock;
 use safepoint_scope::StopRequest;
 use tokio::sync::oneshot;
 
-use super::{Answer, Driver, Input, Item, SessionEvent, TurnId};
-use crate::session::{
-    item,
-    stop::{How, SessionStop, StoppedTurn},
+use super::{Answer, Driver, Input, Item, Request, SessionEvent, TurnId};
+use crate::{
+    session::{
+        item,
+        stop::{How, SessionStop, StoppedTurn},
+    },
+    sync,
 };
 
 impl<T: Item> Driver<T> {
@@ -29,21 +32,7 @@ impl<T: Item> Driver<T> {
             How::Strength(strength) => Input::Stop(strength),
             How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
         };
-        self.step_for(input, reply).await;
-    }
-
-    /// Steps, and hands the answer to whoever asked.
-    pub(super) async fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
-        self.step(input).await;
-        self.reply(reply);
-    }
-
-    pub(super) fn reply(&mut self, reply: oneshot::Sender<Answer>) {
-        if let Some(answer) = self.answer.take()
-            && reply.send(answer).is_err()
-        {
-            // Nobody waits for it.
-        }
+        tell(reply, self.ask(input, Request::None).await);
     }
 
     pub(super) async fn stop_turn(
@@ -52,12 +41,18 @@ impl<T: Item> Driver<T> {
         reached: &OnceLock<TurnId>,
         reply: oneshot::Sender<Answer>,
     ) {
-        self.turns.request = Some(Box::new(request.clone()));
-        self.step(Input::StopTurn(turn)).await;
-        if let Some(Answer::StoppingTurn(turn)) = self.answer {
+        let answer = self.ask(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
+        if let Some(Answer::StoppingTurn(turn)) = answer {
             reached.get_or_init(|| turn);
             self.turns.stop_request.get_or_insert_with(|| Box::new(request));
         }
-        self.reply(reply);
+        tell(reply, answer);
+    }
+}
+
+/// Hands an answer to whoever asked; where there is none, he hears that the session is over.
+pub(super) fn tell(reply: oneshot::Sender<Answer>, answer: Option<Answer>) {
+    if let Some(answer) = answer {
+        sync::reply(reply, answer);
     }
 }

@@ -4,7 +4,9 @@ use std::{collections::HashSet, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Decision, Driver, Input, Item, Outcome, RunHandle, SessionMessage, waits::Overdue};
+use super::{
+    Answer, Decision, Driver, Input, Item, Outcome, Request, RunHandle, SessionMessage, waits::Overdue,
+};
 use crate::{
     contract::store,
     run::shared::{AllowList, Closings, DecideError},
@@ -21,8 +23,6 @@ use crate::{
 pub(super) struct OpenApprovals {
     /// For the turn that was left, until it is taken up.
     pub(super) decisions: Vec<(ApprovalId, Decision)>,
-    /// The decision at hand.
-    pub(super) deciding: Option<Box<(ApprovalId, Decision)>>,
     /// What may run without a further question.
     pub(super) allowed: Arc<AllowList>,
     /// What became of questions, where no store knows it.
@@ -90,10 +90,7 @@ impl<T: Item> Driver<T> {
             return Err(DecideError::Unknown);
         }
         // The step may take the turn up, with the decision if it is accepted.
-        self.approvals.deciding = Some(Box::new((id, ruled.decision)));
-        self.step(Input::Decided).await;
-        self.approvals.deciding = None;
-        match self.answer.take() {
+        match self.ask(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
             Some(Answer::Resuming) => Ok(()),
             Some(Answer::TooLate) => Err(DecideError::RunEnded),
             // The turn is to be ended, and its question goes with it.
@@ -158,10 +155,7 @@ impl<T: Item> Driver<T> {
             return;
         }
         if self.machine.is_suspended() {
-            self.approvals.deciding = Some(Box::new((id, decision)));
-            self.step(Input::Decided).await;
-            self.approvals.deciding = None;
-            self.answer = None;
+            self.ask(Input::Decided, Request::Decide(Box::new((id, decision)))).await;
         } else {
             // A turn that was cut while it waited: the decision is there when it is taken up again.
             self.approvals.decisions.push((id, decision));

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, Arrival, Driver, HeldItem, Input, Item, ItemId, ItemOutcome, Policy, SessionEvent,
+    Answer, Arrival, Driver, HeldItem, Input, Item, ItemId, ItemOutcome, Policy, Request, SessionEvent,
     SessionMessage, TicketState,
 };
 use crate::{
@@ -96,8 +96,7 @@ impl<T: Item> Driver<T> {
 
     pub(super) async fn give_back(&mut self, input: Input, item: ItemId, reply: Reply<T>) {
         let content = self.items.held.get(&item).map(|held| callback::call(|| held.item.clone())).transpose();
-        self.step(input).await;
-        let was_waiting = self.answer.take() == Some(Answer::Withdrawn);
+        let was_waiting = self.ask(input, Request::None).await == Some(Answer::Withdrawn);
         match content {
             Ok(content) => send(reply, content.filter(|_| was_waiting)),
             // Its ticket has it.

@@ -2,7 +2,7 @@
 
 use safepoint_scope::DropHandle;
 
-use super::{Driver, ErrorReport, Input, Item, ItemId, SessionEvent, SessionMessage, TurnId};
+use super::{Driver, ErrorReport, Input, Item, ItemId, Request, SessionEvent, SessionMessage, TurnId};
 use crate::session::{
     machine::PlanResult,
     planner::{Plan, PlanContext, PlanRequest, QueuedItem, TurnPlan},
@@ -16,8 +16,6 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Planning {
     pub(super) planner: Option<DropHandle>,
-    /// What it said, until the machine says what becomes of it.
-    pub(super) planned: Option<Box<TurnPlan>>,
 }
 
 impl<T: Item> Driver<T> {
@@ -59,6 +57,7 @@ impl<T: Item> Driver<T> {
             return;
         }
         self.planning.planner = None;
+        let mut request = Request::None;
         let made = match made {
             Err(error) => return self.broke(error).await,
             Ok(Plan::Wait) => PlanResult::Wait,
@@ -75,12 +74,11 @@ impl<T: Item> Driver<T> {
                     let why = format!("its plan names {item}, which does not wait, or names it twice");
                     self.fail(report("the planner failed", &why));
                 }
-                self.planning.planned = Some(Box::new(turn));
+                request = Request::Plan(Box::new(turn));
                 made
             }
         };
-        self.step(Input::Planned { plan, made }).await;
-        self.planning.planned = None;
+        self.ask(Input::Planned { plan, made }, request).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use futures_util::future::{Either, select};
 use safepoint_scope::{Code, Reason, StopRequest};
 
-use super::{Driver, ErrorReport, Input, Item, RunHandle, SessionMessage, TurnId, plan::report};
+use super::{Driver, ErrorReport, Input, Item, Request, RunHandle, SessionMessage, TurnId, plan::report};
 use crate::{
     session::{machine::Phase, reader::Reader},
     sync::callback::{Foreign, Panicked},
@@ -36,9 +36,11 @@ impl<T: Item> Driver<T> {
     pub(super) async fn read_enough(&mut self, turn: TurnId) {
         if matches!(self.machine.phase(), Phase::Running(running) if running.turn == turn) {
             let reason = Reason::new(Code::DISCONNECT).with_text("the reader of its events returned");
-            self.turns.request = Some(Box::new(StopRequest::now().with_reason(reason)));
-            self.step(Input::StopTurn(Some(turn))).await;
-            self.answer = None;
+            self.ask(
+                Input::StopTurn(Some(turn)),
+                Request::Stop(Box::new(StopRequest::now().with_reason(reason))),
+            )
+            .await;
         }
     }
 }

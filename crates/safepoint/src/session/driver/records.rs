@@ -7,8 +7,8 @@ use std::{collections::HashSet, sync::Arc};
 use safepoint_scope::Code;
 
 use super::{
-    Action, ApprovalId, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, StoppedTurn, TurnId,
-    plan,
+    Action, ApprovalId, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, Request, StoppedTurn,
+    TurnId, plan,
 };
 use crate::{
     contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
@@ -48,7 +48,7 @@ impl Default for Recorder {
 impl<T: Item> Driver<T> {
     /// Records what these effects announce. What could not be recorded does not happen: a turn does not begin, and
     /// the session ends.
-    pub(super) async fn record(&mut self, effects: &mut Vec<Action>) {
+    pub(super) async fn record(&mut self, effects: &mut Vec<Action>, request: &Request) {
         let Some(journal) = self.recorder.journal.clone() else { return };
         if self.recorder.persisted != Persisted::Yes {
             return;
@@ -58,7 +58,7 @@ impl<T: Item> Driver<T> {
             Err(error) => return self.lose(&error, effects),
         };
         loop {
-            let writes = match self.writes(effects) {
+            let writes = match self.writes(effects, request) {
                 Ok(writes) if writes.is_empty() => return,
                 Ok(writes) => writes.into_iter().chain(questions.iter().cloned()).collect(),
                 Err(error) => {
@@ -96,7 +96,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// What these effects say, as writes of one transaction.
-    fn writes(&self, effects: &[Action]) -> Result<Vec<Write>, serde_json::Error> {
+    fn writes(&self, effects: &[Action], request: &Request) -> Result<Vec<Write>, serde_json::Error> {
         let number = |item: &ItemId| {
             let number = self.recorder.journal.as_ref().and_then(|journal| journal.number_of(*item));
             number.filter(|number| !self.recorder.gone.contains(number))
@@ -115,7 +115,7 @@ impl<T: Item> Driver<T> {
                     writes.push(Line::planned(*turn, items.clone()).write()?);
                     writes.extend(items.into_iter().map(Write::TakeItem));
                     writes.push(Write::Label("running".into()));
-                    writes.extend(self.title(*turn));
+                    writes.extend(self.title(*turn, request));
                 }
                 Action::Start { .. } => writes.push(Write::Label("running".into())),
                 Action::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
@@ -170,8 +170,9 @@ impl<T: Item> Driver<T> {
     }
 
     /// What the session is called, once it has something to be called after.
-    fn title(&self, turn: TurnId) -> Option<Write> {
-        let said = self.planning.planned.as_ref()?.input.first()?;
+    fn title(&self, turn: TurnId, request: &Request) -> Option<Write> {
+        let Request::Plan(plan) = request else { return None };
+        let said = plan.input.first()?;
         self.recorder.journal.as_ref()?.title(turn, said)
     }
 

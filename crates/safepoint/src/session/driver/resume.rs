@@ -4,7 +4,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Action, Answer, CurrentTurn, Driver, Input, Item, plan::report};
+use super::{Action, Answer, CurrentTurn, Driver, Input, Item, Request, asked::tell, plan::report};
 use crate::{
     contract::approver::ApprovalMode,
     definition::OnRestart,
@@ -15,29 +15,30 @@ use crate::{
 impl<T: Item> Driver<T> {
     pub(super) async fn resume(&mut self, reply: oneshot::Sender<Answer>) {
         if self.is_foreign() {
-            self.answer = Some(Answer::NothingToResume);
-            return self.reply(reply);
+            return tell(reply, Some(Answer::NothingToResume));
         }
         // Its questions are put once more, to whoever can be asked here; what is overdue need not wait for the clock.
         let goes_on =
             self.is_overdue() || self.turns.left.as_ref().is_some_and(|(work, _)| has_approver(work));
         let asks = self.machine.is_suspended() && goes_on;
-        self.turns.resumer = Some(reply);
-        self.step(if asks { Input::Decided } else { Input::Resume }).await;
-        if let Some(reply) = self.turns.resumer.take() {
-            return self.reply(reply);
+        let input = if asks { Input::Decided } else { Input::Resume };
+        match self.ask(input, Request::None).await {
+            Some(Answer::Resuming) => {
+                self.turns.resumers.push(reply);
+                self.tell_resumers();
+            }
+            answer => tell(reply, answer),
         }
-        self.answer = None;
     }
 
     /// Tells whoever asked for a turn to be taken up, once it is, or nothing is about to take it up any more.
-    pub(super) fn tell_takers(&mut self) {
+    pub(super) fn tell_resumers(&mut self) {
         if self.machine.takes_up() {
             return;
         }
         let answer = if self.machine.took_up() { Answer::Resuming } else { Answer::NothingToResume };
-        for taker in self.turns.resumers.drain(..) {
-            sync::reply(taker, answer);
+        for resumer in self.turns.resumers.drain(..) {
+            sync::reply(resumer, answer);
         }
     }
 
@@ -69,7 +70,6 @@ impl<T: Item> Driver<T> {
             && self.turns.left.as_ref().is_some_and(|(work, _)| opted_in(work))
         {
             self.step(Input::Resume).await;
-            self.answer = None;
         }
     }
 

@@ -7,8 +7,8 @@ use safepoint_scope::{Actor, Code, Grace, Mode, Reach, Reason, SafePoints, StopR
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, CurrentTurn, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Outcome, RunHandle,
-    SessionEvent, SessionMessage, TurnId, follower::Follower, plan::report,
+    Answer, CurrentTurn, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Outcome, Request,
+    RunHandle, SessionEvent, SessionMessage, TurnId, follower::Follower, plan::report,
 };
 use crate::{
     contract::log::{Log, MemoryLog},
@@ -33,12 +33,9 @@ pub(super) struct Turns {
     pub(super) background: Vec<RunHandle>,
     /// A turn that was cut with its process, or by the end of it, and nothing else.
     pub(super) restart: Option<TurnId>,
-    /// The request of whoever asks just now.
-    pub(super) request: Option<Box<StopRequest>>,
     /// That of whoever asked for the end of the turn alone, until it has ended.
     pub(super) stop_request: Option<Box<StopRequest>>,
-    /// Who asks just now for a turn to be taken up, and those who were heard and wait until it is, or is not.
-    pub(super) resumer: Option<oneshot::Sender<Answer>>,
+    /// Who asked for a turn to be taken up, was heard, and waits until it is, or is not.
     pub(super) resumers: Vec<oneshot::Sender<Answer>>,
 }
 
@@ -50,17 +47,21 @@ impl Turns {
             history,
             background: Vec::new(),
             restart: None,
-            request: None,
             stop_request: None,
-            resumer: None,
             resumers: Vec::new(),
         }
     }
 }
 
 impl<T: Item> Driver<T> {
-    pub(super) fn start(&mut self, turn: TurnId, from: StartFrom, steers: &[(ItemId, SteerTiming)]) {
-        let Some((run, work)) = self.run_of(turn, from) else {
+    pub(super) fn start(
+        &mut self,
+        turn: TurnId,
+        from: StartFrom,
+        steers: &[(ItemId, SteerTiming)],
+        request: &mut Request,
+    ) {
+        let Some((run, work)) = self.run_of(turn, from, request) else {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
@@ -72,7 +73,7 @@ impl<T: Item> Driver<T> {
         );
         if let StartFrom::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
-            run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));
+            run.handle().stop(at_any(self.request_for(why, request).unwrap_or_else(StopRequest::now)));
         } else {
             self.tell_lost(&run);
         }
@@ -97,9 +98,15 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    fn run_of(&mut self, turn: TurnId, from: StartFrom) -> Option<(Run, Box<CurrentTurn>)> {
+    fn run_of(
+        &mut self,
+        turn: TurnId,
+        from: StartFrom,
+        request: &mut Request,
+    ) -> Option<(Run, Box<CurrentTurn>)> {
         if from == StartFrom::Plan {
-            let mut plan = *self.planning.planned.take()?;
+            let Request::Plan(plan) = std::mem::replace(request, Request::None) else { return None };
+            let mut plan = *plan;
             let before = self.turns.history.clone();
             let mut history = before.clone();
             history.close();
@@ -134,8 +141,8 @@ impl<T: Item> Driver<T> {
         Arc::new(TurnLog::new(journal, turn, base, journal.head()))
     }
 
-    pub(super) fn stop_run(&mut self, turn: TurnId, why: StopWhy) {
-        let Some(request) = self.request_for(why) else { return };
+    pub(super) fn stop_run(&mut self, turn: TurnId, why: StopWhy, request: &Request) {
+        let Some(request) = self.request_for(why, request) else { return };
         if why == StopWhy::Broken {
             self.cx.shared.family.stop.stop(request);
         } else if let Some(handle) = self.at_work(turn) {
@@ -143,11 +150,14 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    fn request_for(&self, why: StopWhy) -> Option<StopRequest> {
+    fn request_for(&self, why: StopWhy, request: &Request) -> Option<StopRequest> {
         let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).with_text(text);
         let request = match why {
             // A suspended turn is ended only when it is quiet: its asker is remembered until then.
-            StopWhy::Asked => (**self.turns.request.as_ref().or(self.turns.stop_request.as_ref())?).clone(),
+            StopWhy::Asked => match request {
+                Request::Stop(request) => (**request).clone(),
+                _ => (**self.turns.stop_request.as_ref()?).clone(),
+            },
             // Whoever asked has joined it to the demand of all runs.
             StopWhy::Session(_) => return None,
             StopWhy::Preempt { points, grace } => {

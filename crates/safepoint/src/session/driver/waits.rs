@@ -60,7 +60,6 @@ impl<T: Item> Driver<T> {
         }
         // No decision goes with it: whatever is overdue expires when the run goes on, and the rest stays open.
         self.step(Input::Decided).await;
-        self.answer = None;
     }
 
     /// Whether a question of the suspended turn has expired.
