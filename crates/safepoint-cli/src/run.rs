@@ -216,7 +216,7 @@ pub(crate) fn limits(args: &AgentArgs) -> Limits {
         wall_time: args.timeout,
         parallel_calls: args.parallel.unwrap_or(defaults.parallel_calls),
         call_timeout: args.tool_timeout,
-        approval: args.approval_expiry.unwrap_or(defaults.approval),
+        approval_expiry: args.approval_expiry.unwrap_or(defaults.approval_expiry),
         ..defaults
     }
 }

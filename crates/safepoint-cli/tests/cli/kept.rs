@@ -11,7 +11,7 @@ use std::{
 use rustix::process::Signal;
 use safepoint::{
     Agent, Hooks, Session,
-    hook::{HookResult, HookedMessage, later},
+    hook::{HookResult, HookedMessage, from_future},
     ids::SessionId,
     session::{ChatPlanner, Policy, encode_item},
     store::{ApprovalsToWithdraw, OwnerProcess, StopIntent, Store as _},
@@ -301,7 +301,7 @@ struct Stays(mpsc::Sender<()>);
 impl Hooks for Stays {
     fn after_model(&self, _message: &HookedMessage) -> HookResult<()> {
         self.0.send(()).unwrap();
-        later(std::future::pending())
+        from_future(std::future::pending())
     }
 }
 

@@ -28,7 +28,7 @@ fn agent(desk: &Desk, approval: Duration) -> Agent {
     Agent::builder(desk.model.clone())
         .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
         .rule(Rule::on("ask", RuleAction::Ask))
-        .limits(Limits { approval, ..Limits::default() })
+        .limits(Limits { approval_expiry: approval, ..Limits::default() })
         .tool(desk.tools.gated("ask"))
         .build()
 }

@@ -89,7 +89,7 @@ async fn a_recorded_stop_that_is_over_stops_nobody_else() {
     let first = world.open(1, &desk).await;
     let idle = first.stop(SessionStop::when_idle_for(Duration::from_secs(3600)));
     assert_eq!(idle.recorded().await, StopPersistence::Stored(1));
-    first.keep_open();
+    first.withdraw_idle_stop();
     first.check_store();
     let item = first.push("a".to_owned()).unwrap();
     assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));

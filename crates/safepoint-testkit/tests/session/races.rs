@@ -6,7 +6,7 @@ use safepoint::{
     Agent, Code, Grace, Hooks, Reason, SafePoints, SessionHandle, StopAck, StopRequest,
     event::Fact,
     history::History,
-    hook::{HookResult, Verdict, later},
+    hook::{HookResult, Verdict, from_future},
     model::{Delta, ModelError, ModelErrorKind},
     session::{
         ChatPlanner, ExitReason, IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, Push,
@@ -30,7 +30,7 @@ struct StopsAtItsStart(Arc<OnceLock<SessionHandle<String>>>);
 impl Hooks for StopsAtItsStart {
     fn before_model(&self, _round: u32, _history: &History) -> HookResult<Verdict> {
         let session = self.0.get().cloned();
-        later(async move {
+        from_future(async move {
             if let Some(session) = session {
                 assert_eq!(session.stop(SessionStop::now()).asked().await, StopAck::First);
             }
@@ -171,7 +171,7 @@ async fn repeated_waits_for_idleness_change_nothing() {
     assert_eq!(item.fate_now(), None, "a turn at work is not touched");
     answers(&gate, "done");
     assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
-    session.keep_open();
+    session.withdraw_idle_stop();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(!session.is_done());
     let began = tokio::time::Instant::now();

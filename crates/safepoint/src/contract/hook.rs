@@ -46,7 +46,7 @@ impl<T> std::fmt::Debug for HookWork<T> {
 }
 
 /// The answer of a hook that awaits.
-pub fn later<T>(work: impl Future<Output = T> + Send + 'static) -> HookResult<T> {
+pub fn from_future<T>(work: impl Future<Output = T> + Send + 'static) -> HookResult<T> {
     Some(HookWork::Async(Box::pin(work)))
 }
 

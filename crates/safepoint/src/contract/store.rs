@@ -41,7 +41,7 @@ pub use inbox::{InboxRow, ItemState, NewItem, Pushed, Withdrawn};
 pub use journal::{Appended, Damage, DamageKind, Durability, JournalEntry, Page, Record, Write};
 pub use lease::{Lease, LeaseHolder, is_free};
 pub use memory::MemoryStore;
-pub use outside::{Clock, Environment, LivenessCheck, Uptime, kept, of_micros};
+pub use outside::{Clock, Environment, LivenessCheck, Uptime, of_micros, truncate_to_micros};
 pub use owner::{Liveness, OwnerProcess};
 pub use session::{ChangeMark, Changes, NewSession, PageCursor, SessionRow};
 pub use stop::{ApprovalsToWithdraw, StopIntent, StopRow};

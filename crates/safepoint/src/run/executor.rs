@@ -115,17 +115,19 @@ pub(crate) async fn supervise(
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
     ending.finish(job.board.take_emitted());
-    ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup, &job.run).await;
+    ending
+        .fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup_timeout, &job.run)
+        .await;
     spans::end(&tracing::Span::current(), ending.status.as_str(), status_of(ending.status));
     let resolved_at_once =
         ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
     if resolved_at_once {
         ending.name_rows(job.board.take_rows());
         post.post(ending);
-        let reports = clean_up(&scope, &job.board, job.limits.cleanup).await;
+        let reports = clean_up(&scope, &job.board, job.limits.cleanup_timeout).await;
         cleaned(call_id, reports);
     } else {
-        ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup).await;
+        ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup_timeout).await;
         ending.name_rows(job.board.take_rows());
         post.post(ending);
     }
@@ -222,7 +224,7 @@ impl Watch<'_> {
                 self.leave();
                 return DriverGone::GoesOn;
             }
-            OnStop::Cooperate(time) => Some(time.unwrap_or(self.limits.cleanup)),
+            OnStop::Cooperate(time) => Some(time.unwrap_or(self.limits.cleanup_timeout)),
             OnStop::Finish(time) => Some(time.unwrap_or(self.limits.finish_grace)),
         };
         if let Some(time) = time

@@ -207,7 +207,7 @@ impl Shared {
         let shared = (Arc::clone(&place.always), Arc::clone(&place.closings));
         let tree = RunTree::new(family, shared, kept);
         let waits = WaitMode::Suspended;
-        let nesting = limits.nesting;
+        let nesting = limits.max_depth;
         Self::with(place, Ground { kind: CallKind::Tool, waits, scope, stop, tree, nesting }, feeds)
     }
 
@@ -233,7 +233,7 @@ impl Shared {
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, Some(&self.feed), kept)),
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None, None)),
         ];
-        let nesting = limits.nesting.min(self.nesting.saturating_sub(1));
+        let nesting = limits.max_depth.min(self.nesting.saturating_sub(1));
         let tree = Arc::clone(&self.tree);
         let ground = Ground { kind: child.kind(), waits, scope, stop, tree, nesting };
         let (shared, mailbox) = Self::with(Place::of(run, path), ground, feeds);

@@ -148,7 +148,7 @@ impl<T: Item> SessionHandle<T> {
     }
 
     /// Takes a [`SessionStop::when_idle_for`] back.
-    pub fn keep_open(&self) {
+    pub fn withdraw_idle_stop(&self) {
         self.shared.mailbox.post(SessionMessage::KeepOpen);
     }
 }

@@ -53,30 +53,30 @@ pub struct Limits {
     pub parallel_calls: usize,
     /// How many levels of child runs there may be below a run; a call that would open a deeper one fails. The
     /// tightest limit on the way from the root counts. Default 8.
-    pub nesting: u32,
+    pub max_depth: u32,
     /// Time limit of a call whose tool names none. Default: none.
     pub call_timeout: Option<Duration>,
     /// Bytes of one call's output that the model is shown; the rest is spilled to a file. Default 64 KiB.
     pub call_output_bytes: usize,
     /// How long a *cooperate* tool may clean up after a stop. Default 5 s.
-    pub cleanup: Duration,
+    pub cleanup_timeout: Duration,
     /// How long a *finish* tool may go on after a stop. Default 5 s.
     pub finish_grace: Duration,
     /// How long one hook may take before the run goes on without it. Default 5 s.
-    pub callback: Duration,
+    pub callback_timeout: Duration,
     /// How long after the clean-up cap a run may take to be quiet before its survivors are named. Default 2 s.
-    pub quiet: Duration,
+    pub quiet_timeout: Duration,
     /// How long a cut model call may be read on for its bill, where the agent chose [`OnModelStop::Drain`](crate::OnModelStop).
     /// Default 30 s.
-    pub drain: Duration,
+    pub drain_timeout: Duration,
     /// How long a provider may take to be told that a reply is not wanted any more, where dropping the connection does
     /// not say so. Default 2 s.
-    pub parting: Duration,
+    pub release_timeout: Duration,
     /// How long an append to the log may take before the run settles without it (S3.4). Default 5 s.
-    pub append: Duration,
+    pub append_timeout: Duration,
     /// How long an unanswered approval stays open; [`Duration::MAX`]: until somebody answers. Default 30 days, so that a
     /// person may be away for a while.
-    pub approval: Duration,
+    pub approval_expiry: Duration,
     /// Provisional events (text as it streams) kept for readers that lag behind. Default 4,096.
     pub retained_deltas: usize,
 }
@@ -91,17 +91,17 @@ impl Default for Limits {
             model_output_bytes: 16 << 20,
             message_calls: 1024,
             parallel_calls: 8,
-            nesting: 8,
+            max_depth: 8,
             call_timeout: None,
             call_output_bytes: 64 << 10,
-            cleanup: Duration::from_secs(5),
+            cleanup_timeout: Duration::from_secs(5),
             finish_grace: Duration::from_secs(5),
-            callback: Duration::from_secs(5),
-            quiet: Duration::from_secs(2),
-            drain: Duration::from_secs(30),
-            parting: Duration::from_secs(2),
-            append: Duration::from_secs(5),
-            approval: Duration::from_secs(30 * 24 * 60 * 60),
+            callback_timeout: Duration::from_secs(5),
+            quiet_timeout: Duration::from_secs(2),
+            drain_timeout: Duration::from_secs(30),
+            release_timeout: Duration::from_secs(2),
+            append_timeout: Duration::from_secs(5),
+            approval_expiry: Duration::from_secs(30 * 24 * 60 * 60),
             retained_deltas: 4096,
         }
     }
@@ -118,7 +118,7 @@ impl Limits {
                 "`message_calls` is 0, so no call could ever be looked at; 1 is one in each message",
             );
         }
-        if self.append.is_zero() {
+        if self.append_timeout.is_zero() {
             return Some("`append` is no time at all, so nothing could ever be recorded");
         }
         if self.max_cost.is_some_and(|cost| cost.is_nan() || cost < 0.0) {

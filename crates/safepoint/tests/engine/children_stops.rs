@@ -14,7 +14,7 @@ use safepoint::{
     Hooks, Limits, Outcome, Reach, SafePoints, StopRequest,
     event::{EventKind, Fact},
     history::History,
-    hook::{HookResult, Verdict, later},
+    hook::{HookResult, Verdict, from_future},
     receipt::{CallStatus, Ending, StopSource},
     secs,
     tool::{Concurrency, EffectClass, OnStop},
@@ -61,7 +61,7 @@ struct Doorman(Arc<Semaphore>);
 impl Hooks for Doorman {
     fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
         let gate = Arc::clone(&self.0);
-        later(async move {
+        from_future(async move {
             if let Ok(permit) = gate.acquire().await {
                 permit.forget();
             }
@@ -292,7 +292,7 @@ async fn an_expired_grace_ends_the_children() {
 async fn a_call_that_nests_too_deep_fails() {
     let leaf = agent([say("never")]).build();
     let middle = with(agent([hire(&["leaf"]), say("alone")]), "leaf", &leaf).build();
-    let limits = Limits { nesting: 1, ..Limits::default() };
+    let limits = Limits { max_depth: 1, ..Limits::default() };
     let root = with(agent([hire(&["middle"]), say("ok")]), "middle", &middle).limits(limits).build();
     let outcome = root.run("go").await;
     let middle = row(&outcome, 0).child.unwrap().receipt.unwrap();
@@ -366,7 +366,7 @@ async fn a_child_tells_what_it_did() {
 async fn a_stop_reaches_any_width_and_any_depth() {
     const WIDE: usize = 300;
     const DEEP: usize = 40;
-    let limits = Limits { parallel_calls: WIDE, nesting: u32::MAX, ..Limits::default() };
+    let limits = Limits { parallel_calls: WIDE, max_depth: u32::MAX, ..Limits::default() };
     let leaf = agent([]).build();
     let wide = with(agent([hire(&["ask"; WIDE])]), "ask", &leaf).limits(limits.clone()).build();
     let deep = (0..DEEP).fold(agent([]).limits(limits.clone()).build(), |below, _| {

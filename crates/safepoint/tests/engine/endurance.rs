@@ -171,14 +171,14 @@ async fn the_longest_time_is_no_limit() {
     let limits = Limits {
         wall_time: Some(max),
         call_timeout: Some(max),
-        cleanup: max,
+        cleanup_timeout: max,
         finish_grace: max,
-        callback: max,
-        quiet: max,
-        drain: max,
-        parting: max,
-        append: max,
-        approval: max,
+        callback_timeout: max,
+        quiet_timeout: max,
+        drain_timeout: max,
+        release_timeout: max,
+        append_timeout: max,
+        approval_expiry: max,
         ..Limits::default()
     };
     let contracts =

@@ -8,7 +8,7 @@ use std::{
 use safepoint::{
     History, Hooks, SafePoints, StopRequest,
     event::{Completion, Fact},
-    hook::{HookCall, HookResult, HookedMessage, Verdict, blocking, later},
+    hook::{HookCall, HookResult, HookedMessage, Verdict, blocking, from_future},
     log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, CallStatus, Ending},
 };
@@ -99,7 +99,7 @@ impl Thinks {
         }
         let (time, says, finished) = (self.time, self.says, Arc::clone(&self.finished));
         let asked = Arc::clone(&self.asked);
-        later(async move {
+        from_future(async move {
             asked.notify_one();
             tokio::time::sleep(time).await;
             *finished.lock().unwrap() += 1;
@@ -158,7 +158,7 @@ async fn a_stop_at_a_safe_point_lets_a_hook_finish() {
 /// S2.18, S2.8: no longer than its bound; and `Now` does not wait at all.
 #[tokio::test(start_paused = true)]
 async fn a_stop_waits_for_no_hook_beyond_its_bound() {
-    let bound = safepoint::Limits::default().callback;
+    let bound = safepoint::Limits::default().callback_timeout;
     for place in ["before_model", "before_call"] {
         let polite = StopRequest::at(SafePoints::ANY);
         let (outcome, took, finished) = stopped_at(place, NEVER, || Verdict::Proceed, polite).await;

@@ -340,7 +340,7 @@ fn limits_under_which_no_run_could_work_are_refused() {
     let usual = Limits::default;
     for (limits, named) in [
         (Limits { parallel_calls: 0, ..usual() }, "`parallel_calls`"),
-        (Limits { append: Duration::ZERO, ..usual() }, "`append`"),
+        (Limits { append_timeout: Duration::ZERO, ..usual() }, "`append`"),
         (Limits { max_cost: Some(f64::NAN), ..usual() }, "`max_cost`"),
         (Limits { max_cost: Some(-1.0), ..usual() }, "`max_cost`"),
     ] {

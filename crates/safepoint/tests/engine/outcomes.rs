@@ -14,7 +14,7 @@ use safepoint::{
     Hooks, Limits, Outcome, Receipt, StopAck, StopRequest,
     event::{EventKind, Fact},
     history::{History, Message},
-    hook::{HookCall, HookResult, Verdict, blocking, later},
+    hook::{HookCall, HookResult, Verdict, blocking, from_future},
     log::{Log, LogError, MemoryLog, RunRecord},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
@@ -123,7 +123,7 @@ async fn each_phase_of_a_stop_leaves_its_trace() {
     impl Hooks for Told {
         fn on_stop(&self, _: &Arc<Receipt>) -> HookResult<()> {
             let told = Arc::clone(&self.0);
-            later(async move {
+            from_future(async move {
                 told.fetch_add(1, Ordering::SeqCst);
                 pending::<()>().await;
             })
@@ -166,7 +166,7 @@ async fn a_hanging_hook_holds_up_no_stop() {
     struct Hangs;
     impl Hooks for Hangs {
         fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
-            later(pending())
+            from_future(pending())
         }
     }
     let work = || does("work", |_| async { Ok("done".into()) });
@@ -189,7 +189,7 @@ async fn hooks_have_verdicts() {
     impl Hooks for Says {
         fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
             let says = self.0;
-            later(async move { says() })
+            from_future(async move { says() })
         }
     }
     let run = |says| {
@@ -219,7 +219,7 @@ async fn all_hooks_that_were_added_run() {
         fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
             self.note("asked");
             let says = self.1;
-            if self.0 == "b" { blocking(says) } else { later(async move { says() }) }
+            if self.0 == "b" { blocking(says) } else { from_future(async move { says() }) }
         }
         fn after_call(&self, _: &CallReport) -> HookResult<()> {
             self.note("told");
@@ -360,8 +360,11 @@ async fn a_blocking_hook_is_gone_on_without() {
         }
     }
     let (let_go, open) = std::sync::mpsc::channel();
-    let limits =
-        Limits { callback: Duration::from_millis(20), quiet: Duration::from_millis(50), ..Limits::default() };
+    let limits = Limits {
+        callback_timeout: Duration::from_millis(20),
+        quiet_timeout: Duration::from_millis(50),
+        ..Limits::default()
+    };
     let work = does("work", |_| async { Ok("done".into()) });
     let agent = agent([ask(&["work"]), say("ok")])
         .limits(limits)

@@ -7,7 +7,7 @@ use safepoint::{
     Agent, AgentBuilder, Hooks, Limits, Model, Outcome, Receipt, RunHandle, StopRequest,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     history::History,
-    hook::{HookCall, HookResult, HookedMessage, Verdict, later},
+    hook::{HookCall, HookResult, HookedMessage, Verdict, from_future},
     model::{Conversation, Delta, DeltaStream, ModelSpec},
     receipt::{CallReport, Ending, QuietReport},
 };
@@ -46,7 +46,7 @@ impl Panics {
         match self.1 {
             _ if self.0 != place => None,
             When::AtOnce => panic!("{place} panics at once"),
-            When::Later => later(async move { panic!("{place} panics later") }),
+            When::Later => from_future(async move { panic!("{place} panics later") }),
         }
     }
 }

@@ -190,7 +190,7 @@ impl Real {
             Step::StopGraceful => drop(self.session.stop(SessionStop::graceful())),
             Step::StopNow => drop(self.session.stop(SessionStop::now())),
             Step::StopWhenIdle => drop(self.session.stop(SessionStop::when_idle_for(hour))),
-            Step::KeepOpen => self.session.keep_open(),
+            Step::KeepOpen => self.session.withdraw_idle_stop(),
             Step::Wait => tokio::time::sleep(2 * hour).await,
         }
     }

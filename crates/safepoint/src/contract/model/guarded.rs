@@ -60,7 +60,7 @@ impl Talk {
     }
 
     /// The farewell, if there is one. One that panics tells the provider nothing, as one that is overdue does.
-    pub(crate) fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+    pub(crate) fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         let Some(Ok(open)) = &mut self.0 else { return None };
         callback::call(|| open.release()).ok().flatten()
     }

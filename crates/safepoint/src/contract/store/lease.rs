@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::value::ids::SessionId;
 
 use super::{
-    outside::{Environment, kept},
+    outside::{Environment, truncate_to_micros},
     owner::{Liveness, OwnerProcess},
     uptime::Since,
 };
@@ -86,7 +86,7 @@ impl LeaseHolder {
 
     /// Holds for so long from now on.
     pub fn renew(&mut self, ttl: Duration, outside: &Environment) {
-        self.expires = kept(outside.now().saturating_add(ttl).unwrap_or(Timestamp::MAX));
+        self.expires = truncate_to_micros(outside.now().saturating_add(ttl).unwrap_or(Timestamp::MAX));
         self.until = (outside.uptime)(&self.owner).map(|up| up.saturating_add(ttl));
     }
 }

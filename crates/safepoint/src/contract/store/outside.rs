@@ -43,7 +43,7 @@ impl Environment {
     /// The time of day.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        kept((self.clock)())
+        truncate_to_micros((self.clock)())
     }
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Environment {
 
 /// A time as stores keep it: in microseconds, so that what is told now equals what is read later.
 #[must_use]
-pub fn kept(at: Timestamp) -> Timestamp {
+pub fn truncate_to_micros(at: Timestamp) -> Timestamp {
     of_micros(at.as_microsecond())
 }
 

@@ -124,7 +124,7 @@ impl Watcher {
     async fn quieten(&mut self) {
         let shared = Arc::clone(self.cell.shared());
         let cap = shared.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
-        let deadline = after(Instant::now(), cap.saturating_add(self.cell.limits.quiet));
+        let deadline = after(Instant::now(), cap.saturating_add(self.cell.limits.quiet_timeout));
         let is_quiet = timeout_at(deadline, shared.stop.quiet()).await.is_ok();
         self.be_quiet(is_quiet);
     }

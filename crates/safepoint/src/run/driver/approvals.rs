@@ -117,8 +117,8 @@ impl Driver {
         question: ApprovalKind,
     ) -> Result<ApprovalRequest, LogFailure> {
         let asked_at = Timestamp::now();
-        let open_for =
-            jiff::SignedDuration::try_from(self.cx.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
+        let open_for = jiff::SignedDuration::try_from(self.cx.def.limits.approval_expiry)
+            .unwrap_or(jiff::SignedDuration::MAX);
         let definition = self.cx.def.tools.definition(&call.name).to_owned();
         let request = ApprovalRequest {
             id: ApprovalId::fresh(),
@@ -143,7 +143,7 @@ impl Driver {
     pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let left = request.expires_at.duration_since(Timestamp::now());
         let open_for =
-            std::time::Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval);
+            std::time::Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval_expiry);
         let id = request.id.clone();
         let approver = Foreign::new(approver);
         let dead = "the task that asks panicked".to_owned();

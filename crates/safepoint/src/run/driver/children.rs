@@ -301,8 +301,8 @@ impl Driver {
 fn patience_with(def: &Definition) -> Duration {
     let longest = def.tools.children().map(|child| {
         let (def, limits) = (child.def(), &child.def().limits);
-        let drain = if def.on_cut == OnModelStop::Drain { limits.drain } else { Duration::ZERO };
-        limits.quiet + drain + patience_with(def)
+        let drain = if def.on_cut == OnModelStop::Drain { limits.drain_timeout } else { Duration::ZERO };
+        limits.quiet_timeout + drain + patience_with(def)
     });
     longest.max().unwrap_or_default()
 }

@@ -62,7 +62,7 @@ impl HookRunner {
     }
 
     fn begin(&mut self, cx: &RunContext, key: HookKey, asked: HookWork<Verdict>) {
-        let bound = cx.def.limits.callback;
+        let bound = cx.def.limits.callback_timeout;
         let asked = spawn(cx, asked);
         self.running.insert(key.clone(), asked.dropper());
         let dead = HookAnswer::Panicked(DEAD.into());
@@ -87,7 +87,7 @@ impl HookRunner {
     }
 
     fn notify(&mut self, cx: &RunContext, told: HookWork<()>) {
-        let bound = cx.def.limits.callback;
+        let bound = cx.def.limits.callback_timeout;
         let told = spawn(cx, told);
         self.notified += 1;
         let word = Word::or(&cx.shared, RunMessage::Told { panicked: Some(DEAD.into()) });

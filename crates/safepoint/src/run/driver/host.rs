@@ -89,7 +89,8 @@ impl Host for RunHost {
             // Without a runtime nothing can be done any more: it is dropped, which releases what it holds.
             return;
         }
-        let (scope, shared, bound) = (self.scope.clone(), Weak::clone(&self.shared), self.limits.cleanup);
+        let (scope, shared, bound) =
+            (self.scope.clone(), Weak::clone(&self.shared), self.limits.cleanup_timeout);
         let call_id = call.clone();
         drop(self.scope.spawn("a late clean-up", async move {
             let cleanups = vec![executor::clean_up_late(&scope, cleanup, bound).await];

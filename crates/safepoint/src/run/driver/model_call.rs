@@ -71,7 +71,7 @@ impl ModelCalls {
 
     /// How long one that was cut is read on.
     pub(super) fn drain_time(&self, cx: &RunContext) -> Duration {
-        self.draining.as_ref().map_or(Duration::ZERO, |_| cx.def.limits.drain)
+        self.draining.as_ref().map_or(Duration::ZERO, |_| cx.def.limits.drain_timeout)
     }
 
     /// Lets the conversation go: it may hold a connection's buffers, and is not needed any more.
@@ -82,11 +82,11 @@ impl ModelCalls {
     /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
     fn part(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
         let parting = match &mut streaming.purpose {
-            Purpose::Round => self.conversation.part(),
-            Purpose::Summary(summing) => summing.part(),
+            Purpose::Round => self.conversation.release(),
+            Purpose::Summary(summing) => summing.release(),
         };
         if let Some(parting) = parting {
-            let bound = cx.def.limits.parting;
+            let bound = cx.def.limits.release_timeout;
             drop(cx.scope.spawn("telling the provider", async move {
                 if timeout(bound, callback::run(parting)).await.is_err() {
                     // It was asked; what it does is its affair.
@@ -98,7 +98,7 @@ impl ModelCalls {
     /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
     fn drain(&mut self, cx: &RunContext, mut streaming: ModelCall) {
         streaming.pen.lock().hand = Writer::UsageOnly;
-        let bound = cx.def.limits.drain;
+        let bound = cx.def.limits.drain_timeout;
         if let Some(mut task) = streaming.task.take() {
             drop(cx.scope.spawn("draining for the bill", async move {
                 if timeout(bound, &mut task).await.is_err() {

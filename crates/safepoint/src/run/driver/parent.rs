@@ -119,7 +119,7 @@ impl Parent {
             return;
         }
         let (parent, run) = (self.above.mailbox.clone(), self.above.scope.clone());
-        let bound = self.above.limits.cleanup;
+        let bound = self.above.limits.cleanup_timeout;
         drop(self.above.scope.spawn("shortening a child's answer", async move {
             ending.fit(budget, bound, &run).await;
             if parent.post(RunMessage::CallEnded { call_id, ending }).is_err() {

@@ -40,7 +40,7 @@ impl Recorder {
         // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
         let fact = Arc::new(fact);
         async move {
-            let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append);
+            let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append_timeout);
             let recorded = recording.await.map_err(LogFailure::Log)?;
             take_in(machine, cx, &recorded);
             Ok(recorded)
@@ -55,7 +55,7 @@ impl Recorder {
         facts: Vec<Fact>,
     ) -> Result<(), LogFailure> {
         let facts = facts.into_iter().map(Arc::new).collect();
-        let recording = log::record_all(&*self.log, &cx.shared.path, facts, cx.def.limits.append);
+        let recording = log::record_all(&*self.log, &cx.shared.path, facts, cx.def.limits.append_timeout);
         let recorded = recording.await.map_err(LogFailure::Log)?;
         recorded.iter().for_each(|recorded| take_in(machine, cx, recorded));
         Ok(())
@@ -64,7 +64,7 @@ impl Recorder {
     /// Records the fact that ends the attempt; it changes nothing, and is shown with the outcome.
     pub(super) async fn record_last(&self, cx: &RunContext, settled: &Arc<Fact>) -> Result<u64, LogError> {
         let record = RunRecord { path: cx.shared.path.clone(), fact: Arc::clone(settled) };
-        log::append(&*self.log, record, cx.def.limits.append).await
+        log::append(&*self.log, record, cx.def.limits.append_timeout).await
     }
 
     /// Reads what is recorded of the run, and of the runs below it.

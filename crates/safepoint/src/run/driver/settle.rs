@@ -234,7 +234,7 @@ impl Driver {
     pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
         let cap = self.cx.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
         let drain = self.model.drain_time(&self.cx);
-        let patience = cap.saturating_add(drain).saturating_add(self.cx.def.limits.quiet);
+        let patience = cap.saturating_add(drain).saturating_add(self.cx.def.limits.quiet_timeout);
         let mut deadline = after(Instant::now(), patience);
         let mut last = Receipt::clone(&receipt);
         if let Err(Panicked(message)) = self.model.end() {

@@ -36,8 +36,8 @@ impl SummaryCall {
         self.conversation.stream(&self.input)
     }
 
-    pub(super) fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
-        self.conversation.part()
+    pub(super) fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
+        self.conversation.release()
     }
 
     pub(super) fn model(&self) -> &str {

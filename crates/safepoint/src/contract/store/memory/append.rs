@@ -9,7 +9,7 @@ use crate::value::ids::ApprovalId;
 use super::{
     super::{
         Appended, ApprovalClose, ApprovalRow, ApprovalState, CloseResult, Error, ItemState, NewApproval,
-        Write, kept,
+        Write, truncate_to_micros,
     },
     items::Moved,
     session::{Door, Session, Side},
@@ -103,7 +103,7 @@ impl Side {
         if self.approvals.iter().any(|row| row.asked.id == asked.id) {
             return Err(Error::ApprovalExists(asked.id));
         }
-        let asked = NewApproval { expires: kept(asked.expires), ..asked };
+        let asked = NewApproval { expires: truncate_to_micros(asked.expires), ..asked };
         self.approvals.push(ApprovalRow { asked, at, state: ApprovalState::Open });
         Ok(())
     }
