@@ -338,7 +338,7 @@ fn seen(text: &str) -> Cow<'_, str> {
 /// With the names of such letters in their places; lines and tabs stay.
 fn named(text: &str, which: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_named = |letter: char| which(letter) && !matches!(letter, '\n' | '\t');
-    if !text.contains(&is_named) {
+    if !text.contains(is_named) {
         return Cow::Borrowed(text);
     }
     // A carriage return before a line's end only ends the line.
