@@ -14,6 +14,7 @@ use super::{
     http::{Broke, Opened},
     line::{Feed, Phase, Purpose, Talk, Words},
     look::{Mute, News, Sight, Subscriptions},
+    text::Answer,
     wire::{self, Joins, State, Wire},
 };
 
@@ -210,7 +211,7 @@ impl Talk {
         match self.text.part(artifact, text, joins) {
             Some(news) => self.say(news),
             None if self.watch.sight == Sight::Blind => {
-                let news = self.text.part_somewhere(artifact, text);
+                let news = self.text.place(artifact);
                 self.say(news);
             }
             // The task has it.
@@ -234,12 +235,14 @@ impl Talk {
 
     /// All of the answer is known; where there is none, the peer's last word is.
     fn done(&mut self, word: String) {
-        let answer = if self.text.is_empty() {
-            Some(word).filter(|word| !word.is_empty())
-        } else {
-            self.text.unsaid()
-        };
-        self.over(RemoteEvent::Done(answer));
+        if self.text.is_empty() {
+            return self.over(RemoteEvent::Done(Some(word).filter(|word| !word.is_empty())));
+        }
+        self.over(match self.text.answer() {
+            Answer::AsSaid => RemoteEvent::Done(None),
+            Answer::Reordered(whole) => RemoteEvent::Reordered(whole),
+            Answer::Another(whole) => RemoteEvent::Done(Some(whole)),
+        });
     }
 
     pub(super) fn is_completed(&self) -> bool {
@@ -266,9 +269,19 @@ impl Talk {
 
     /// Nobody shows the rest of the answer.
     fn done_as_known(&mut self) {
-        let known = self.text.whole();
-        let between = if known.is_empty() { "" } else { "\n" };
-        self.over(RemoteEvent::Done(Some(format!("{known}{between}{NOT_WHOLE}"))));
+        let known = self.text.settle();
+        self.say(known);
+        let between = if self.text.is_empty() { "" } else { "\n" };
+        let note = format!("{between}{NOT_WHOLE}");
+        let done = match self.text.answer() {
+            Answer::AsSaid => RemoteEvent::Done(Some(self.text.whole() + &note)),
+            Answer::Another(whole) => RemoteEvent::Done(Some(whole + &note)),
+            Answer::Reordered(whole) => {
+                self.say(note.clone());
+                RemoteEvent::Reordered(whole + &note)
+            }
+        };
+        self.over(done);
     }
 
     /// Whether its stream is to be taken up again. Before 1.0 only where the task cannot be looked at: a second listener is a

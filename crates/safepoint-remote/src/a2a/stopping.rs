@@ -45,8 +45,6 @@ impl Talk {
     pub(super) fn part_with(&mut self) -> RemoteStopReply {
         // Until it has answered, an end that it publishes is none of the work.
         self.phase = Phase::Doubted;
-        let kept_back = self.text.release();
-        self.say(kept_back);
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // No word of the peer is needed for what it was never asked.
             self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
@@ -69,6 +67,7 @@ impl Talk {
             matches!(
                 said,
                 RemoteEvent::Done(_)
+                    | RemoteEvent::Reordered(_)
                     | RemoteEvent::Ended { .. }
                     | RemoteEvent::Failed(_)
                     | RemoteEvent::Lost(_)

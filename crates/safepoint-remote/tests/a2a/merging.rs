@@ -1,8 +1,11 @@
 //! Streams that are cut, and processes that are: whatever comes, by a stream, by one that was taken up again, or by a look at
 //! the task, each piece of the answer is in it once.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
-use safepoint::{Agent, event::EventKind};
+use safepoint::{Agent, RunHandle, event::EventKind};
+use safepoint_remote::a2a::Bounds;
 use safepoint_testkit::{
     a2a::{A2aServer, Looks, Manners, Step, Streams, Wire},
     closing::Closing,
@@ -10,7 +13,7 @@ use safepoint_testkit::{
 };
 use tokio::task::yield_now;
 
-use super::world::{peer, server};
+use super::world::{bounds, peer, server};
 
 /// S10.42: pieces that a stream tells twice cannot be told from two that are alike: the task is asked, where it can be, and what
 /// it has is the answer.
@@ -147,4 +150,70 @@ async fn an_answer_that_may_be_cut_says_so() {
     let answer = closed.outcome.answer().unwrap();
     assert!(answer.starts_with("one three\n"), "{answer}");
     assert!(answer.contains("a part of this answer may be missing"), "{answer}");
+}
+
+/// All that a run showed as text.
+async fn shown(handle: &RunHandle) -> String {
+    let mut events = handle.events();
+    let mut shown = String::new();
+    while let Some(event) = events.next().in_time("its events").await {
+        if let EventKind::Text(text) = &event.kind {
+            shown.push_str(text);
+        }
+    }
+    shown
+}
+
+/// S10.42: artifacts that grow in turn, on a whole stream, on one that was cut, and by looks alone: each piece is shown once, and
+/// the answer has them in the order of the artifacts.
+#[tokio::test]
+async fn artifacts_that_grow_in_turn_are_shown_once() {
+    let says = |artifact: &str, text: &str| Step::SayIn(artifact.into(), text.into());
+    let plan = [
+        says("a", "1 "),
+        says("b", "2 "),
+        says("a", "3 "),
+        Step::Wait,
+        says("b", "4 "),
+        says("a", "5 "),
+        says("b", "6 "),
+    ];
+    for wire in [Wire::V1, Wire::V03] {
+        for streams in [Streams::Well, Streams::CutAfter(4), Streams::HushAfter(4)] {
+            let server = server(Manners::honest(wire).plan(plan.clone()).streams(streams));
+            let bounds = Bounds { quiet: Duration::from_millis(20), ..bounds() };
+            let handle = Agent::remote(peer(&server).bounds(bounds).unwrap()).build().run("count").detach();
+            server.came(1).await;
+            server.let_on();
+            let closed = Closing::of(&handle).check().await.unwrap();
+            assert_eq!(closed.outcome.answer(), Some("1 3 5 2 4 6 "), "{wire:?} {streams:?}");
+            let mut pieces: Vec<String> =
+                shown(&handle).await.split_whitespace().map(str::to_owned).collect();
+            pieces.sort();
+            assert_eq!(pieces, ["1", "2", "3", "4", "5", "6"], "{wire:?} {streams:?}");
+        }
+    }
+}
+
+/// S10.42: a stream that was cut and taken up again while the task cannot be looked at, and that tells again what it told: nothing
+/// is shown twice, and the answer has each piece once.
+#[tokio::test]
+async fn what_arrives_again_is_shown_once_also_where_the_task_is_not_shown() {
+    let says = |text: &str| Step::Say(text.into());
+    let plan = [says("one "), says("two "), says("three "), Step::Wait, says("four")];
+    for wire in [Wire::V1, Wire::V03] {
+        // Before 1.0 a stream begins without the task: what it does not tell again of the piece that was cut off is missing.
+        for repeats in usize::from(wire != Wire::V1)..4 {
+            let manners = Manners::honest(wire).plan(plan.clone()).streams(Streams::CutAfter(4));
+            let server = server(manners.looks(Looks::Status(500)).repeats(repeats));
+            let handle = Agent::remote(peer(&server)).build().run("count").detach();
+            server.came(1).await;
+            wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
+            server.let_on();
+            let closed = Closing::of(&handle).check().await.unwrap();
+            let answer = closed.outcome.answer().unwrap();
+            assert!(answer.starts_with("one two three four\n["), "{wire:?} {repeats}: {answer}");
+            assert_eq!(shown(&handle).await, answer, "{wire:?} {repeats}");
+        }
+    }
 }

@@ -18,6 +18,8 @@ pub enum Wire {
 pub enum Step {
     /// Says more of its answer, as a part of an artifact.
     Say(String),
+    /// Says more of the artifact of this name, the first: an answer may be several, which grow in turn.
+    SayIn(String, String),
     /// Says something in passing, as the message of its status.
     Note(String),
     /// Goes on when the test [lets it](super::A2aServer::let_on).
@@ -37,6 +39,7 @@ impl Step {
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Say(text)
+            | Self::SayIn(_, text)
             | Self::Note(text)
             | Self::Ask(text)
             | Self::SignIn(text)
@@ -208,8 +211,8 @@ pub struct Manners {
     pub looks: Looks,
     /// Behind how many of its events each stream is cut, from the first one on; those beyond are not.
     pub cuts: Vec<usize>,
-    /// How many events a 1.0 stream that was taken up again tells that the task it began with had already, as the PyPI
-    /// `a2a-sdk` 1.0 does: it listens to its queue, and then reads the task.
+    /// How many events a stream that was taken up again tells that were told before: those of 1.0 begin with a task that has them
+    /// already, as the PyPI `a2a-sdk` 1.0 does: it listens to its queue, and then reads the task.
     pub repeats: usize,
     /// What it calls itself, and what it says where it refuses something; `fake`, and words of its own, where there is nothing.
     pub word: Option<String>,
@@ -298,7 +301,7 @@ impl Manners {
         self
     }
 
-    /// Telling again so many events, that the task had already, on each 1.0 stream that is taken up again.
+    /// Telling again so many events on each stream that is taken up again.
     #[must_use]
     pub fn repeats(mut self, events: usize) -> Self {
         self.repeats = events;

@@ -210,14 +210,14 @@ impl Exchange<'_> {
                 for _ in 0..LAG {
                     yield_now().await;
                 }
-                task.tell(Event::Part(TOO_LATE.into()));
+                task.tell(Event::part(TOO_LATE));
                 task.tell(Event::Status(State::Completed, None));
                 Ok(())
             }
             OnCancel::Completes => {
                 task.tear_down();
                 self.mind.yard.idle().await;
-                task.tell(Event::Part(TOO_LATE.into()));
+                task.tell(Event::part(TOO_LATE));
                 task.tell(Event::Status(State::Completed, None));
                 self.told(task).await
             }

@@ -34,10 +34,32 @@ impl State {
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Status(State, Option<String>),
-    /// More of the answer.
-    Part(String),
+    /// More of an artifact.
+    Part {
+        artifact: String,
+        text: String,
+    },
     /// The answer from its beginning.
     Anew(String),
+}
+
+/// The artifact that the answer is, where nothing else is said.
+const ANSWER: &str = "answer";
+
+impl Event {
+    /// More of the answer.
+    pub(super) fn part(text: &str) -> Self {
+        Self::Part { artifact: ANSWER.into(), text: text.into() }
+    }
+
+    /// The artifact that it tells of.
+    pub(super) fn artifact(&self) -> Option<&str> {
+        match self {
+            Self::Status(..) => None,
+            Self::Part { artifact, .. } => Some(artifact),
+            Self::Anew(_) => Some(ANSWER),
+        }
+    }
 }
 
 /// A task.
@@ -77,7 +99,7 @@ impl Task {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = told.iter().rev().find_map(|event| match event {
             Event::Status(state, _) => Some(*state),
-            Event::Part(_) | Event::Anew(_) => None,
+            Event::Part { .. } | Event::Anew(_) => None,
         });
         newest.unwrap_or(State::Submitted)
     }
@@ -86,23 +108,29 @@ impl Task {
     pub(super) fn word(&self) -> Option<String> {
         self.events().into_iter().rev().find_map(|event| match event {
             Event::Status(_, word) => Some(word),
-            Event::Part(_) | Event::Anew(_) => None,
+            Event::Part { .. } | Event::Anew(_) => None,
         })?
     }
 
-    /// All of the answer so far.
-    pub(super) fn parts(&self) -> Vec<String> {
-        let mut parts = Vec::new();
+    /// The artifacts so far, each with its parts.
+    pub(super) fn artifacts(&self) -> Vec<(String, Vec<String>)> {
+        let mut artifacts: Vec<(String, Vec<String>)> = Vec::new();
         let listened = self.listened.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (place, event) in self.events().into_iter().enumerate() {
+            let Some(name) = event.artifact() else { continue };
+            let at = artifacts.iter().position(|(id, _)| id == name).unwrap_or_else(|| {
+                artifacts.push((name.to_owned(), Vec::new()));
+                artifacts.len() - 1
+            });
+            let parts = &mut artifacts[at].1;
             match event {
-                Event::Part(text) if listened.contains(&place) => parts.extend([text.clone(), text]),
-                Event::Part(text) => parts.push(text),
-                Event::Anew(text) => parts = vec![text],
+                Event::Part { text, .. } if listened.contains(&place) => parts.extend([text.clone(), text]),
+                Event::Part { text, .. } => parts.push(text),
+                Event::Anew(text) => *parts = vec![text],
                 Event::Status(..) => {}
             }
         }
-        parts
+        artifacts
     }
 
     /// Tells it to whoever looks on; false if the task is over.

@@ -89,9 +89,13 @@ impl Wire {
     pub(super) fn task_as(self, task: &Task, state: State) -> Value {
         let status = self.status(state, task.word().as_deref());
         let mut told = json!({"id": task.id, "contextId": task.context, "status": status});
-        let parts: Vec<Value> = task.parts().iter().map(|text| self.part(text)).collect();
-        if !parts.is_empty() {
-            told["artifacts"] = json!([{"artifactId": "answer", "parts": parts}]);
+        let artifacts = task.artifacts().into_iter().map(|(id, parts)| {
+            let parts: Vec<Value> = parts.iter().map(|text| self.part(text)).collect();
+            json!({"artifactId": id, "parts": parts})
+        });
+        let artifacts: Vec<Value> = artifacts.collect();
+        if !artifacts.is_empty() {
+            told["artifacts"] = artifacts.into();
         }
         if self != Self::V1 {
             told["kind"] = "task".into();
@@ -137,9 +141,9 @@ impl Wire {
                 }
                 ("statusUpdate", "status-update")
             }
-            Event::Part(text) | Event::Anew(text) => {
-                told["artifact"] = json!({"artifactId": "answer", "parts": [self.part(text)]});
-                told["append"] = (before && matches!(event, Event::Part(_))).into();
+            Event::Part { text, .. } | Event::Anew(text) => {
+                told["artifact"] = json!({"artifactId": event.artifact(), "parts": [self.part(text)]});
+                told["append"] = (before && matches!(event, Event::Part { .. })).into();
                 ("artifactUpdate", "artifact-update")
             }
         };

@@ -89,7 +89,10 @@ async fn work(mind: &Mind, task: &Task) {
     task.tell(Event::Status(State::Working, None));
     for step in &mind.manners.plan {
         match step {
-            Step::Say(text) => say(mind, task, text),
+            Step::Say(text) => say(mind, task, Event::part(text)),
+            Step::SayIn(artifact, text) => {
+                say(mind, task, Event::Part { artifact: artifact.clone(), text: text.clone() });
+            }
             Step::Anew(text) => {
                 task.tell(Event::Anew(text.clone()));
             }
@@ -117,8 +120,9 @@ async fn work(mind: &Mind, task: &Task) {
     }
 }
 
-fn say(mind: &Mind, task: &Task, text: &str) {
-    let heard = task.tell(Event::Part(text.to_owned()));
+fn say(mind: &Mind, task: &Task, part: Event) {
+    let text = if let Event::Part { text, .. } = &part { text.clone() } else { String::new() };
+    let heard = task.tell(part);
     mind.yard.note(if heard { format!("said {text}") } else { format!("unheard {text}") });
 }
 

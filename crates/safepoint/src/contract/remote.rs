@@ -48,8 +48,8 @@ pub trait Remote: Send + Sync + 'static {
 
 /// What is said with a peer about one piece of work. Dropping it releases our end, whatever the peer does then.
 pub trait RemoteCall: Send + 'static {
-    /// The next thing that the peer says. After [`RemoteEvent::Done`], [`RemoteEvent::Ended`], [`RemoteEvent::Failed`] and [`RemoteEvent::Lost`]
-    /// it is not called again.
+    /// The next thing that the peer says. After [`RemoteEvent::Done`], [`RemoteEvent::Reordered`], [`RemoteEvent::Ended`],
+    /// [`RemoteEvent::Failed`] and [`RemoteEvent::Lost`] it is not called again.
     ///
     /// # Cancel safety
     /// It is dropped whenever something else comes first, such as an answer or a stop, and called again: nothing that
@@ -125,6 +125,8 @@ pub enum RemoteEvent {
     Parted(RemoteStopReply),
     /// It has ended with this answer; with the text so far, where there is none.
     Done(Option<String>),
+    /// The same, where all of the answer was told as text, and not in its order: nobody is shown it again.
+    Reordered(String),
     /// It has ended without an answer, because it was stopped: by us, or by somebody at its end.
     Ended {
         /// In its words.
@@ -146,6 +148,7 @@ impl RemoteEvent {
             Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
             Self::Withdrawn { question } => question.len(),
             Self::Done(answer) => answer.as_ref().map_or(0, String::len),
+            Self::Reordered(answer) => answer.len(),
             Self::Ended { word }
             | Self::Told(RemoteStopReply { word, .. })
             | Self::Parted(RemoteStopReply { word, .. }) => word.len(),
@@ -155,7 +158,14 @@ impl RemoteEvent {
 
     /// Whether nothing more is heard of the work.
     pub(crate) fn is_last(&self) -> bool {
-        matches!(self, Self::Done(_) | Self::Ended { .. } | Self::Failed(_) | Self::Lost(_) | Self::Parted(_))
+        match self {
+            Self::Done(_) | Self::Reordered(_) | Self::Ended { .. } => true,
+            Self::Failed(_) | Self::Lost(_) | Self::Parted(_) => true,
+            Self::Begun { .. } | Self::Text(_) | Self::Progress(_) | Self::Thought(_) | Self::Notice(_) => {
+                false
+            }
+            Self::Question(_) | Self::Withdrawn { .. } | Self::Told(_) => false,
+        }
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
     fn notice(&self, call: &CallId, text: String);
     fn said(&self, call: &CallId, text: String);
+    /// All of the answer was said, in whatever order.
+    fn said_all(&self);
     /// The answer, as the peer gives it whole; none where it is what was said of it.
     fn answer(&self, whole: Option<String>) -> String;
     fn keep(&self, output: Output);
@@ -167,6 +169,11 @@ impl ToolContext {
     /// whole run's, progress where it is not. It is kept there, and nowhere else.
     pub(crate) fn say(&self, text: String) {
         self.host.said(&self.call.id, text);
+    }
+
+    /// All of the answer of a peer was said as it came, in whatever order: nobody is shown it again.
+    pub(crate) fn said_all(&self) {
+        self.host.said_all();
     }
 
     /// The answer of a peer, as it gave it whole; none where it is what was said of it as it came.

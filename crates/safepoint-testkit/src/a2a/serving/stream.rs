@@ -99,10 +99,11 @@ impl Exchange<'_> {
                 if self.is_hushed(told) {
                     return gave_up(self.socket, self.mind, "SendStreamingMessage").await;
                 }
+                let artifact = event.artifact();
                 let before =
-                    events[..at].iter().any(|event| matches!(event, Event::Part(_) | Event::Anew(_)));
+                    artifact.is_some() && events[..at].iter().any(|event| event.artifact() == artifact);
                 self.event(&self.mind.manners.wire.event(task, event, before)).await?;
-                if matches!((event, self.mind.manners.streams), (Event::Part(_), Streams::TellTwice)) {
+                if matches!((event, self.mind.manners.streams), (Event::Part { .. }, Streams::TellTwice)) {
                     self.event(&self.mind.manners.wire.event(task, event, before)).await?;
                 }
                 told.written += 1;
@@ -178,10 +179,10 @@ impl Exchange<'_> {
         if wire == Wire::V1 {
             self.event(&wire.first(&task)).await?;
             told.written = 1;
-            from = from.saturating_sub(self.mind.manners.repeats);
         } else {
             task.is_written_twice();
         }
+        from = from.saturating_sub(self.mind.manners.repeats);
         if self.mind.manners.streams == Streams::CutEach {
             return self.socket.write_all(END).await;
         }

@@ -120,7 +120,8 @@ impl CallLoop {
 
     fn hear(&mut self, said: RemoteEvent) -> Option<ToolResult> {
         // Of an answer that is whole the most was told before.
-        let again = if matches!(said, RemoteEvent::Done(_)) { self.row.told() } else { 0 };
+        let is_again = matches!(said, RemoteEvent::Done(_) | RemoteEvent::Reordered(_));
+        let again = if is_again { self.row.told() } else { 0 };
         self.bytes = self.bytes.saturating_add(said.bytes().saturating_sub(again));
         if self.bytes > self.cx.output_bytes() {
             // What is too much is not kept. The stop ends the next step, and the peer is told, if it is still at work.
@@ -155,6 +156,10 @@ impl CallLoop {
             }
             RemoteEvent::Withdrawn { question } => self.asking.retain(|open| open.id != question),
             RemoteEvent::Done(answer) => return Some(self.done(answer)),
+            RemoteEvent::Reordered(answer) => {
+                self.cx.said_all();
+                return Some(self.done(Some(answer)));
+            }
             RemoteEvent::Ended { word } => {
                 self.ended();
                 if let Some(refused) = self.refused() {

@@ -164,6 +164,11 @@ impl Stopping {
                     self.ended();
                     return Heard::Came(StopResult::Done(answer));
                 }
+                RemoteEvent::Reordered(answer) => {
+                    self.cx.said_all();
+                    self.ended();
+                    return Heard::Came(StopResult::Done(Some(answer)));
+                }
                 RemoteEvent::Ended { word } => {
                     self.hear(RemoteStopReply::confirmed(word));
                     return Heard::Came(StopResult::Stopped);

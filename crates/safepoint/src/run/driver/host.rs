@@ -74,6 +74,10 @@ impl Host for RunHost {
         }
     }
 
+    fn said_all(&self) {
+        self.board.said_all();
+    }
+
     fn answer(&self, whole: Option<String>) -> String {
         self.board.answer(whole)
     }

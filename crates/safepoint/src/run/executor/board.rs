@@ -158,6 +158,10 @@ impl CallBoard {
             said.push_str(text);
         }
     }
+    /// All of the answer was said: it is shown to nobody again, in whichever order the call comes to it.
+    pub(crate) fn said_all(&self) {
+        self.posted.lock().said = Said::IsTheAnswer;
+    }
     /// The answer, which the call is to come to: what was said of it is not kept beside one that is the same.
     pub(crate) fn answer(&self, whole: Option<String>) -> String {
         let mut posted = self.posted.lock();
