@@ -208,6 +208,11 @@ fn work_that_a_kill_cut_off_is_not_asked_for_again() {
     let said = text(&output.stderr);
     assert_eq!((output.status.code(), text(&output.stdout).as_ref()), (Some(1), ""), "{output:?}");
     assert!(said.contains("did not come to its end") && said.contains("effects are unknown"), "{said}");
+    // Nobody stopped it: its process was killed.
+    assert!(said.contains("cut off") && !said.contains("stopped while running"), "{said}");
+    let shown = place.output(&["sessions", "show", "s", "--store", store]);
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("cut off, EFFECT UNKNOWN") && !shown.contains("stopped"), "{shown}");
     assert_eq!(place.received("session/prompt"), 1, "nothing is repeated");
     until("nothing is left", || place.alive().is_empty());
 }

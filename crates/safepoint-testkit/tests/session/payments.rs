@@ -34,6 +34,16 @@ enum End {
     Died,
 }
 
+impl End {
+    /// What the model is told of the call that it ended.
+    fn note(self) -> &'static str {
+        match self {
+            Self::Stopped => note::STOPPED_UNKNOWN,
+            Self::Died => note::CUT_OFF,
+        }
+    }
+}
+
 /// What runs beside the payment. Exhaustive: nothing, or a look that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
@@ -128,7 +138,7 @@ async fn a_payment_of_round_one_and_half_a_one_of_round_two_are_not_repeated() {
         let next = world.resumes().await;
         let ledger = world.pays.ledger();
         assert_eq!((ledger.count(Mark::Entry), ledger.count(Mark::Commit)), (2, 1), "{end:?}");
-        assert_eq!(world.told(), ["done", note::STOPPED_UNKNOWN], "{end:?}");
+        assert_eq!(world.told(), ["done", end.note()], "{end:?}");
         assert_eq!(world.model.requests().len(), 3, "{end:?}: each round is asked for once");
         drop((first, next));
     }
@@ -146,7 +156,7 @@ async fn a_finished_sibling_keeps_its_result() {
         assert_eq!(world.looks.ledger().count(Mark::Entry), 1, "{end:?}: it is not read again");
         let ledger = world.pays.ledger();
         assert_eq!((ledger.count(Mark::Entry), ledger.count(Mark::Commit)), (1, 0), "{end:?}");
-        assert_eq!(world.told(), ["done", note::STOPPED_UNKNOWN], "{end:?}");
+        assert_eq!(world.told(), ["done", end.note()], "{end:?}");
         drop((first, next));
     }
 }

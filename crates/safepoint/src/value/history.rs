@@ -198,6 +198,8 @@ pub mod note {
     /// It ran and was stopped; nobody knows how far it came.
     pub const STOPPED_UNKNOWN: &str =
         "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";
+    /// It was begun, and nobody saw its end: nobody stopped it either.
+    pub const CUT_OFF: &str = "[cut off: no end of this call is recorded, as when its process is killed. Its effects are unknown and may have happened. Check before repeating it.]";
     /// It only read, and was stopped.
     pub const STOPPED_HARMLESS: &str = "[stopped while running: it only reads, so nothing was changed.]";
     /// It was a run of another agent, and had changed nothing.

@@ -104,6 +104,14 @@ pub struct CallReport {
     pub remote: Option<Box<RemoteReport>>,
 }
 
+impl CallReport {
+    /// Whether nobody saw its end, and nobody stopped it: its process ended before.
+    fn is_cut_off(&self) -> bool {
+        let was_begun_before = self.status == CallStatus::Stopped && self.started_at.is_none();
+        was_begun_before && self.effect == SideEffect::Unknown && self.stopped_by.is_none()
+    }
+}
+
 /// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

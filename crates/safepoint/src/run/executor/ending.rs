@@ -330,9 +330,10 @@ pub(crate) fn worked(status: CallStatus, text: String, effect: SideEffect, child
 
 /// The ending of a call that ran when its process ended, and what a person says of it (S7.3).
 pub(crate) fn lost(said: impl Into<String>, unseen: Option<RemoteReport>) -> CallEnd {
-    let mut ending = CallEnd::new(CallStatus::Stopped, said);
+    let said: String = said.into();
+    let between = if said.is_empty() { "" } else { "\n" };
+    let mut ending = CallEnd::new(CallStatus::Stopped, format!("{said}{between}{}", note::CUT_OFF));
     ending.effect = SideEffect::Unknown;
-    ending.finish_text("");
     ending.name_remote(unseen);
     ending
 }

@@ -260,12 +260,11 @@ impl Call {
     pub(super) fn result(&self) -> CallResult {
         match &self.step {
             CallState::Ended { result, .. } => result.clone(),
-            CallState::Running
-            | CallState::EffectUnknown
-            | CallState::Suspended { .. }
-            | CallState::Resuming { .. } => self.note(note::STOPPED_UNKNOWN),
+            // A stop is an end that is recorded.
+            CallState::Running | CallState::EffectUnknown => self.note(note::CUT_OFF),
+            CallState::Suspended { .. } | CallState::Resuming { .. } => self.note(note::STOPPED_UNKNOWN),
             CallState::Ready { .. } if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
-            _ if self.is_in_doubt() => self.note(note::STOPPED_UNKNOWN),
+            _ if self.is_in_doubt() => self.note(note::CUT_OFF),
             CallState::Requested
             | CallState::AwaitingApproval(_)
             | CallState::Approved(_)

@@ -214,6 +214,7 @@ fn notes() -> Vec<String> {
         note::STOPPED_ALONE,
         note::INTERRUPTED,
         note::MISSING,
+        note::CUT_OFF,
     ];
     fixed.into_iter().map(str::to_owned).chain([note::calls_left_out(3).trim().to_owned()]).collect()
 }

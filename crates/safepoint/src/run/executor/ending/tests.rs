@@ -259,12 +259,12 @@ fn only_a_result_is_told_as_good() {
 fn a_lost_call_is_unknown_until_a_person_says() {
     let lost = lost("nobody knows", None);
     assert_eq!((lost.status, lost.effect, lost.stopped_by), (CallStatus::Stopped, SideEffect::Unknown, None));
-    assert_eq!(lost.text, format!("nobody knows\n{}", note::STOPPED_UNKNOWN));
+    assert_eq!(lost.text, format!("nobody knows\n{}", note::CUT_OFF));
     let doubted = doubted((Reason::user("enough"), StopSource::Run), None);
     assert_eq!((doubted.effect, doubted.stopped_by), (SideEffect::Unknown, Some(StopSource::Run)));
     assert_eq!(
         (doubted.reason.as_ref().map(Reason::text), doubted.text.as_str()),
-        (Some("enough"), note::STOPPED_UNKNOWN)
+        (Some("enough"), note::CUT_OFF)
     );
     let done = done_before("paid".into());
     assert_eq!(

@@ -190,17 +190,17 @@ fn a_closed_call_says_what_is_known() {
     let again = || CallState::Resuming { args: json!(1), questions: ApprovalReuse::Keep };
     for (call, text) in [
         (plain(ended("c0", STOPPED, None)), "end of c0"),
-        (plain(CallState::Running), note::STOPPED_UNKNOWN),
-        (plain(CallState::EffectUnknown), note::STOPPED_UNKNOWN),
+        (plain(CallState::Running), note::CUT_OFF),
+        (plain(CallState::EffectUnknown), note::CUT_OFF),
         (plain(suspended(&["q"])), note::STOPPED_UNKNOWN),
         (plain(again()), note::STOPPED_UNKNOWN),
         (plain(cleared(ApprovalReuse::Keep)), note::NOT_STARTED),
         (with_run(plain(cleared(ApprovalReuse::Keep))), note::STOPPED_UNKNOWN),
         (plain(CallState::Requested), note::NOT_STARTED),
         (plain(CallState::AwaitingApproval(question("q"))), note::NOT_STARTED),
-        (doubtful(CallState::Requested), note::STOPPED_UNKNOWN),
-        (doubtful(CallState::AwaitingApproval(question("q"))), note::STOPPED_UNKNOWN),
-        (doubtful(cleared(ApprovalReuse::Keep)), note::STOPPED_UNKNOWN),
+        (doubtful(CallState::Requested), note::CUT_OFF),
+        (doubtful(CallState::AwaitingApproval(question("q"))), note::CUT_OFF),
+        (doubtful(cleared(ApprovalReuse::Keep)), note::CUT_OFF),
     ] {
         let told = call.result();
         assert_eq!((told.text.as_str(), told.call_id.as_str()), (text, "c0"), "{}", word(&call));
