@@ -143,6 +143,14 @@ impl Conversation {
         }
     }
 
+    /// Whether it is a session that no turn ever had anything of, and in which nothing waits.
+    pub(crate) async fn never_began(&self) -> bool {
+        match self {
+            Self::Bare { .. } => false,
+            Self::Kept(kept) => kept.never_began().await,
+        }
+    }
+
     /// The way in for what comes from elsewhere, where it is kept.
     pub(crate) fn inlet(&self) -> Option<Inlet> {
         match self {

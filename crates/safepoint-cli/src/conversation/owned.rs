@@ -112,6 +112,12 @@ impl Kept {
             .collect()
     }
 
+    /// Whether it has no first turn, which gives a session its title, and no item of one.
+    pub(super) async fn never_began(&self) -> bool {
+        let is_untitled = self.store.open(&self.id).await.is_ok_and(|row| row.title.is_empty());
+        is_untitled && self.store.inbox(&self.id).await.is_ok_and(|items| items.is_empty())
+    }
+
     /// Waits for a turn, or for what says that none comes.
     pub(super) async fn next(&mut self) -> anyhow::Result<Next> {
         match &self.wait {

@@ -63,6 +63,7 @@ enum Whose {
     Other,
 }
 
+const NONE_SUCH: u8 = 3;
 const STOPPED: u8 = 10;
 const SUSPENDED: u8 = 11;
 
@@ -221,8 +222,19 @@ impl Course<'_> {
         then
     }
 
-    async fn nothing_left(&self) -> Then {
+    async fn nothing_left(&mut self) -> Then {
         if let Some(id) = self.conversation.id() {
+            if self.conversation.never_began().await {
+                // Whoever asked for something in it is not to take its silence for an end.
+                self.screen.note(&format!(
+                    "safepoint: no turn of {id} has begun, and nothing waits in it: what was said as its program ended was \
+                     not kept. Say it again: safepoint run PROMPT --session {id}"
+                ));
+                if self.begins.is_empty() {
+                    self.code = ExitCode::from(NONE_SUCH);
+                }
+                return Then::Next;
+            }
             let but = match self.conversation.undeliverable().await.len() {
                 0 => "",
                 _ => ", but for what is not delivered",

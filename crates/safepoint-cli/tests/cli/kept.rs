@@ -14,7 +14,7 @@ use safepoint::{
     hook::{HookResult, HookedMessage, from_future},
     ids::SessionId,
     session::{ChatPlanner, Policy, encode_item},
-    store::{ApprovalsToWithdraw, OwnerProcess, StopIntent, Store as _},
+    store::{ApprovalsToWithdraw, NewSession, OwnerProcess, StopIntent, Store as _},
 };
 use safepoint_models::openai;
 use safepoint_stores::SqliteStore;
@@ -390,4 +390,23 @@ fn a_removal_on_a_full_disk_says_what_to_do() {
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("the store is full") && told.contains("free some on the store's disk"), "{told}");
     assert!(told.contains("ses_full is removed"), "{told}");
+}
+
+/// S7.2: a session that was made and given nothing, as where the program was killed in between, is told as that, and is no success;
+/// what is said to it then has its turn.
+#[test]
+fn a_session_that_was_given_nothing_is_told_as_that() {
+    let kept = Kept::start(r#"{"replies":[{"text":"one"}]}"#);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(kept.store()).unwrap();
+        store.create(NewSession::of("ses_1")).await.unwrap();
+    });
+    let (code, said, told) = kept.turn(&["resume", "ses_1"]);
+    assert_eq!((code, said.as_str()), (3, ""), "{told}");
+    assert!(told.contains("no turn of ses_1 has begun") && told.contains("Say it again"), "{told}");
+    let (code, said, told) = kept.turn(&["resume", "ses_1", "a"]);
+    assert_eq!((code, said.as_str()), (0, "one\n"), "{told}");
+    let (code, _, told) = kept.turn(&["resume", "ses_1"]);
+    assert!(code == 0 && told.contains("nothing of ses_1 is left to take up"), "{told}");
 }
