@@ -132,9 +132,7 @@ impl CallReport {
             SideEffect::Done => "effect done",
             SideEffect::Unknown => "EFFECT UNKNOWN",
         };
-        let status =
-            if self.is_cut_off() { "cut off".into() } else { self.status.as_str().replace('_', " ") };
-        write!(f, "  {} {}: {status}, {effect}", self.name, self.call_id)?;
+        write!(f, "  {} {}: {}, {effect}", self.name, self.call_id, self.state())?;
         if let (Some(start), Some(end)) = (self.started_at, self.ended_at) {
             write!(f, " ({})", span(start, end))?;
         }
