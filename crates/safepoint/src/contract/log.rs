@@ -80,26 +80,19 @@ const LATE: &str = "the log did not answer in time";
 #[derive(Debug)]
 pub struct LogError {
     cause: Box<dyn StdError + Send + Sync>,
-    certainty: Certainty,
+    is_uncertain: bool,
     gone: Option<SteerId>,
-}
-
-/// Whether it is known that nothing was recorded. Exhaustive: it is, or nobody knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Certainty {
-    NotRecorded,
-    Unknown,
 }
 
 impl LogError {
     /// Wraps the cause.
     pub fn new(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { cause: cause.into(), certainty: Certainty::NotRecorded, gone: None }
+        Self { cause: cause.into(), is_uncertain: false, gone: None }
     }
 
     /// The same, where the record may be there all the same (S3.4).
     pub fn unknown(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { cause: cause.into(), certainty: Certainty::Unknown, gone: None }
+        Self { cause: cause.into(), is_uncertain: true, gone: None }
     }
 
     /// Nothing was recorded, since a steer of the record was taken back by whoever sent it: without that one it can be.
@@ -116,7 +109,7 @@ impl LogError {
     /// Whether what was to be appended may be recorded all the same.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
-        self.certainty == Certainty::Unknown
+        self.is_uncertain
     }
 }
 

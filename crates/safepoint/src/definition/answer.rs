@@ -44,7 +44,8 @@ pub(crate) struct AnswerSchema {
     spec: ToolSpec,
     schema: Schema,
     check: Arc<Check>,
-    shape: Shape,
+    /// Whether the arguments hold the answer in their one field, and are not the answer itself.
+    is_held: bool,
     repairs: u32,
 }
 
@@ -52,13 +53,6 @@ impl fmt::Debug for AnswerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Form").field("spec", &self.spec).finish_non_exhaustive()
     }
-}
-
-/// Whether the arguments are the answer. Exhaustive: they are, or they hold it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Plain,
-    Held,
 }
 
 #[derive(JsonSchema)]
@@ -76,15 +70,12 @@ impl AnswerSchema {
         }
         let spec = ToolSpec::new(name, DESCRIPTION).effect(EffectClass::ReadOnly);
         let plain = spec.clone().arguments::<T>();
-        let (spec, shape) = if is_plain_object(&plain.parameters) {
-            (plain, Shape::Plain)
-        } else {
-            (spec.arguments::<Held<T>>(), Shape::Held)
-        };
+        let is_held = !is_plain_object(&plain.parameters);
+        let spec = if is_held { spec.arguments::<Held<T>>() } else { plain };
         let schema =
             Schema::new(&spec.parameters).expect("a schema that was derived from a type is a JSON Schema");
         let check = |value: &Value| T::deserialize(value).map(drop).map_err(|error| error.to_string());
-        Self { spec, schema, check: Arc::new(check), shape, repairs: REPAIRS }
+        Self { spec, schema, check: Arc::new(check), is_held, repairs: REPAIRS }
     }
 
     pub(crate) fn with_repairs(&self, repairs: u32) -> Self {
@@ -108,14 +99,8 @@ impl AnswerSchema {
     fn value(&self, text: &str) -> Result<Value, String> {
         let value: Value =
             serde_json::from_str(unfenced(text)).map_err(|error| format!("it is not JSON ({error})"))?;
-        let bare = match self.shape {
-            Shape::Plain => &value,
-            Shape::Held => value.get(FIELD).unwrap_or(&value),
-        };
-        let whole = match self.shape {
-            Shape::Plain => bare.clone(),
-            Shape::Held => json!({ FIELD: bare }),
-        };
+        let bare = if self.is_held { value.get(FIELD).unwrap_or(&value) } else { &value };
+        let whole = if self.is_held { json!({ FIELD: bare }) } else { bare.clone() };
         self.schema.check(&whole).map_err(|misfit| misfit.to_string())?;
         (self.check)(bare)?;
         Ok(bare.clone())

@@ -67,25 +67,11 @@ pub(super) struct State {
     pub(super) said: String,
     /// When and as what a stop took effect.
     pub(super) fired: Option<TookEffect>,
-    settled: Settled,
+    is_settled: bool,
     native: Option<Native>,
-    delivered: Delivered,
+    is_delivered: bool,
     /// Keeps the run from being quiet while the work goes on.
     hold: Option<QuietGuard>,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Settled {
-    #[default]
-    No,
-    Yes,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Delivered {
-    #[default]
-    No,
-    Yes,
 }
 
 /// The one call that stands for the work.
@@ -168,7 +154,7 @@ impl WrappedRun {
 
     pub(super) fn say(&self, text: String) {
         let mut state = self.lock();
-        if state.settled == Settled::No && state.end.is_none() {
+        if !state.is_settled && state.end.is_none() {
             state.said.push_str(&text);
             self.shared.feed.push(EventKind::Text(text.into()));
         }
@@ -177,11 +163,10 @@ impl WrappedRun {
     /// The work is over. After the settling that is told in the audit alone.
     pub(super) fn end(&self, end: WrappedEnd) -> Result<(), TooLate> {
         let mut state = self.lock();
-        let late = match (&state.end, state.settled) {
-            (Some(_), _) => return Err(TooLate),
-            (None, Settled::Yes) => Some(describe(&end)),
-            (None, Settled::No) => None,
-        };
+        if state.end.is_some() {
+            return Err(TooLate);
+        }
+        let late = state.is_settled.then(|| describe(&end));
         // The work may hear of a stop, and end by it, before the watcher does.
         self.note_stop(&mut state);
         state.end = Some(end);
@@ -219,7 +204,7 @@ impl WrappedRun {
 
     pub(super) fn set_native(&self, native: Native) {
         let mut state = self.lock();
-        if state.native.is_none() && state.end.is_none() && state.delivered == Delivered::No {
+        if state.native.is_none() && state.end.is_none() && !state.is_delivered {
             state.native = Some(native);
         }
         drop(state);
@@ -239,7 +224,7 @@ impl WrappedRun {
         }
         let (Some(native), Some(reason)) = (state.native.take(), scope.reason()) else { return };
         self.note_stop(&mut state);
-        state.delivered = Delivered::Yes;
+        state.is_delivered = true;
         drop(state);
         let audit = Arc::clone(&self.shared.audit);
         let run = move || {
@@ -273,10 +258,10 @@ impl WrappedRun {
     /// Fixes how it ended, with what is known then; none if that was done before.
     pub(super) fn settle<T>(&self, account: impl FnOnce(&State) -> T) -> Option<T> {
         let mut state = self.lock();
-        if state.settled == Settled::Yes {
+        if state.is_settled {
             return None;
         }
-        state.settled = Settled::Yes;
+        state.is_settled = true;
         Some(account(&state))
     }
 

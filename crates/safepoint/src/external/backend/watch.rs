@@ -20,19 +20,13 @@ use crate::value::{
 pub(super) struct Watcher {
     cell: Arc<WrappedRun>,
     noticed: Vec<LoggedRequest>,
-    escalated: Told,
-}
-
-/// Whether it was shown that a grace is over. Exhaustive: it was or it was not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    No,
-    Yes,
+    /// Whether it was shown that a grace is over.
+    is_escalation_shown: bool,
 }
 
 impl Watcher {
     pub(super) fn new(cell: Arc<WrappedRun>) -> Self {
-        Self { cell, noticed: Vec::new(), escalated: Told::No }
+        Self { cell, noticed: Vec::new(), is_escalation_shown: false }
     }
 
     pub(super) async fn run(mut self) {
@@ -84,8 +78,8 @@ impl Watcher {
             self.cell.show(Fact::StopRequested(logged.into()));
         }
         let fired = self.cell.shared().scope.fired();
-        if fired.is_some_and(|fired| fired.by == FiredBy::Deadline) && self.escalated == Told::No {
-            self.escalated = Told::Yes;
+        if fired.is_some_and(|fired| fired.by == FiredBy::Deadline) && !self.is_escalation_shown {
+            self.is_escalation_shown = true;
             self.cell.show(Fact::StopEscalated);
         }
         self.noticed = requests;

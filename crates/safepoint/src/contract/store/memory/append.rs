@@ -12,7 +12,7 @@ use super::{
         Write, truncate_to_micros,
     },
     items::Moved,
-    session::{Door, Session, Side},
+    session::{Session, Side},
 };
 
 impl Session {
@@ -72,8 +72,8 @@ struct Done {
 impl Side {
     fn write(&mut self, write: Write, now: Timestamp, decided: &mut Vec<ApprovalId>) -> Result<(), Error> {
         match write {
-            Write::CloseInbox => self.inbox = Door::Closed,
-            Write::OpenInbox => self.inbox = Door::Open,
+            Write::CloseInbox => self.is_inbox_closed = true,
+            Write::OpenInbox => self.is_inbox_closed = false,
             Write::StopSeen(number) => self.stop_seen(number)?,
             Write::OpenApproval(asked) => self.open(asked, now)?,
             Write::CloseApproval(id, closed) => {

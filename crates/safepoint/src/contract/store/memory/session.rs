@@ -39,18 +39,11 @@ pub(super) struct Said {
 /// All but the journal and the items.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
-    pub(super) inbox: Door,
+    pub(super) is_inbox_closed: bool,
     pub(super) inbox_changes: u64,
     pub(super) stops: Vec<StopRow>,
     pub(super) approvals: Vec<ApprovalRow>,
     pub(super) decisions: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Door {
-    #[default]
-    Open,
-    Closed,
 }
 
 /// Whether a request has changed anything.
@@ -119,11 +112,10 @@ impl Session {
         if let Some(known) = self.items.known(push) {
             return Some(known);
         }
-        match self.side.inbox {
-            Door::Closed => Some(Pushed::Closed),
-            Door::Open if self.items.waiting() >= push.capacity => Some(Pushed::Full),
-            Door::Open => None,
+        if self.side.is_inbox_closed {
+            return Some(Pushed::Closed);
         }
+        (self.items.waiting() >= push.capacity).then_some(Pushed::Full)
     }
 
     pub(super) fn push(&mut self, push: NewItem, at: Timestamp) -> (Pushed, Touch) {
