@@ -13,8 +13,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
     tidy::tidy()?;
     first_minute::first_minute(Measured::Crates)?;
     watched::watched(&[])?;
-    fuzz::fuzz(fuzz::Depth::Smoke)?;
+    fuzz::smoke()?;
     peers::peers(&peers::Wanted::of(&[])?)?;
-    spec::spec(spec::Neither::Shows)?;
+    spec::spec(&[])?;
     cargo::doc(&["doc", "--workspace", "--no-deps"])
 }

@@ -8,28 +8,22 @@ use crate::cargo;
 const SECONDS: &str = "-max_total_time=60";
 const TARGETS: [&str; 7] = ["sse", "openai", "anthropic", "gemini", "responses", "history", "arguments"];
 
-/// What was asked for. Exhaustive: the targets proper, or the short run of every toolchain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
-    Full,
-    Smoke,
-}
-
-impl Depth {
-    pub(crate) fn of(args: &[String]) -> Self {
-        if args.iter().any(|arg| arg == "--smoke") { Self::Smoke } else { Self::Full }
+/// The targets proper, or with `--smoke` the short run of every toolchain.
+pub(crate) fn fuzz(args: &[String]) -> anyhow::Result<()> {
+    if args.iter().any(|arg| arg == "--smoke") {
+        return smoke();
     }
-}
-
-pub(crate) fn fuzz(depth: Depth) -> anyhow::Result<()> {
-    if depth == Depth::Full && has_cargo_fuzz() {
+    if has_cargo_fuzz() {
         return TARGETS.iter().try_for_each(|target| {
             cargo::run_nightly(&["fuzz", "run", "--features", "libfuzzer", target, "--", SECONDS])
         });
     }
-    if depth == Depth::Full {
-        println!("cargo-fuzz or a nightly toolchain is not here: the targets run under proptest");
-    }
+    println!("cargo-fuzz or a nightly toolchain is not here: the targets run under proptest");
+    smoke()
+}
+
+/// Every target under proptest.
+pub(crate) fn smoke() -> anyhow::Result<()> {
     cargo::run(&["test", "--manifest-path", "fuzz/Cargo.toml"])
 }
 

@@ -10,19 +10,6 @@ use crate::{cargo, source};
 /// What every package holds.
 const FILES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
-/// Whether what was packed is also built. Exhaustive: it is or it is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
-    Built,
-    Packed,
-}
-
-impl Depth {
-    pub(crate) fn of(args: &[String]) -> Self {
-        if args.iter().any(|arg| arg == "--no-verify") { Self::Packed } else { Self::Built }
-    }
-}
-
 /// A crate of the workspace, as cargo describes it.
 struct Crate {
     name: String,
@@ -30,8 +17,8 @@ struct Crate {
     described: Value,
 }
 
-/// Packs every published crate and looks at what each package holds.
-pub(crate) fn package(depth: Depth) -> anyhow::Result<()> {
+/// Packs every published crate and looks at what each package holds. Builds it too, but with `--no-verify`.
+pub(crate) fn package(wanted: &[String]) -> anyhow::Result<()> {
     refuse_changes()?;
     let crates = published()?;
     for one in &crates {
@@ -41,7 +28,7 @@ pub(crate) fn package(depth: Depth) -> anyhow::Result<()> {
     for one in &crates {
         args.extend(["--package", &one.name]);
     }
-    if depth == Depth::Packed {
+    if wanted.iter().any(|arg| arg == "--no-verify") {
         args.push("--no-verify");
     }
     cargo::run(&args)?;

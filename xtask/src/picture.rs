@@ -47,7 +47,7 @@ fn svg(text: &str, title: &str) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Style {
     weight: Weight,
-    slant: Slant,
+    is_italic: bool,
     colour: Option<u8>,
 }
 
@@ -59,22 +59,15 @@ enum Weight {
     Dim,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Slant {
-    #[default]
-    Upright,
-    Italic,
-}
-
 impl Style {
     fn apply(&mut self, code: u8) {
         match code {
             0 => *self = Self::default(),
             1 => self.weight = Weight::Bold,
             2 => self.weight = Weight::Dim,
-            3 => self.slant = Slant::Italic,
+            3 => self.is_italic = true,
             22 => self.weight = Weight::Plain,
-            23 => self.slant = Slant::Upright,
+            23 => self.is_italic = false,
             31..=36 => self.colour = Some(code),
             39 => self.colour = None,
             _ => {}
@@ -121,7 +114,7 @@ fn draw_run(text: &str, y: f64, column: &mut usize, style: Style, out: &mut Stri
         return;
     }
     let weight = if style.weight == Weight::Bold { " font-weight=\"bold\"" } else { "" };
-    let slant = if style.slant == Slant::Italic { " font-style=\"italic\"" } else { "" };
+    let slant = if style.is_italic { " font-style=\"italic\"" } else { "" };
     let (fill, words) = (style.fill(), escaped(words.trim_start()).replace(' ', "\u{a0}"));
     if writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{fill}\"{weight}{slant}>{words}</text>").is_err()
     {

@@ -219,25 +219,18 @@ pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
         kind => {
             // A definition is shared by all that work by it.
             let agent = Agent::builder(Says).build();
-            let uses = if kind == "used" { Use::Once } else { Use::Never };
-            weigh(async || one(&agent, uses).await).await?
+            let is_used = kind == "used";
+            weigh(async || one(&agent, is_used).await).await?
         }
     };
     println!("{} {}", figures[0], figures[1]);
     Ok(())
 }
 
-/// Whether a session has had a turn. Exhaustive: it has had one, or none.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Never,
-    Once,
-}
-
-/// One idle session.
-async fn one(agent: &Agent, uses: Use) -> Option<Session<String>> {
+/// One idle session, that has had a turn or none.
+async fn one(agent: &Agent, is_used: bool) -> Option<Session<String>> {
     let session = Session::builder(ChatPlanner::new(agent.clone())).start();
-    if uses == Use::Once {
+    if is_used {
         session.push("go".to_owned()).ok()?.outcome().await;
     }
     Some(session)

@@ -36,15 +36,8 @@ pub type Anthropic = HttpModel<Messages>;
 /// The wire of Anthropic messages.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
-    caching: Caching,
-}
-
-/// Whether the stable prefix is marked for the provider's cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Caching {
-    #[default]
-    Off,
-    On,
+    /// Whether the stable prefix is marked for the provider's cache.
+    is_cached: bool,
 }
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
@@ -115,7 +108,7 @@ impl HttpModel<Messages> {
     /// Marks instructions, tools and the newest message for the provider's prompt cache.
     #[must_use]
     pub fn cache(mut self) -> Self {
-        self.wire.caching = Caching::On;
+        self.wire.is_cached = true;
         self
     }
 
@@ -124,7 +117,7 @@ impl HttpModel<Messages> {
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         let mark = |mut value: Value| {
-            if self.wire.caching == Caching::On
+            if self.wire.is_cached
                 && let Some(object) = value.as_object_mut()
             {
                 object.insert("cache_control".into(), json!({"type": "ephemeral"}));
@@ -151,7 +144,7 @@ impl HttpModel<Messages> {
     fn talk(&self, spec: &ModelSpec) -> Talk {
         let mut endpoint = self.endpoint.of(spec);
         endpoint.headers.insert(0, ("anthropic-version".into(), VERSION.into()));
-        Talk { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.caching == Caching::On) }
+        Talk { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.is_cached) }
     }
 }
 

@@ -70,7 +70,7 @@ impl Conversation for Talk {
         let mut streams: VecDeque<(Arc<str>, DeltaStream)> =
             self.talks.iter_mut().map(|(name, talk)| (Arc::clone(name), talk.stream(history))).collect();
         let Some((name, current)) = streams.pop_front() else { return stream::empty().boxed() };
-        let line = Line { name, current, place: Place::Before, rest: streams };
+        let line = Line { name, current, has_begun: false, rest: streams };
         stream::unfold(line, |mut line| async move {
             let next = line.next().await?;
             Some((next, line))
@@ -88,15 +88,9 @@ impl Conversation for Talk {
 struct Line {
     name: Arc<str>,
     current: DeltaStream,
-    place: Place,
+    /// Whether anything of the reply is here.
+    has_begun: bool,
     rest: VecDeque<(Arc<str>, DeltaStream)>,
-}
-
-/// Whether anything of the reply is here. Exhaustive: it is or it is not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Before,
-    Inside,
 }
 
 impl Line {
@@ -105,8 +99,8 @@ impl Line {
         match &next {
             // Before the reply is opened, usage is a floor of what was sent.
             Ok(Delta::Sent | Delta::Retrying { .. } | Delta::Usage(_)) => {}
-            Ok(_) => self.place = Place::Inside,
-            Err(error) if self.place == Place::Before && is_no_beginning(error.kind()) => {
+            Ok(_) => self.has_begun = true,
+            Err(error) if !self.has_begun && is_no_beginning(error.kind()) => {
                 if let Some((name, stream)) = self.rest.pop_front() {
                     let from = std::mem::replace(&mut self.name, Arc::clone(&name));
                     self.current = stream;

@@ -18,14 +18,7 @@ const MOST: usize = 1 << 14;
 #[derive(Debug)]
 pub(crate) struct Few<T> {
     entries: Vec<T>,
-    extent: Extent,
-}
-
-/// How much of it was collected. Exhaustive: all, or its beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    All,
-    Beginning,
+    is_cut: bool,
 }
 
 impl<T> Few<T> {
@@ -34,16 +27,16 @@ impl<T> Few<T> {
     /// # Errors
     /// That there are more than any reply means.
     pub(crate) fn all(self) -> Result<Vec<T>, ModelError> {
-        match self.extent {
-            Extent::All => Ok(self.entries),
-            Extent::Beginning => Err(error::too_many("one event of the stream", MOST)),
+        if self.is_cut {
+            return Err(error::too_many("one event of the stream", MOST));
         }
+        Ok(self.entries)
     }
 }
 
 impl<T> Default for Few<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), extent: Extent::All }
+        Self { entries: Vec::new(), is_cut: false }
     }
 }
 
@@ -71,7 +64,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Reads<T> {
             }
         }
         while list.next_element::<IgnoredAny>()?.is_some() {
-            few.extent = Extent::Beginning;
+            few.is_cut = true;
         }
         Ok(few)
     }

@@ -21,7 +21,7 @@ use crate::{
 mod encode;
 pub(crate) mod read;
 
-use encode::{Contents, Unsigned};
+use encode::Contents;
 
 /// A model that speaks Gemini's `generateContent`.
 ///
@@ -149,7 +149,7 @@ impl HttpModel<GenerateContent> {
     }
 
     fn talk(&self, spec: &ModelSpec) -> Talk {
-        let empty = Contents::new(Unsigned::of(&self.wire_name));
+        let empty = Contents::for_model(&self.wire_name);
         let path = format!("models/{}:streamGenerateContent?alt=sse", self.wire_name);
         Talk { endpoint: self.endpoint.of(spec), path, encoder: Grown::new(self.prefix(spec), empty) }
     }

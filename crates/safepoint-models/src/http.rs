@@ -125,13 +125,7 @@ enum Phase {
 struct Miss {
     error: ModelError,
     wait: Option<Duration>,
-    again: Again,
-}
-
-#[derive(PartialEq, Eq)]
-enum Again {
-    MayHelp,
-    Pointless,
+    is_worth_a_retry: bool,
 }
 
 impl<W: Wire> Exchange<W> {
@@ -205,7 +199,7 @@ impl<W: Wire> Exchange<W> {
     fn missed(&mut self, miss: Miss, failed: u32) -> Result<(), ModelError> {
         let retry = &self.outgoing.patience.retry;
         match retry.after(failed, miss.wait) {
-            Ok(after) if miss.again == Again::MayHelp => {
+            Ok(after) if miss.is_worth_a_retry => {
                 self.queue.push_back(Delta::Retrying { failed, after, error: miss.error.to_string() });
                 self.phase = Phase::Wait { failed, after };
                 Ok(())
@@ -227,7 +221,7 @@ impl<W: Wire> Exchange<W> {
                 Ok(())
             }
             // The provider does not keep it, or does not let us have it.
-            Err(miss) if miss.again == Again::Pointless && miss.error.status().is_some() => Err(miss.error),
+            Err(miss) if !miss.is_worth_a_retry && miss.error.status().is_some() => Err(miss.error),
             Err(miss) => self.broke(miss.error),
         }
     }
@@ -253,12 +247,12 @@ impl<W: Wire> Exchange<W> {
         let Outgoing { url, patience, .. } = &self.outgoing;
         let response = match timeout(patience.idle, request.send()).await {
             Err(_elapsed) => {
-                return Err(Miss { error: error::idle(patience.idle), wait: None, again: Again::Pointless });
+                return Err(Miss { error: error::idle(patience.idle), wait: None, is_worth_a_retry: false });
             }
             Ok(Err(error)) => {
                 // Once the request is out, another try might do the work twice; before that it cannot.
-                let again = if error.is_connect() { Again::MayHelp } else { Again::Pointless };
-                return Err(Miss { error: error::unreachable(url, error), wait: None, again });
+                let is_worth_a_retry = error.is_connect();
+                return Err(Miss { error: error::unreachable(url, error), wait: None, is_worth_a_retry });
             }
             Ok(Ok(response)) => response,
         };
@@ -268,16 +262,15 @@ impl<W: Wire> Exchange<W> {
         }
         if status.is_redirection() {
             let error = error::elsewhere(status.as_u16(), url, response.headers().get(LOCATION));
-            return Err(Miss { error, wait: None, again: Again::Pointless });
+            return Err(Miss { error, wait: None, is_worth_a_retry: false });
         }
         let wait = retry_after(response.headers());
         let body = read_some(response, patience.idle).await;
         let error = error::of_status(status.as_u16(), &body, url);
         // Some servers answer 500 to what does not fit their window.
-        let may_help =
+        let is_worth_a_retry =
             error::is_worth_a_retry(status.as_u16()) && error.kind() != ModelErrorKind::ContextWindow;
-        let again = if may_help { Again::MayHelp } else { Again::Pointless };
-        Err(Miss { error, wait, again })
+        Err(Miss { error, wait, is_worth_a_retry })
     }
 
     /// A success that is not a stream of events is none: an error body, a login page, a whole message.
@@ -295,7 +288,7 @@ impl<W: Wire> Exchange<W> {
                 error::malformed(format!("it answered with {kind} where a stream of events was asked for"))
             }
         };
-        Err(Miss { error, wait: None, again: Again::Pointless })
+        Err(Miss { error, wait: None, is_worth_a_retry: false })
     }
 
     async fn read(&mut self, mut response: Box<Response>) -> Result<(), ModelError> {

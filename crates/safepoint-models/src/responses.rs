@@ -27,7 +27,7 @@ mod own;
 pub(crate) mod read;
 
 use encode::Items;
-use handle::{Handle, Keeps};
+use handle::Handle;
 
 /// A model that speaks OpenAI Responses.
 ///
@@ -40,7 +40,7 @@ pub type Responses = HttpModel<Stateless>;
 #[derive(Clone, Debug, Default)]
 pub struct Stateless {
     reasoning: Map<String, Value>,
-    keeps: Keeps,
+    is_background: bool,
 }
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
@@ -118,7 +118,7 @@ impl HttpModel<Stateless> {
     pub fn background(mut self) -> Self {
         self.fields.insert("background".into(), true.into());
         self.fields.insert("store".into(), true.into());
-        self.wire.keeps = Keeps::Running;
+        self.wire.is_background = true;
         self
     }
 
@@ -147,10 +147,10 @@ impl HttpModel<Stateless> {
     }
 
     fn talk(&self, spec: &ModelSpec) -> Talk {
-        let (endpoint, keeps) = (self.endpoint.of(spec), self.wire.keeps);
+        let (endpoint, is_background) = (self.endpoint.of(spec), self.wire.is_background);
         Talk {
             endpoint,
-            keeps,
+            is_background,
             latest: Handle::default(),
             encoder: Grown::new(self.prefix(spec), Items::default()),
         }
@@ -160,7 +160,7 @@ impl HttpModel<Stateless> {
 /// A conversation: the encoded items so far, and the response that is under way.
 struct Talk {
     endpoint: Endpoint,
-    keeps: Keeps,
+    is_background: bool,
     latest: Handle,
     encoder: Grown<Items>,
 }
@@ -174,7 +174,7 @@ impl Talk {
 impl Conversation for Talk {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
-        self.latest = Handle::new(self.keeps);
+        self.latest = Handle::new(self.is_background);
         let reader = read::Reader::new(self.latest.clone());
         let outgoing = parts::fit(history, Stateless::NAME, parts::responses).and_then(|()| self.prepare());
         exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), reader)

@@ -24,16 +24,9 @@ pub struct HttpModel<W> {
     pub(crate) fields: Map<String, Value>,
     extra: Map<String, Value>,
     choice: Option<ToolChoice>,
-    parallel: Parallel,
+    /// Whether a reply may ask for one call only.
+    is_single_call: bool,
     pub(crate) wire: W,
-}
-
-/// Whether a reply may ask for several calls. Exhaustive: as the provider has it, or one only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Parallel {
-    #[default]
-    AsItLikes,
-    No,
 }
 
 /// A wire format: what differs between models behind HTTP. Sealed: the wires are those of this crate.
@@ -104,7 +97,7 @@ impl<W: Wire> HttpModel<W> {
             fields: W::defaults(),
             extra: Map::new(),
             choice: None,
-            parallel: Parallel::default(),
+            is_single_call: false,
             wire: W::default(),
         }
     }
@@ -176,7 +169,7 @@ impl<W: Wire> HttpModel<W> {
     /// is another matter: see [`Limits::parallel_calls`](safepoint::Limits).
     #[must_use]
     pub fn one_call_at_a_time(mut self) -> Self {
-        self.parallel = Parallel::No;
+        self.is_single_call = true;
         self
     }
 
@@ -195,7 +188,7 @@ impl<W: Wire> HttpModel<W> {
             if let (None, Some(choice), true) = (&self.choice, &spec.choice, W::may_force(&fields)) {
                 W::tool_choice(&mut fields, choice);
             }
-            if self.parallel == Parallel::No {
+            if self.is_single_call {
                 W::one_call(&mut fields);
             }
         }

@@ -20,7 +20,7 @@ pub enum Halt {
 /// `?` can take every error into it.
 pub struct Failure {
     error: Box<dyn StdError + Send + Sync>,
-    trace: Trace,
+    had_no_effect: bool,
     cause: Cause,
     hint: Option<Box<str>>,
 }
@@ -34,13 +34,6 @@ enum Cause {
     Denied,
 }
 
-/// What a failure left behind in the world.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Trace {
-    Unsaid,
-    None,
-}
-
 impl Failure {
     /// A failure with a message: a lowercase fragment that says what was attempted.
     #[must_use]
@@ -49,7 +42,7 @@ impl Failure {
     }
 
     fn of(error: Box<dyn StdError + Send + Sync>) -> Self {
-        Self { error, trace: Trace::Unsaid, cause: Cause::Error, hint: None }
+        Self { error, had_no_effect: false, cause: Cause::Error, hint: None }
     }
 
     /// Says that a time limit of the work's own ended it: the call is then *timed out*, not *failed* (S4.6).
@@ -70,7 +63,7 @@ impl Failure {
     #[must_use]
     pub fn unreachable(mut self) -> Self {
         self.cause = Cause::Unreachable;
-        self.trace = Trace::None;
+        self.had_no_effect = true;
         self
     }
 
@@ -110,14 +103,14 @@ impl Failure {
     /// Says that nothing was done: the receipt then reports no effect (S3.8).
     #[must_use]
     pub fn without_effect(mut self) -> Self {
-        self.trace = Trace::None;
+        self.had_no_effect = true;
         self
     }
 
     /// Whether it says that nothing was done.
     #[must_use]
     pub fn had_no_effect(&self) -> bool {
-        self.trace == Trace::None
+        self.had_no_effect
     }
 
     /// The error inside, with its sources.

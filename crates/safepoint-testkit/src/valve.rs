@@ -20,15 +20,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     passes: usize,
-    open: Open,
+    is_open_for_all: bool,
     came: usize,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Open {
-    #[default]
-    ForPasses,
-    ForAll,
 }
 
 impl Valve {
@@ -54,7 +47,7 @@ impl Valve {
 
     /// Lets everybody pass from now on.
     pub fn open_for_all(&self) {
-        self.lock().open = Open::ForAll;
+        self.lock().is_open_for_all = true;
         self.moved();
     }
 
@@ -90,7 +83,7 @@ impl Valve {
     #[must_use]
     pub fn is_open(&self) -> bool {
         let state = self.lock();
-        state.open == Open::ForAll || state.passes > 0
+        state.is_open_for_all || state.passes > 0
     }
 
     async fn until<T>(&self, mut what: impl FnMut(&mut State) -> Option<T>) -> T {
@@ -116,7 +109,7 @@ impl Valve {
 
 impl State {
     fn take(&mut self) -> Option<()> {
-        if self.open == Open::ForAll {
+        if self.is_open_for_all {
             return Some(());
         }
         self.passes = self.passes.checked_sub(1)?;

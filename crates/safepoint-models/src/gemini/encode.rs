@@ -25,7 +25,9 @@ const FOREIGN: &str = "skip_thought_signature_validator";
 #[derive(Clone, Debug)]
 pub(super) struct Contents {
     open: Option<Kind>,
-    unsigned: Unsigned,
+    /// Whether the model wants a signature with a first call, and takes what goes with a result inside it: models from
+    /// Gemini 3 on do; older ones never ask, and others of this wire have none.
+    is_signed: bool,
 }
 
 /// What the open content holds. Exhaustive: results stand apart from what the user said.
@@ -34,28 +36,6 @@ enum Kind {
     Said,
     Results,
     Model,
-}
-
-/// What is done with a first call that has no signature. Exhaustive: the model wants one or it does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unsigned {
-    /// It goes as it is.
-    Bare,
-    /// It gets the value for foreign calls.
-    Marked,
-}
-
-impl Unsigned {
-    /// Models from Gemini 3 on want a signature; older ones never ask, and others of this wire have none.
-    pub(super) fn of(model: &str) -> Self {
-        const FIRST: u32 = 3;
-        let version = model.strip_prefix("gemini-").unwrap_or_default();
-        let digits = version.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
-        match digits.parse::<u32>() {
-            Ok(major) if major >= FIRST => Self::Marked,
-            Ok(_) | Err(_) => Self::Bare,
-        }
-    }
 }
 
 impl Entries for Contents {
@@ -86,8 +66,13 @@ impl Entries for Contents {
 }
 
 impl Contents {
-    pub(super) fn new(unsigned: Unsigned) -> Self {
-        Self { open: None, unsigned }
+    /// No content yet, for the model of this name.
+    pub(super) fn for_model(name: &str) -> Self {
+        const FIRST_SIGNED: u32 = 3;
+        let version = name.strip_prefix("gemini-").unwrap_or_default();
+        let digits = version.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+        let is_signed = digits.parse::<u32>().is_ok_and(|major| major >= FIRST_SIGNED);
+        Self { open: None, is_signed }
     }
 
     fn said(&mut self, out: &mut Vec<u8>, message: &UserMessage) {
@@ -125,7 +110,7 @@ impl Contents {
                     text_part(out, text, behind);
                 }
                 Block::Call(call) => {
-                    let foreign = (calls == 0 && self.unsigned == Unsigned::Marked).then_some(FOREIGN);
+                    let foreign = (calls == 0 && self.is_signed).then_some(FOREIGN);
                     calls += 1;
                     self.part(out, Kind::Model);
                     call_part(out, call, waiting.take().or(foreign));
@@ -136,21 +121,14 @@ impl Contents {
 
     /// A result with what goes with it, or what must go behind all results: models take it inside one from Gemini 3 on.
     fn response(&self, out: &mut Vec<u8>, result: &CallResult) -> Vec<Value> {
-        let write = match self.unsigned {
-            Unsigned::Marked => parts::gemini_result,
-            Unsigned::Bare => parts::gemini_beside,
-        };
-        let (text, parts) = parts::of_result(result, write);
-        match self.unsigned {
-            Unsigned::Marked => {
-                response_part(out, result, &text, &parts);
-                Vec::new()
-            }
-            Unsigned::Bare => {
-                response_part(out, result, &text, &[]);
-                parts
-            }
+        if self.is_signed {
+            let (text, parts) = parts::of_result(result, parts::gemini_result);
+            response_part(out, result, &text, &parts);
+            return Vec::new();
         }
+        let (text, parts) = parts::of_result(result, parts::gemini_beside);
+        response_part(out, result, &text, &[]);
+        parts
     }
 
     /// Begins a part of this kind: in the content that is open, or in a new one.

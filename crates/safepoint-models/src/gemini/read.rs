@@ -106,24 +106,10 @@ pub(crate) struct Reader {
     response: String,
     calls: usize,
     finish: Option<Finish>,
-    bill: Bill,
-    place: Place,
-}
-
-/// Whether usage came with the reason to finish or behind it.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Bill {
-    #[default]
-    Open,
-    Named,
-}
-
-/// Whether the end was told.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Place {
-    #[default]
-    Inside,
-    Told,
+    /// Whether usage came with the reason to finish or behind it.
+    has_bill: bool,
+    /// Whether the end was given.
+    is_ended: bool,
 }
 
 impl Wire for Reader {
@@ -154,28 +140,26 @@ impl Wire for Reader {
         }
         if let Some(usage) = chunk.usage_metadata {
             out.push_back(Delta::Usage(exact(&usage)));
-            if self.finish.is_some() {
-                self.bill = Bill::Named;
-            }
+            self.has_bill |= self.finish.is_some();
         }
         Ok(())
     }
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        match (&self.place, self.finish.take()) {
-            (Place::Told, _) => Ok(()),
-            (Place::Inside, Some(finish)) => {
-                self.place = Place::Told;
+        match (self.is_ended, self.finish.take()) {
+            (true, _) => Ok(()),
+            (false, Some(finish)) => {
+                self.is_ended = true;
                 out.push_back(Delta::Ended(finish));
                 Ok(())
             }
-            (Place::Inside, None) => Err(error::ended_early()),
+            (false, None) => Err(error::ended_early()),
         }
     }
 
     /// This wire names no end; a reason to finish and the bill are all that can come.
     fn is_complete(&self) -> bool {
-        self.place == Place::Told || (self.finish.is_some() && self.bill == Bill::Named)
+        self.is_ended || (self.finish.is_some() && self.has_bill)
     }
 
     fn held(&self) -> usize {

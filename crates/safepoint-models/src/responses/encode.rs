@@ -13,14 +13,7 @@ use crate::{body::json_str, grown::Entries, parts};
 /// What stands in the list already.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Items {
-    place: Place,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
-    #[default]
-    First,
-    Later,
+    has_item: bool,
 }
 
 impl Entries for Items {
@@ -137,10 +130,10 @@ impl Items {
     }
 
     fn comma(&mut self, out: &mut Vec<u8>) {
-        if self.place == Place::Later {
+        if self.has_item {
             out.push(b',');
         }
-        self.place = Place::Later;
+        self.has_item = true;
     }
 }
 

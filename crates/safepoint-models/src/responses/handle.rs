@@ -7,26 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Shared by the reader of a reply and the conversation that may have to call it off. Clones are the same response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handle {
-    keeps: Keeps,
+    /// Whether the provider keeps the response when we go: it does in background mode.
+    is_kept: bool,
     id: Arc<Mutex<Option<String>>>,
 }
 
-/// Whether the provider keeps the response when we go. Exhaustive: it does in background mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Keeps {
-    #[default]
-    Nothing,
-    Running,
-}
-
 impl Handle {
-    pub(super) fn new(keeps: Keeps) -> Self {
-        Self { keeps, ..Self::default() }
+    pub(super) fn new(is_kept: bool) -> Self {
+        Self { is_kept, ..Self::default() }
     }
 
     /// Whether the provider keeps the response, named or not yet.
     pub(super) fn is_kept(&self) -> bool {
-        self.keeps == Keeps::Running
+        self.is_kept
     }
 
     pub(super) fn is_named(&self, id: String) {

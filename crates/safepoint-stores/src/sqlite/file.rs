@@ -22,19 +22,12 @@ use super::{
 pub(super) struct File {
     path: PathBuf,
     patience: Duration,
-    access: Access,
+    /// Whether nobody can write it: there is no file beside it, and none can be made.
+    is_immutable: bool,
     /// Where it can be written.
     pub(super) writer: Result<Connection, Error>,
     /// Where those who write queue; none if nothing can be written beside the file.
     pub(super) turn: Option<Turn>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
-    /// Shared with writers.
-    Shared,
-    /// Nobody can write it: there is no file beside it, and none can be made.
-    Alone,
 }
 
 impl File {
@@ -42,7 +35,7 @@ impl File {
         let mut file = Self {
             path: path.to_owned(),
             patience: options.patience,
-            access: Access::Shared,
+            is_immutable: false,
             writer: Err(Error::Gone),
             turn: None,
         };
@@ -111,7 +104,7 @@ impl File {
             let why = "what was written last lies in a file beside it that cannot be used from here";
             return Err(Error::ReadOnly(Cause::new(why)));
         }
-        self.access = Access::Alone;
+        self.is_immutable = true;
         Ok(())
     }
 
@@ -119,8 +112,8 @@ impl File {
     pub(super) fn reader(&self) -> Result<Connection, Error> {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        let alone = if self.access == Access::Alone { "?immutable=1" } else { "" };
-        let uri = format!("file:{}{alone}", escaped(&self.path));
+        let query = if self.is_immutable { "?immutable=1" } else { "" };
+        let uri = format!("file:{}{query}", escaped(&self.path));
         let connection = patiently(self.patience, || Ok(Connection::open_with_flags(&uri, flags)?))?;
         connection.busy_timeout(self.patience).map_err(fail::told)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -25,7 +25,7 @@ use super::{
 mod job;
 
 pub(super) use job::Stake;
-use job::{Job, Ran, Request};
+use job::{Job, Request};
 
 /// Requests that share a transaction at most.
 const MOST_SHARED: usize = 256;
@@ -266,12 +266,12 @@ impl Thread {
         let run = |sql| self.connection.execute_batch(sql).map_err(fail::told);
         for job in batch {
             run("SAVEPOINT one")?;
-            let ran = job.run(&self.connection);
+            job.run(&self.connection);
             if self.connection.is_autocommit() {
                 let why = "the transaction was undone by the failure of one of its requests";
                 return Err(Error::Failed(Cause::new(why)));
             }
-            if ran == Ran::Badly {
+            if !job.went_well() {
                 run("ROLLBACK TO one")?;
             }
             run("RELEASE one")?;

@@ -23,20 +23,12 @@ pub(in crate::sqlite) enum Stake {
 pub(super) trait Job: Send {
     fn class(&self) -> Durability;
     fn stake(&self) -> Stake;
-    /// Whether it was done, as far as that depends on it.
+    /// Whether it was done, as far as that depends on it. What one did that answers with an error is to be undone.
     fn went_well(&self) -> bool;
     /// Whether it was not, for want of room.
     fn lacks_room(&self) -> bool;
-    fn run(&mut self, connection: &Connection) -> Ran;
+    fn run(&mut self, connection: &Connection);
     fn tell(self: Box<Self>, ending: Result<(), Error>);
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ran {
-    /// What it did is to be kept.
-    Well,
-    /// It answers with an error, and what it did is to be undone.
-    Badly,
 }
 
 pub(super) struct Request<T, F> {
@@ -64,11 +56,8 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T
         matches!(self.answer, Some(Err(Error::Full(_))))
     }
 
-    fn run(&mut self, connection: &Connection) -> Ran {
-        let answer = (self.work)(connection).map_err(Error::from);
-        let ran = if answer.is_ok() { Ran::Well } else { Ran::Badly };
-        self.answer = Some(answer);
-        ran
+    fn run(&mut self, connection: &Connection) {
+        self.answer = Some((self.work)(connection).map_err(Error::from));
     }
 
     fn tell(self: Box<Self>, ending: Result<(), Error>) {
