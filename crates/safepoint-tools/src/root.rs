@@ -26,17 +26,11 @@ use crate::limits;
 pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
-    resolver: Resolver,
+    /// Whether the kernel keeps a path below the directory; else each component is opened by itself.
+    has_openat2: bool,
     /// Held from the reading of a file to its replacement, so that of two edits at once neither is lost. Only by
     /// blocking tools, off the async threads.
     changes: Mutex<()>,
-}
-
-/// Who keeps a path below the directory. Exhaustive: the kernel or we.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resolver {
-    Kernel,
-    Walk,
 }
 
 /// Why a directory cannot be a root.
@@ -58,8 +52,7 @@ impl Root {
             let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
             let directory = openat(CWD, &path, flags, Mode::empty())?;
             let probe = openat2(&directory, ".", flags, Mode::empty(), ResolveFlags::BENEATH);
-            let resolver = if probe.is_ok() { Resolver::Kernel } else { Resolver::Walk };
-            Ok(Self { directory, path, resolver, changes: Mutex::default() })
+            Ok(Self { directory, path, has_openat2: probe.is_ok(), changes: Mutex::default() })
         };
         open().map_err(|source| RootError { path: path.as_ref().to_owned(), source })
     }
@@ -150,7 +143,7 @@ impl Root {
     /// Resolves below the directory.
     fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC;
-        if self.resolver == Resolver::Walk {
+        if !self.has_openat2 {
             return self.walk(path, flags);
         }
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -254,7 +247,7 @@ mod tests {
         symlink("..", inside.join("up")).unwrap();
         symlink("../secret", inside.join("leak")).unwrap();
         symlink("loop", inside.join("loop")).unwrap();
-        let walk = Root { resolver: Resolver::Walk, ..Root::open(&inside).unwrap() };
+        let walk = Root { has_openat2: false, ..Root::open(&inside).unwrap() };
         (place, [Root::open(&inside).unwrap(), walk])
     }
 

@@ -91,7 +91,7 @@ fn take(lines: &mut Lines<'_>, first: usize, args: &Args) -> ToolResult<String> 
             limits::READ_BYTES
         )),
     }
-    if lines.lossy == Lossy::Yes {
+    if lines.is_lossy {
         text.push_str("\n[some bytes are not UTF-8 and are shown as \u{fffd}]");
     }
     if text.is_empty() {
@@ -121,23 +121,18 @@ enum Next {
     Stop(Stop),
 }
 
-#[derive(PartialEq)]
-enum Lossy {
-    Yes,
-    No,
-}
-
 /// Lines of bounded length, in a bounded part of a file. A stop ends the way to the next one.
 struct Lines<'a> {
     reader: BufReader<Take<File>>,
     cx: &'a ToolContext,
-    lossy: Lossy,
+    /// Whether bytes that are not UTF-8 were replaced.
+    is_lossy: bool,
 }
 
 impl<'a> Lines<'a> {
     fn of(file: File, cx: &'a ToolContext) -> Self {
         let reader = BufReader::with_capacity(limits::CHUNK_BYTES, file.take(limits::READ_BYTES));
-        Self { reader, cx, lossy: Lossy::No }
+        Self { reader, cx, is_lossy: false }
     }
 
     /// Appends the next line, or as much of it as is shown.
@@ -201,7 +196,7 @@ impl<'a> Lines<'a> {
         match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => {
-                self.lossy = Lossy::Yes;
+                self.is_lossy = true;
                 String::from_utf8_lossy(bytes).into_owned()
             }
         }

@@ -6,11 +6,13 @@
 pub struct Scan {
     depth: usize,
     string: Option<Escape>,
-    place: Place,
+    /// Whether it is in a value of the top object, and not before or in a key.
+    is_in_value: bool,
     word: Vec<u8>,
     is_id: bool,
     id: Option<i64>,
-    asks: Asks,
+    /// Whether it asks something, and so answers nothing.
+    has_method: bool,
 }
 
 /// Within a string: whether the next byte is escaped.
@@ -18,22 +20,6 @@ pub struct Scan {
 enum Escape {
     Off,
     On,
-}
-
-/// Where in the top object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
-    #[default]
-    Key,
-    Value,
-}
-
-/// Whether it asks something, and so answers nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Asks {
-    #[default]
-    No,
-    Yes,
 }
 
 /// Longer than any key or id that is looked for.
@@ -51,13 +37,13 @@ impl Scan {
     /// The number of the question that this answers, if it is an answer to a numbered one.
     #[must_use]
     pub fn answers(&self) -> Option<i64> {
-        self.id.filter(|_| self.asks == Asks::No)
+        self.id.filter(|_| !self.has_method)
     }
 
     /// The number of the question that this is, if it is a numbered one.
     #[must_use]
     pub fn asks(&self) -> Option<i64> {
-        self.id.filter(|_| self.asks == Asks::Yes)
+        self.id.filter(|_| self.has_method)
     }
 
     fn take(&mut self, byte: u8) {
@@ -79,17 +65,15 @@ impl Scan {
                 self.end_of_value();
                 self.depth = self.depth.saturating_sub(1);
             }
-            b':' if self.depth == TOP && self.place == Place::Key => {
+            b':' if self.depth == TOP && !self.is_in_value => {
                 self.is_id = self.word == b"id";
-                if self.word == b"method" {
-                    self.asks = Asks::Yes;
-                }
-                self.place = Place::Value;
+                self.has_method |= self.word == b"method";
+                self.is_in_value = true;
                 self.word.clear();
             }
             b',' if self.depth == TOP => {
                 self.end_of_value();
-                self.place = Place::Key;
+                self.is_in_value = false;
                 self.word.clear();
             }
             _ if byte.is_ascii_whitespace() => {}
