@@ -110,11 +110,6 @@ impl CallReport {
         let was_begun_before = self.status == CallStatus::Stopped && self.started_at.is_none();
         was_begun_before && self.effect == SideEffect::Unknown && self.stopped_by.is_none()
     }
-
-    /// What became of it, for people.
-    fn state(&self) -> String {
-        if self.is_cut_off() { "cut off".into() } else { self.status.as_str().replace('_', " ") }
-    }
 }
 
 /// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.

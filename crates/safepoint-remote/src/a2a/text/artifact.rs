@@ -88,7 +88,8 @@ impl Unplaced {
     /// Whether a text has it, and goes on behind that: then it may be what was told before, and go on as that does.
     fn is_within(&self, text: &str) -> bool {
         let all: String = self.pieces.iter().map(String::as_str).collect();
-        let from = text.ceil_char_boundary(text.len().saturating_sub(REPEATS));
+        let least = text.len().saturating_sub(REPEATS);
+        let from = (least..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
         text[from..].find(&all).is_some_and(|place| from + place + all.len() < text.len())
     }
 }

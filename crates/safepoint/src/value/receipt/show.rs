@@ -132,7 +132,7 @@ impl CallReport {
             SideEffect::Done => "effect done",
             SideEffect::Unknown => "EFFECT UNKNOWN",
         };
-        write!(f, "  {} {}: {}, {effect}", self.name, self.call_id, self.state())?;
+        write!(f, "  {} {}: {}, {effect}", self.name, self.call_id, what_became_of(self))?;
         if let (Some(start), Some(end)) = (self.started_at, self.ended_at) {
             write!(f, " ({})", span(start, end))?;
         }
@@ -308,6 +308,11 @@ fn span(from: Timestamp, to: Timestamp) -> String {
         #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
         m => format!("{:.1} s", m as f64 / SECOND as f64),
     }
+}
+
+/// What became of a call.
+fn what_became_of(call: &CallReport) -> String {
+    if call.is_cut_off() { "cut off".into() } else { call.status.as_str().replace('_', " ") }
 }
 
 fn state_of(model: &ModelReport) -> &'static str {
