@@ -157,8 +157,7 @@ impl CallReport {
             writeln!(f, "    {ruled}")?;
         }
         if let Some(remote) = &self.remote {
-            let its = if self.processes.is_empty() { Processes::NotEnded } else { Processes::Ended };
-            remote.line(f, its)?;
+            remote.line(f, !self.processes.is_empty())?;
         }
         for cleanup in &self.cleanups {
             writeln!(f, "    clean-up {}: {:?}", cleanup.label, cleanup.end)?;
@@ -167,15 +166,9 @@ impl CallReport {
     }
 }
 
-/// Whether processes of ours that do a peer's work are known to have ended. Exhaustive: they are, or not yet.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Processes {
-    Ended,
-    NotEnded,
-}
-
 impl RemoteReport {
-    fn line(&self, f: &mut Formatter<'_>, its: Processes) -> fmt::Result {
+    /// `is_ours_over`: processes of ours that do the peer's work are known to have ended.
+    fn line(&self, f: &mut Formatter<'_>, is_ours_over: bool) -> fmt::Result {
         write!(f, "    {}", self.label())?;
         let Some(stop) = self.stop else {
             let known = match (self.lost_at, &self.outside) {
@@ -196,12 +189,11 @@ impl RemoteReport {
             (RemoteStopState::Acknowledged | RemoteStopState::Requested, StopSupport::Hard)
                 if !self.outside.names().is_empty() =>
             {
-                match its {
-                    Processes::Ended => self.contained(f)?,
-                    Processes::NotEnded => {
-                        write!(f, "it took note, and its own processes are being ended; ")?;
-                        self.named(f)?;
-                    }
+                if is_ours_over {
+                    self.contained(f)?;
+                } else {
+                    write!(f, "it took note, and its own processes are being ended; ")?;
+                    self.named(f)?;
                 }
             }
             (RemoteStopState::Confirmed, grade) => {
@@ -345,7 +337,7 @@ mod tests {
         struct Shown(RemoteReport);
         impl fmt::Display for Shown {
             fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                self.0.line(f, Processes::Ended)
+                self.0.line(f, true)
             }
         }
         let ended = |stop| RemoteReport {
