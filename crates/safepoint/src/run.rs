@@ -136,7 +136,7 @@ impl Run {
         let driver = Driver::new(Arc::clone(&self.shared), def, log, mailbox);
         // The driver outlives the run's own tasks, so it belongs to a scope of its own.
         let (engine, _nobody_stops_it) = Scope::root();
-        drop(engine.spawn("driver", Box::pin(Box::new(driver).conduct(start)).instrument(span)));
+        drop(engine.spawn("driver", Box::pin(Box::new(driver).run(start)).instrument(span)));
     }
 }
 

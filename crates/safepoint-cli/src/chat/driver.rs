@@ -130,7 +130,7 @@ impl Driver {
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let left = self.host.session.waiting().await;
+        let left = self.host.session.queued().await;
         self.take_left(left);
         self.draw();
         loop {

@@ -56,7 +56,7 @@ impl Driver {
     pub(super) fn look_at_waiting(&self) {
         let (host, came) = (Arc::clone(&self.host), self.came.0.clone());
         tokio::spawn(async move {
-            if came.send(Came::Waits(host.session.waiting().await)).is_err() {
+            if came.send(Came::Waits(host.session.queued().await)).is_err() {
                 // The chat is over.
             }
         });

@@ -79,7 +79,7 @@ async fn what_comes_while_the_planner_thinks_is_planned_too() {
         valve.came(1).await;
         let new = session.push("b".to_owned()).unwrap();
         // It has been heard.
-        assert_eq!(session.waiting().await.len(), 2);
+        assert_eq!(session.queued().await.len(), 2);
         valve.open_for_all();
         assert_eq!(old.outcome().await, ItemOutcome::Completed(turn(1)), "{first:?}");
         assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(2)), "{first:?}");

@@ -176,14 +176,14 @@ impl Driver {
 
     /// The whole life of an attempt: until its outcome is fixed, and on until it is quiet. What it does now and then
     /// is boxed, so that a run that waits for its model carries no room for its beginning and its end.
-    pub(crate) async fn conduct(mut self: Box<Self>, start: Start) {
-        let driven = match callback::run(self.drive(start)).await {
+    pub(crate) async fn run(mut self: Box<Self>, start: Start) {
+        let driven = match callback::run(self.open_and_step(start)).await {
             Ok(driven) => driven,
             Err(panic) => {
                 self.callback_panicked("something that the run's own task called", &panic);
                 self.calls.end_for_failure();
                 // What runs is waited for, as after any failure.
-                callback::run(self.go_on()).await.unwrap_or(Ok(Ending::Failed))
+                callback::run(self.step_until_settled()).await.unwrap_or(Ok(Ending::Failed))
             }
         };
         let (ending, persisted) = match driven {
@@ -202,12 +202,12 @@ impl Driver {
         Box::pin(self.quieten(receipt)).await;
     }
 
-    async fn drive(&mut self, start: Start) -> Result<Ending, LogFailure> {
+    async fn open_and_step(&mut self, start: Start) -> Result<Ending, LogFailure> {
         Box::pin(self.open(start)).await?;
-        self.go_on().await
+        self.step_until_settled().await
     }
 
-    async fn go_on(&mut self) -> Result<Ending, LogFailure> {
+    async fn step_until_settled(&mut self) -> Result<Ending, LogFailure> {
         loop {
             // No more than so much, and then a look at what is demanded: a stop does not queue behind mail (S12.5).
             for _ in 0..MAIL_BETWEEN_LOOKS {
@@ -227,7 +227,7 @@ impl Driver {
             };
             let due = self.machine.next_step(demand, &bounds);
             match &due {
-                NextStep::Wait => self.rest(),
+                NextStep::Wait => self.report_idle(),
                 NextStep::Settle(Ending::Suspended) => {}
                 _ => self.tree.say(Activity::Works),
             }
@@ -238,7 +238,7 @@ impl Driver {
                 NextStep::Refuse(text) => self.refuse(text),
                 NextStep::CutModel(whole) => self.cut_model(whole).await?,
                 NextStep::TakeSteer => self.take_steers().await?,
-                NextStep::Judge(calls) => self.judge(calls).await?,
+                NextStep::Judge(calls) => self.check(calls).await?,
                 NextStep::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
                 NextStep::Limit { code, text } => self.stop_for_limit(code, text),
                 NextStep::Settle(Ending::Suspended) if !self.may_suspend() => self.wait().await?,

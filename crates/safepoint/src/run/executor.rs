@@ -35,7 +35,9 @@ mod output;
 mod waiting;
 
 pub(crate) use board::{CallBoard, Cleanup, Ends};
-pub(crate) use ending::{CallEnd, answered, done_before, doubted, late, lost, not_begun, worked};
+pub(crate) use ending::{
+    CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,
+};
 pub(crate) use waiting::Reply;
 
 use judge::{effect_of, failed, status_of};

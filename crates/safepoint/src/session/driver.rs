@@ -119,22 +119,22 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    async fn live(&mut self) {
+    async fn run(&mut self) {
         while self.end.exit.is_none() {
             match self.next().await {
                 // Boxed, so that an idle session carries no room for what it does not do.
-                Some(mail) => Box::pin(self.hear(*mail)).await,
+                Some(mail) => Box::pin(self.handle(*mail)).await,
                 None => Box::pin(self.pass_time()).await,
             }
         }
         // What was accepted a moment before the end is unhandled too.
         self.cx.shared.door.shut();
         while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
-            Box::pin(self.hear(*mail)).await;
+            Box::pin(self.handle(*mail)).await;
         }
     }
 
-    async fn hear(&mut self, mail: SessionMessage<T>) {
+    async fn handle(&mut self, mail: SessionMessage<T>) {
         match mail {
             SessionMessage::Push { item, slip, policy, client_id } => {
                 if let Some(item) = self.store_item(item, &slip, policy, client_id).await {
@@ -144,16 +144,16 @@ impl<T: Item> Driver<T> {
             }
             SessionMessage::PushBy { item, slip, strategy } => self.push_by(item, slip, strategy).await,
             SessionMessage::Adopt { number, item, slip, policy } => {
-                self.adopt(number, (item, slip), policy).await
+                self.accept_stored(number, (item, slip), policy).await
             }
             SessionMessage::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
             SessionMessage::Adopted => self.adopted().await,
-            SessionMessage::Gone { number } => self.vanish(number).await,
-            SessionMessage::Intent { number, intent } => self.heed(number, intent).await,
-            SessionMessage::Decided { id, decision } => self.take_up_decision(id, decision).await,
+            SessionMessage::Gone { number } => self.item_withdrawn_elsewhere(number).await,
+            SessionMessage::Intent { number, intent } => self.apply_stored_stop(number, intent).await,
+            SessionMessage::Decided { id, decision } => self.apply_decision(id, decision).await,
             SessionMessage::Withdraw { item, reply } => self.withdraw(item, reply).await,
             SessionMessage::WantedAtEnd { turn, item, reply } => self.want_at_end(turn, item, reply).await,
-            SessionMessage::Waiting { reply } => self.tell_waiting(reply).await,
+            SessionMessage::Waiting { reply } => self.list_queued(reply).await,
             SessionMessage::TookBack { item, reply } => {
                 self.give_back(Input::TookBack(item), item, reply).await
             }
@@ -181,7 +181,7 @@ impl<T: Item> Driver<T> {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
                 self.step(Input::Quiet(turn)).await;
             }
-            SessionMessage::AsideOver => self.aside_over().await,
+            SessionMessage::AsideOver => self.background_over().await,
             SessionMessage::Questions { reply } => self.questions(reply).await,
             SessionMessage::Read { turn } => self.step(Input::Read(turn)).await,
             SessionMessage::ReadEnough { turn } => self.read_enough(turn).await,
@@ -227,14 +227,14 @@ impl<T: Item> Driver<T> {
             Action::Start { turn, from, steers } => self.start(turn, from, &steers, request),
             Action::StopRun { turn, why } => self.stop_run(turn, why, request),
             Action::Steer { turn, item, when } => self.steer(turn, item, when),
-            Action::Held { turn, item } => self.tell_behind(item, turn),
+            Action::Held { turn, item } => self.tell_blocked(item, turn),
             Action::Forget(turn) => {
-                self.forget_lost(turn);
+                self.forget_lost_runs(turn);
                 if let Some(work) = &self.turns.current {
                     self.turns.history = work.before.clone();
                 }
             }
-            Action::Fate { item, fate } => self.rest(item, fate),
+            Action::Fate { item, fate } => self.settle_item(item, fate),
             Action::Requeued(item) => {
                 // A turn had it: it has had its place.
                 if let Some(held) = self.items.held.get_mut(&item) {
@@ -242,7 +242,7 @@ impl<T: Item> Driver<T> {
                 }
                 self.show(SessionEvent::Requeued(item));
             }
-            Action::Return { item, why } => self.rest(item, ItemOutcome::Returned(why)),
+            Action::Return { item, why } => self.settle_item(item, ItemOutcome::Returned(why)),
             Action::Resolve { item, preempted } => {
                 self.show(SessionEvent::Preempted { item, preempted });
                 let taken_back = self.items.preempting.remove(&item);

@@ -24,7 +24,7 @@ impl<T: Item> SessionHandle<T> {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn waiting(&self) -> Vec<(ItemId, T)> {
+    pub async fn queued(&self) -> Vec<(ItemId, T)> {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(SessionMessage::Waiting { reply });
         answer.await.unwrap_or_default()

@@ -112,7 +112,7 @@ impl<T: Item> SessionBuilder<T> {
         let mut owner =
             Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
         owner.inherit(Arc::clone(journal), (found.left, found.always), items);
-        owner.mourn(found.lost);
+        owner.add_lost_runs(found.lost);
         owner.watch_recovered().await?;
         // What was there before is in the mail before anything that comes now.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));

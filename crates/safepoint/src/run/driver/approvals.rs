@@ -89,7 +89,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let is_in_doubt = self.machine.find(&call.id).is_some_and(Call::is_in_doubt);
         let ending = match is_in_doubt {
-            true => executor::lost(why, self.unseen_at(call)),
+            true => executor::end_unknown(why, self.unseen_at(call)),
             false => executor::not_begun(status, why, None),
         };
         self.end_call(call, ending).await

@@ -20,9 +20,9 @@ impl Driver {
             }
             Start::Resume(decisions, _) => {
                 self.replay().await?;
-                (None, self.pass_down(decisions), Vec::new())
+                (None, self.hand_to_children(decisions), Vec::new())
             }
-            Start::Child(input) => (self.take_up(input).await?, Vec::new(), Vec::new()),
+            Start::Child(input) => (self.resume_child(input).await?, Vec::new(), Vec::new()),
         };
         let run = self.cx.shared.run.clone();
         let attempt = self.machine.attempt() + 1;

@@ -121,7 +121,7 @@ impl Driver {
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
         let taken_back = self.take_back_of(&call.id).await;
         if let Some(site) = self.calls.settle(&call.id) {
-            self.over(&site, given);
+            self.call_over(&site, given);
         }
         let recorded = match taken_back {
             Ok(()) => self.record(ended).await.map(drop),
@@ -148,7 +148,7 @@ impl Driver {
             facts.push(Fact::CallEnded { report: report.clone(), result, extent });
             reports.push(report);
             if let Some(site) = self.calls.settle(&call.id) {
-                self.over(&site, LastWords::default());
+                self.call_over(&site, LastWords::default());
             }
         }
         if let Err(broken) = self.recorder.record_all(&mut self.machine, &self.cx, facts).await {
@@ -160,7 +160,7 @@ impl Driver {
     }
 
     /// A call is over: what it said of the run's answer is the run's.
-    fn over(&mut self, site: &CallScope, given: LastWords) {
+    fn call_over(&mut self, site: &CallScope, given: LastWords) {
         let said = match (self.cx.def.answer, site.board.take_said()) {
             (AnswerOf::TheCall, Some(said)) => self.cx.def.secrets.clean_text(said).into(),
             // It is what the call came to.

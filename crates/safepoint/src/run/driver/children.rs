@@ -183,7 +183,7 @@ impl Driver {
         if child.link() == Link::Background {
             let said = format!("[started in the background as {path}: it goes on by itself]");
             let report = ChildReport { path, work: CallKind::Background, receipt: None, cost: 0.0 };
-            let mut ending = executor::worked(CallStatus::Completed, said, SideEffect::Done, report);
+            let mut ending = executor::ended_as_run(CallStatus::Completed, said, SideEffect::Done, report);
             ending.started_at = Some(started_at);
             self.end_call(&call, ending).await?;
         }
@@ -217,11 +217,11 @@ impl Driver {
                 (child, SideEffect::Unknown)
             }
             (_, Entry::Anew) if call.is_in_doubt() => {
-                return executor::doubted(stop, self.unseen_at(&call.call));
+                return executor::stopped_unknown(stop, self.unseen_at(&call.call));
             }
             (_, Entry::Anew) => return executor::not_begun(CallStatus::NotStarted, "", Some(stop)),
         };
-        let mut ending = executor::worked(CallStatus::Stopped, String::new(), effect, child);
+        let mut ending = executor::ended_as_run(CallStatus::Stopped, String::new(), effect, child);
         (ending.reason, ending.stopped_by) = (Some(stop.0), Some(stop.1));
         ending.finish_text("");
         ending
@@ -256,12 +256,12 @@ impl Driver {
     pub(super) fn decide_inside(&mut self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
         let Some(call) = self.machine.suspended_on(id) else { return Err(decided) };
         self.cx.shared.tree.leave(id.clone(), decided);
-        self.machine.wake(&call);
+        self.machine.resume_child(&call);
         Ok(())
     }
 
     /// Nothing is due: if all that runs waits for a person inside, then so does this run.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn report_idle(&mut self) {
         if self.approvals.is_asking() || !self.machine.is_resting(self.tree.children.parked()) {
             let parking = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
             self.tree.say(parking);
@@ -330,7 +330,7 @@ fn launch(
     let (engine, _nobody_stops_it) = Scope::root();
     let work = async move {
         let driver = Driver::new(shared, def, log, mailbox).under(up);
-        Box::new(driver).conduct(Start::Child(input)).await;
+        Box::new(driver).run(Start::Child(input)).await;
     };
     drop(engine.spawn("driver", Box::pin(work).instrument(span)));
 }

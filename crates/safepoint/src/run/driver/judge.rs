@@ -26,7 +26,7 @@ const TOO_DEEP: &str =
 impl Driver {
     /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin. What is asked meanwhile is
     /// noticed before the next one (S12.5).
-    pub(super) async fn judge(&mut self, calls: Vec<usize>) -> Result<(), LogFailure> {
+    pub(super) async fn check(&mut self, calls: Vec<usize>) -> Result<(), LogFailure> {
         for index in calls {
             if self.stops.is_asked_anew() {
                 return Ok(());
@@ -34,9 +34,9 @@ impl Driver {
             let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
             self.calls.look_at(&self.cx, &call.id);
             match step {
-                CallState::EffectUnknown => self.judge_lost(index, &call).await?,
-                CallState::Approved(allowed) => self.judge_approved(index, &call, allowed).await?,
-                CallState::Requested => self.judge_wanted(index, &call).await?,
+                CallState::EffectUnknown => self.check_effect_unknown(index, &call).await?,
+                CallState::Approved(allowed) => self.check_approved(index, &call, allowed).await?,
+                CallState::Requested => self.check_requested(index, &call).await?,
                 CallState::Resuming { args, .. } => match self.cx.def.tools.fit(&call.name, &args) {
                     Ok(work) => {
                         let overlaps = work.spec().may_overlap();
@@ -54,7 +54,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn judge_wanted(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
+    async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let args = match toolset::parse_args(&call.name, &call.args) {
             Ok(args) => args,
             Err(InvalidCall(why)) => return self.misfit(call, why).await,
@@ -102,7 +102,7 @@ impl Driver {
     }
 
     /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
-    async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
+    async fn check_effect_unknown(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let given = self.machine.call(index).and_then(Call::given).cloned();
         let asks = match (self.cx.def.on_unknown, self.cx.def.approvals.clone()) {
             (OnUnknownEffect::Ask, ApprovalMode::Ask(None, WithoutApprover::Suspend)) => {
@@ -114,7 +114,7 @@ impl Driver {
             _ => None,
         };
         let Some((args, approver)) = asks else {
-            return self.end_call(call, executor::lost("", self.unseen_at(call))).await;
+            return self.end_call(call, executor::end_unknown("", self.unseen_at(call))).await;
         };
         let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::AfterUnknownEnd).await?;
         match approver {
@@ -126,7 +126,7 @@ impl Driver {
 
     /// A person said yes, to this tool as it was. Arguments that they changed are validated again: what a rule denies of
     /// those is not covered by the yes, nor what another rule asks than that which asked before (S8.2).
-    pub(super) async fn judge_approved(
+    pub(super) async fn check_approved(
         &mut self,
         index: usize,
         call: &ToolCall,

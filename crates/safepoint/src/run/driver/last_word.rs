@@ -53,7 +53,7 @@ impl Driver {
         self.attempt.release();
         let settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
         self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
-        self.report_up(&outcome, origin);
+        self.report_to_parent(&outcome, origin);
         receipt
     }
 }

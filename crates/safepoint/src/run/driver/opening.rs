@@ -33,7 +33,7 @@ impl Driver {
     }
 
     /// A child run begins on its input, or goes on where it was.
-    pub(super) async fn take_up(&mut self, input: UserMessage) -> Result<Option<History>, LogFailure> {
+    pub(super) async fn resume_child(&mut self, input: UserMessage) -> Result<Option<History>, LogFailure> {
         let entry = self.tree.entry();
         let past = self.cx.shared.tree.past_of(&self.cx.shared.path);
         if past.is_empty() && entry != Entry::Anew {
@@ -52,7 +52,10 @@ impl Driver {
     }
 
     /// Hands on the decisions that are for child runs; they are taken when those are taken up again.
-    pub(super) fn pass_down(&self, decisions: Vec<(ApprovalId, Decision)>) -> Vec<(ApprovalId, Decision)> {
+    pub(super) fn hand_to_children(
+        &self,
+        decisions: Vec<(ApprovalId, Decision)>,
+    ) -> Vec<(ApprovalId, Decision)> {
         let (inside, own): (Vec<_>, Vec<_>) =
             decisions.into_iter().partition(|(id, _)| self.is_asked_below(id));
         for (id, decision) in inside {

@@ -136,7 +136,7 @@ impl Drop for Parent {
             let report =
                 ChildReport { path: self.path.clone(), work: CallKind::Child, receipt: None, cost: 0.0 };
             let said = "error: the child run's driver panicked".to_owned();
-            self.report(executor::worked(CallStatus::Failed, said, SideEffect::Unknown, report));
+            self.report(executor::ended_as_run(CallStatus::Failed, said, SideEffect::Unknown, report));
         }
     }
 }
@@ -198,15 +198,15 @@ impl Driver {
     }
 
     /// Tells the parent how this run ended.
-    pub(super) fn report_up(&mut self, outcome: &Outcome, origin: StopOrigin) {
+    pub(super) fn report_to_parent(&mut self, outcome: &Outcome, origin: StopOrigin) {
         // Taken out for the time of the report, which looks at the whole run.
         let Some(mut up) = self.tree.parent.take() else { return };
-        self.report_by(&mut up, outcome, origin);
+        self.report_through(&mut up, outcome, origin);
         up.end = End::Reported;
         self.tree.parent = Some(up);
     }
 
-    fn report_by(&self, up: &mut Parent, outcome: &Outcome, origin: StopOrigin) {
+    fn report_through(&self, up: &mut Parent, outcome: &Outcome, origin: StopOrigin) {
         let receipt = outcome.receipt();
         let report = ChildReport {
             path: self.cx.shared.path.clone(),
@@ -225,11 +225,11 @@ impl Driver {
             }
             Outcome::Done(answer) => {
                 let said = answer.text().to_owned();
-                up.report(executor::worked(CallStatus::Completed, said, self.machine.effect(), report));
+                up.report(executor::ended_as_run(CallStatus::Completed, said, self.machine.effect(), report));
             }
             Outcome::Failed(error) => {
                 let said = format!("error: {error}");
-                up.report(executor::worked(CallStatus::Failed, said, self.machine.effect(), report));
+                up.report(executor::ended_as_run(CallStatus::Failed, said, self.machine.effect(), report));
             }
             Outcome::Stopped(_) => up.report(self.stopped_ending(outcome, origin, report)),
         }
@@ -242,7 +242,7 @@ impl Driver {
         let effect: SideEffect = self.machine.effect();
         let (status, stopped_by) =
             if timed_out { (CallStatus::TimedOut, None) } else { (CallStatus::Stopped, Some(origin.by)) };
-        let mut ending = executor::worked(status, String::new(), effect, report);
+        let mut ending = executor::ended_as_run(status, String::new(), effect, report);
         ending.reason = reason;
         ending.stopped_by = stopped_by;
         ending.fired = origin.fired;

@@ -73,7 +73,7 @@ impl Driver {
         // Given back before anybody can see the outcome, and take it up.
         self.attempt.release();
         self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
-        self.report_up(&outcome, origin);
+        self.report_to_parent(&outcome, origin);
         receipt
     }
 

@@ -324,12 +324,17 @@ pub(crate) fn not_begun(
 }
 
 /// The ending of a call whose work is a run.
-pub(crate) fn worked(status: CallStatus, text: String, effect: SideEffect, child: ChildReport) -> CallEnd {
+pub(crate) fn ended_as_run(
+    status: CallStatus,
+    text: String,
+    effect: SideEffect,
+    child: ChildReport,
+) -> CallEnd {
     CallEnd { effect, child: Some(child), ..CallEnd::new(status, text) }
 }
 
 /// The ending of a call that ran when its process ended, and what a person says of it (S7.3).
-pub(crate) fn lost(said: impl Into<String>, unseen: Option<RemoteReport>) -> CallEnd {
+pub(crate) fn end_unknown(said: impl Into<String>, unseen: Option<RemoteReport>) -> CallEnd {
     let said: String = said.into();
     let between = if said.is_empty() { "" } else { "\n" };
     let mut ending = CallEnd::new(CallStatus::Stopped, format!("{said}{between}{}", note::CUT_OFF));
@@ -339,8 +344,8 @@ pub(crate) fn lost(said: impl Into<String>, unseen: Option<RemoteReport>) -> Cal
 }
 
 /// The ending of a call that may have run before, when a stop keeps it from going on.
-pub(crate) fn doubted(stop: (Reason, StopSource), unseen: Option<RemoteReport>) -> CallEnd {
-    CallEnd { reason: Some(stop.0), stopped_by: Some(stop.1), ..lost("", unseen) }
+pub(crate) fn stopped_unknown(stop: (Reason, StopSource), unseen: Option<RemoteReport>) -> CallEnd {
+    CallEnd { reason: Some(stop.0), stopped_by: Some(stop.1), ..end_unknown("", unseen) }
 }
 
 /// The result of a person who says that the call was done before.

@@ -27,7 +27,7 @@ impl Machine {
     }
 
     /// The run that is this call's work has its answer and is to go on; the answer is recorded by that run.
-    pub(crate) fn wake(&mut self, id: &CallId) {
+    pub(crate) fn resume_child(&mut self, id: &CallId) {
         self.change(id, |call| call.step = call.again(ApprovalReuse::Keep));
     }
 

@@ -426,7 +426,7 @@ async fn a_child_that_waits_is_known_by_its_questions() {
     assert_eq!((told.machine.suspended().count(), told.machine.cost(None)), (1, 2.0));
     assert_eq!(told.machine.suspended_on(&ApprovalId::from("q")), Some(call_id.clone()));
     assert_eq!(told.machine.suspended_on(&ApprovalId::from("other")), None);
-    told.machine.wake(&call_id);
+    told.machine.resume_child(&call_id);
     let questions = |told: &Told| match told.machine.call(0).map(|call| call.step.clone()) {
         Some(CallState::Resuming { questions, .. } | CallState::Ready { questions, .. }) => Some(questions),
         _ => None,

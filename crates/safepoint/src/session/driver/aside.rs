@@ -17,15 +17,15 @@ use crate::{
 
 impl<T: Item> Driver<T> {
     /// The turn has ended, and what it began may go on.
-    pub(super) async fn note_aside(&mut self, turn: TurnId) {
-        let aside = self.at_work(turn).filter(|run| run.goes_on_behind()).cloned();
+    pub(super) async fn note_background(&mut self, turn: TurnId) {
+        let aside = self.running(turn).filter(|run| run.goes_on_behind()).cloned();
         if let Some(run) = aside {
             self.turns.background.push(run);
             self.step(Input::Aside { is_alive: true }).await;
         }
     }
 
-    pub(super) async fn aside_over(&mut self) {
+    pub(super) async fn background_over(&mut self) {
         if self.turns.background.is_empty() {
             return;
         }

@@ -50,12 +50,12 @@ impl<T: Item> Driver<T> {
 
     /// Whatever panics in it that is not ours is an account, and not the end of this task.
     async fn whole(&mut self) {
-        if let Err(Panicked(why)) = callback::run(self.live()).await {
-            self.fall(&why);
+        if let Err(Panicked(why)) = callback::run(self.run()).await {
+            self.fail_with_panic(&why);
         }
         // Boxed, so that an idle session carries no room for its end.
         Box::pin(self.end_family()).await;
-        Box::pin(self.let_go()).await;
+        Box::pin(self.release()).await;
         self.finish();
     }
 
@@ -84,7 +84,7 @@ impl<T: Item> Driver<T> {
 
     /// Something panicked in the midst of a step: what is here is accounted for as it stands, and nothing more is begun
     /// or recorded.
-    pub(super) fn fall(&mut self, why: &str) {
+    pub(super) fn fail_with_panic(&mut self, why: &str) {
         self.fail(report("something that the session called panicked", why));
         self.end.exit = Some(machine::ExitKind::Broken);
         self.account();
@@ -133,7 +133,7 @@ impl<T: Item> Driver<T> {
                 _ => ItemOutcome::Unhandled,
             };
             if told != Some(fate) {
-                self.rest(item, fate);
+                self.settle_item(item, fate);
             }
         }
         for (_, slip) in self.items.preempting.drain() {

@@ -46,7 +46,7 @@ impl<T: Item> Driver<T> {
             let is_taken = taken.is_ok();
             answer(reply, taken);
             if is_taken {
-                self.take_up_decision(id, ruled.decision).await;
+                self.apply_decision(id, ruled.decision).await;
             }
             return;
         }
@@ -54,7 +54,7 @@ impl<T: Item> Driver<T> {
             answer(reply, Err(closed));
             return;
         }
-        if let Some(elder) = self.elder(&id) {
+        if let Some(elder) = self.background_run_that_asked(&id) {
             drop(self.cx.scope.spawn("decision", async move {
                 answer(reply, elder.decide(&id, ruled).await);
             }));
@@ -99,7 +99,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// The run of an earlier turn below which this was asked, by one that goes on in the background.
-    pub(super) fn elder(&self, id: &ApprovalId) -> Option<RunHandle> {
+    pub(super) fn background_run_that_asked(&self, id: &ApprovalId) -> Option<RunHandle> {
         self.turns.background.iter().find(|elder| elder.waits_below(id)).cloned()
     }
 
@@ -127,8 +127,8 @@ impl<T: Item> Driver<T> {
     }
 
     /// Acts on a decision that counts.
-    pub(super) async fn take_up_decision(&mut self, id: ApprovalId, decision: Decision) {
-        if let Some(elder) = self.elder(&id) {
+    pub(super) async fn apply_decision(&mut self, id: ApprovalId, decision: Decision) {
+        if let Some(elder) = self.background_run_that_asked(&id) {
             drop(self.cx.scope.spawn("decision", async move {
                 if elder.decide(&id, decision).await.is_err() {
                     // It has ended meanwhile, and took its question back.

@@ -57,7 +57,7 @@ impl StoredStops {
 
 impl<T: Item> Driver<T> {
     /// Does what somebody else asked.
-    pub(super) async fn heed(&mut self, number: u64, intent: StoredStop) {
+    pub(super) async fn apply_stored_stop(&mut self, number: u64, intent: StoredStop) {
         if self.stops.own.contains(&number) {
             return;
         }
@@ -166,7 +166,7 @@ impl<T: Item> Driver<T> {
             self.note_open().await;
         }
         for (number, intent) in std::mem::take(&mut self.stops.deferred) {
-            Box::pin(self.heed(number, intent)).await;
+            Box::pin(self.apply_stored_stop(number, intent)).await;
         }
     }
 
@@ -192,7 +192,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Gives the session back to the store, with the stops that it has ended by.
-    pub(super) async fn let_go(&mut self) {
+    pub(super) async fn release(&mut self) {
         let Some(journal) = self.recorder.journal.clone() else { return };
         let mut numbers: Vec<u64> = self.stops.session.iter().map(|stop| stop.number).collect();
         for task in std::mem::take(&mut self.stops.keeping) {

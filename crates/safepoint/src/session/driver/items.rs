@@ -59,7 +59,7 @@ impl<T: Item> Driver<T> {
         self.show(SessionEvent::Accepted(id));
         let how = self.how(id, policy).await;
         self.step(Input::Push { item: id, how }).await;
-        self.tell_if_behind(id);
+        self.tell_if_blocked(id);
     }
 
     /// Gives an item back that waits, or a steer that was not delivered yet; only the run knows which those are.
@@ -105,7 +105,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Tells what waits, copied.
-    pub(super) async fn tell_waiting(&mut self, reply: oneshot::Sender<Vec<(ItemId, T)>>) {
+    pub(super) async fn list_queued(&mut self, reply: oneshot::Sender<Vec<(ItemId, T)>>) {
         let copied = callback::call(|| {
             let held = self.machine.waiting().iter().filter_map(|id| Some((*id, self.items.held.get(id)?)));
             held.map(|(id, held)| (id, held.item.clone())).collect()
@@ -119,7 +119,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Tells where an item is, and lets go of it unless its turn may be taken up again.
-    pub(super) fn rest(&mut self, item: ItemId, fate: ItemOutcome) {
+    pub(super) fn settle_item(&mut self, item: ItemId, fate: ItemOutcome) {
         self.show(SessionEvent::ItemSettled { item, fate });
         let is_open = matches!(
             fate,

@@ -16,7 +16,7 @@ pub(super) struct LostRuns {
 }
 
 impl<T: Item> Driver<T> {
-    pub(in crate::session) fn mourn(&mut self, lost: Vec<LostRun>) {
+    pub(in crate::session) fn add_lost_runs(&mut self, lost: Vec<LostRun>) {
         for lost in lost {
             self.show(SessionEvent::BackgroundLost(lost.clone()));
             self.lost.notices.push(LostNotice { lost, told: None });
@@ -38,7 +38,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// What a turn that is forgotten was told is told again, and what it began is forgotten with it.
-    pub(super) fn forget_lost(&mut self, turn: TurnId) {
+    pub(super) fn forget_lost_runs(&mut self, turn: TurnId) {
         self.lost.notices.retain(|mourned| mourned.lost.turn != turn);
         for mourned in self.lost.notices.iter_mut().filter(|mourned| mourned.told == Some(turn)) {
             mourned.told = None;

@@ -49,7 +49,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Takes an item in that is in the store.
-    pub(super) async fn adopt(
+    pub(super) async fn accept_stored(
         &mut self,
         number: u64,
         (item, slip): (T, Arc<TicketState<T>>),
@@ -65,7 +65,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Somebody else took an item back.
-    pub(super) async fn vanish(&mut self, number: u64) {
+    pub(super) async fn item_withdrawn_elsewhere(&mut self, number: u64) {
         let item = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
         if let Some(item) = item
             && (self.machine.is_waiting(item) || self.machine.is_steering(item))

@@ -68,7 +68,7 @@ impl<T: Item> Driver<T> {
             match journal.append(writes, Durability::Recorded).await {
                 Ok(_) => return self.note_taken(effects),
                 // Somebody took the item back while the turn was planned: it is planned anew, without it.
-                Err(store::Error::ItemElsewhere(number)) if self.take_back(number, effects) => {}
+                Err(store::Error::ItemElsewhere(number)) if self.withdraw_from_plan(number, effects) => {}
                 Err(store::Error::ItemElsewhere(number)) if self.recorder.gone.insert(number) => {
                     self.say_withdrawn(number, effects);
                 }
@@ -90,7 +90,7 @@ impl<T: Item> Driver<T> {
         let open = rows.into_iter().filter(|row| {
             row.state == ApprovalState::Open
                 && row.asked.run == left.run
-                && self.elder(&row.asked.id).is_none()
+                && self.background_run_that_asked(&row.asked.id).is_none()
         });
         Ok(open.map(|row| Write::CloseApproval(row.asked.id, ApprovalClose::Withdrawn)).collect())
     }
@@ -231,7 +231,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Takes an item out that is not in the store's inbox any more; false if it is not about to be taken.
-    fn take_back(&mut self, number: u64, effects: &mut Vec<Action>) -> bool {
+    fn withdraw_from_plan(&mut self, number: u64, effects: &mut Vec<Action>) -> bool {
         let Some(item) = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
             return false;
         };

@@ -51,7 +51,7 @@ impl<T: Item> Driver<T> {
     }
 
     pub(super) fn steer(&self, turn: TurnId, item: ItemId, when: SteerTiming) {
-        if let Some(handle) = self.at_work(turn) {
+        if let Some(handle) = self.running(turn) {
             self.hand_over(handle, item, when);
         }
     }

@@ -65,7 +65,7 @@ impl<T: Item> Driver<T> {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
-        self.tell_no_longer_behind();
+        self.tell_unblocked();
         let run = run.within_session(
             &self.cx.shared.family.scope,
             &self.approvals.allowed,
@@ -145,7 +145,7 @@ impl<T: Item> Driver<T> {
         let Some(request) = self.request_for(why, request) else { return };
         if why == StopWhy::Broken {
             self.cx.shared.family.stop.stop(request);
-        } else if let Some(handle) = self.at_work(turn) {
+        } else if let Some(handle) = self.running(turn) {
             handle.stop(request);
         }
     }
@@ -186,7 +186,7 @@ impl<T: Item> Driver<T> {
         Reason::new(code).with_actor(Actor::Engine).with_text(why)
     }
 
-    pub(super) fn at_work(&self, turn: TurnId) -> Option<&RunHandle> {
+    pub(super) fn running(&self, turn: TurnId) -> Option<&RunHandle> {
         self.turns.current.as_ref().filter(|work| work.turn == turn)?.handle.as_ref()
     }
 
@@ -197,7 +197,7 @@ impl<T: Item> Driver<T> {
     }
 
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
-        self.note_aside(turn).await;
+        self.note_background(turn).await;
         let Some(mut work) = self.turns.current.take_if(|work| work.turn == turn) else { return };
         let mut panicked = None;
         let end = match &outcome {
@@ -247,7 +247,7 @@ impl<T: Item> Driver<T> {
         }
         if let ItemOutcome::Suspended(_) = fate {
             self.watch_questions(work.outcome.as_ref());
-            self.tell_all_behind(turn);
+            self.tell_all_blocked(turn);
         }
         if !matches!(fate, ItemOutcome::Suspended(_)) {
             self.turns.stop_request = None;

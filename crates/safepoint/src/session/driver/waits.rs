@@ -89,23 +89,23 @@ impl<T: Item> Driver<T> {
     }
 
     /// Tells everything that waits that it waits behind a decision (S8.1).
-    pub(super) fn tell_all_behind(&mut self, turn: TurnId) {
+    pub(super) fn tell_all_blocked(&mut self, turn: TurnId) {
         for item in self.machine.waiting().iter().copied().collect::<Vec<_>>() {
-            self.tell_behind(item, turn);
+            self.tell_blocked(item, turn);
         }
     }
 
     /// Tells one that came while the turn was suspended.
-    pub(super) fn tell_if_behind(&mut self, item: ItemId) {
+    pub(super) fn tell_if_blocked(&mut self, item: ItemId) {
         if self.machine.is_suspended()
             && let Some(turn) = self.machine.left()
             && self.machine.is_waiting(item)
         {
-            self.tell_behind(item, turn);
+            self.tell_blocked(item, turn);
         }
     }
 
-    pub(super) fn tell_behind(&mut self, item: ItemId, turn: TurnId) {
+    pub(super) fn tell_blocked(&mut self, item: ItemId, turn: TurnId) {
         let Some(held) = self.items.held.get(&item) else { return };
         held.slip.behind(Some(turn));
         self.items.blocked.push(item);
@@ -113,7 +113,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// The turn goes on, or is over: nothing waits for its decision any more.
-    pub(super) fn tell_no_longer_behind(&mut self) {
+    pub(super) fn tell_unblocked(&mut self) {
         self.approvals.overdue = None;
         for item in std::mem::take(&mut self.items.blocked) {
             if let Some(held) = self.items.held.get(&item) {

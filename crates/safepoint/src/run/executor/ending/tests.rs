@@ -166,7 +166,7 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
 /// S4.1, S9.4: each end has its words, and those of a run that was stopped say what it did.
 #[test]
 fn each_end_has_its_words() {
-    let run = |status, effect| worked(status, String::new(), effect, child());
+    let run = |status, effect| ended_as_run(status, String::new(), effect, child());
     let alone = |effect| CallEnd { stopped_by: Some(StopSource::Call), effect, ..CallEnd::stopped(None) };
     let with = |effect| CallEnd { effect, ..CallEnd::stopped(None) };
     for (ending, text) in [
@@ -257,10 +257,10 @@ fn only_a_result_is_told_as_good() {
 /// done, was done.
 #[test]
 fn a_lost_call_is_unknown_until_a_person_says() {
-    let lost = lost("nobody knows", None);
+    let lost = end_unknown("nobody knows", None);
     assert_eq!((lost.status, lost.effect, lost.stopped_by), (CallStatus::Stopped, SideEffect::Unknown, None));
     assert_eq!(lost.text, format!("nobody knows\n{}", note::CUT_OFF));
-    let doubted = doubted((Reason::user("enough"), StopSource::Run), None);
+    let doubted = stopped_unknown((Reason::user("enough"), StopSource::Run), None);
     assert_eq!((doubted.effect, doubted.stopped_by), (SideEffect::Unknown, Some(StopSource::Run)));
     assert_eq!(
         (doubted.reason.as_ref().map(Reason::text), doubted.text.as_str()),
