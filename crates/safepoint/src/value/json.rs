@@ -5,6 +5,7 @@
 
 use std::{fmt, io};
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// The most values in one piece of JSON that is read as a value.
@@ -81,6 +82,10 @@ enum Place {
 /// How long a value is as JSON, without writing it anywhere.
 #[must_use]
 pub fn bytes(value: &Value) -> usize {
+    measured(value).expect("a JSON value is JSON, and counting cannot fail")
+}
+
+fn measured<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<usize> {
     struct Count(usize);
     impl io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -92,8 +97,8 @@ pub fn bytes(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    serde_json::to_writer(&mut count, value).expect("a JSON value is JSON, and counting cannot fail");
-    count.0
+    serde_json::to_writer(&mut count, value)?;
+    Ok(count.0)
 }
 
 /// About what a value takes in memory: a list of empty objects is three bytes an entry as text, and some hundred as a value.
@@ -113,6 +118,45 @@ pub fn weight(value: &Value) -> usize {
                 all.saturating_add(SLOT.max(name.len())).saturating_add(weight(field))
             })
         }
+    }
+}
+
+/// The JSON of a value, in a buffer of its size. A buffer that grows as it is written takes up to three times that for a
+/// moment (S12.4), so a large value is measured first.
+///
+/// # Errors
+/// If it is no JSON.
+pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
+    let mut small = Small::default();
+    let written = serde_json::to_writer(&mut small, value);
+    if !small.is_full {
+        return written.map(|()| small.bytes);
+    }
+    let mut whole = Vec::with_capacity(measured(value)?);
+    serde_json::to_writer(&mut whole, value)?;
+    Ok(whole)
+}
+
+/// A buffer that takes no large value.
+#[derive(Default)]
+struct Small {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for Small {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const MOST: usize = 64 << 10;
+        self.is_full |= self.bytes.len() + bytes.len() > MOST;
+        if self.is_full {
+            return Err(io::Error::other("it is larger"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -148,6 +192,16 @@ mod tests {
     fn a_value_is_as_long_as_its_text() {
         for text in [r#"{"a":[1,null,"x\n"]}"#, "[]", "\"\""] {
             assert_eq!(bytes(&read(text.as_bytes()).expect("it is JSON")), text.len());
+        }
+    }
+
+    /// S12.4: a value is written as it is, a large one into a buffer of its size.
+    #[test]
+    fn a_large_value_is_written_into_its_size() {
+        for text in [1, 1 << 16, 3 << 20].map(|long| "x\n".repeat(long)) {
+            let written = to_vec(&text).expect("it is JSON");
+            assert_eq!(written, serde_json::to_vec(&text).expect("it is JSON"));
+            assert!(text.len() < 1 << 16 || written.capacity() == written.len(), "{}", written.capacity());
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::{
         event::Fact,
         history::{Message, View},
         ids::{Path, TurnId},
+        json,
     },
 };
 
@@ -112,7 +113,7 @@ impl Line {
         };
         // A release that would take the turn up all the same says that it cannot read this.
         let version = if let Self::GivenUp { .. } = self { VERSION } else { FIRST };
-        let bytes = serde_json::to_vec(self)?;
+        let bytes = json::to_vec(self)?;
         Ok(Write::Record(Record { path, kind: kind.into(), version, bytes }))
     }
 
