@@ -27,7 +27,6 @@ pub use asks::Asks;
 pub(crate) use asks::Unruled;
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
 pub use output::{FullOutput, Output};
-pub(crate) use spec::Threading;
 pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};
 
 /// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.

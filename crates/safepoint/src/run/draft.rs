@@ -32,7 +32,8 @@ pub(crate) struct Draft {
     usage: Option<Usage>,
     finish: Option<Finish>,
     asked: Asked,
-    sent: Sent,
+    /// Whether anything left this process.
+    is_sent: bool,
     model: Option<Arc<str>>,
 }
 
@@ -66,14 +67,6 @@ pub(crate) enum Asked {
     Nobody,
 }
 
-/// Whether anything left this process. Exhaustive: it did or it did not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sent {
-    #[default]
-    No,
-    Yes,
-}
-
 impl Draft {
     pub(crate) fn new(bounds: Bounds, asked: Asked) -> Self {
         Self { bounds, asked, ..Self::default() }
@@ -89,10 +82,10 @@ impl Draft {
         }
         // A model that does not say that it sent something has, if there is an answer or a bill (S2.15).
         if self.asked == Asked::AModel && (brings > 0 || matches!(delta, Delta::Usage(_))) {
-            self.sent = Sent::Yes;
+            self.is_sent = true;
         }
         match delta {
-            Delta::Sent | Delta::Opened => self.sent = Sent::Yes,
+            Delta::Sent | Delta::Opened => self.is_sent = true,
             Delta::Text(_) | Delta::Reasoning(_) if self.room == Room::Spent && left == 0 => {}
             Delta::Text(text) => self.text(head(text, left)),
             Delta::Reasoning(text) => self.reasoning(&head(text, left)),
@@ -106,7 +99,7 @@ impl Draft {
             }
             Delta::Usage(usage) => self.used(usage),
             Delta::Ended(finish) => self.finish = Some(finish),
-            Delta::Retrying { .. } => self.sent = Sent::No,
+            Delta::Retrying { .. } => self.is_sent = false,
             // What was sent to the model before may have cost something.
             Delta::FailedOver { to, .. } => self.model = Some(to),
             Delta::CallPreview { .. } | Delta::Reconnecting { .. } => {}
@@ -179,11 +172,11 @@ impl Draft {
 
     /// The host was never reached: what was handed to the transport did not leave.
     pub(crate) fn never_left(&mut self) {
-        self.sent = Sent::No;
+        self.is_sent = false;
     }
 
-    pub(crate) fn sent(&self) -> Sent {
-        self.sent
+    pub(crate) fn is_sent(&self) -> bool {
+        self.is_sent
     }
 
     /// The model that is asked now, where it is not the first.
@@ -209,7 +202,7 @@ impl Draft {
 
     /// What was used: the provider's word, or a floor where it said nothing, never zero for a call that was sent.
     pub(crate) fn usage(&self) -> Usage {
-        if self.sent == Sent::No {
+        if !self.is_sent {
             return Usage::default();
         }
         let mut usage =

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::{
     contract::{
         log::Recorded,
-        tool::{OnStop, Threading, Tool, ToolContext, ToolResult, ToolSpec},
+        tool::{OnStop, Tool, ToolContext, ToolResult, ToolSpec},
     },
     run::spans,
     sync::callback::{self, Guarded},
@@ -240,7 +240,7 @@ impl Watch<'_> {
     /// A body that yields is gone at its next poll. One that blocks its thread cannot be dropped: it goes on, and what
     /// it comes to is told as late (S4.8). The look is for a moment, and only a body that blocks makes it take that long.
     async fn drop_body(mut self) -> DriverGone {
-        if self.spec.threading == Threading::Async {
+        if !self.spec.is_blocking {
             self.body.drop_now();
         }
         match timeout(AT_ONCE, &mut self.body).await {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{OnStop, Output, Threading, Tool, ToolContext, ToolResult, ToolSpec};
+use super::{OnStop, Output, Tool, ToolContext, ToolResult, ToolSpec};
 
 type Body = dyn Fn(ToolContext, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
 
@@ -93,7 +93,7 @@ where
     let body = Arc::new(body);
     FnTool {
         spec: ToolSpec {
-            threading: Threading::Blocking,
+            is_blocking: true,
             ..spec_of::<A>(name.into(), description.into()).on_stop(OnStop::Detach)
         },
         body: Arc::new(move |cx, args| {

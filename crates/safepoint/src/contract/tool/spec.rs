@@ -40,18 +40,10 @@ pub struct ToolSpec {
     pub output_bytes: Option<usize>,
     /// What it works on, such as its directory: a yes that lasts does not hold for another. Default: nothing.
     pub place: Option<String>,
-    /// Where its body runs.
-    pub(crate) threading: Threading,
+    /// Whether its body runs on a thread, which nothing ends; dropping ends what is async.
+    pub(crate) is_blocking: bool,
     /// What is said of the peer that does the work of a call whose end nobody saw; none: no peer does it.
     pub(crate) unseen_at: Option<Arc<RemoteReport>>,
-}
-
-/// Where a body runs. Exhaustive: dropping ends what is async, and nothing ends a thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Threading {
-    #[default]
-    Async,
-    Blocking,
 }
 
 /// What a stop does to a running call (S4.3). Exhaustive: the four contracts.
@@ -105,7 +97,7 @@ impl ToolSpec {
             on_failure: OnToolFailure::default(),
             output_bytes: None,
             place: None,
-            threading: Threading::Async,
+            is_blocking: false,
             unseen_at: None,
         }
     }

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use super::{
     Driver, LogFailure, Start,
-    parent::{Above, End, Parent},
+    parent::{Above, Parent},
 };
 use crate::{
     contract::{log::Log, model::OnModelStop},
@@ -168,7 +168,7 @@ impl Driver {
             },
             _hold: self.hold_for(&child, &call),
             path: shared.path.clone(),
-            end: End::Unreported,
+            is_end_reported: false,
             limit,
             entry,
             started_at,

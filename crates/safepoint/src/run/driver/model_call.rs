@@ -10,7 +10,7 @@ use tracing::{Instrument as _, Span};
 use super::{
     Driver, LogFailure, RunContext,
     model_errors::{endless, filtered, report, too_long},
-    page::{DraftWriter, SharedDraft, Shown, Writer, perform},
+    page::{DraftWriter, SharedDraft, Writer, perform},
     window::SummaryCall,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     },
     definition::AnswerOf,
     run::{
-        draft::{Asked, Bounds, Draft, Room, Sent},
+        draft::{Asked, Bounds, Draft, Room},
         outcome::LastWords,
         spans,
     },
@@ -187,16 +187,16 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
-                let (stream, shown) = match &mut streaming.purpose {
+                let (stream, is_shown) = match &mut streaming.purpose {
                     Purpose::Round => {
                         let sent = self.machine.history().sent();
-                        (self.model.conversation.stream(&sent), Shown::All)
+                        (self.model.conversation.stream(&sent), true)
                     }
-                    Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
+                    Purpose::Summary(summing) => (summing.stream(), false),
                 };
                 let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.cx.shared));
                 let said = std::mem::take(&mut self.model.said);
-                let page = DraftWriter { pen, shared, round: streaming.round, shown, said };
+                let page = DraftWriter { pen, shared, round: streaming.round, is_shown, said };
                 let performer = perform(permit, stream, page, self.cx.def.on_cut);
                 let span = streaming.span.clone();
                 streaming.task = Some(self.cx.scope.spawn("model call", performer.instrument(span)));
@@ -271,7 +271,7 @@ impl Driver {
         let (message, usage, state, model, retries, calls_left_out) = {
             let mut pen = streaming.pen.lock();
             pen.hand = Writer::Nobody;
-            let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
+            let state = if pen.draft.is_sent() { state } else { ModelState::NeverSent };
             let model =
                 pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
             let message = pen.draft.message(|id| self.machine.is_taken(id));

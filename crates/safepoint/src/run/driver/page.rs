@@ -46,16 +46,10 @@ pub(super) struct DraftWriter {
     pub(super) pen: Arc<Mutex<SharedDraft>>,
     pub(super) shared: Arc<Shared>,
     pub(super) round: u32,
-    pub(super) shown: Shown,
+    /// Whether readers are shown what is said: a summary is not said to anybody.
+    pub(super) is_shown: bool,
     /// The part of the text that readers have been shown already.
     pub(super) said: LastWords,
-}
-
-/// What readers are shown of a message as it arrives. Exhaustive: a summary is not said to anybody.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
-    All,
-    OnlyRetries,
 }
 
 /// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
@@ -151,7 +145,7 @@ impl DraftWriter {
     fn shown(&self, delta: &Delta) -> Option<EventKind> {
         match delta {
             Delta::Text(_) | Delta::Reasoning(_) | Delta::CallPreview { .. } | Delta::Usage(_)
-                if self.shown == Shown::OnlyRetries =>
+                if !self.is_shown =>
             {
                 None
             }

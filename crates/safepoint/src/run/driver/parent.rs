@@ -39,7 +39,8 @@ pub(super) struct Parent {
     /// Whether the parent has answered: suspend.
     pub(super) told: Activity,
     pub(super) path: Path,
-    pub(super) end: End,
+    /// Whether the parent knows the end.
+    pub(super) is_end_reported: bool,
     /// Keeps the parent from being quiet.
     pub(super) _hold: QuietGuard,
 }
@@ -50,13 +51,6 @@ pub(super) struct Above {
     /// Its scope: what was asked of it, or of what encloses it, is not the stop of the run below.
     pub(super) scope: Scope,
     pub(super) limits: Arc<Limits>,
-}
-
-/// Whether the parent knows the end. Exhaustive: it does or it does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    Unreported,
-    Reported,
 }
 
 /// Whose stop ended a run, and at which boundary.
@@ -110,7 +104,7 @@ impl Parent {
     }
 
     fn report(&mut self, mut ending: CallEnding) {
-        self.end = End::Reported;
+        self.is_end_reported = true;
         ending.started_at = Some(self.started_at);
         let budget = self.child.spec().output_bytes.unwrap_or(self.above.limits.call_output_bytes);
         let call_id = self.call_id.clone();
@@ -132,7 +126,7 @@ impl Parent {
 impl Drop for Parent {
     /// A driver that panicked has reported nothing, and its parent must not wait for ever.
     fn drop(&mut self) {
-        if self.end == End::Unreported && self.child.kind() == CallKind::Child {
+        if !self.is_end_reported && self.child.kind() == CallKind::Child {
             let report =
                 ChildReport { path: self.path.clone(), work: CallKind::Child, receipt: None, cost: 0.0 };
             let said = "error: the child run's driver panicked".to_owned();
@@ -202,7 +196,7 @@ impl Driver {
         // Taken out for the time of the report, which looks at the whole run.
         let Some(mut up) = self.tree.parent.take() else { return };
         self.report_through(&mut up, outcome, origin);
-        up.end = End::Reported;
+        up.is_end_reported = true;
         self.tree.parent = Some(up);
     }
 

@@ -24,11 +24,13 @@ struct Posted {
     said: Said,
     kept: Option<Output>,
     cleanups: Vec<Cleanup>,
-    cleaning: Cleaning,
+    /// Whether clean-ups are collected no more: they run.
+    is_cleaning: bool,
     processes: Vec<ProcessReport>,
     remote: Option<RemoteReport>,
     ruled: Vec<RuledReport>,
-    rows: Rows,
+    /// Whether rows go by mail: the supervisor has gone.
+    is_by_mail: bool,
     ends: Ends,
 }
 
@@ -57,22 +59,6 @@ pub(crate) enum Ends {
 /// What a call left to be done at its end, and what that is called.
 pub(crate) type Cleanup = (String, BoxFuture<'static, ()>);
 
-/// Whether clean-ups are still collected. Exhaustive: until the call's end, and not once they run.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Cleaning {
-    #[default]
-    Ahead,
-    Over,
-}
-
-/// Who takes a row. Exhaustive: the supervisor while it is there, the mailbox after it.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Rows {
-    #[default]
-    ForSupervisor,
-    ByMail,
-}
-
 impl CallBoard {
     pub(crate) fn progress(&self, text: &str, budget: usize) {
         let mut posted = self.posted.lock();
@@ -86,7 +72,7 @@ impl CallBoard {
     /// Takes a clean-up, or gives it back when those of the call run already: it is then done at once.
     pub(crate) fn cleanup(&self, cleanup: Cleanup) -> Option<Cleanup> {
         let mut posted = self.posted.lock();
-        if posted.cleaning == Cleaning::Over {
+        if posted.is_cleaning {
             return Some(cleanup);
         }
         posted.cleanups.push(cleanup);
@@ -95,7 +81,7 @@ impl CallBoard {
     /// Takes a process's row, or gives it back when the call's supervisor has ended.
     pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
         let mut posted = self.posted.lock();
-        if posted.rows == Rows::ByMail {
+        if posted.is_by_mail {
             return Some(process);
         }
         posted.processes.push(process);
@@ -104,7 +90,7 @@ impl CallBoard {
     /// Takes what is known of the peer, or gives it back when the call's supervisor has ended.
     pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
         let mut posted = self.posted.lock();
-        if posted.rows == Rows::ByMail {
+        if posted.is_by_mail {
             return Some(remote);
         }
         posted.remote = Some(remote);
@@ -193,13 +179,13 @@ impl CallBoard {
     /// What is registered so far; anything further is given back.
     pub(super) fn take_cleanups(&self) -> Vec<Cleanup> {
         let mut posted = self.posted.lock();
-        posted.cleaning = Cleaning::Over;
+        posted.is_cleaning = true;
         std::mem::take(&mut posted.cleanups)
     }
     /// The rows so far; any later one is given back.
     pub(super) fn take_rows(&self) -> (Vec<ProcessReport>, Option<RemoteReport>) {
         let mut posted = self.posted.lock();
-        posted.rows = Rows::ByMail;
+        posted.is_by_mail = true;
         (std::mem::take(&mut posted.processes), posted.remote.take())
     }
 }

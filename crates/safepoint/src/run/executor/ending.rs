@@ -46,22 +46,10 @@ pub(crate) struct CallEnd {
     pub(crate) remote: Option<Box<RemoteReport>>,
     /// The safe points by which the run's stop ended it.
     pub(crate) fired: Option<SafePoints>,
-    said_none: SaidNone,
-    body: Body,
-}
-
-/// What became of a timed-out call's body. Exhaustive: it is gone, or it goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
-    Gone,
-    GoesOn,
-}
-
-/// Whether a failure said that it left no effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SaidNone {
-    No,
-    Yes,
+    /// Whether its failure said that it left no effect.
+    is_without_effect: bool,
+    /// Whether its body goes on behind its time limit.
+    is_body_alive: bool,
 }
 
 impl CallEnd {
@@ -92,8 +80,8 @@ impl CallEnd {
             child: None,
             remote: None,
             fired: None,
-            said_none: SaidNone::No,
-            body: Body::Gone,
+            is_without_effect: false,
+            is_body_alive: false,
         }
     }
 
@@ -111,7 +99,7 @@ impl CallEnd {
                 Self::new(CallStatus::Failed, "error: the tool's task was shut down before it ended")
             }
             (Ok(Err(Halt::Failed(failure))), Some(reason)) if failure.had_no_effect() => {
-                Self { said_none: SaidNone::Yes, ..Self::stopped(Some(reason)) }
+                Self { is_without_effect: true, ..Self::stopped(Some(reason)) }
             }
             (Ok(Err(Halt::Stop(_) | Halt::Failed(_))) | Err(_), Some(reason)) => Self::stopped(Some(reason)),
         }
@@ -143,7 +131,7 @@ impl CallEnd {
             ending.hint = Some(hint.to_owned());
         }
         if failure.had_no_effect() {
-            ending.said_none = SaidNone::Yes;
+            ending.is_without_effect = true;
         }
         ending
     }
@@ -168,7 +156,7 @@ impl CallEnd {
 
     /// It is over for its caller, and could not be ended.
     pub(super) fn going_on(mut self) -> Self {
-        self.body = Body::GoesOn;
+        self.is_body_alive = true;
         self
     }
 
@@ -198,7 +186,7 @@ impl CallEnd {
         if remote.as_ref().is_some_and(RemoteReport::may_go_on) {
             match self.status {
                 CallStatus::Stopped | CallStatus::Killed => self.status = CallStatus::LeftRunning,
-                CallStatus::TimedOut => self.body = Body::GoesOn,
+                CallStatus::TimedOut => self.is_body_alive = true,
                 _ => {}
             }
             // The peer's name for it stands in the history too: whoever reads on can ask the peer for it.
@@ -212,7 +200,7 @@ impl CallEnd {
     }
 
     pub(crate) fn judge_effect(&mut self, class: EffectClass) {
-        self.effect = effect_of(class, self.status, self.said_none == SaidNone::Yes);
+        self.effect = effect_of(class, self.status, self.is_without_effect);
     }
 
     /// What the model is told: the result, or what was emitted so far and a note that says what is known.
@@ -247,7 +235,7 @@ impl CallEnd {
             (CallStatus::Stopped | CallStatus::Killed, _, SideEffect::Done | SideEffect::Unknown) => {
                 note::STOPPED_UNKNOWN
             }
-            (CallStatus::TimedOut, _, _) if self.body == Body::GoesOn => note::TIMED_OUT_STILL_RUNNING,
+            (CallStatus::TimedOut, _, _) if self.is_body_alive => note::TIMED_OUT_STILL_RUNNING,
             (CallStatus::TimedOut, _, _) => note::TIMED_OUT,
             (CallStatus::LeftRunning, _, _) => note::STILL_RUNNING,
             (CallStatus::NotStarted, _, _) => note::NOT_STARTED,

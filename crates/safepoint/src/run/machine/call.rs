@@ -29,15 +29,8 @@ pub(crate) struct Call {
     pub(crate) named: Option<String>,
     /// A person's yes, which stands whatever becomes of the process (S7.2).
     allowed: Option<Allowed>,
-    doubt: Doubt,
-}
-
-/// Whether a call that stands open may have done something already. Exhaustive: it may, or it did not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doubt {
-    None,
-    /// An earlier attempt began it, and its end is not known.
-    MayHaveRun,
+    /// Whether an earlier attempt began it, and its end is not known.
+    may_have_run: bool,
 }
 
 /// How far a call is. Exhaustive: the round must place each.
@@ -107,7 +100,7 @@ impl Call {
             given: None,
             named: None,
             allowed: None,
-            doubt: Doubt::None,
+            may_have_run: false,
         }
     }
 
@@ -198,16 +191,16 @@ impl Call {
     }
 
     fn begin_to_doubt(&mut self) {
-        self.doubt = match self.effect {
-            None | Some(EffectClass::ReadOnly) => Doubt::None,
-            Some(EffectClass::Idempotent | EffectClass::Keyed | EffectClass::Unsafe) => Doubt::MayHaveRun,
+        self.may_have_run = match self.effect {
+            None | Some(EffectClass::ReadOnly) => false,
+            Some(EffectClass::Idempotent | EffectClass::Keyed | EffectClass::Unsafe) => true,
         };
     }
 
     /// Whether an earlier attempt may have done what it is for: whatever ends it now, nobody may say that nothing was
     /// done.
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.doubt == Doubt::MayHaveRun
+        self.may_have_run
     }
 
     /// Whether nobody but a person may begin it again.

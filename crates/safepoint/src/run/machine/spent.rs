@@ -27,16 +27,9 @@ pub(super) struct Spent {
     taken: Duration,
     /// The price of the newest attempt.
     price: Option<Price>,
-    settled: Settled,
+    /// Whether the newest attempt has a recorded end; else its process ended first.
+    is_settled: bool,
     untold: ChildUsage,
-}
-
-/// Whether the newest attempt has a recorded end. Exhaustive: it has, or its process ended first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Settled {
-    #[default]
-    No,
-    Yes,
 }
 
 impl Spent {
@@ -54,7 +47,7 @@ impl Spent {
     /// The attempt has its end, and the receipt tells all that was used until then.
     pub(super) fn settle(&mut self, receipt: &Receipt) {
         self.taken = Duration::from_millis(receipt.worked_ms);
-        self.settled = Settled::Yes;
+        self.is_settled = true;
         self.untold = ChildUsage::default();
     }
 
@@ -83,13 +76,13 @@ impl Machine {
         for (usage, cost) in [(&own, own_cost), (&below.usage, below.cost), (&lost, lost_cost)] {
             spent.add(usage, cost);
         }
-        if spent.settled == Settled::No {
+        if !spent.is_settled {
             spent.leave_untold(&own, own_cost);
             spent.leave_untold(&below.usage, below.cost);
         }
         spent.leave_untold(&lost, lost_cost);
         spent.time = spent.time.saturating_add(std::mem::take(&mut spent.taken));
-        spent.settled = Settled::No;
+        spent.is_settled = false;
         spent.price = limits.and_then(|limits| limits.price);
     }
 
