@@ -20,7 +20,7 @@ use safepoint::{
     receipt::Ending,
 };
 use safepoint_testkit::{
-    mcp::{self, ASKED, HttpServer, Manners, Seen, Speaks},
+    mcp::{self, ASKED, HttpServer, McpManners, McpSeen, Speaks},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -41,7 +41,7 @@ const SERVER_TOLD_US: f64 = 3000.0;
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     calls(table, "over pipes", &Place::Pipes).await?;
-    let http = HttpServer::start(Manners::default()).await?;
+    let http = HttpServer::start(McpManners::default()).await?;
     calls(table, "over HTTP", &Place::Http(http)).await?;
     stop_over_pipes(table).await?;
     for (name, speaks) in [("2025-11-25", Speaks::Older), ("2026-07-28", Speaks::Newest)] {
@@ -61,14 +61,14 @@ async fn bare(place: &Place) -> anyhow::Result<Bare> {
     Ok(match place {
         Place::Pipes => {
             let mut command = tokio::process::Command::new(std::env::current_exe()?);
-            command.env(ASKED, Manners::default().to_json());
+            command.env(ASKED, McpManners::default().to_json());
             ().serve(TokioChildProcess::new(command)?).await?
         }
         Place::Http(http) => ().serve(StreamableHttpClientTransport::from_uri(http.url().to_owned())).await?,
     })
 }
 
-async fn ours(place: &Place, manners: &Manners) -> anyhow::Result<Client> {
+async fn ours(place: &Place, manners: &McpManners) -> anyhow::Result<Client> {
     let server = match place {
         Place::Pipes => Server::stdio("bench", std::env::current_exe()?)
             .env(ASKED, manners.to_json())
@@ -80,7 +80,7 @@ async fn ours(place: &Place, manners: &Manners) -> anyhow::Result<Client> {
 
 /// The time of a call, in turns of a hundred, so that both meet the same machine.
 async fn calls(table: &mut Table, name: &str, place: &Place) -> anyhow::Result<()> {
-    let (bare, ours) = (bare(place).await?, ours(place, &Manners::default()).await?);
+    let (bare, ours) = (bare(place).await?, ours(place, &McpManners::default()).await?);
     let (mut of_bare, mut of_ours) = (Vec::new(), Vec::new());
     for _ in 0..CALLS / BATCH {
         for _ in 0..BATCH {
@@ -108,7 +108,7 @@ async fn calls(table: &mut Table, name: &str, place: &Place) -> anyhow::Result<(
 async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("log");
-    let manners = Manners { log: Some(log.clone()), ..Manners::default() };
+    let manners = McpManners { log: Some(log.clone()), ..McpManners::default() };
     let client = ours(&Place::Pipes, &manners).await?;
     let mut times = Times::default();
     for number in 0..STOPS {
@@ -122,17 +122,17 @@ async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
 }
 
 async fn stop_over_http(table: &mut Table, name: &str, speaks: Speaks) -> anyhow::Result<()> {
-    let http = HttpServer::start(Manners { speaks, ..Manners::default() }).await?;
+    let http = HttpServer::start(McpManners { speaks, ..McpManners::default() }).await?;
     let client = Server::http("bench", http.url()).connect().await?;
     let mut times = Times::default();
     for number in 0..STOPS {
-        let of = |wanted: &dyn Fn(&Seen) -> bool| {
+        let of = |wanted: &dyn Fn(&McpSeen) -> bool| {
             http.seen().into_iter().filter(|(_, seen)| wanted(seen)).nth(number).map(|(at, _)| at)
         };
-        let is_call = |seen: &Seen| matches!(seen, Seen::Got(got) if got["method"] == "tools/call");
-        let is_told = |seen: &Seen| match (seen, speaks) {
-            (Seen::Got(got), Speaks::Older) => got["method"] == "notifications/cancelled",
-            (Seen::GaveUp(call), Speaks::Newest) => call["method"] == "tools/call",
+        let is_call = |seen: &McpSeen| matches!(seen, McpSeen::Got(got) if got["method"] == "tools/call");
+        let is_told = |seen: &McpSeen| match (seen, speaks) {
+            (McpSeen::Got(got), Speaks::Older) => got["method"] == "notifications/cancelled",
+            (McpSeen::GaveUp(call), Speaks::Newest) => call["method"] == "tools/call",
             _ => false,
         };
         times.push(stop(&client, || of(&is_call).is_some(), || of(&is_told)).await?);

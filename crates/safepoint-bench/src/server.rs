@@ -8,7 +8,7 @@ use std::{
 
 use safepoint_testkit::{
     script::{Reply, Script, When},
-    server::{ModelServer, Options, Recording, Strictness},
+    server::{KeptExchanges, ModelServer, ServerOptions, Strictness},
 };
 use serde_json::json;
 
@@ -75,8 +75,11 @@ async fn serve_rounds(rounds: usize) -> anyhow::Result<()> {
         ..Reply::text("That is all that I wanted to know, thank you.")
     };
     let script = Script { repeat: true, ..Script::of([last, Reply::call("noop", json!({"n": 1}))]) };
-    let options =
-        Options { strictness: Strictness::Lenient, recording: Recording::Off, ..Options::default() };
+    let options = ServerOptions {
+        strictness: Strictness::Lenient,
+        recording: KeptExchanges::Off,
+        ..ServerOptions::default()
+    };
     let server = ModelServer::start_with(script, options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     println!("{}", server.url());
     std::io::stdout().flush()?;

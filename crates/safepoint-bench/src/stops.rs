@@ -14,7 +14,7 @@ use safepoint::{
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
-    script::{Fault, Reply, Script},
+    script::{Reply, ReplyFault, Script},
     server::ModelServer,
 };
 use serde_json::json;
@@ -88,8 +88,10 @@ async fn drop_task() -> f64 {
 fn script(phase: Phase) -> Script {
     Script::of([match phase {
         Phase::Sending => Reply::text("word ".repeat(WORDS)).paced(5, Duration::from_millis(1)),
-        Phase::Streaming => Reply::text("a few words").paced(3, Duration::ZERO).fault(Fault::StallAfter(3)),
-        Phase::BeforeHeaders => Reply::default().fault(Fault::Silence),
+        Phase::Streaming => {
+            Reply::text("a few words").paced(3, Duration::ZERO).fault(ReplyFault::StallAfter(3))
+        }
+        Phase::BeforeHeaders => Reply::default().fault(ReplyFault::Silence),
         Phase::InTool => Reply::call("wait", json!({})),
     }])
 }

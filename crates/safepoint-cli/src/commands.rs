@@ -1,6 +1,6 @@
 //! `[commands]` of the config file: what commands are given of our environment.
 
-use safepoint_tools::process::{Deadline, Environment, Processes};
+use safepoint_tools::process::{CommandEnvironment, Deadline, Processes};
 use serde::Deserialize;
 
 use crate::{args::AgentArgs, survivors};
@@ -26,11 +26,11 @@ enum Env {
 
 impl Commands {
     /// With variables that hold keys of ours, whatever their names are.
-    fn environment(&self, keys: impl IntoIterator<Item = String>) -> Environment {
+    fn environment(&self, keys: impl IntoIterator<Item = String>) -> CommandEnvironment {
         let environment = match self.env {
-            Env::Core => Environment::core(),
-            Env::Filtered => Environment::filtered(),
-            Env::All => Environment::all(),
+            Env::Core => CommandEnvironment::core(),
+            Env::Filtered => CommandEnvironment::filtered(),
+            Env::All => CommandEnvironment::all(),
         };
         environment.withhold(&self.withhold).withhold(keys).keep(&self.keep)
     }

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use futures_util::future::{Either, join_all, select};
 use safepoint::{Tool, tool::EffectClass};
 use safepoint_tools::{
-    mcp::{Client, Error, Offer, Server},
+    mcp::{Client, McpError, Offer, Server},
     process::Processes,
 };
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ struct Found {
     offer: Offer,
 }
 
-async fn look(server: Server) -> (String, Result<Found, Error>) {
+async fn look(server: Server) -> (String, Result<Found, McpError>) {
     let name = server.name().to_owned();
     let found = async {
         let client = server.connect().await?;
@@ -186,7 +186,7 @@ fn effect(class: EffectClass) -> &'static str {
     }
 }
 
-fn for_people(name: &str, found: &Result<Found, Error>) -> String {
+fn for_people(name: &str, found: &Result<Found, McpError>) -> String {
     let found = match found {
         Ok(found) => found,
         Err(error) => return format!("{name}: {error}"),
@@ -204,7 +204,7 @@ fn for_people(name: &str, found: &Result<Found, Error>) -> String {
     text
 }
 
-fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> Value {
+fn as_json(told: &mut Told, name: &str, found: &Result<Found, McpError>) -> Value {
     let line = match found {
         Ok(Found { protocol, offer }) => {
             let tools = offer.tools.iter().zip(&offer.own_names).map(|(tool, own)| {
@@ -244,12 +244,12 @@ pub(crate) struct Used {
 
 impl Used {
     /// Starts or reaches servers, all at once. Each that failed is given to `failed`.
-    pub(crate) async fn start(servers: Vec<Server>, mut failed: impl FnMut(&Error)) -> Self {
+    pub(crate) async fn start(servers: Vec<Server>, mut failed: impl FnMut(&McpError)) -> Self {
         let started = join_all(servers.into_iter().map(|server| async {
             let client = server.connect().await?;
             let offer = client.offer().await?;
             warn(client.name(), &offer);
-            Ok::<_, Error>((client, offer.tools))
+            Ok::<_, McpError>((client, offer.tools))
         }));
         let mut used = Self::default();
         for result in started.await {

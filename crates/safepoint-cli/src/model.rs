@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use safepoint::{Agent, AgentBuilder, Model, Window, secret::Cleaned};
 use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{
-    replay::{Recording, Replay},
+    replay::{RecordingModel, Replay},
     script::Script,
     server::ModelServer,
 };
@@ -118,7 +118,7 @@ fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel
 fn built(model: impl Model, args: &AgentArgs) -> anyhow::Result<AgentBuilder> {
     let Some(path) = &args.record else { return Ok(Agent::builder(model)) };
     // What is recorded is clean, too.
-    let recording = Recording::new(Cleaned::new(model, secrets::known(args)), path)
+    let recording = RecordingModel::new(Cleaned::new(model, secrets::known(args)), path)
         .map_err(|error| Usage(format!("--record {}: {error}", path.display())))?;
     Ok(Agent::builder(recording))
 }

@@ -5,7 +5,7 @@ use std::{io::Write as _, process::ExitCode};
 use anyhow::Context as _;
 use safepoint_testkit::{
     script::Script,
-    server::{Log, ModelServer, Options, Recording},
+    server::{KeptExchanges, ModelServer, ServerLog, ServerOptions},
 };
 
 use crate::{
@@ -32,9 +32,9 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
                 .map_err(|error| Usage(format!("the log {} cannot be written: {error}", path.display())))?,
         ),
     };
-    let log = file.map(|file| Log::to(move |line| write_line(&file, &line)));
+    let log = file.map(|file| ServerLog::to(move |line| write_line(&file, &line)));
     // What is asked goes to the log, if anywhere: a server that runs for days must not keep it all.
-    let options = Options { log, recording: Recording::Off, ..Options::default() };
+    let options = ServerOptions { log, recording: KeptExchanges::Off, ..ServerOptions::default() };
     let server = ModelServer::start_with(script, options, args.listen)
         .await
         .with_context(|| format!("{} cannot be listened on", args.listen))?;

@@ -60,7 +60,7 @@ fn count(processes: usize) -> String {
     if processes == 1 { "1 process".into() } else { format!("{processes} processes") }
 }
 
-fn pids(members: &[safepoint_tools::process::Member]) -> String {
+fn pids(members: &[safepoint_tools::process::TreeMember]) -> String {
     let pids: Vec<String> = members.iter().map(|member| member.pid.to_string()).collect();
     pids.join(", ")
 }

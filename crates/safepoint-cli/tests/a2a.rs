@@ -11,7 +11,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use safepoint_testkit::{
-    a2a::{A2aServer, Manners, OnCancel, Step, Streams, Wire},
+    a2a::{A2aManners, A2aServer, A2aWire, OnCancel, Streams, WorkStep},
     backend_suite::Probe as _,
     background::{self, Provider},
     wait,
@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 /// A server that lives on threads of its own.
-fn server(manners: Manners) -> (Runtime, A2aServer) {
+fn server(manners: A2aManners) -> (Runtime, A2aServer) {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(async { A2aServer::start(manners).unwrap() });
     (runtime, server)
@@ -55,11 +55,11 @@ fn signal(child: &Child, signal: Signal) {
 /// believes it only where the user said that it may.
 #[test]
 fn an_interrupt_is_told_as_what_it_was() {
-    let says = || Manners::honest(Wire::V1).on_cancel(OnCancel::Says);
+    let says = || A2aManners::honest(A2aWire::V1).on_cancel(OnCancel::Says);
     let cases = [
         (says(), "caller-side", "left_running", "acknowledged", 1),
-        (Manners::honest(Wire::V1), "hard", "stopped", "confirmed", 0),
-        (Manners::like_koog(), "none", "left_running", "refused", 1),
+        (A2aManners::honest(A2aWire::V1), "hard", "stopped", "confirmed", 0),
+        (A2aManners::like_koog(), "none", "left_running", "refused", 1),
     ];
     for (manners, grade, status, word, at_work) in cases {
         let (runtime, server) = server(manners);
@@ -82,7 +82,7 @@ fn an_interrupt_is_told_as_what_it_was() {
 /// account is told, and the program ends.
 #[test]
 fn a_peer_that_took_note_is_not_waited_for() {
-    let (runtime, server) = server(Manners::honest(Wire::V03).on_cancel(OnCancel::Says));
+    let (runtime, server) = server(A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::Says));
     let mut run = Command::new(env!("CARGO_BIN_EXE_safepoint"));
     run.args(["run", "do it", "--backend", &format!("a2a:{}", server.url())]).env_clear();
     let mut child = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -104,7 +104,7 @@ fn a_peer_that_took_note_is_not_waited_for() {
 /// while its owner lives nor when nobody has it any more.
 #[test]
 fn a_wait_for_quiet_claims_no_end() {
-    let (runtime, server) = server(Manners::honest(Wire::V03).on_cancel(OnCancel::Says));
+    let (runtime, server) = server(A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::Says));
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store.db");
     let kept = ["--session", "s", "--store", store.to_str().unwrap()];
@@ -135,7 +135,7 @@ fn a_word_is_the_last_that_is_waited_for() {
     let store = folder.path().join("store.db");
     let kept = ["--session", "s", "--store", store.to_str().unwrap()];
     for kept in [&[][..], &kept] {
-        let manners = Manners::honest(Wire::V03).on_cancel(OnCancel::Says).streams(Streams::NamedLate);
+        let manners = A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::Says).streams(Streams::NamedLate);
         let (runtime, server) = server(manners);
         let args = [&["run", "do it", "--grace", "0"], kept].concat();
         let mut child = safepoint(&server, &args).spawn().unwrap();
@@ -158,8 +158,8 @@ fn a_word_is_the_last_that_is_waited_for() {
 /// once, and its answer is whole, also where a stream that is taken up again tells only what comes after.
 #[test]
 fn a_kill_mid_work_begins_nothing_twice() {
-    for (wire, is_over) in [(Wire::V1, true), (Wire::V03, true), (Wire::V03, false)] {
-        let (runtime, server) = server(Manners::honest(wire));
+    for (wire, is_over) in [(A2aWire::V1, true), (A2aWire::V03, true), (A2aWire::V03, false)] {
+        let (runtime, server) = server(A2aManners::honest(wire));
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store.db");
         let kept = ["--session", "s", "--store", store.to_str().unwrap()];
@@ -196,8 +196,8 @@ fn a_kill_mid_work_begins_nothing_twice() {
 /// the same task goes on.
 #[test]
 fn a_question_is_answered_from_another_process() {
-    let manners =
-        Manners::honest(Wire::V1).plan([Step::Ask("which city?".into()), Step::Say("it rains".into())]);
+    let manners = A2aManners::honest(A2aWire::V1)
+        .plan([WorkStep::Ask("which city?".into()), WorkStep::Say("it rains".into())]);
     let (_runtime, server) = server(manners);
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store.db");
@@ -227,7 +227,8 @@ fn a_question_is_answered_from_another_process() {
 #[test]
 fn a_response_in_the_background_is_a_backend() {
     let runtime = Runtime::new().unwrap();
-    let provider = runtime.block_on(async { Provider::start(background::Manners::default()).unwrap() });
+    let provider =
+        runtime.block_on(async { Provider::start(background::ProviderManners::default()).unwrap() });
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store.db");
     let safepoint = |args: &[&str]| {
@@ -286,7 +287,7 @@ fn an_address_that_is_none_is_refused() {
 #[test]
 fn what_goes_on_is_told_of_a_failed_run() {
     const BAD_GATEWAY: u16 = 502;
-    let (_runtime, server) = server(Manners::honest(Wire::V1).streams(Streams::Status(BAD_GATEWAY)));
+    let (_runtime, server) = server(A2aManners::honest(A2aWire::V1).streams(Streams::Status(BAD_GATEWAY)));
     let address = server.url().replace("http://", "http://otter:s3cret@");
     let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
     command.args(["run", "do it", "--backend", &format!("a2a:{address}")]).stdin(Stdio::null());

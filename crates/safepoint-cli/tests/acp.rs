@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::acp::{self, ASKED, Door, Hub, Keeps, Manners};
+use safepoint_testkit::acp::{self, ASKED, AcpManners, Door, Hub, Keeps};
 use safepoint_testkit::wait::until;
 use serde_json::Value;
 
@@ -48,14 +48,14 @@ impl Place {
 
     /// Our binary, with an agent as its backend where it runs something.
     fn safepoint(&self, args: &[&str]) -> Command {
-        self.safepoint_with(args, Manners { keeps: Keeps::Load, ..Manners::default() })
+        self.safepoint_with(args, AcpManners { keeps: Keeps::Load, ..AcpManners::default() })
     }
 
     /// The same, of an agent with these manners.
-    fn safepoint_with(&self, args: &[&str], manners: Manners) -> Command {
+    fn safepoint_with(&self, args: &[&str], manners: AcpManners) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
         command.args(args).env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
-        let manners = Manners { log: Some(self.log()), ..manners };
+        let manners = AcpManners { log: Some(self.log()), ..manners };
         command.env(ASKED, manners.to_json()).env("HOME", self.folder.path());
         if args[0] == "run" || args[0] == "resume" {
             let agent = std::env::current_exe().unwrap();
@@ -235,7 +235,7 @@ fn a_daemon_that_goes_on_with_the_work_is_named() {
         (vec!["run", "hand", "--backend-calls", &hub.path()], false),
     ] {
         let before = place.account().iter().filter(|got| got["begun"].is_number()).count();
-        let manners = Manners { hub: Some(hub.path()), ..Manners::default() };
+        let manners = AcpManners { hub: Some(hub.path()), ..AcpManners::default() };
         let run = place.safepoint_with(&args, manners).spawn().unwrap();
         let begun = || place.account().iter().filter(|got| got["begun"].is_number()).count();
         until("its work has begun", || begun() > before);
@@ -276,7 +276,7 @@ fn a_daemon_that_goes_on_with_the_work_is_named() {
 fn what_a_person_should_know_is_a_line() {
     let place = Place::new();
     let run = |args: &[&str], keeps| {
-        place.safepoint_with(args, Manners { keeps, ..Manners::default() }).output().unwrap()
+        place.safepoint_with(args, AcpManners { keeps, ..AcpManners::default() }).output().unwrap()
     };
     let output = run(&["run", "shy"], Keeps::Load);
     let said = text(&output.stderr);
@@ -309,7 +309,10 @@ fn what_a_person_should_know_is_a_line() {
 fn a_hint_names_an_option_that_exists() {
     let place = Place::new();
     let run = |args: &[&str]| {
-        place.safepoint_with(args, Manners { door: Door::Locked, ..Manners::default() }).output().unwrap()
+        place
+            .safepoint_with(args, AcpManners { door: Door::Locked, ..AcpManners::default() })
+            .output()
+            .unwrap()
     };
     let said = text(&run(&["run", "say in"]).stderr);
     assert!(said.contains("pass (--backend-auth WAY names one)"), "{said}");

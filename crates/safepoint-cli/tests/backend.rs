@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::acp::{self, ASKED, Manners};
+use safepoint_testkit::acp::{self, ASKED, AcpManners};
 use serde_json::Value;
 
 /// This very program, started again, is the agent: it holds no test then.
@@ -25,7 +25,7 @@ fn safepoint(args: &[&str], log: &Path) -> Command {
         "acp:exec '{}' --exact this_program_is_an_agent_when_it_is_asked_to_be --nocapture",
         agent.display()
     );
-    let manners = Manners { log: Some(log.to_owned()), ..Manners::default() };
+    let manners = AcpManners { log: Some(log.to_owned()), ..AcpManners::default() };
     let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
     command.args(args).args(["--backend", &line]).env_clear();
     command.env("PATH", std::env::var("PATH").unwrap_or_default()).env(ASKED, manners.to_json());

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::mcp::{self, ASKED, Manners};
+use safepoint_testkit::mcp::{self, ASKED, McpManners};
 use safepoint_testkit::wait::until;
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ impl Place {
     /// A server that leaves a process in a session of its own beside it.
     fn entry(&self, number: usize) -> String {
         let server = std::env::current_exe().unwrap();
-        let manners = Manners { log: Some(self.log(number)), ..Manners::default() };
+        let manners = McpManners { log: Some(self.log(number)), ..McpManners::default() };
         let shell = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec \"$0\" \"$@\"";
         format!(
             "[mcp.s{number}]\ncommand = '/bin/sh'\nargs = ['-c', '{shell}', '{}', '--exact', \

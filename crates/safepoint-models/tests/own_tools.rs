@@ -14,7 +14,7 @@ use safepoint::{
 };
 use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{
-    script::{Fault, Reply, Script},
+    script::{Reply, ReplyFault, Script},
     server::ModelServer,
 };
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 fn raw(events: &Value) -> Reply {
     let events = events.as_array().unwrap().iter();
     let body: String = events.map(|event| format!("data: {event}\n\n")).collect();
-    Reply::default().fault(Fault::Raw(body.into_bytes()))
+    Reply::default().fault(ReplyFault::Raw(body.into_bytes()))
 }
 
 /// What a second request holds of the model's first message, which were these events.

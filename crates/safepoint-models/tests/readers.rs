@@ -12,7 +12,7 @@ use safepoint::{
 };
 use safepoint_models::{gemini, responses};
 use safepoint_testkit::{
-    script::{Fault, Reply, Script},
+    script::{Reply, ReplyFault, Script},
     server::ModelServer,
 };
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn read(
     events: &[Value],
 ) -> Vec<Result<Delta, (ModelErrorKind, String)>> {
     let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    let reply = Reply::default().fault(Fault::Raw(body.into_bytes()));
+    let reply = Reply::default().fault(ReplyFault::Raw(body.into_bytes()));
     let server = ModelServer::start(Script::of([reply])).await.unwrap();
     let mut history = History::new();
     history.push(Message::User("go".into()));

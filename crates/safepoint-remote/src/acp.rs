@@ -34,7 +34,7 @@ use safepoint::{
     remote::{Lives, Remote, RemoteCall, RemoteSpec, RemoteTask},
     tool::{EffectClass, ToolContext},
 };
-use safepoint_tools::process::{CommandSpec, Environment, Output, Processes, Service, Stdin};
+use safepoint_tools::process::{CommandEnvironment, CommandSpec, OutputTarget, Processes, Service, Stdin};
 
 use crate::known::Known;
 
@@ -67,7 +67,7 @@ struct Site {
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(OsString, Option<OsString>)>,
-    environment: Option<Environment>,
+    environment: Option<CommandEnvironment>,
     cwd: Option<PathBuf>,
     method: Option<String>,
     processes: Processes,
@@ -117,7 +117,7 @@ impl Acp {
 
     /// Sets which variables of our environment it is given. Default: as its [`Processes`] say.
     #[must_use]
-    pub fn environment(mut self, environment: Environment) -> Self {
+    pub fn environment(mut self, environment: CommandEnvironment) -> Self {
         self.site.environment = Some(environment);
         self
     }
@@ -209,7 +209,7 @@ impl Acp {
 
     fn command(&self, folder: &Path) -> CommandSpec {
         let Site { program, args, env, environment, .. } = &self.site;
-        let output = Output::Pipe { errors: limits::ERROR_BYTES };
+        let output = OutputTarget::Pipe { errors: limits::ERROR_BYTES };
         let mut command = CommandSpec::new(program).args(args).cwd(folder).stdin(Stdin::Pipe).output(output);
         command.label = format!("ACP agent {}", self.spec.name);
         // What is to end is not left long with SIGINT, which at a terminal ends a turn.

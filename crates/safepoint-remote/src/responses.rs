@@ -41,7 +41,7 @@ use self::{http::Http, line::Talk};
 /// ```no_run
 /// # use safepoint::Agent;
 /// # use safepoint_remote::responses::Responses;
-/// # fn research(key: secrecy::SecretString) -> Result<Agent, safepoint_remote::responses::AddressError> {
+/// # fn research(key: secrecy::SecretString) -> Result<Agent, safepoint_remote::responses::ProviderAddressError> {
 /// let deep = Responses::model("o4-mini-deep-research")?
 ///     .key(&key)?
 ///     .field("tools", serde_json::json!([{ "type": "web_search" }]));
@@ -57,7 +57,7 @@ pub struct Responses {
 /// Why there is no provider at an address.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AddressError {
+pub enum ProviderAddressError {
     /// It is no URL, or not one of the web.
     #[error("`{0}` is no http or https address")]
     NotWeb(String),
@@ -90,14 +90,14 @@ impl Responses {
     /// A model of OpenAI's, without a key. Nothing is sent.
     ///
     /// # Errors
-    /// [`AddressError::Http`], if there is no HTTP on this machine.
-    pub fn model(name: impl Into<String>) -> Result<Self, AddressError> {
+    /// [`ProviderAddressError::Http`], if there is no HTTP on this machine.
+    pub fn model(name: impl Into<String>) -> Result<Self, ProviderAddressError> {
         let model = name.into();
         let peer = format!("responses:{model}");
         let spec = RemoteSpec::new(NAME, DESCRIPTION, peer)
             .grade(StopSupport::CallerSide)
             .rejoin(Reattach::ByTaskId);
-        let http = Http::new(address(OPENAI)?).map_err(AddressError::Http)?;
+        let http = Http::new(address(OPENAI)?).map_err(ProviderAddressError::Http)?;
         let provider = Provider {
             http,
             model,
@@ -111,9 +111,10 @@ impl Responses {
     /// Sets where the provider is: the part before `/responses`.
     ///
     /// # Errors
-    /// [`AddressError::NotWeb`], if it is no address.
-    pub fn base_url(mut self, base: &str) -> Result<Self, AddressError> {
-        let (shown, base_url, headers) = exchange::apart(base, address(base)?).map_err(AddressError::Http)?;
+    /// [`ProviderAddressError::NotWeb`], if it is no address.
+    pub fn base_url(mut self, base: &str) -> Result<Self, ProviderAddressError> {
+        let (shown, base_url, headers) =
+            exchange::apart(base, address(base)?).map_err(ProviderAddressError::Http)?;
         self.spec.peer = format!("responses:{} at {shown}", self.provider.model);
         Ok(self.with(|provider| {
             provider.http.base = base_url;
@@ -124,10 +125,10 @@ impl Responses {
     /// Sends this key as a bearer token.
     ///
     /// # Errors
-    /// [`AddressError::Key`], if it cannot be sent.
-    pub fn key(self, key: &SecretString) -> Result<Self, AddressError> {
+    /// [`ProviderAddressError::Key`], if it cannot be sent.
+    pub fn key(self, key: &SecretString) -> Result<Self, ProviderAddressError> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-            .map_err(|_unsendable| AddressError::Key)?;
+            .map_err(|_unsendable| ProviderAddressError::Key)?;
         value.set_sensitive(true);
         Ok(self.with(|provider| provider.http.headers = HeaderMap::from_iter([(AUTHORIZATION, value)])))
     }
@@ -208,9 +209,9 @@ impl Responses {
     }
 }
 
-fn address(base: &str) -> Result<Url, AddressError> {
+fn address(base: &str) -> Result<Url, ProviderAddressError> {
     let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.ok_or_else(|| AddressError::NotWeb(base.to_owned()))
+    url.ok_or_else(|| ProviderAddressError::NotWeb(base.to_owned()))
 }
 
 impl Remote for Responses {

@@ -14,7 +14,7 @@ use safepoint::{
 use safepoint_remote::responses::Responses;
 use safepoint_testkit::{
     backend_suite::{self, Measured, Probe as _, Subject, table},
-    background::{Begins, Ends, Manners, OnCancel, Provider},
+    background::{Begins, Ends, OnProviderCancel, Provider, ProviderManners},
     closing::Closing,
     wait,
 };
@@ -22,8 +22,8 @@ use secrecy::SecretString;
 
 const OFTEN: Duration = Duration::from_millis(5);
 
-fn provider(on_cancel: OnCancel, ends: Ends) -> Provider {
-    Provider::start(Manners { on_cancel, ends, ..Manners::default() }).unwrap()
+fn provider(on_cancel: OnProviderCancel, ends: Ends) -> Provider {
+    Provider::start(ProviderManners { on_cancel, ends, ..ProviderManners::default() }).unwrap()
 }
 
 /// The remote agent that is the provider's. It has long to answer a stop, which only those need that never do.
@@ -55,13 +55,13 @@ async fn named(handle: &RunHandle) {
     panic!("it was never named: {:?}", handle.done().await);
 }
 
-async fn measured(name: &str, on_cancel: OnCancel, grade: StopSupport) -> Measured {
+async fn measured(name: &str, on_cancel: OnProviderCancel, grade: StopSupport) -> Measured {
     // A provider that never answers is waited for; the others answer as fast as they can.
     const BRIEFLY: Duration = Duration::from_millis(100);
     let fresh = || {
         let provider = provider(on_cancel, Ends::Answered);
         let mut remote = remote(&provider).grade(grade);
-        if on_cancel == OnCancel::Deaf {
+        if on_cancel == OnProviderCancel::Deaf {
             remote = remote.stop_within(BRIEFLY);
         }
         Subject { backend: Arc::new(Agent::remote(remote).build()), probe: Arc::new(provider) }
@@ -77,16 +77,20 @@ async fn measured(name: &str, on_cancel: OnCancel, grade: StopSupport) -> Measur
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_says_what_was_measured() {
     let rows = join_all([
-        measured("a provider that ends its work", OnCancel::Ends, StopSupport::Hard),
-        measured("‥ says `cancelled`, and works on", OnCancel::Says, StopSupport::CallerSide),
-        measured("‥ answers that it is in progress, and works on", OnCancel::Nods, StopSupport::CallerSide),
-        measured("‥ has no such address", OnCancel::Missing, StopSupport::None),
+        measured("a provider that ends its work", OnProviderCancel::Ends, StopSupport::Hard),
+        measured("‥ says `cancelled`, and works on", OnProviderCancel::Says, StopSupport::CallerSide),
+        measured(
+            "‥ answers that it is in progress, and works on",
+            OnProviderCancel::Nods,
+            StopSupport::CallerSide,
+        ),
+        measured("‥ has no such address", OnProviderCancel::Missing, StopSupport::None),
         measured(
             "‥ answers with an error, says `cancelled`, and works on",
-            OnCancel::RefusesAndSays,
+            OnProviderCancel::RefusesAndSays,
             StopSupport::None,
         ),
-        measured("‥ says nothing", OnCancel::Deaf, StopSupport::CallerSide),
+        measured("‥ says nothing", OnProviderCancel::Deaf, StopSupport::CallerSide),
     ])
     .await;
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/backends.md");
@@ -99,7 +103,7 @@ async fn the_table_says_what_was_measured() {
 #[tokio::test]
 async fn a_declaration_that_is_not_true_is_red() {
     let says = || {
-        let provider = provider(OnCancel::Says, Ends::Answered);
+        let provider = provider(OnProviderCancel::Says, Ends::Answered);
         let agent = Agent::remote(remote(&provider).grade(StopSupport::Hard)).build();
         Subject { backend: Arc::new(agent), probe: Arc::new(provider) }
     };
@@ -111,7 +115,7 @@ async fn a_declaration_that_is_not_true_is_red() {
 /// nothing is called quiet.
 #[tokio::test]
 async fn a_provider_that_only_says_so_is_not_believed() {
-    let provider = provider(OnCancel::Says, Ends::Answered);
+    let provider = provider(OnProviderCancel::Says, Ends::Answered);
     let handle = at_work(&Agent::remote(remote(&provider)).build(), &provider).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
@@ -129,7 +133,8 @@ async fn a_provider_that_only_says_so_is_not_believed() {
 async fn a_stop_before_the_id_could_not_be_told_and_is_told_later() {
     const BRIEFLY: Duration = Duration::from_millis(50);
     const PATIENCE: Duration = Duration::from_secs(10);
-    let provider = Provider::start(Manners { begins: Begins::NamedLate, ..Manners::default() }).unwrap();
+    let provider =
+        Provider::start(ProviderManners { begins: Begins::NamedLate, ..ProviderManners::default() }).unwrap();
     let remote = remote(&provider).grade(StopSupport::Hard).stop_within(BRIEFLY).listen(PATIENCE);
     let handle = Agent::remote(remote).build().run("write").detach();
     provider.valve().came(1).await;
@@ -154,7 +159,7 @@ async fn a_stop_before_the_id_could_not_be_told_and_is_told_later() {
 /// S10.1: an answer, and the next message of the conversation, which goes on from it; with the key, which is shown nowhere.
 #[tokio::test]
 async fn a_conversation_goes_on_from_its_last_response() {
-    let provider = provider(OnCancel::Ends, Ends::Answered);
+    let provider = provider(OnProviderCancel::Ends, Ends::Answered);
     provider.valve().open_for_all();
     let keyed = remote(&provider).key(&SecretString::from("s3cret")).unwrap().field("tools", vec!["x"]);
     assert!(!format!("{keyed:?}").contains("s3cret"));
@@ -180,7 +185,7 @@ async fn other_ends_are_told_as_what_they_are() {
         (Ends::Forgotten, "nobody knows what became of the response", true),
     ];
     for (ends, why, may_go_on) in cases {
-        let provider = provider(OnCancel::Ends, ends);
+        let provider = provider(OnProviderCancel::Ends, ends);
         provider.valve().open_for_all();
         let handle = Agent::remote(remote(&provider)).build().run("write").detach();
         let outcome = handle.done().await;
@@ -195,7 +200,7 @@ async fn other_ends_are_told_as_what_they_are() {
 /// by its id, and begins none.
 #[tokio::test]
 async fn a_response_that_outlives_the_process_is_asked_for_by_its_id() {
-    let provider = provider(OnCancel::Ends, Ends::Answered);
+    let provider = provider(OnProviderCancel::Ends, Ends::Answered);
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let agent = Agent::remote(remote(&provider)).build();
     let (of_process, to) = (agent.clone(), Arc::clone(&log));
@@ -229,7 +234,7 @@ async fn nobody_there_did_nothing() {
 /// S4.5, S10.3: an answer that was there when the stop arrived is kept.
 #[tokio::test]
 async fn what_had_ended_when_the_stop_arrived_is_kept() {
-    let provider = provider(OnCancel::Ends, Ends::Answered);
+    let provider = provider(OnProviderCancel::Ends, Ends::Answered);
     let agent = Agent::remote(remote(&provider).look_every(Duration::from_secs(3600))).build();
     let handle = at_work(&agent, &provider).await;
     provider.finish();
@@ -247,8 +252,8 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
 async fn neither_an_error_nor_another_response_is_an_end() {
     const BRIEFLY: Duration = Duration::from_millis(200);
     let cases = [
-        (OnCancel::RefusesAndSays, RemoteStopState::Refused),
-        (OnCancel::SaysOfAnother, RemoteStopState::Acknowledged),
+        (OnProviderCancel::RefusesAndSays, RemoteStopState::Refused),
+        (OnProviderCancel::SaysOfAnother, RemoteStopState::Acknowledged),
     ];
     for (on_cancel, word) in cases {
         let provider = provider(on_cancel, Ends::Answered);
@@ -280,7 +285,7 @@ async fn only_a_refusal_says_that_nothing_was_begun() {
         (Begins::Status(429), SideEffect::None),
     ];
     for (begins, effect) in cases {
-        let provider = Provider::start(Manners { begins, ..Manners::default() }).unwrap();
+        let provider = Provider::start(ProviderManners { begins, ..ProviderManners::default() }).unwrap();
         let handle = Agent::remote(remote(&provider)).build().run("write").detach();
         let outcome = handle.done().await;
         assert_eq!((row(&outcome).status, row(&outcome).effect), (CallStatus::Failed, effect), "{begins:?}");
@@ -294,7 +299,7 @@ async fn only_a_refusal_says_that_nothing_was_begun() {
 /// S10.1, S10.3: a provider that is busy when it is looked at is looked at again, and the work is not given up.
 #[tokio::test]
 async fn a_busy_provider_is_looked_at_again() {
-    let provider = Provider::start(Manners { busy: 2, ..Manners::default() }).unwrap();
+    let provider = Provider::start(ProviderManners { busy: 2, ..ProviderManners::default() }).unwrap();
     provider.valve().open_for_all();
     let outcome = Agent::remote(remote(&provider)).build().run("write").await;
     assert_eq!(outcome.answer(), Some("done 1"), "{outcome:?}");

@@ -26,8 +26,8 @@ use safepoint::{
 use safepoint_remote::{a2a::A2a, acp::Acp};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
-    a2a::{A2aServer, Manners as PeerManners, Wire},
-    acp::{self, ASKED, Manners},
+    a2a::{A2aManners as PeerManners, A2aServer, A2aWire},
+    acp::{self, ASKED, AcpManners},
     closing::Closing,
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -105,7 +105,7 @@ impl Place {
         let reader =
             Agent::builder(ScriptedModel::new(child)).approvals(ApprovalMode::Auto).tool(self.pay()).build();
         let assistant = A2a::at(peer).unwrap().named("assistant").grade(StopSupport::Hard);
-        let manners = Manners { log: Some(self.log()), ..Manners::default() };
+        let manners = AcpManners { log: Some(self.log()), ..AcpManners::default() };
         let coder = Acp::program("coder", std::env::current_exe().unwrap())
             .args(["--exact", "this_program_is_an_agent_when_it_is_asked_to_be", "--nocapture"])
             .env(ASKED, manners.to_json())
@@ -144,7 +144,7 @@ fn row<'r>(calls: &'r [CallReport], name: &str) -> &'r CallReport {
 async fn a_tree_of_everything_is_stopped_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place { folder: folder.path().to_owned() };
-    let server = A2aServer::start(PeerManners::honest(Wire::V1)).unwrap();
+    let server = A2aServer::start(PeerManners::honest(A2aWire::V1)).unwrap();
     let handle = place.tree(server.url(), first()).run("go").detach();
     place.at_work(&server).await;
     handle.stop(StopRequest::now());
@@ -190,7 +190,7 @@ fn runtime(folder: &Path, peer: &str) -> Process {
 async fn a_tree_of_everything_is_killed_and_nothing_is_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place { folder: folder.path().to_owned() };
-    let server = A2aServer::start(PeerManners::honest(Wire::V1)).unwrap();
+    let server = A2aServer::start(PeerManners::honest(A2aWire::V1)).unwrap();
     let mut killed = runtime(folder.path(), server.url());
     place.at_work(&server).await;
     killed.kill().unwrap();

@@ -36,7 +36,7 @@ mod turn;
 mod writer;
 
 use fail::Fail;
-pub use options::{Moment, Options, Probe};
+pub use options::{Moment, Probe, SqliteOptions};
 use reader::Reader;
 pub use writer::Commits;
 use writer::{Stake, Writer};
@@ -59,14 +59,14 @@ impl SqliteStore {
     /// [`Error::Newer`] if a later release wrote it; else why the file cannot be used. A file that can only be read
     /// is opened for reading, and each write says [`Error::ReadOnly`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_with(path, Options::default())
+        Self::open_with(path, SqliteOptions::default())
     }
 
     /// As [`SqliteStore::open`], with options.
     ///
     /// # Errors
     /// As there.
-    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+    pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, Error> {
         let file = file::File::open(path.as_ref(), &options)?;
         let short = Reader::start("safepoint-store-short", file.reader()?)?;
         let long = Reader::start("safepoint-store-long", file.reader()?)?;

@@ -26,13 +26,13 @@ mod task;
 mod wire;
 mod work;
 
-pub use manners::{Card, Contexts, Looks, Manners, OnCancel, Step, Streams, Tells, Wire};
+pub use manners::{A2aManners, A2aWire, Card, Contexts, Looks, OnCancel, Streams, Tells, WorkStep};
 
 use self::{task::Task, work::Yard};
 
 /// What a server was asked. Exhaustive: a request, or the end of an exchange before its answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum A2aSeen {
     /// A request: its method, `card` for the card, and its parameters.
     Asked(String, Value),
     /// The client gave up the exchange of this method.
@@ -50,9 +50,9 @@ pub struct A2aServer {
 /// What the server's connections share.
 #[derive(Debug)]
 struct Mind {
-    manners: Manners,
+    manners: A2aManners,
     url: String,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<A2aSeen>>,
     bearers: Mutex<Vec<String>>,
     ids: Mutex<Vec<Value>>,
     tasks: Mutex<Vec<Arc<Task>>>,
@@ -80,7 +80,7 @@ impl A2aServer {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start(manners: Manners) -> io::Result<Self> {
+    pub fn start(manners: A2aManners) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -121,14 +121,14 @@ impl A2aServer {
 
     /// What it was asked so far.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<A2aSeen> {
         self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How often it was asked by this method, as 1.0 names it.
     #[must_use]
     pub fn asked(&self, method: &str) -> usize {
-        self.seen().iter().filter(|seen| matches!(seen, Seen::Asked(name, _) if name == method)).count()
+        self.seen().iter().filter(|seen| matches!(seen, A2aSeen::Asked(name, _) if name == method)).count()
     }
 
     /// The `authorization` of each request that had one.
@@ -146,7 +146,7 @@ impl A2aServer {
     /// Whether anybody gave up an exchange.
     #[must_use]
     pub fn gave_up(&self) -> bool {
-        self.seen().iter().any(|seen| matches!(seen, Seen::GaveUp(_)))
+        self.seen().iter().any(|seen| matches!(seen, A2aSeen::GaveUp(_)))
     }
 
     /// What its work really did, in order: `began`, `said TEXT`, `was told TEXT`, `torn down`, `ended`, and `unheard
@@ -162,7 +162,7 @@ impl A2aServer {
         self.mind.yard.at_work()
     }
 
-    /// Waits until so many works in all have come to a [`Step::Wait`], a [`Step::Ask`] or a [`Step::SignIn`].
+    /// Waits until so many works in all have come to a [`WorkStep::Wait`], a [`WorkStep::Ask`] or a [`WorkStep::SignIn`].
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -222,7 +222,7 @@ impl Drop for A2aServer {
 }
 
 impl Mind {
-    fn note(&self, seen: Seen) {
+    fn note(&self, seen: A2aSeen) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 

@@ -1,7 +1,7 @@
 //! ACP agents that behave badly, as processes: for testing whoever runs agents of strangers.
 //!
 //! An agent is a process, so a test program is its own agent: it calls [`serve_if_asked`] before anything else, and is
-//! started again with [`ASKED`] set to a [`Manners`] as JSON. What it does in a turn, the first word of the prompt's last
+//! started again with [`ASKED`] set to a [`AcpManners`] as JSON. What it does in a turn, the first word of the prompt's last
 //! line says: [`WORDS`] has them all.
 
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf};
@@ -27,9 +27,9 @@ pub const ASKED: &str = "SAFEPOINT_TEST_ACP";
 /// How an agent behaves, beside what its prompts tell it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Manners {
+pub struct AcpManners {
     /// From its start on.
-    pub start: Start,
+    pub start: AgentStart,
     /// What it can do with a session of an earlier process.
     pub keeps: Keeps,
     /// Whether it wants to know who asks.
@@ -48,7 +48,7 @@ pub struct Manners {
 /// What it does from its start on. Exhaustive: an agent is told one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Start {
+pub enum AgentStart {
     /// It starts as it should.
     #[default]
     Well,
@@ -96,7 +96,7 @@ pub enum Door {
 /// [`Hub`] for ever, if it was started as one; else returns at once.
 ///
 /// # Panics
-/// If what is asked is no [`Manners`].
+/// If what is asked is no [`AcpManners`].
 pub fn serve_if_asked() {
     if let Some(folder) = std::env::var_os(hub::ASKED) {
         hub::serve(folder.as_ref());
@@ -106,7 +106,7 @@ pub fn serve_if_asked() {
     stdio::serve(manners);
 }
 
-impl Manners {
+impl AcpManners {
     /// What [`ASKED`] is to be set to.
     ///
     /// # Panics

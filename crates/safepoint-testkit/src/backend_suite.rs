@@ -8,10 +8,10 @@
 //! use std::sync::Arc;
 //!
 //! use safepoint::{Agent, receipt::StopSupport};
-//! use safepoint_testkit::{backend_suite::{self, Subject}, peer::{OnStop, Peer}};
+//! use safepoint_testkit::{backend_suite::{self, Subject}, peer::{OnPeerStop, Peer}};
 //!
 //! let fresh = || {
-//!     let peer = Peer::new("coder").waits().answers("done").on_stop(OnStop::Ends);
+//!     let peer = Peer::new("coder").waits().answers("done").on_stop(OnPeerStop::Ends);
 //!     Subject { backend: Arc::new(Agent::remote(peer.clone()).build()), probe: Arc::new(peer) }
 //! };
 //! let measured = backend_suite::all(&fresh).await.unwrap();
@@ -103,27 +103,27 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// A fact that does not hold of a backend, and how.
 #[derive(Clone, Debug)]
-pub struct Broken(String);
+pub struct BrokenBackend(String);
 
-impl Broken {
+impl BrokenBackend {
     fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenBackend {}
 
 /// What came of a fact.
-type Holds<T = ()> = Result<T, Broken>;
+type Holds<T = ()> = Result<T, BrokenBackend>;
 
 fn must(what: &str, holds: bool) -> Holds {
-    if holds { Ok(()) } else { Err(Broken::new(what)) }
+    if holds { Ok(()) } else { Err(BrokenBackend::new(what)) }
 }
 
 /// What was measured of a backend: a row of the table.
@@ -148,7 +148,7 @@ pub struct Measured {
 ///
 /// # Cancel safety
 /// Work of the subject may go on.
-pub async fn all(fresh: Fresh<'_>) -> Result<Measured, Broken> {
+pub async fn all(fresh: Fresh<'_>) -> Result<Measured, BrokenBackend> {
     ends_by_itself(fresh).await?;
     before_the_start(fresh).await?;
     stops_at_once(fresh).await?;
@@ -204,7 +204,7 @@ impl Subject {
         }
         let done = timeout(SETTLES_WITHIN, handle.done()).await;
         done.map_err(|_elapsed| {
-            Broken::new(format!("a stopped run has not settled within {SETTLES_WITHIN:?}"))
+            BrokenBackend::new(format!("a stopped run has not settled within {SETTLES_WITHIN:?}"))
         })
     }
 
@@ -212,7 +212,8 @@ impl Subject {
     /// end that the peer's own account does not bear out.
     async fn closed(&self, handle: &RunHandle) -> Holds<Arc<Receipt>> {
         let shown = self.probe.shown();
-        let closed = Closing::of(handle).check().await.map_err(|broken| Broken::new(broken.to_string()))?;
+        let closed =
+            Closing::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
         if closed.receipt.quiet_at.is_some() {
             let gone = self.until(LAG, |now| now.in_flight == 0).await;
             must("it says that it is quiet, and its work goes on", gone)?;

@@ -29,7 +29,7 @@ use crate::{
 
 /// What a provider does when it is asked to cancel. Exhaustive: a provider is told one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnCancel {
+pub enum OnProviderCancel {
     /// It ends the work, and then says so.
     #[default]
     Ends,
@@ -77,9 +77,9 @@ pub enum Begins {
 
 /// How a provider behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
+pub struct ProviderManners {
     /// What it does when it is asked to cancel.
-    pub on_cancel: OnCancel,
+    pub on_cancel: OnProviderCancel,
     /// How a response ends that is let on.
     pub ends: Ends,
     /// What is wrong with the answer to whoever begins one.
@@ -99,7 +99,7 @@ pub struct Provider {
 /// What its connections share.
 #[derive(Debug, Default)]
 struct Mind {
-    manners: Manners,
+    manners: ProviderManners,
     requests: Mutex<Vec<Value>>,
     bearers: Mutex<Vec<String>>,
     responses: Mutex<Vec<Arc<Response>>>,
@@ -133,7 +133,7 @@ impl Provider {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start(manners: Manners) -> io::Result<Self> {
+    pub fn start(manners: ProviderManners) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -228,13 +228,13 @@ async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
                 mind.find(id).filter(|_| !mind.has_forgotten(id)).map(|response| mind.show(&response))
             }
             ("POST", id, "cancel") => match (mind.find(id), mind.manners.on_cancel) {
-                (Some(response), OnCancel::RefusesAndSays) => {
-                    mind.cancel(&response, OnCancel::Says).await;
+                (Some(response), OnProviderCancel::RefusesAndSays) => {
+                    mind.cancel(&response, OnProviderCancel::Says).await;
                     let error = json!({"error": {"message": "Cannot cancel a background response."}});
                     plain(&mut socket, "400 Bad Request", &error).await?;
                     continue;
                 }
-                (_, OnCancel::Deaf) => {
+                (_, OnProviderCancel::Deaf) => {
                     mind.cancels.fetch_add(1, Ordering::SeqCst);
                     let ended = socket.read(&mut [0; 1]).await;
                     return ended.map(drop);
@@ -345,27 +345,27 @@ impl Mind {
         value
     }
 
-    async fn cancel(&self, response: &Response, on_cancel: OnCancel) -> Option<Value> {
+    async fn cancel(&self, response: &Response, on_cancel: OnProviderCancel) -> Option<Value> {
         if matches!(*response.status.borrow(), "completed" | "failed" | "incomplete") {
             return Some(self.show(response));
         }
         self.cancels.fetch_add(1, Ordering::SeqCst);
         match on_cancel {
-            OnCancel::Ends => {
+            OnProviderCancel::Ends => {
                 response.torn.send_replace(true);
                 if response.over.subscribe().wait_for(|over| *over).await.is_err() {
                     // The sender is borrowed here.
                 }
                 response.status.send_replace("cancelled");
             }
-            OnCancel::Says => drop(response.status.send_replace("cancelled")),
-            OnCancel::SaysOfAnother => {
+            OnProviderCancel::Says => drop(response.status.send_replace("cancelled")),
+            OnProviderCancel::SaysOfAnother => {
                 return Some(
                     json!({"id": "resp_of_another", "object": "response", "status": "cancelled", "output": []}),
                 );
             }
-            OnCancel::Nods | OnCancel::Deaf | OnCancel::RefusesAndSays => {}
-            OnCancel::Missing => return None,
+            OnProviderCancel::Nods | OnProviderCancel::Deaf | OnProviderCancel::RefusesAndSays => {}
+            OnProviderCancel::Missing => return None,
         }
         Some(self.show(response))
     }

@@ -30,7 +30,7 @@ use safepoint::{
 
 use crate::{
     ledger::{Ledger, Mark},
-    recorder::{Recording, Settled},
+    recorder::{RecordedAttempt, Settled},
     server::ModelServer,
 };
 
@@ -60,35 +60,35 @@ pub enum Invariant {
 
 /// An invariant that does not hold, and how.
 #[derive(Clone, Debug)]
-pub struct Broken {
+pub struct BrokenInvariant {
     /// Which.
     pub invariant: Invariant,
     /// What is so, for people.
     pub what: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenInvariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} does not hold: {}", self.invariant, self.what)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenInvariant {}
 
 /// Fails with `what` if `holds` is not so.
-fn must(invariant: Invariant, holds: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
-    if holds { Ok(()) } else { Err(Broken { invariant, what: what() }) }
+fn must(invariant: Invariant, holds: bool, what: impl FnOnce() -> String) -> Result<(), BrokenInvariant> {
+    if holds { Ok(()) } else { Err(BrokenInvariant { invariant, what: what() }) }
 }
 
 /// What a closed scenario came to.
 #[derive(Clone, Debug)]
-pub struct Closed {
+pub struct ClosedScenario {
     /// How the run ended.
     pub outcome: Outcome,
     /// The final account.
     pub receipt: Arc<Receipt>,
     /// What it showed.
-    pub recording: Recording,
+    pub recording: RecordedAttempt,
 }
 
 /// The end of a scenario: a run, and what else is known of it.
@@ -147,11 +147,11 @@ impl<'w> Closing<'w> {
     ///
     /// # Cancel safety
     /// Nothing is changed.
-    pub async fn check(self) -> Result<Closed, Broken> {
+    pub async fn check(self) -> Result<ClosedScenario, BrokenInvariant> {
         let outcome = self.handle.done().await;
         let entries = self.ledger.map(|ledger| ledger.count(Mark::Entry));
         let facts = self.facts().await?.len();
-        let recording = Recording::of(self.handle).await;
+        let recording = RecordedAttempt::of(self.handle).await;
         let settled = account::one_settled(&recording, &outcome)?;
         kin::settled_inside(&settled.receipt, &recording)?;
         self.stored(&outcome, &settled).await?;
@@ -169,20 +169,20 @@ impl<'w> Closing<'w> {
         }
         account::a_stop_is_a_stop(&outcome, &settled, &receipt)?;
         kin::a_call_is_what_its_run_is(&receipt)?;
-        Ok(Closed { outcome, receipt, recording })
+        Ok(ClosedScenario { outcome, receipt, recording })
     }
 
-    async fn facts(&self) -> Result<Vec<Arc<Fact>>, Broken> {
+    async fn facts(&self) -> Result<Vec<Arc<Fact>>, BrokenInvariant> {
         let Some(log) = self.log else { return Ok(Vec::new()) };
-        let records = log
-            .read()
-            .await
-            .map_err(|error| Broken { invariant: Invariant::I1, what: format!("the log: {error}") })?;
+        let records = log.read().await.map_err(|error| BrokenInvariant {
+            invariant: Invariant::I1,
+            what: format!("the log: {error}"),
+        })?;
         Ok(records.into_iter().filter(|record| record.path.is_root()).map(|record| record.fact).collect())
     }
 
     /// I1: the stored outcome is the returned one.
-    async fn stored(&self, outcome: &Outcome, settled: &Settled) -> Result<(), Broken> {
+    async fn stored(&self, outcome: &Outcome, settled: &Settled) -> Result<(), BrokenInvariant> {
         if self.log.is_none() || *outcome.persisted() != Persisted::Yes {
             return Ok(());
         }
@@ -201,8 +201,8 @@ impl<'w> Closing<'w> {
         &self,
         entries: Option<usize>,
         facts: usize,
-        recording: &Recording,
-    ) -> Result<(), Broken> {
+        recording: &RecordedAttempt,
+    ) -> Result<(), BrokenInvariant> {
         let now = self.ledger.map(|ledger| ledger.count(Mark::Entry));
         must(Invariant::I2, now == entries, || format!("entries went from {entries:?} to {now:?}"))?;
         let recorded = self.facts().await?.len();

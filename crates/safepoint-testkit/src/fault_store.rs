@@ -26,7 +26,7 @@ use crate::valve::Valve;
 /// What goes wrong with an operation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum OperationFault {
     /// It fails, and is not done.
     Refused,
     /// There is no room: it fails, and is not done.
@@ -68,7 +68,7 @@ pub struct FaultStore {
     at: AtomicUsize,
     /// The operations of one name that still go well before the one that does not.
     named: Mutex<Option<(&'static str, usize)>>,
-    fault: Fault,
+    fault: OperationFault,
     done: AtomicUsize,
     names: Mutex<BTreeSet<&'static str>>,
 }
@@ -89,13 +89,13 @@ enum Course {
 
 impl FaultStore {
     /// Everything goes well but the operation of this number, counted from 0.
-    pub fn over(inner: Arc<dyn Store>, at: usize, fault: Fault) -> Self {
+    pub fn over(inner: Arc<dyn Store>, at: usize, fault: OperationFault) -> Self {
         let (at, done) = (AtomicUsize::new(at), AtomicUsize::new(0));
         Self { inner, at, named: Mutex::default(), fault, done, names: Mutex::default() }
     }
 
     /// Everything goes well until it is [armed](Self::arm).
-    pub fn unarmed(inner: Arc<dyn Store>, fault: Fault) -> Self {
+    pub fn unarmed(inner: Arc<dyn Store>, fault: OperationFault) -> Self {
         Self::over(inner, usize::MAX, fault)
     }
 
@@ -152,27 +152,27 @@ impl FaultStore {
         }
         let at = self.at.load(Ordering::SeqCst);
         match &self.fault {
-            Fault::GoneBefore if number >= at => Course::Gone,
-            Fault::GoneAfter if number > at => Course::Gone,
-            Fault::GoneAfter if number == at => Course::GoneAfter,
-            Fault::Refused if number == at => Course::Refused,
-            Fault::Full if number == at => Course::Full,
-            Fault::Unknown if number == at => Course::Unknown,
-            Fault::Held(valve) if number == at => Course::Held(valve.clone()),
-            Fault::Mute if number == at => Course::Mute,
-            Fault::Away if number >= at => Course::Away,
-            Fault::Slow(time) if number >= at => Course::Slow(*time),
-            Fault::Panics(when) if number == at => Course::Panics(*when),
-            Fault::Refused
-            | Fault::Full
-            | Fault::Unknown
-            | Fault::GoneBefore
-            | Fault::GoneAfter
-            | Fault::Held(_)
-            | Fault::Mute
-            | Fault::Away
-            | Fault::Slow(_)
-            | Fault::Panics(_) => Course::Well,
+            OperationFault::GoneBefore if number >= at => Course::Gone,
+            OperationFault::GoneAfter if number > at => Course::Gone,
+            OperationFault::GoneAfter if number == at => Course::GoneAfter,
+            OperationFault::Refused if number == at => Course::Refused,
+            OperationFault::Full if number == at => Course::Full,
+            OperationFault::Unknown if number == at => Course::Unknown,
+            OperationFault::Held(valve) if number == at => Course::Held(valve.clone()),
+            OperationFault::Mute if number == at => Course::Mute,
+            OperationFault::Away if number >= at => Course::Away,
+            OperationFault::Slow(time) if number >= at => Course::Slow(*time),
+            OperationFault::Panics(when) if number == at => Course::Panics(*when),
+            OperationFault::Refused
+            | OperationFault::Full
+            | OperationFault::Unknown
+            | OperationFault::GoneBefore
+            | OperationFault::GoneAfter
+            | OperationFault::Held(_)
+            | OperationFault::Mute
+            | OperationFault::Away
+            | OperationFault::Slow(_)
+            | OperationFault::Panics(_) => Course::Well,
         }
     }
 

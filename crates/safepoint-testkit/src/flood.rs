@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::server::Wire;
+use crate::server::ServedWire;
 
 /// The field of a wire that a model floods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Flood {
     ///
     /// # Cancel safety
     /// No server was started.
-    pub async fn start(wire: Wire, field: Field, bytes: usize) -> io::Result<Self> {
+    pub async fn start(wire: ServedWire, field: Field, bytes: usize) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (tell, written) = watch::channel(0);
@@ -162,7 +162,7 @@ async fn wait(mut count: watch::Receiver<u64>, least: u64) -> io::Result<()> {
 
 /// What one answer is made of.
 struct Pieces {
-    wire: Wire,
+    wire: ServedWire,
     field: Field,
     filler: String,
     number: Arc<AtomicU64>,
@@ -194,14 +194,14 @@ impl Pieces {
         let own = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
         let chat = |function: Value| json!([{"index": 0, "id": "c", "function": function}]);
         match (self.wire, self.field) {
-            (Wire::Anthropic, Field::Seal) => vec![begins(&thinking)],
-            (Wire::Anthropic, Field::Args) => vec![begins(&call("f"))],
-            (Wire::Anthropic, Field::OwnTool) => vec![begins(&own)],
-            (Wire::Anthropic, Field::Citation) => vec![begins(&json!({"type": "text", "text": ""}))],
-            (Wire::OpenAi, Field::Args | Field::Name) => {
+            (ServedWire::Anthropic, Field::Seal) => vec![begins(&thinking)],
+            (ServedWire::Anthropic, Field::Args) => vec![begins(&call("f"))],
+            (ServedWire::Anthropic, Field::OwnTool) => vec![begins(&own)],
+            (ServedWire::Anthropic, Field::Citation) => vec![begins(&json!({"type": "text", "text": ""}))],
+            (ServedWire::OpenAi, Field::Args | Field::Name) => {
                 vec![chunk(&json!({"tool_calls": chat(json!({"name": "f"}))}))]
             }
-            (Wire::Responses, Field::Args) => {
+            (ServedWire::Responses, Field::Args) => {
                 let item = json!({"type": "function_call", "name": "f"});
                 vec![json!({"type": "response.output_item.added", "item": item})]
             }
@@ -212,10 +212,10 @@ impl Pieces {
     /// One more piece.
     fn next(&self, number: u64) -> Vec<Value> {
         match self.wire {
-            Wire::OpenAi => vec![self.chat(number)],
-            Wire::Anthropic => self.messages(number),
-            Wire::Responses => vec![self.responses(number)],
-            Wire::Gemini => vec![self.gemini(number)],
+            ServedWire::OpenAi => vec![self.chat(number)],
+            ServedWire::Anthropic => self.messages(number),
+            ServedWire::Responses => vec![self.responses(number)],
+            ServedWire::Gemini => vec![self.gemini(number)],
         }
     }
 

@@ -15,12 +15,12 @@ use safepoint::ids::CallId;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    lines: Arc<Mutex<Vec<Line>>>,
+    lines: Arc<Mutex<Vec<LedgerLine>>>,
 }
 
 /// One line of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LedgerLine {
     /// Which call wrote it.
     pub call: CallId,
     /// What it says.
@@ -57,12 +57,12 @@ impl Ledger {
 
     /// Writes a line.
     pub fn write(&self, call: &CallId, mark: Mark) {
-        self.lock().push(Line { call: call.clone(), mark });
+        self.lock().push(LedgerLine { call: call.clone(), mark });
     }
 
     /// Every line, in its order.
     #[must_use]
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<LedgerLine> {
         self.lock().clone()
     }
 
@@ -88,7 +88,7 @@ impl Ledger {
         self.lock().iter().any(|line| line.call == *call && line.mark == mark)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Line>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<LedgerLine>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

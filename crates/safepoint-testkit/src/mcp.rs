@@ -1,7 +1,7 @@
 //! MCP servers that behave badly, over pipes and over HTTP: for testing what an agent does with tools of strangers.
 //!
 //! A server over pipes is a process, so a test program is its own server: it calls [`serve_if_asked`] before anything
-//! else, and is started again with [`ASKED`] set to a [`Manners`] as JSON. A [`HttpServer`] lives in the test itself.
+//! else, and is started again with [`ASKED`] set to a [`McpManners`] as JSON. A [`HttpServer`] lives in the test itself.
 //!
 //! Its tools are named for what they do when they are called; [`TOOLS`] says what that is.
 
@@ -20,7 +20,7 @@ mod http;
 mod stdio;
 
 pub use brain::TOOLS;
-pub use http::{HttpServer, Seen};
+pub use http::{HttpServer, McpSeen};
 
 /// The variable that makes a server of a process that calls [`serve_if_asked`].
 pub const ASKED: &str = "SAFEPOINT_TEST_MCP";
@@ -28,9 +28,9 @@ pub const ASKED: &str = "SAFEPOINT_TEST_MCP";
 /// How a server behaves.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Manners {
+pub struct McpManners {
     /// From its start on.
-    pub start: Start,
+    pub start: ServerStart,
     /// In the list of its tools.
     pub list: List,
     /// Which handshake it knows.
@@ -44,7 +44,7 @@ pub struct Manners {
 /// What it does from its start on. Exhaustive: a server is told one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Start {
+pub enum ServerStart {
     /// It starts as it should.
     #[default]
     Well,
@@ -93,14 +93,14 @@ pub enum Speaks {
 /// returns at once.
 ///
 /// # Panics
-/// If what is asked is no [`Manners`].
+/// If what is asked is no [`McpManners`].
 pub fn serve_if_asked() {
     let Ok(manners) = std::env::var(ASKED) else { return };
     let manners = serde_json::from_str(&manners).expect("the variable holds manners");
     stdio::serve(manners);
 }
 
-impl Manners {
+impl McpManners {
     /// What [`ASKED`] is to be set to.
     ///
     /// # Panics

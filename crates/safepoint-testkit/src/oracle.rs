@@ -2,7 +2,7 @@
 //! encoders that it judges (S5.1).
 //!
 //! ```
-//! use safepoint_testkit::oracle::{self, Rule};
+//! use safepoint_testkit::oracle::{self, HistoryRule};
 //! use serde_json::json;
 //!
 //! let call = json!({"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}});
@@ -12,7 +12,7 @@
 //!     {"role": "user", "content": "and?"},
 //! ]});
 //! let violation = oracle::openai(&body).unwrap_err();
-//! assert_eq!((violation.index, violation.rule), (1, Rule::CallUnanswered));
+//! assert_eq!((violation.index, violation.rule), (1, HistoryRule::CallUnanswered));
 //! ```
 
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub struct Violation {
     /// The message (or item, or content) that it found wanting.
     pub index: usize,
     /// The rule that it breaks.
-    pub rule: Rule,
+    pub rule: HistoryRule,
     /// The provider's words.
     pub message: String,
     /// The parameter that OpenAI would name.
@@ -47,7 +47,7 @@ pub struct Violation {
 /// A rule of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum HistoryRule {
     /// There are messages.
     SomeMessages,
     /// Roles are known.
@@ -87,7 +87,7 @@ pub enum Rule {
 }
 
 impl Violation {
-    fn new(index: usize, rule: Rule, message: impl Into<String>) -> Self {
+    fn new(index: usize, rule: HistoryRule, message: impl Into<String>) -> Self {
         Self { list: "messages", index, rule, message: message.into(), param: "messages".into() }
     }
 

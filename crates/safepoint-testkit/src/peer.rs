@@ -3,9 +3,9 @@
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use safepoint::{Agent, StopRequest, receipt::{CallStatus, RemoteStopState}};
-//! use safepoint_testkit::peer::{OnStop, Peer};
+//! use safepoint_testkit::peer::{OnPeerStop, Peer};
 //!
-//! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnStop::OnlySays);
+//! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnPeerStop::OnlySays);
 //! let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
 //! peer.valve().came(1).await; // it works
 //! handle.stop(StopRequest::now());
@@ -43,7 +43,7 @@ mod work;
 
 /// What a peer does when it is asked to stop. Exhaustive: each says and does something else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnStop {
+pub enum OnPeerStop {
     /// It ends the work, and says so.
     #[default]
     Ends,
@@ -79,7 +79,7 @@ enum Step {
 pub struct Peer {
     spec: RemoteSpec,
     steps: Vec<Step>,
-    on_stop: OnStop,
+    on_stop: OnPeerStop,
     world: Arc<World>,
 }
 
@@ -115,7 +115,7 @@ impl Peer {
     #[must_use]
     pub fn new(name: &str) -> Self {
         let spec = RemoteSpec::new(name, "Does what it is told", format!("script:{name}"));
-        Self { spec, steps: Vec::new(), on_stop: OnStop::default(), world: Arc::default() }
+        Self { spec, steps: Vec::new(), on_stop: OnPeerStop::default(), world: Arc::default() }
     }
 
     /// Says a piece of its answer.
@@ -156,7 +156,7 @@ impl Peer {
 
     /// Sets what a stop does to it, which need not be what it is declared to do.
     #[must_use]
-    pub fn on_stop(mut self, on_stop: OnStop) -> Self {
+    pub fn on_stop(mut self, on_stop: OnPeerStop) -> Self {
         self.on_stop = on_stop;
         self
     }

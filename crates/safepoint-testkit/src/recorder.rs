@@ -10,7 +10,7 @@ use safepoint::{
 
 /// All events of an attempt, from the first to its settling.
 #[derive(Clone, Debug, Default)]
-pub struct Recording {
+pub struct RecordedAttempt {
     /// The events.
     pub events: Vec<Event>,
 }
@@ -26,7 +26,7 @@ pub struct Settled {
     pub error: Option<ErrorReport>,
 }
 
-impl Recording {
+impl RecordedAttempt {
     /// Takes down everything that a run shows, until it has settled.
     ///
     /// # Cancel safety

@@ -36,12 +36,12 @@ enum Line {
 
 /// A model whose conversations are recorded while they go on.
 #[derive(Debug)]
-pub struct Recording<M> {
+pub struct RecordingModel<M> {
     model: M,
     file: Arc<Mutex<File>>,
 }
 
-impl<M: Model> Recording<M> {
+impl<M: Model> RecordingModel<M> {
     /// Records what is said to `model` in a new file, which only its owner may read.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl<M: Model> Recording<M> {
     }
 }
 
-impl<M: Model> Model for Recording<M> {
+impl<M: Model> Model for RecordingModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }

@@ -66,7 +66,7 @@ pub struct Reply {
     /// Why it ended, in the wire's words; none = as the content says.
     pub finish: Option<String>,
     /// What goes wrong.
-    pub fault: Option<Fault>,
+    pub fault: Option<ReplyFault>,
 }
 
 /// Which requests a reply is for: all that is named must fit.
@@ -95,7 +95,7 @@ pub struct Call {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ReplyFault {
     /// The request is read and nothing is said.
     Silence,
     /// The request is read and the connection closes.
@@ -234,7 +234,7 @@ impl Reply {
 
     /// Has something go wrong.
     #[must_use]
-    pub fn fault(mut self, fault: Fault) -> Self {
+    pub fn fault(mut self, fault: ReplyFault) -> Self {
         self.fault = Some(fault);
         self
     }

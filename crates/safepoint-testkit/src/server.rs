@@ -33,9 +33,9 @@ mod shared;
 
 pub use exchange::{Exchange, Fate};
 pub use gate::Gate;
-pub use http::Wire;
+pub use http::ServedWire;
 pub use kept::{Ask, What};
-pub use log::Log;
+pub use log::ServerLog;
 pub(crate) use shared::Shared;
 
 /// Connections that may wait to be accepted.
@@ -73,7 +73,7 @@ pub enum Strictness {
 
 /// Whether exchanges are kept. Exhaustive: they are or they are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Recording {
+pub enum KeptExchanges {
     /// All of them.
     #[default]
     On,
@@ -84,13 +84,13 @@ pub enum Recording {
 
 /// How a server is started.
 #[derive(Debug, Default)]
-pub struct Options {
+pub struct ServerOptions {
     /// Whether invalid histories are refused.
     pub strictness: Strictness,
     /// Whether exchanges are kept.
-    pub recording: Recording,
+    pub recording: KeptExchanges,
     /// Where to tell of each request, first byte, close and end.
-    pub log: Option<Log>,
+    pub log: Option<ServerLog>,
 }
 
 impl ModelServer {
@@ -102,7 +102,7 @@ impl ModelServer {
     /// # Cancel safety
     /// Nothing is served if dropped.
     pub async fn start(script: Script) -> io::Result<Self> {
-        Self::start_with(script, Options::default(), SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::start_with(script, ServerOptions::default(), SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
     /// Starts a server.
@@ -112,7 +112,7 @@ impl ModelServer {
     ///
     /// # Cancel safety
     /// Nothing is served if dropped.
-    pub async fn start_with(script: Script, options: Options, address: SocketAddr) -> io::Result<Self> {
+    pub async fn start_with(script: Script, options: ServerOptions, address: SocketAddr) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;

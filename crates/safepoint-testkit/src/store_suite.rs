@@ -42,7 +42,7 @@ pub use inbox::{deep_inbox, inbox};
 pub use journal::journal;
 pub use leases::leases;
 pub use notices::notices;
-pub use outside::{Lives, Time, outside};
+pub use outside::{Population, Time, outside};
 pub use sessions::sessions;
 pub use stops::stops;
 
@@ -51,44 +51,48 @@ pub type Fresh<'a> = &'a (dyn Fn(Environment) -> [Arc<dyn Store>; 2] + Sync);
 
 /// A fact that does not hold of a store, and how.
 #[derive(Clone, Debug)]
-pub struct Broken(String);
+pub struct BrokenStore(String);
 
-impl Broken {
+impl BrokenStore {
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenStore {}
 
-impl From<Error> for Broken {
+impl From<Error> for BrokenStore {
     fn from(error: Error) -> Self {
         Self(format!("an answer was expected, and there was an error: {error}"))
     }
 }
 
 /// What came of a fact.
-type Holds = Result<(), Broken>;
+type Holds = Result<(), BrokenStore>;
 
 fn same<T: PartialEq + fmt::Debug>(what: &str, is: T, should_be: T) -> Holds {
-    if is == should_be { Ok(()) } else { Err(Broken(format!("{what}: {is:?} instead of {should_be:?}"))) }
+    if is == should_be {
+        Ok(())
+    } else {
+        Err(BrokenStore(format!("{what}: {is:?} instead of {should_be:?}")))
+    }
 }
 
 fn must(what: &str, holds: bool) -> Holds {
-    if holds { Ok(()) } else { Err(Broken(what.into())) }
+    if holds { Ok(()) } else { Err(BrokenStore(what.into())) }
 }
 
 /// Fails unless the request was refused, in the way that `is` knows.
 fn refused<T: fmt::Debug>(what: &str, answer: Result<T, Error>, is: impl Fn(&Error) -> bool) -> Holds {
     match answer {
         Err(error) if is(&error) => Ok(()),
-        other => Err(Broken(format!("{what}: {other:?}"))),
+        other => Err(BrokenStore(format!("{what}: {other:?}"))),
     }
 }
 
@@ -99,7 +103,7 @@ struct Bed {
     /// Another process's handle.
     other: Arc<dyn Store>,
     time: Time,
-    lives: Lives,
+    lives: Population,
 }
 
 /// How long leases last here.
@@ -107,17 +111,17 @@ const TTL: Duration = Duration::from_secs(10);
 
 impl Bed {
     fn make(fresh: Fresh<'_>) -> Self {
-        let (time, lives) = (Time::default(), Lives::default());
+        let (time, lives) = (Time::default(), Population::default());
         let [store, other] = fresh(outside(&time, &lives));
         Self { store, other, time, lives }
     }
 
-    async fn session(&self, id: &str) -> Result<SessionId, Broken> {
+    async fn session(&self, id: &str) -> Result<SessionId, BrokenStore> {
         Ok(self.store.create(NewSession::of(id)).await?.id)
     }
 
     /// A session and the right to write it.
-    async fn held(&self, id: &str) -> Result<(SessionId, Lease), Broken> {
+    async fn held(&self, id: &str) -> Result<(SessionId, Lease), BrokenStore> {
         let session = self.session(id).await?;
         let lease = self.store.acquire(&session, owner(1), TTL).await?;
         Ok((session, lease))

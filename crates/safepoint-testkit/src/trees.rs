@@ -27,7 +27,7 @@ use safepoint::{Agent, StopRequest, Tool, approval::ApprovalMode};
 use serde_json::Value;
 
 use crate::{
-    closing::{Broken, Closed, Closing, Invariant},
+    closing::{BrokenInvariant, ClosedScenario, Closing, Invariant},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -46,7 +46,7 @@ pub struct Tree {
 
 /// One process, told apart from a later one with its number by its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct TreeProcess {
     /// What it is in the tree.
     pub role: &'static str,
     /// Its process id.
@@ -86,10 +86,10 @@ impl Tree {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn stands(&self) -> io::Result<Vec<Member>> {
+    pub async fn stands(&self) -> io::Result<Vec<TreeProcess>> {
         let began = Instant::now();
         loop {
-            let members: Vec<Member> = MEMBERS.iter().filter_map(|role| self.member(role)).collect();
+            let members: Vec<TreeProcess> = MEMBERS.iter().filter_map(|role| self.member(role)).collect();
             if members.len() == MEMBERS.len() {
                 return Ok(members);
             }
@@ -100,9 +100,9 @@ impl Tree {
         }
     }
 
-    fn member(&self, role: &'static str) -> Option<Member> {
+    fn member(&self, role: &'static str) -> Option<TreeProcess> {
         let pid = fs::read_to_string(self.place.join(role)).ok()?.trim().parse().ok()?;
-        Some(Member { role, pid, start: start_of(pid)? })
+        Some(TreeProcess { role, pid, start: start_of(pid)? })
     }
 }
 
@@ -114,7 +114,7 @@ impl Drop for Tree {
     }
 }
 
-impl Member {
+impl TreeProcess {
     /// Whether it still runs: a zombie does not.
     #[must_use]
     pub fn is_alive(&self) -> bool {
@@ -147,7 +147,7 @@ fn start_of(pid: u32) -> Option<String> {
 pub async fn stops_whole_trees(
     tool: impl Tool,
     args: impl FnOnce(String) -> Value,
-) -> Result<Closed, Broken> {
+) -> Result<ClosedScenario, BrokenInvariant> {
     let tree = Tree::plant().map_err(not_up)?;
     let call = Reply::call(tool.spec().name.clone(), args(tree.line()));
     let model = ScriptedModel::new(Script::of([call]));
@@ -156,7 +156,7 @@ pub async fn stops_whole_trees(
     let members = tree.stands().await.map_err(not_up)?;
     handle.stop(StopRequest::now());
     let closed = Closing::of(&handle).check().await?;
-    let alive: Vec<&Member> = members.iter().filter(|member| member.is_alive()).collect();
+    let alive: Vec<&TreeProcess> = members.iter().filter(|member| member.is_alive()).collect();
     let is_named = closed
         .receipt
         .calls
@@ -165,9 +165,9 @@ pub async fn stops_whole_trees(
     if alive.is_empty() || is_named {
         return Ok(closed);
     }
-    Err(Broken { invariant: Invariant::I5, what: format!("quiet, and alive: {alive:?}") })
+    Err(BrokenInvariant { invariant: Invariant::I5, what: format!("quiet, and alive: {alive:?}") })
 }
 
-fn not_up(error: io::Error) -> Broken {
-    Broken { invariant: Invariant::I5, what: format!("there is no tree to stop: {error}") }
+fn not_up(error: io::Error) -> BrokenInvariant {
+    BrokenInvariant { invariant: Invariant::I5, what: format!("there is no tree to stop: {error}") }
 }

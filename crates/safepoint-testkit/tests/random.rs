@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Grace, Limits, SafePoints, StopRequest, event::EventKind, receipt::Ending, tool::EffectClass,
 };
-use safepoint_testkit::script::{Fault, Reply};
+use safepoint_testkit::script::{Reply, ReplyFault};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use world::{Ledger, WIRES, builder, close, gated, server};
@@ -50,9 +50,9 @@ fn reply(dice: &mut Dice) -> Reply {
         reply = reply.paced(1 + dice.below(7) as usize, Duration::from_millis(dice.below(2)));
     }
     match dice.below(12) {
-        0 => reply.fault(Fault::StallAfter(dice.below(6) as usize)),
-        1 => reply.fault(Fault::CloseAfter(dice.below(6) as usize)),
-        2 => reply.fault(Fault::Silence),
+        0 => reply.fault(ReplyFault::StallAfter(dice.below(6) as usize)),
+        1 => reply.fault(ReplyFault::CloseAfter(dice.below(6) as usize)),
+        2 => reply.fault(ReplyFault::Silence),
         _ => reply,
     }
 }

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use safepoint::store::{Environment, MemoryStore, Store};
 use safepoint_testkit::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{FaultStore, OperationFault},
     store_suite::{
-        self, Broken, Lives, Time, outside,
+        self, BrokenStore, Population, Time, outside,
         play::{Player, script},
     },
 };
@@ -17,55 +17,55 @@ fn fresh(outside: Environment) -> [Arc<dyn Store>; 2] {
 }
 
 #[tokio::test]
-async fn sessions_are_made_listed_and_removed() -> Result<(), Broken> {
+async fn sessions_are_made_listed_and_removed() -> Result<(), BrokenStore> {
     store_suite::sessions(&fresh).await
 }
 
 /// S7.4
 #[tokio::test]
-async fn one_holds_a_session_at_a_time() -> Result<(), Broken> {
+async fn one_holds_a_session_at_a_time() -> Result<(), BrokenStore> {
     store_suite::leases(&fresh).await
 }
 
 /// S7.6, S7.7
 #[tokio::test]
-async fn journals_are_whole_and_chained() -> Result<(), Broken> {
+async fn journals_are_whole_and_chained() -> Result<(), BrokenStore> {
     store_suite::journal(&fresh).await
 }
 
 /// S6.2, S6.12
 #[tokio::test]
-async fn items_are_in_one_place() -> Result<(), Broken> {
+async fn items_are_in_one_place() -> Result<(), BrokenStore> {
     store_suite::inbox(&fresh).await
 }
 
 /// S6.2: a hundred thousand items that wait make nothing slow but what is about all of them.
 #[tokio::test]
-async fn an_inbox_may_be_deep() -> Result<(), Broken> {
+async fn an_inbox_may_be_deep() -> Result<(), BrokenStore> {
     store_suite::deep_inbox(&fresh, 100_000).await
 }
 
 /// S7.5
 #[tokio::test]
-async fn wishes_hold_until_they_are_seen_to() -> Result<(), Broken> {
+async fn wishes_hold_until_they_are_seen_to() -> Result<(), BrokenStore> {
     store_suite::stops(&fresh).await
 }
 
 /// S8.1-S8.3, S8.5
 #[tokio::test]
-async fn approvals_are_decided_once() -> Result<(), Broken> {
+async fn approvals_are_decided_once() -> Result<(), BrokenStore> {
     store_suite::approvals(&fresh).await
 }
 
 /// S1.5, S7.5
 #[tokio::test]
-async fn what_others_do_is_noticed() -> Result<(), Broken> {
+async fn what_others_do_is_noticed() -> Result<(), BrokenStore> {
     store_suite::notices(&fresh).await
 }
 
 /// S7.6, S7.7
 #[tokio::test]
-async fn a_fault_leaves_all_of_it_or_nothing() -> Result<(), Broken> {
+async fn a_fault_leaves_all_of_it_or_nothing() -> Result<(), BrokenStore> {
     store_suite::faults(&fresh).await
 }
 
@@ -79,9 +79,9 @@ async fn the_suite_asks_for_every_operation_there_is() {
     let methods = of_the_trait.lines().filter_map(|line| line.strip_prefix("    fn ")?.split_once('('));
     let all: BTreeSet<&str> = methods.map(|(name, _)| name).collect();
     assert!(all.len() >= 20, "{all:?}");
-    let (time, lives) = (Time::default(), Lives::default());
+    let (time, lives) = (Time::default(), Population::default());
     let [store, _] = fresh(outside(&time, &lives));
-    let watched = Arc::new(FaultStore::over(store, usize::MAX, Fault::Refused));
+    let watched = Arc::new(FaultStore::over(store, usize::MAX, OperationFault::Refused));
     let mut player = Player::of(Arc::clone(&watched) as Arc<dyn Store>, &time, &lives);
     for step in script() {
         // Some are refused, and asked all the same.

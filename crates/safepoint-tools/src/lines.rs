@@ -29,7 +29,7 @@ pub struct Lines {
 
 /// One line. Exhaustive: it was kept, or it was too long for that.
 #[derive(Debug)]
-pub enum Line {
+pub enum TextLine {
     /// All of it, without its end.
     Whole(Vec<u8>),
     /// It was longer than the limit, or holds more values than are read, and this was seen of it.
@@ -48,7 +48,7 @@ impl Lines {
     ///
     /// # Cancel safety
     /// Nothing is lost: ask again.
-    pub async fn next(&mut self) -> Option<Line> {
+    pub async fn next(&mut self) -> Option<TextLine> {
         loop {
             let available = self.read.fill_buf().await.ok()?;
             if available.is_empty() {
@@ -78,15 +78,15 @@ impl Lines {
         self.too_long = Some(scan);
     }
 
-    fn end_of_line(&mut self) -> Line {
+    fn end_of_line(&mut self) -> TextLine {
         match self.too_long.take() {
-            Some(scan) => Line::TooLong(scan),
+            Some(scan) => TextLine::TooLong(scan),
             None if json::is_wide(&self.line) => {
                 let mut scan = Scan::default();
                 scan.feed(&mem::take(&mut self.line));
-                Line::TooLong(scan)
+                TextLine::TooLong(scan)
             }
-            None => Line::Whole(mem::take(&mut self.line)),
+            None => TextLine::Whole(mem::take(&mut self.line)),
         }
     }
 }

@@ -36,7 +36,7 @@ mod stdio;
 mod tool;
 mod watched;
 
-pub use client::{Called, Client, Closed};
-pub use error::Error;
+pub use client::{Called, Client, ServerEnd};
+pub use error::McpError;
 pub use listing::{Offer, Refused};
 pub use server::{Annotations, Protocol, Server};

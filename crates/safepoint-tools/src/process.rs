@@ -61,14 +61,14 @@ pub use abandoned::reap_abandoned;
 pub use child::Process;
 pub use contacts::{Contact, Contacts, Members, NoService, Service, Sight};
 pub use enclosed::{Enclosure, enclosing_run};
-pub use environment::{Environment, holds_secret, is_secret, password_in};
+pub use environment::{CommandEnvironment, holds_secret, is_secret, password_in};
 pub use error::SpawnError;
 pub use lease::{Deadline, boot_time};
 pub use output::{Capture, Captured};
-pub use report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, ProcessReport, Rung};
+pub use report::{Climbed, CommandReport, Containment, Exit, Hold, ProcessRecord, Rung, TreeMember};
 pub use scoped::Waited;
 pub use secrecy::keep_secrets;
-pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, Output, RUN_MARK, Stdin};
+pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, OutputTarget, RUN_MARK, Stdin};
 pub use survivors::{Reaped, reap_survivors};
 
 pub use receipt::names;
@@ -110,7 +110,7 @@ pub fn guard_main_if_asked() {
 #[derive(Clone, Debug)]
 pub struct Processes {
     shared: Arc<Shared>,
-    environment: Arc<Environment>,
+    environment: Arc<CommandEnvironment>,
     term: Option<Arc<Term>>,
 }
 
@@ -171,9 +171,9 @@ impl Processes {
     }
 
     /// Sets which variables of the runtime's environment commands are given, where they do not say it themselves. Of
-    /// this clone and those made of it. Default: [`Environment::filtered`].
+    /// this clone and those made of it. Default: [`CommandEnvironment::filtered`].
     #[must_use]
-    pub fn environment(mut self, environment: Environment) -> Self {
+    pub fn environment(mut self, environment: CommandEnvironment) -> Self {
         self.environment = Arc::new(environment);
         self
     }

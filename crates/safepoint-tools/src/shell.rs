@@ -20,8 +20,8 @@ use serde::Deserialize;
 use crate::{
     Root, limits,
     process::{
-        Background, Captured, CommandSpec, Exit, Hold, Output, Process, ProcessReport, Processes, SpawnError,
-        Waited, names,
+        Background, Captured, CommandReport, CommandSpec, Exit, Hold, OutputTarget, Process, Processes,
+        SpawnError, Waited, names,
     },
     root::refusal,
 };
@@ -68,7 +68,7 @@ impl Shell {
         if args.background.unwrap_or(false) {
             return self.in_background(cx, args.command, limit).await.map(Into::into);
         }
-        let output = Output::Capture { budget: limits::TEXT_BYTES };
+        let output = OutputTarget::Capture { budget: limits::TEXT_BYTES };
         let spec = CommandSpec::shell(args.command).cwd(self.directory).output(output);
         let driven = started(&cx, self.processes, spec, move |mut process, cx, _| {
             let mut progress = Progress::new(cx.clone());
@@ -91,7 +91,7 @@ impl Shell {
         let spec = CommandSpec::shell(command)
             .cwd(self.directory)
             .background(Background::Keep)
-            .output(Output::File(file.clone()));
+            .output(OutputTarget::File(file.clone()));
         let pid = started(&cx, self.processes, spec, move |process, cx, processes| {
             let pid = process.pid();
             let label = format!("background command (pid {pid})");
@@ -167,7 +167,7 @@ async fn keep(mut process: Process, cx: ToolContext, limit: Option<Duration>, pr
 }
 
 /// Why nobody can say what a command came to that was not stopped: its end was not seen, or was not its own.
-fn unseen(report: &ProcessReport) -> Option<String> {
+fn unseen(report: &CommandReport) -> Option<String> {
     let lost = "so nobody knows how far it came; whatever of it was found was killed";
     match (report.hold, report.exit) {
         (Hold::Kept, Exit::Code(_) | Exit::Signal(_)) => None,
@@ -179,13 +179,13 @@ fn unseen(report: &ProcessReport) -> Option<String> {
 }
 
 /// What is told of a command, and where all of its output is if that is only a part.
-fn tell(output: &Captured, report: &ProcessReport) -> tool::Output {
+fn tell(output: &Captured, report: &CommandReport) -> tool::Output {
     let bytes = usize::try_from(output.total).unwrap_or(usize::MAX);
     let whole = output.truncated.then(|| FullOutput { bytes, file: output.file.clone() });
     tool::Output { whole, ..in_words(output, report).into() }
 }
 
-fn in_words(output: &Captured, report: &ProcessReport) -> String {
+fn in_words(output: &Captured, report: &CommandReport) -> String {
     let mut text = output.text.clone();
     let mut note = |line: String| {
         if !text.is_empty() && !text.ends_with('\n') {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use safepoint_tools::mcp::{Called, Error, Offer};
+use safepoint_tools::mcp::{Called, McpError, Offer};
 use serde_json::{Value, json};
 
 use super::{CallArgs, processes, servers, stopped, unless};
@@ -22,7 +22,7 @@ pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
     let begun = unless(signals, async {
         let client = server.under(&processes()).connect().await?;
         let offer = client.offer().await?;
-        Ok::<_, Error>((client, offer))
+        Ok::<_, McpError>((client, offer))
     });
     let (client, offer) = match begun.await {
         Ok(begun) => begun?,

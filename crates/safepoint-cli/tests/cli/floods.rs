@@ -10,10 +10,10 @@ use std::{
 use jiff::Timestamp;
 use rustix::process::Signal;
 use safepoint_testkit::{
-    a2a::{self, A2aServer, Manners, Step},
+    a2a::{self, A2aManners, A2aServer, WorkStep},
     acp,
     flood::{Field, Flood},
-    server::Wire,
+    server::ServedWire,
     wait::until,
 };
 use serde_json::Value;
@@ -70,32 +70,32 @@ fn a_flood_takes_no_more_memory_than_its_limit() {
     let usual = |args: &[&str]| ended(asked(&practice.url, "openai", args).spawn().unwrap()).1;
     let (usual, usual_kept) = (usual(lines), usual(&kept("usual")));
     for (wire, name, field, piece, more) in [
-        (Wire::OpenAi, "openai", Field::Args, 64 << 10, lines),
-        (Wire::OpenAi, "openai", Field::Text, 4 << 10, lines),
-        (Wire::OpenAi, "openai", Field::Text, 4 << 10, &[]),
-        (Wire::OpenAi, "openai", Field::Text, 1 << 20, lines),
-        (Wire::OpenAi, "openai", Field::Reasoning, 4 << 10, lines),
-        (Wire::OpenAi, "openai", Field::Text, 4 << 10, &kept("text")),
-        (Wire::Anthropic, "anthropic", Field::Seal, 1 << 20, &kept("seal")),
-        (Wire::OpenAi, "openai", Field::Name, 100 << 20, lines),
-        (Wire::Responses, "responses", Field::Args, 64 << 10, lines),
-        (Wire::Responses, "responses", Field::Text, 64 << 10, lines),
-        (Wire::Responses, "responses", Field::Reasoning, 64 << 10, lines),
-        (Wire::Responses, "responses", Field::Seal, 1 << 20, lines),
-        (Wire::Responses, "responses", Field::Name, 1 << 20, lines),
-        (Wire::Gemini, "gemini", Field::Args, 64 << 10, lines),
-        (Wire::Gemini, "gemini", Field::Text, 64 << 10, lines),
-        (Wire::Gemini, "gemini", Field::Reasoning, 64 << 10, lines),
-        (Wire::Gemini, "gemini", Field::Seal, 1 << 20, lines),
-        (Wire::Gemini, "gemini", Field::Name, 1 << 20, lines),
-        (Wire::OpenAi, "openai", Field::Citation, 1, lines),
-        (Wire::Anthropic, "anthropic", Field::Citation, 1, lines),
-        (Wire::Responses, "responses", Field::Citation, 1, lines),
-        (Wire::Responses, "responses", Field::OwnTool, 1, lines),
-        (Wire::Responses, "responses", Field::Seal, 1, lines),
-        (Wire::Gemini, "gemini", Field::Citation, 1, lines),
-        (Wire::Gemini, "gemini", Field::OwnTool, 1, lines),
-        (Wire::Gemini, "gemini", Field::Seal, 1, lines),
+        (ServedWire::OpenAi, "openai", Field::Args, 64 << 10, lines),
+        (ServedWire::OpenAi, "openai", Field::Text, 4 << 10, lines),
+        (ServedWire::OpenAi, "openai", Field::Text, 4 << 10, &[]),
+        (ServedWire::OpenAi, "openai", Field::Text, 1 << 20, lines),
+        (ServedWire::OpenAi, "openai", Field::Reasoning, 4 << 10, lines),
+        (ServedWire::OpenAi, "openai", Field::Text, 4 << 10, &kept("text")),
+        (ServedWire::Anthropic, "anthropic", Field::Seal, 1 << 20, &kept("seal")),
+        (ServedWire::OpenAi, "openai", Field::Name, 100 << 20, lines),
+        (ServedWire::Responses, "responses", Field::Args, 64 << 10, lines),
+        (ServedWire::Responses, "responses", Field::Text, 64 << 10, lines),
+        (ServedWire::Responses, "responses", Field::Reasoning, 64 << 10, lines),
+        (ServedWire::Responses, "responses", Field::Seal, 1 << 20, lines),
+        (ServedWire::Responses, "responses", Field::Name, 1 << 20, lines),
+        (ServedWire::Gemini, "gemini", Field::Args, 64 << 10, lines),
+        (ServedWire::Gemini, "gemini", Field::Text, 64 << 10, lines),
+        (ServedWire::Gemini, "gemini", Field::Reasoning, 64 << 10, lines),
+        (ServedWire::Gemini, "gemini", Field::Seal, 1 << 20, lines),
+        (ServedWire::Gemini, "gemini", Field::Name, 1 << 20, lines),
+        (ServedWire::OpenAi, "openai", Field::Citation, 1, lines),
+        (ServedWire::Anthropic, "anthropic", Field::Citation, 1, lines),
+        (ServedWire::Responses, "responses", Field::Citation, 1, lines),
+        (ServedWire::Responses, "responses", Field::OwnTool, 1, lines),
+        (ServedWire::Responses, "responses", Field::Seal, 1, lines),
+        (ServedWire::Gemini, "gemini", Field::Citation, 1, lines),
+        (ServedWire::Gemini, "gemini", Field::OwnTool, 1, lines),
+        (ServedWire::Gemini, "gemini", Field::Seal, 1, lines),
     ] {
         let flood = runtime.block_on(Flood::start(wire, field, piece)).unwrap();
         let before = size(store);
@@ -119,8 +119,8 @@ fn a_flood_of_small_words_of_a_peer_is_ended_by_the_limit() {
     const PIECE: usize = 16 << 10;
     let runtime = Runtime::new().unwrap();
     let peer = |pieces: usize| {
-        let said = std::iter::repeat_n(Step::Say("x".repeat(PIECE)), pieces);
-        runtime.block_on(async { A2aServer::start(Manners::honest(a2a::Wire::V1).plan(said)).unwrap() })
+        let said = std::iter::repeat_n(WorkStep::Say("x".repeat(PIECE)), pieces);
+        runtime.block_on(async { A2aServer::start(A2aManners::honest(a2a::A2aWire::V1).plan(said)).unwrap() })
     };
     let pieces = usize::try_from(LIMIT + 8 * MIB).unwrap() / PIECE;
     let (brief, endless) = (peer(1), peer(pieces));
@@ -133,7 +133,7 @@ fn a_flood_of_small_words_of_a_peer_is_ended_by_the_limit() {
             let run = |word: &str, backend: &str| {
                 let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
                 let mut run = safepoint(&[&["run", word, "--backend", backend][..], more].concat());
-                run.env(acp::ASKED, acp::Manners::default().to_json());
+                run.env(acp::ASKED, acp::AcpManners::default().to_json());
                 run.stdout(out.try_clone().unwrap()).stderr(err.try_clone().unwrap());
                 let (status, most) = ended(run.spawn().unwrap());
                 (status.code(), most, if lines { out } else { err })
@@ -161,7 +161,7 @@ fn an_agent_that_only_thinks_is_ended_by_the_limit() {
     let agent = format!("acp:exec '{}' --exact {IS_AN_AGENT}", std::env::current_exe().unwrap().display());
     let mut out = tempfile::tempfile().unwrap();
     let mut run = safepoint(&["run", "brood", "--json", "--backend", &agent]);
-    run.env(acp::ASKED, acp::Manners::default().to_json());
+    run.env(acp::ASKED, acp::AcpManners::default().to_json());
     run.stdout(out.try_clone().unwrap()).stderr(Stdio::null());
     let (status, most) = ended(run.spawn().unwrap());
     assert_eq!(status.code(), Some(STOPPED));
@@ -177,8 +177,8 @@ fn a_large_answer_of_a_peer_takes_no_more_memory_than_the_limit() {
     const PIECE: usize = 16 << 10;
     let runtime = Runtime::new().unwrap();
     let peer = |pieces: usize| {
-        let said = std::iter::repeat_n(Step::Say("x".repeat(PIECE)), pieces);
-        runtime.block_on(async { A2aServer::start(Manners::honest(a2a::Wire::V1).plan(said)).unwrap() })
+        let said = std::iter::repeat_n(WorkStep::Say("x".repeat(PIECE)), pieces);
+        runtime.block_on(async { A2aServer::start(A2aManners::honest(a2a::A2aWire::V1).plan(said)).unwrap() })
     };
     let pieces = usize::try_from(LIMIT - MIB).unwrap() / PIECE;
     let (brief, large) = (peer(1), peer(pieces));
@@ -191,7 +191,7 @@ fn a_large_answer_of_a_peer_takes_no_more_memory_than_the_limit() {
             let run = |word: &str, backend: &str| {
                 let mut out = tempfile::tempfile().unwrap();
                 let mut run = safepoint(&[&["run", word, "--backend", backend][..], more].concat());
-                run.env(acp::ASKED, acp::Manners::default().to_json());
+                run.env(acp::ASKED, acp::AcpManners::default().to_json());
                 run.stdout(out.try_clone().unwrap()).stderr(Stdio::null());
                 let (status, most) = ended(run.spawn().unwrap());
                 assert_eq!(status.code(), Some(0), "{backend}, {more:?}");
@@ -248,7 +248,7 @@ fn a_reply_of_very_many_calls_is_ended_by_signals() {
     const CALLS: u64 = 100_000;
     const LITTLE: Duration = Duration::from_secs(2);
     let runtime = Runtime::new().unwrap();
-    for (wire, name) in [(Wire::OpenAi, "openai"), (Wire::Anthropic, "anthropic")] {
+    for (wire, name) in [(ServedWire::OpenAi, "openai"), (ServedWire::Anthropic, "anthropic")] {
         for (ends, more, code) in
             [(Signal::INT, &["--grace", "10m"][..], 130), (Signal::TERM, &["--grace", "100ms"], 143)]
         {
@@ -296,7 +296,7 @@ fn a_flood_of_events_does_not_hold_up_signals() {
     let runtime = Runtime::new().unwrap();
     let mut delays = Vec::new();
     while delays.len() < TRIES && delays.iter().all(|delay| *delay > PROMPT) {
-        let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Nothing, 1)).unwrap();
+        let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Nothing, 1)).unwrap();
         let mut lines = tempfile::tempfile().unwrap();
         let child =
             asked(&flood.url(), "openai", &["--json"]).stdout(lines.try_clone().unwrap()).spawn().unwrap();
@@ -327,7 +327,7 @@ fn a_chat_that_draws_a_flood_is_ended_by_a_signal() {
     const LITTLE: Duration = Duration::from_secs(1);
     let runtime = Runtime::new().unwrap();
     for (ends, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-        let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+        let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
         let args = ["chat", "--base-url", &flood.url(), "--model", "openai:m"];
         let mut chat = Terminal::spawn(&args, &[("TERM", "xterm")]);
         chat.until("openai:m");
@@ -348,7 +348,7 @@ fn a_chat_that_draws_a_flood_is_ended_by_a_signal() {
 #[test]
 fn text_that_a_terminal_has_yet_to_show_holds_up_no_stop() {
     let runtime = Runtime::new().unwrap();
-    let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+    let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
     let args = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m"];
     let mut run = Terminal::spawn(&args, &[("TERM", "xterm")]);
     let unread = run.unread();

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use safepoint_testkit::a2a::{A2aServer, Manners, Step, Streams, Wire};
+use safepoint_testkit::a2a::{A2aManners, A2aServer, A2aWire, Streams, WorkStep};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -49,10 +49,14 @@ impl Peers {
         let runtime = Runtime::new().unwrap();
         let hostile = || HOSTILE.to_owned();
         let start = |way: &str| {
-            let manners = Manners::honest(Wire::V1).word(HOSTILE);
+            let manners = A2aManners::honest(A2aWire::V1).word(HOSTILE);
             let manners = match way {
-                "says" => manners.plan([Step::Note(hostile()), Step::Say(hostile()), Step::Fail(hostile())]),
-                "asks" => manners.plan([Step::Ask(hostile())]),
+                "says" => manners.plan([
+                    WorkStep::Note(hostile()),
+                    WorkStep::Say(hostile()),
+                    WorkStep::Fail(hostile()),
+                ]),
+                "asks" => manners.plan([WorkStep::Ask(hostile())]),
                 _ => manners.streams(Streams::Refused),
             };
             runtime.block_on(async { A2aServer::start(manners).unwrap() })

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::Signal;
 use safepoint_testkit::{
     flood::{Field, Flood},
-    server::Wire,
+    server::ServedWire,
     wait::until,
 };
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn a_stdout_that_nobody_reads_holds_up_no_end() {
     let runtime = Runtime::new().unwrap();
     for (mode, is_json) in [(&["--json"][..], true), (&[], false)] {
         for (ends, grace, code) in [(Signal::TERM, "100ms", 143), (Signal::INT, "10m", 130)] {
-            let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+            let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
             let mut run = Run::of_flood(&runtime, &flood, &[mode, &["--grace", grace]].concat());
             signal(&run.child, ends);
             if ends == Signal::INT {
@@ -120,7 +120,7 @@ fn a_stdout_that_nobody_reads_holds_up_no_end() {
 fn a_stderr_that_nobody_reads_holds_up_no_end() {
     let runtime = Runtime::new().unwrap();
     for mode in [&["--json"][..], &[]] {
-        let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+        let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
         let (_unread, both) = std::io::pipe().unwrap();
         let asked = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m", "--grace", "100ms"];
         let mut command = safepoint(&[&asked[..], mode].concat());
@@ -172,7 +172,7 @@ fn a_signal_after_the_run_says_how_it_ended_and_what_was_lost() {
 fn one_interrupt_leaves_a_slow_reader_all_of_it() {
     const PAUSE: Duration = Duration::from_millis(2500);
     let runtime = Runtime::new().unwrap();
-    let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+    let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
     let mut run = Run::of_flood(&runtime, &flood, &["--json", "--grace", "0"]);
     signal(&run.child, Signal::INT);
     run.until_told("stopping now");
@@ -205,7 +205,7 @@ fn slowly(run: &mut Run) -> JoinHandle<Vec<u8>> {
 #[test]
 fn a_slow_reader_gets_whole_lines_and_holds_up_no_end() {
     let runtime = Runtime::new().unwrap();
-    let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 64)).unwrap();
+    let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 64)).unwrap();
     let asked =
         ["run", "go", "--base-url", &flood.url(), "--model", "openai:m", "--json", "--grace", "100ms"];
     let mut run = Run::start(&asked);

@@ -16,7 +16,7 @@ use safepoint::{
     json::MOST_VALUES,
     remote::{RemoteEvent, RemoteTask},
 };
-use safepoint_tools::lines::{Line, Scan};
+use safepoint_tools::lines::{Scan, TextLine};
 use serde_json::{Value, json};
 
 use super::{
@@ -146,10 +146,10 @@ impl Dialogue {
         self.stage == Stage::Over
     }
 
-    pub(super) fn hear(&mut self, line: &Line) -> Vec<Act> {
+    pub(super) fn hear(&mut self, line: &TextLine) -> Vec<Act> {
         let message = match line {
-            Line::Whole(line) => Message::read(line),
-            Line::TooLong(scan) => return self.hear_too_long(scan),
+            TextLine::Whole(line) => Message::read(line),
+            TextLine::TooLong(scan) => return self.hear_too_long(scan),
         };
         match message {
             None => Vec::new(),

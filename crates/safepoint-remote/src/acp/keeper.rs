@@ -15,8 +15,8 @@ use safepoint::{
     tool::ToolContext,
 };
 use safepoint_tools::{
-    lines::{Line, Lines},
-    process::{CommandSpec, Members, Process, ProcessReport, Processes, Service},
+    lines::{Lines, TextLine},
+    process::{CommandReport, CommandSpec, Members, Process, Processes, Service},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -86,8 +86,8 @@ struct Held {
 /// What came next.
 enum Came {
     Ordered(Option<Order>),
-    Gone(ProcessReport),
-    Heard(Option<Line>),
+    Gone(CommandReport),
+    Heard(Option<TextLine>),
     /// Something can go on that could not.
     Moved,
     /// What is waited for did not come in time.
@@ -101,7 +101,7 @@ enum Over {
     /// It was asked to end, and has, or had its time.
     Stopped,
     /// Its process ended.
-    Gone(Box<ProcessReport>),
+    Gone(Box<CommandReport>),
     /// It closed its output.
     Mute,
     /// It was not ready in time.

@@ -5,7 +5,7 @@ use safepoint::{
     receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_testkit::{
-    a2a::{Manners, Seen, Streams, Tells, Wire},
+    a2a::{A2aManners, A2aSeen, A2aWire, Streams, Tells},
     closing::Closing,
     wait,
 };
@@ -16,8 +16,10 @@ use super::world::{bounds, peer, remote, row, server, stopped};
 /// and nothing is told twice.
 #[tokio::test]
 async fn a_cut_stream_is_taken_up_again() {
-    for (wire, method) in [(Wire::V1, "SubscribeToTask"), (Wire::V03, "GetTask"), (Wire::V02, "GetTask")] {
-        let server = server(Manners::honest(wire).streams(Streams::CutAfter(2)));
+    for (wire, method) in
+        [(A2aWire::V1, "SubscribeToTask"), (A2aWire::V03, "GetTask"), (A2aWire::V02, "GetTask")]
+    {
+        let server = server(A2aManners::honest(wire).streams(Streams::CutAfter(2)));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         server.cut(1).await;
         wait::so("its work is heard of again", || server.asked(method) > 0).await;
@@ -25,15 +27,15 @@ async fn a_cut_stream_is_taken_up_again() {
         let closed = Closing::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"));
         assert_eq!((server.asked("SendStreamingMessage"), server.begun()), (1, 1));
-        assert_eq!(server.asked("SubscribeToTask"), usize::from(wire == Wire::V1));
+        assert_eq!(server.asked("SubscribeToTask"), usize::from(wire == A2aWire::V1));
     }
 }
 
 /// S10.1: where it cannot be taken up again, the task is looked at until it has ended.
 #[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_again_is_looked_at() {
-    for wire in [Wire::V1, Wire::V03] {
-        let server = server(Manners::honest(wire).streams(Streams::CutForGood(2)));
+    for wire in [A2aWire::V1, A2aWire::V03] {
+        let server = server(A2aManners::honest(wire).streams(Streams::CutForGood(2)));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         server.cut(1).await;
         server.let_on();
@@ -48,7 +50,7 @@ async fn a_stream_that_cannot_be_taken_up_again_is_looked_at() {
 /// and nothing is called quiet.
 #[tokio::test]
 async fn a_line_that_is_gone_for_good_is_lost() {
-    let server = server(Manners::honest(Wire::V1).streams(Streams::CutAndGone));
+    let server = server(A2aManners::honest(A2aWire::V1).streams(Streams::CutAndGone));
     let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     let outcome = handle.done().await;
     let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
@@ -66,7 +68,7 @@ async fn a_line_that_is_gone_for_good_is_lost() {
 /// S10.3: a task whose stream was cut is stopped like any other.
 #[tokio::test]
 async fn a_task_whose_stream_was_cut_can_be_stopped() {
-    let server = server(Manners::honest(Wire::V1).streams(Streams::CutAfter(2)));
+    let server = server(A2aManners::honest(A2aWire::V1).streams(Streams::CutAfter(2)));
     let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
     assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Confirmed));
     assert_eq!(server.at_work(), 0);
@@ -76,7 +78,7 @@ async fn a_task_whose_stream_was_cut_can_be_stopped() {
 /// S4.1, S3.8: where nobody is, nothing was done, and the call says so.
 #[tokio::test]
 async fn nobody_there_is_unreachable() {
-    let server = server(Manners::honest(Wire::V1));
+    let server = server(A2aManners::honest(A2aWire::V1));
     let peer = peer(&server);
     drop(server);
     let handle = Agent::remote(peer).build().run("do it").detach();
@@ -91,7 +93,7 @@ async fn nobody_there_is_unreachable() {
 #[tokio::test]
 async fn an_error_on_the_first_message_is_no_end_of_the_work() {
     for (status, tells) in [(502, Tells::Task), (504, Tells::Looks), (500, Tells::Task)] {
-        let server = server(Manners::honest(Wire::V1).tells(tells).streams(Streams::Status(status)));
+        let server = server(A2aManners::honest(A2aWire::V1).tells(tells).streams(Streams::Status(status)));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
@@ -110,7 +112,7 @@ async fn an_error_on_the_first_message_is_no_end_of_the_work() {
 #[tokio::test]
 async fn a_message_that_is_refused_did_nothing() {
     for status in [401, 404, 429] {
-        let server = server(Manners::honest(Wire::V1).streams(Streams::Status(status)));
+        let server = server(A2aManners::honest(A2aWire::V1).streams(Streams::Status(status)));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
         let row = row(&closed.receipt);
@@ -126,7 +128,7 @@ async fn a_message_that_is_refused_did_nothing() {
 async fn a_busy_peer_is_looked_at_again() {
     const BUSY: usize = 4;
     for tells in [Tells::Looks, Tells::Task] {
-        let manners = Manners::honest(Wire::V1).tells(tells).busy(BUSY).streams(Streams::CutForGood(2));
+        let manners = A2aManners::honest(A2aWire::V1).tells(tells).busy(BUSY).streams(Streams::CutForGood(2));
         let server = server(manners);
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         wait::so("it is looked at again", || server.asked("GetTask") > BUSY).await;
@@ -134,7 +136,7 @@ async fn a_busy_peer_is_looked_at_again() {
         let closed = Closing::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"), "{tells:?}");
         for seen in server.seen() {
-            if let Seen::Asked(method, params) = seen
+            if let A2aSeen::Asked(method, params) = seen
                 && method == "GetTask"
             {
                 assert_eq!(params["id"], "task-1", "{tells:?}");
@@ -146,8 +148,8 @@ async fn a_busy_peer_is_looked_at_again() {
 /// S10.1: a stream that ends again and again, behind a word that the work goes on, is no peer that is gone.
 #[tokio::test]
 async fn a_peer_whose_streams_are_short_is_not_lost() {
-    for wire in [Wire::V1, Wire::V03] {
-        let server = server(Manners::honest(wire).streams(Streams::CutEach));
+    for wire in [A2aWire::V1, A2aWire::V03] {
+        let server = server(A2aManners::honest(wire).streams(Streams::CutEach));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let often = usize::try_from(bounds().tries).unwrap() + 2;
         server.cut(1).await;

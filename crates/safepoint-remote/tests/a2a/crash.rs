@@ -11,8 +11,8 @@ use safepoint::{
     store::{Environment, Liveness, MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
-    a2a::{A2aServer, Manners, Step, Tells, Wire},
-    store_suite::{Lives, Time, outside},
+    a2a::{A2aManners, A2aServer, A2aWire, Tells, WorkStep},
+    store_suite::{Population, Time, outside},
     wait,
 };
 use tokio::runtime::{self, Runtime};
@@ -25,12 +25,12 @@ fn over(server: &A2aServer) -> Agent {
 
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
 }
 
 impl World {
     fn new() -> Self {
-        let lives = Lives::default();
+        let lives = Population::default();
         let clock = Environment::default().clock;
         let store = MemoryStore::new(Environment { clock, ..outside(&Time::default(), &lives) });
         Self { store: Arc::new(store), lives }
@@ -110,7 +110,7 @@ fn is_question(event: &SessionEvent) -> bool {
 #[tokio::test]
 async fn work_that_was_taken_up_can_be_stopped() {
     let (world, process) = (World::new(), Process::new());
-    let server = server(Manners::honest(Wire::V1));
+    let server = server(A2aManners::honest(A2aWire::V1));
     let dead = world.open_in(&process, &server).await;
     drop(dead.push("do it".to_owned()).unwrap());
     seen(&dead, is_named).await;
@@ -131,9 +131,9 @@ async fn work_that_was_taken_up_can_be_stopped() {
 /// same task.
 #[tokio::test]
 async fn a_question_outlives_the_process() {
-    let plan = [Step::Ask("which city?".into()), Step::Say("it rains".into())];
+    let plan = [WorkStep::Ask("which city?".into()), WorkStep::Say("it rains".into())];
     let (world, process) = (World::new(), Process::new());
-    let server = server(Manners::honest(Wire::V1).plan(plan));
+    let server = server(A2aManners::honest(A2aWire::V1).plan(plan));
     let dead = world.open_in(&process, &server).await;
     drop(dead.push("weather?".to_owned()).unwrap());
     seen(&dead, is_question).await;
@@ -155,9 +155,11 @@ async fn a_question_outlives_the_process() {
 /// stream that is taken up again tells nothing of what was before.
 #[tokio::test]
 async fn work_that_outlives_the_process_is_asked_for_by_its_name() {
-    for (wire, tells) in [(Wire::V1, Tells::Task), (Wire::V03, Tells::Task), (Wire::V1, Tells::Looks)] {
+    for (wire, tells) in
+        [(A2aWire::V1, Tells::Task), (A2aWire::V03, Tells::Task), (A2aWire::V1, Tells::Looks)]
+    {
         let (world, process) = (World::new(), Process::new());
-        let server = server(Manners::honest(wire).tells(tells));
+        let server = server(A2aManners::honest(wire).tells(tells));
         let dead = world.open_in(&process, &server).await;
         drop(dead.push("do it".to_owned()).unwrap());
         seen(&dead, is_named).await;
@@ -166,7 +168,7 @@ async fn work_that_outlives_the_process_is_asked_for_by_its_name() {
 
         let next = world.open(2, &server).await;
         assert!(next.resume().await);
-        wait::so("it is looked at", || wire != Wire::V03 || server.asked("GetTask") > 0).await;
+        wait::so("it is looked at", || wire != A2aWire::V03 || server.asked("GetTask") > 0).await;
         server.let_on();
         assert_eq!(said(&next).await, "half done", "{wire:?} {tells:?}");
         assert_eq!(server.begun(), 1, "one task, begun once");

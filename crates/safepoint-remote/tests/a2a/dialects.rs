@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures_util::future::join;
 use safepoint::Agent;
 use safepoint_testkit::{
-    a2a::{Manners, Seen, Tells, Wire},
+    a2a::{A2aManners, A2aSeen, A2aWire, Tells},
     closing::Closing,
     wait::InTime as _,
 };
@@ -15,8 +15,8 @@ use super::world::{peer, server};
 /// S10.41: a server that answers a message with JSON refuses who takes only streams (406), as Spring's does.
 #[tokio::test]
 async fn a_message_may_be_answered_with_json() {
-    for wire in [Wire::V1, Wire::V03, Wire::V02] {
-        let server = server(Manners::honest(wire).tells(Tells::Looks));
+    for wire in [A2aWire::V1, A2aWire::V03, A2aWire::V02] {
+        let server = server(A2aManners::honest(wire).tells(Tells::Looks));
         server.let_all_on();
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
@@ -28,7 +28,7 @@ async fn a_message_may_be_answered_with_json() {
 /// which ends; and no two requests have the same id.
 #[tokio::test]
 async fn no_two_requests_have_the_same_id() {
-    let server = server(Manners::like_embabel());
+    let server = server(A2aManners::like_embabel());
     let run = || Agent::remote(peer(&server)).build().run("do it").detach();
     let (one, two) = (run(), run());
     server.came(2).await;
@@ -43,14 +43,14 @@ async fn no_two_requests_have_the_same_id() {
 /// S10.41: a server of 0.2.5 has its card at the older place, and takes no message that does not say what may be answered.
 #[tokio::test]
 async fn a_server_of_0_2_5_is_spoken_to_as_it_is() {
-    let server = server(Manners::honest(Wire::V02));
+    let server = server(A2aManners::honest(A2aWire::V02));
     server.let_all_on();
     let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     let closed = Closing::of(&handle).check().await.unwrap();
     assert_eq!(closed.outcome.answer(), Some("half done"));
     let seen = server.seen();
     let message = seen.iter().find_map(|seen| match seen {
-        Seen::Asked(method, params) if method == "SendStreamingMessage" => Some(params),
+        A2aSeen::Asked(method, params) if method == "SendStreamingMessage" => Some(params),
         _ => None,
     });
     assert!(message.unwrap()["configuration"]["acceptedOutputModes"][0].is_string());

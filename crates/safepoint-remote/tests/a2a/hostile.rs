@@ -7,7 +7,7 @@ use safepoint::{
     receipt::{CallStatus, QuietReport},
 };
 use safepoint_remote::a2a::{A2a, Bounds};
-use safepoint_testkit::a2a::{Card, Manners, Streams, Wire};
+use safepoint_testkit::a2a::{A2aManners, A2aWire, Card, Streams};
 use safepoint_testkit::wait;
 
 use super::world::{bounds, peer, row, server};
@@ -25,7 +25,7 @@ async fn a_card_that_is_none_is_unreachable() {
         (Card::Missing, "404"),
     ];
     for (card, why) in cases {
-        let server = server(Manners::honest(Wire::V1).card(card));
+        let server = server(A2aManners::honest(A2aWire::V1).card(card));
         let time = if card == Card::Silent { BRIEFLY } else { bounds().card_time };
         let peer = A2a::at(server.url()).unwrap().bounds(Bounds { card_time: time, ..bounds() }).unwrap();
         let handle = Agent::remote(peer).build().run("do it").detach();
@@ -44,7 +44,7 @@ async fn a_card_that_is_none_is_unreachable() {
 async fn a_stream_that_is_none_is_lost() {
     const ENORMOUS: usize = 50 << 20;
     for streams in [Streams::Garbage, Streams::Huge(ENORMOUS), Streams::Binary, Streams::Page] {
-        let server = server(Manners::honest(Wire::V1).streams(streams));
+        let server = server(A2aManners::honest(A2aWire::V1).streams(streams));
         let peer = A2a::at(server.url()).unwrap();
         let peer = peer.bounds(Bounds { answer_bytes: 1 << 20, ..bounds() }).unwrap();
         let handle = Agent::remote(peer).build().run("do it").detach();
@@ -60,7 +60,7 @@ async fn a_stream_that_is_none_is_lost() {
 #[tokio::test]
 async fn a_silent_stream_ends_with_the_stop() {
     const BRIEFLY: Duration = Duration::from_millis(50);
-    let server = server(Manners::honest(Wire::V1).streams(Streams::Silent));
+    let server = server(A2aManners::honest(A2aWire::V1).streams(Streams::Silent));
     let handle = Agent::remote(peer(&server).stop_within(BRIEFLY)).build().run("do it").detach();
     wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
     handle.stop(StopRequest::now());

@@ -9,8 +9,8 @@ use safepoint::{
 };
 use safepoint_remote::a2a::{A2a, Bounds};
 use safepoint_testkit::{
-    a2a::{A2aServer, Looks, Manners, Step, Streams, Tells, Wire},
-    closing::{Closed, Closing},
+    a2a::{A2aManners, A2aServer, A2aWire, Looks, Streams, Tells, WorkStep},
+    closing::{ClosedScenario, Closing},
     wait::{self, InTime as _},
 };
 
@@ -23,7 +23,7 @@ fn hasty(server: &A2aServer) -> A2a {
 }
 
 /// Its end, which no silence puts off.
-async fn closed(handle: &RunHandle) -> Closed {
+async fn closed(handle: &RunHandle) -> ClosedScenario {
     Closing::of(handle).check().in_time("its end").await.unwrap()
 }
 
@@ -35,9 +35,9 @@ fn run(server: &A2aServer) -> RunHandle {
 /// says what became of the work.
 #[tokio::test]
 async fn a_subscription_that_brings_nothing_hides_no_end() {
-    for wire in [Wire::V1, Wire::V03] {
+    for wire in [A2aWire::V1, A2aWire::V03] {
         for streams in [Streams::EmptyAfter(2), Streams::DeafAfter(2), Streams::UnansweredAfter(2)] {
-            let server = server(Manners::honest(wire).streams(streams));
+            let server = server(A2aManners::honest(wire).streams(streams));
             let handle = run(&server);
             server.came(1).await;
             wait::so("it is looked at", || server.asked("GetTask") >= 6).await;
@@ -52,8 +52,8 @@ async fn a_subscription_that_brings_nothing_hides_no_end() {
 /// S10.43: a stream that stays open and says nothing more of a task that has ended.
 #[tokio::test]
 async fn a_stream_that_falls_silent_hides_no_end() {
-    for wire in [Wire::V1, Wire::V03] {
-        let server = server(Manners::honest(wire).streams(Streams::HushAfter(3)));
+    for wire in [A2aWire::V1, A2aWire::V03] {
+        let server = server(A2aManners::honest(wire).streams(Streams::HushAfter(3)));
         let handle = run(&server);
         server.came(1).await;
         server.let_on();
@@ -73,7 +73,7 @@ async fn what_cannot_pass_is_told_at_once() {
         (Looks::NoMethod, "Method not found (-32601)"),
     ];
     for (looks, words) in cases {
-        let server = server(Manners::honest(Wire::V03).tells(Tells::Looks).looks(looks));
+        let server = server(A2aManners::honest(A2aWire::V03).tells(Tells::Looks).looks(looks));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
@@ -89,7 +89,7 @@ async fn what_cannot_pass_is_told_at_once() {
 #[tokio::test]
 async fn a_stream_is_heard_where_the_task_is_not_shown() {
     for looks in [Looks::NoMethod, Looks::Status(500)] {
-        let server = server(Manners::honest(Wire::V03).looks(looks));
+        let server = server(A2aManners::honest(A2aWire::V03).looks(looks));
         let handle = run(&server);
         server.came(1).await;
         wait::so("it is looked at", || server.asked("GetTask") > 0).await;
@@ -105,10 +105,10 @@ async fn a_stream_is_heard_where_the_task_is_not_shown() {
 async fn a_look_does_not_take_back_an_end() {
     const MOST: usize = 5;
     const NEVER_IN_STEP: usize = usize::MAX;
-    let plan = ["one ", "two ", "three"].map(|text| Step::Say(text.into()));
-    for wire in [Wire::V1, Wire::V03] {
+    let plan = ["one ", "two ", "three"].map(|text| WorkStep::Say(text.into()));
+    for wire in [A2aWire::V1, A2aWire::V03] {
         for (behind, answer) in [(NEVER_IN_STEP, "one two two threethree"), (3, "one two three")] {
-            let manners = Manners::honest(wire).plan(plan.clone()).streams(Streams::TellTwice);
+            let manners = A2aManners::honest(wire).plan(plan.clone()).streams(Streams::TellTwice);
             let server = server(manners.looks(Looks::Behind(behind)));
             let handle = Agent::remote(peer(&server)).build().run("count").detach();
             let closed = closed(&handle).await;
@@ -122,7 +122,7 @@ async fn a_look_does_not_take_back_an_end() {
 /// be missing.
 #[tokio::test]
 async fn an_end_is_an_end_on_a_stream_that_was_taken_up_again() {
-    let manners = Manners::honest(Wire::V1).streams(Streams::CutAfter(2));
+    let manners = A2aManners::honest(A2aWire::V1).streams(Streams::CutAfter(2));
     let server = server(manners.looks(Looks::Behind(usize::MAX)));
     let handle = run(&server);
     server.came(1).await;
@@ -139,7 +139,7 @@ async fn an_end_is_an_end_on_a_stream_that_was_taken_up_again() {
 #[tokio::test]
 async fn looks_that_failed_do_not_put_off_those_that_do_not() {
     const FAIL: usize = 5;
-    let server = server(Manners::honest(Wire::V03).streams(Streams::HushAfter(3)).busy(FAIL));
+    let server = server(A2aManners::honest(A2aWire::V03).streams(Streams::HushAfter(3)).busy(FAIL));
     let bounds = Bounds { quiet: Duration::from_millis(40), ..bounds() };
     let handle = Agent::remote(peer(&server).bounds(bounds).unwrap()).build().run("do it").detach();
     wait::so("looks fail", || server.asked("GetTask") >= FAIL).await;

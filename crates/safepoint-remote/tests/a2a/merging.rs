@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use safepoint::{Agent, RunHandle, event::EventKind};
 use safepoint_remote::a2a::Bounds;
 use safepoint_testkit::{
-    a2a::{A2aServer, Looks, Manners, Step, Streams, Wire},
+    a2a::{A2aManners, A2aServer, A2aWire, Looks, Streams, WorkStep},
     closing::Closing,
     wait::{self, InTime as _},
 };
@@ -19,10 +19,11 @@ use super::world::{bounds, peer, server};
 /// it has is the answer.
 #[tokio::test]
 async fn an_answer_that_was_told_twice_is_held_against_the_task() {
-    let plan = ["one ", "two ", "three"].map(|text| Step::Say(text.into()));
+    let plan = ["one ", "two ", "three"].map(|text| WorkStep::Say(text.into()));
     for (looks, answer) in [(Looks::Well, "one two three"), (Looks::NoMethod, "one two two threethree")] {
-        for wire in [Wire::V1, Wire::V03] {
-            let manners = Manners::honest(wire).plan(plan.clone()).streams(Streams::TellTwice).looks(looks);
+        for wire in [A2aWire::V1, A2aWire::V03] {
+            let manners =
+                A2aManners::honest(wire).plan(plan.clone()).streams(Streams::TellTwice).looks(looks);
             let server = server(manners);
             let outcome = Agent::remote(peer(&server)).build().run("count").await;
             assert_eq!(outcome.answer(), Some(answer), "{wire:?}");
@@ -30,7 +31,7 @@ async fn an_answer_that_was_told_twice_is_held_against_the_task() {
         }
     }
     // What is not told twice is not asked for.
-    let server = server(Manners::honest(Wire::V1).plan(plan));
+    let server = server(A2aManners::honest(A2aWire::V1).plan(plan));
     let outcome = Agent::remote(peer(&server)).build().run("count").await;
     assert_eq!((outcome.answer(), server.asked("GetTask")), (Some("one two three"), 0));
 }
@@ -56,26 +57,26 @@ const PIECES: [&str; 5] = ["ha", "ha", "a", "haha", "! "];
 
 struct Case {
     seed: u64,
-    manners: Manners,
+    manners: A2aManners,
     answer: String,
     waits: usize,
 }
 
-fn case(wire: Wire, seed: u64) -> Case {
+fn case(wire: A2aWire, seed: u64) -> Case {
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (seed + 1).wrapping_mul(0xA24B_AED4_963E_E407));
     let (mut plan, mut answer, mut waits) = (Vec::new(), String::new(), 0);
     for _ in 0..=dice.below(14) {
         let piece = PIECES[dice.count(5)];
         answer.push_str(piece);
-        plan.push(Step::Say(piece.into()));
+        plan.push(WorkStep::Say(piece.into()));
         if dice.below(3) == 0 {
             waits += 1;
-            plan.push(Step::Wait);
+            plan.push(WorkStep::Wait);
         }
     }
     let mut cuts = vec![1 + dice.count(8)];
     cuts.extend((0..dice.below(4)).map(|_| dice.count(5)));
-    let manners = Manners::honest(wire).plan(plan).cuts(cuts).repeats(dice.count(4));
+    let manners = A2aManners::honest(wire).plan(plan).cuts(cuts).repeats(dice.count(4));
     Case { seed, manners, answer, waits }
 }
 
@@ -113,7 +114,7 @@ async fn is_whole(case: Case) {
 async fn an_answer_is_whole_wherever_its_streams_were_cut() {
     const CASES: u64 = 200;
     const AT_ONCE: u64 = 20;
-    for wire in [Wire::V1, Wire::V03] {
+    for wire in [A2aWire::V1, A2aWire::V03] {
         for first in (0..CASES).step_by(20) {
             join_all((first..first + AT_ONCE).map(|seed| is_whole(case(wire, seed)))).await;
         }
@@ -123,9 +124,14 @@ async fn an_answer_is_whole_wherever_its_streams_were_cut() {
 /// S10.42: what a peer took back while its stream was broken is not in the answer.
 #[tokio::test]
 async fn what_was_taken_back_meanwhile_is_not_in_the_answer() {
-    for wire in [Wire::V1, Wire::V03] {
-        let plan = [Step::Say("no".into()), Step::Wait, Step::Anew("ye".into()), Step::Say("s".into())];
-        let server = server(Manners::honest(wire).plan(plan).streams(Streams::CutAfter(3)));
+    for wire in [A2aWire::V1, A2aWire::V03] {
+        let plan = [
+            WorkStep::Say("no".into()),
+            WorkStep::Wait,
+            WorkStep::Anew("ye".into()),
+            WorkStep::Say("s".into()),
+        ];
+        let server = server(A2aManners::honest(wire).plan(plan).streams(Streams::CutAfter(3)));
         let handle = Agent::remote(peer(&server)).build().run("well?").detach();
         server.came(1).await;
         server.let_on();
@@ -137,10 +143,10 @@ async fn what_was_taken_back_meanwhile_is_not_in_the_answer() {
 /// S10.42: where the stream broke and the task cannot be looked at, the answer says that a part of it may be missing.
 #[tokio::test]
 async fn an_answer_that_may_be_cut_says_so() {
-    let says = |text: &str| Step::Say(text.into());
-    let plan = [says("one "), says("two "), Step::Wait, says("three")];
+    let says = |text: &str| WorkStep::Say(text.into());
+    let plan = [says("one "), says("two "), WorkStep::Wait, says("three")];
     let manners =
-        Manners::honest(Wire::V03).plan(plan).streams(Streams::CutAfter(3)).looks(Looks::Status(500));
+        A2aManners::honest(A2aWire::V03).plan(plan).streams(Streams::CutAfter(3)).looks(Looks::Status(500));
     let server = server(manners);
     let handle = Agent::remote(peer(&server)).build().run("count").detach();
     server.came(1).await;
@@ -168,19 +174,19 @@ async fn shown(handle: &RunHandle) -> String {
 /// the answer has them in the order of the artifacts.
 #[tokio::test]
 async fn artifacts_that_grow_in_turn_are_shown_once() {
-    let says = |artifact: &str, text: &str| Step::SayIn(artifact.into(), text.into());
+    let says = |artifact: &str, text: &str| WorkStep::SayIn(artifact.into(), text.into());
     let plan = [
         says("a", "1 "),
         says("b", "2 "),
         says("a", "3 "),
-        Step::Wait,
+        WorkStep::Wait,
         says("b", "4 "),
         says("a", "5 "),
         says("b", "6 "),
     ];
-    for wire in [Wire::V1, Wire::V03] {
+    for wire in [A2aWire::V1, A2aWire::V03] {
         for streams in [Streams::Well, Streams::CutAfter(4), Streams::HushAfter(4)] {
-            let server = server(Manners::honest(wire).plan(plan.clone()).streams(streams));
+            let server = server(A2aManners::honest(wire).plan(plan.clone()).streams(streams));
             let bounds = Bounds { quiet: Duration::from_millis(20), ..bounds() };
             let handle = Agent::remote(peer(&server).bounds(bounds).unwrap()).build().run("count").detach();
             server.came(1).await;
@@ -199,12 +205,12 @@ async fn artifacts_that_grow_in_turn_are_shown_once() {
 /// is shown twice, and the answer has each piece once.
 #[tokio::test]
 async fn what_arrives_again_is_shown_once_also_where_the_task_is_not_shown() {
-    let says = |text: &str| Step::Say(text.into());
-    let plan = [says("one "), says("two "), says("three "), Step::Wait, says("four")];
-    for wire in [Wire::V1, Wire::V03] {
+    let says = |text: &str| WorkStep::Say(text.into());
+    let plan = [says("one "), says("two "), says("three "), WorkStep::Wait, says("four")];
+    for wire in [A2aWire::V1, A2aWire::V03] {
         // Before 1.0 a stream begins without the task: what it does not tell again of the piece that was cut off is missing.
-        for repeats in usize::from(wire != Wire::V1)..4 {
-            let manners = Manners::honest(wire).plan(plan.clone()).streams(Streams::CutAfter(4));
+        for repeats in usize::from(wire != A2aWire::V1)..4 {
+            let manners = A2aManners::honest(wire).plan(plan.clone()).streams(Streams::CutAfter(4));
             let server = server(manners.looks(Looks::Status(500)).repeats(repeats));
             let handle = Agent::remote(peer(&server)).build().run("count").detach();
             server.came(1).await;

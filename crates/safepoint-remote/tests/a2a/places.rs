@@ -7,7 +7,7 @@ use safepoint::{
     session::{ChatPlanner, ItemOutcome, Session, SessionStop},
 };
 use safepoint_testkit::{
-    a2a::{Manners, OnCancel, Step, Wire},
+    a2a::{A2aManners, A2aWire, OnCancel, WorkStep},
     closing::Closing,
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -20,8 +20,10 @@ use super::world::{peer, server};
 /// says what is true of it.
 #[tokio::test]
 async fn in_a_team_each_row_is_true() {
-    let (honest, empty) =
-        (server(Manners::honest(Wire::V1)), server(Manners::honest(Wire::V03).on_cancel(OnCancel::Says)));
+    let (honest, empty) = (
+        server(A2aManners::honest(A2aWire::V1)),
+        server(A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::Says)),
+    );
     let calls = Reply::call("honest", json!({"task": "one"})).and_call("empty", json!({"task": "two"}));
     let script = Script::of([calls]);
     let team = Agent::builder(ScriptedModel::new(script))
@@ -44,7 +46,7 @@ async fn in_a_team_each_row_is_true() {
 /// S10.1, S6.1: in a session each message is a task of the same conversation, and a stopped turn leaves it usable.
 #[tokio::test]
 async fn in_a_session_each_message_is_a_task() {
-    let server = server(Manners::honest(Wire::V1).plan([Step::Wait, Step::Say("yes".into())]));
+    let server = server(A2aManners::honest(A2aWire::V1).plan([WorkStep::Wait, WorkStep::Say("yes".into())]));
     let agent = Agent::remote(peer(&server).grade(StopSupport::Hard)).build();
     let session = Session::builder(ChatPlanner::new(agent)).start();
     let first = session.push("one".to_owned()).unwrap();

@@ -7,15 +7,15 @@ use safepoint::{
     receipt::{QuietReport, RemoteStopState, StopSupport},
 };
 use safepoint_testkit::{
-    a2a::{A2aServer, Manners, Step, Wire},
+    a2a::{A2aManners, A2aServer, A2aWire, WorkStep},
     closing::Closing,
 };
 
 use super::world::{peer, remote, server};
 
-fn asking(wire: Wire) -> A2aServer {
-    let plan = [Step::Ask("which city?".into()), Step::Say("it rains".into())];
-    server(Manners::honest(wire).plan(plan))
+fn asking(wire: A2aWire) -> A2aServer {
+    let plan = [WorkStep::Ask("which city?".into()), WorkStep::Say("it rains".into())];
+    server(A2aManners::honest(wire).plan(plan))
 }
 
 fn run(server: &A2aServer, grade: StopSupport) -> RunHandle {
@@ -39,7 +39,7 @@ async fn asked(handle: &RunHandle) -> ApprovalRequest {
 /// S8.1, S8.2: what a peer needs from a person is a question like any other, and the answer goes on with the same task.
 #[tokio::test]
 async fn what_a_peer_needs_is_asked_and_answered() {
-    for wire in [Wire::V1, Wire::V03] {
+    for wire in [A2aWire::V1, A2aWire::V03] {
         let server = asking(wire);
         let handle = run(&server, StopSupport::CallerSide);
         let question = asked(&handle).await;
@@ -59,7 +59,7 @@ async fn what_a_peer_needs_is_asked_and_answered() {
 /// S8.2: a refusal is an answer too: the peer is told it, and decides what comes of it.
 #[tokio::test]
 async fn a_denial_is_told_to_the_peer() {
-    let server = asking(Wire::V1);
+    let server = asking(A2aWire::V1);
     let handle = run(&server, StopSupport::CallerSide);
     let question = asked(&handle).await;
     handle.decide(&question.id, Decision::Deny { message: "none of your business".into() }).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_denial_is_told_to_the_peer() {
 /// S8.3, S10.3: a stop takes the question back with the call, later answers are refused, and the peer is told to stop.
 #[tokio::test]
 async fn a_stop_takes_the_question_back() {
-    let server = asking(Wire::V1);
+    let server = asking(A2aWire::V1);
     let handle = run(&server, StopSupport::Hard);
     let question = asked(&handle).await;
     handle.stop(StopRequest::now());
@@ -86,8 +86,8 @@ async fn a_stop_takes_the_question_back() {
 /// S8.1: a peer that needs somebody to sign in says so, and waits.
 #[tokio::test]
 async fn a_peer_that_needs_a_sign_in_says_so() {
-    let plan = [Step::SignIn("please sign in at https://id".into()), Step::Say("in".into())];
-    let server = server(Manners::honest(Wire::V1).plan(plan));
+    let plan = [WorkStep::SignIn("please sign in at https://id".into()), WorkStep::Say("in".into())];
+    let server = server(A2aManners::honest(A2aWire::V1).plan(plan));
     let handle = run(&server, StopSupport::CallerSide);
     let question = asked(&handle).await;
     assert_eq!(question.tool, "remote_agent/sign_in");

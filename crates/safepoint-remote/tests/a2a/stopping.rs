@@ -9,14 +9,14 @@ use safepoint::{
     receipt::{CallStatus, QuietReport, RemoteStopState, StopSupport},
 };
 use safepoint_testkit::{
-    a2a::{Manners, OnCancel, Step, Streams, Tells, Wire},
+    a2a::{A2aManners, A2aWire, OnCancel, Streams, Tells, WorkStep},
     closing::Closing,
     wait,
 };
 
 use super::world::{at_work, peer, remote, row, server};
 
-const WIRES: [Wire; 3] = [Wire::V1, Wire::V03, Wire::V02];
+const WIRES: [A2aWire; 3] = [A2aWire::V1, A2aWire::V03, A2aWire::V02];
 
 /// S10.44: before the work has a name no cancel can be sent: it is said that the peer could not be told, and not that it was
 /// asked; when the name comes it is told, and its word is in the last account.
@@ -25,7 +25,7 @@ async fn a_stop_before_the_name_could_not_be_told_and_is_told_later() {
     const BRIEFLY: Duration = Duration::from_millis(50);
     const PATIENCE: Duration = Duration::from_secs(10);
     for wire in WIRES {
-        let server = server(Manners::honest(wire).streams(Streams::NamedLate));
+        let server = server(A2aManners::honest(wire).streams(Streams::NamedLate));
         let peer = peer(&server).grade(StopSupport::Hard).stop_within(BRIEFLY).listen(PATIENCE);
         let handle = Agent::remote(peer).build().run("do it").detach();
         wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
@@ -54,7 +54,7 @@ async fn a_stop_before_the_name_could_not_be_told_and_is_told_later() {
 /// S10.44: a name that comes in the peer's time is in time.
 #[tokio::test]
 async fn a_name_that_comes_in_the_peers_time_is_in_time() {
-    let server = server(Manners::honest(Wire::V03).streams(Streams::NamedLate));
+    let server = server(A2aManners::honest(A2aWire::V03).streams(Streams::NamedLate));
     let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
     handle.stop(StopRequest::now());
@@ -71,7 +71,7 @@ async fn a_name_that_comes_in_the_peers_time_is_in_time() {
 async fn an_answer_that_was_there_in_a_race_is_kept() {
     for wire in WIRES {
         for tells in [Tells::Task, Tells::Status] {
-            let server = server(Manners::honest(wire).tells(tells).on_cancel(OnCancel::SaysTooLate));
+            let server = server(A2aManners::honest(wire).tells(tells).on_cancel(OnCancel::SaysTooLate));
             let handle = at_work(&server, peer(&server)).await;
             handle.stop(StopRequest::now());
             let outcome = handle.done().await;
@@ -87,14 +87,14 @@ async fn an_answer_that_was_there_in_a_race_is_kept() {
 async fn what_comes_while_a_cancel_is_not_answered_is_shown_as_it_comes() {
     const PATIENCE: Duration = Duration::from_secs(60);
     let plan = [
-        Step::Say("half".into()),
-        Step::Wait,
-        Step::Say(" more".into()),
-        Step::Wait,
-        Step::Say(" done".into()),
+        WorkStep::Say("half".into()),
+        WorkStep::Wait,
+        WorkStep::Say(" more".into()),
+        WorkStep::Wait,
+        WorkStep::Say(" done".into()),
     ];
     for wire in WIRES {
-        let server = server(Manners::honest(wire).plan(plan.clone()).on_cancel(OnCancel::Deaf));
+        let server = server(A2aManners::honest(wire).plan(plan.clone()).on_cancel(OnCancel::Deaf));
         let handle = at_work(&server, peer(&server).stop_within(PATIENCE)).await;
         let mut events = handle.events();
         handle.stop(StopRequest::now());
@@ -135,7 +135,7 @@ async fn a_cancel_that_meets_an_end_was_answered() {
     ] {
         // Its end is not told by its stream.
         let server =
-            server(Manners::honest(Wire::V1).streams(Streams::HushAfter(BEGUN)).on_cancel(on_cancel));
+            server(A2aManners::honest(A2aWire::V1).streams(Streams::HushAfter(BEGUN)).on_cancel(on_cancel));
         let handle = at_work(&server, peer(&server)).await;
         if on_cancel == OnCancel::Refuses {
             server.let_on();
@@ -163,9 +163,9 @@ async fn a_cancel_that_meets_an_end_was_answered() {
 #[tokio::test]
 async fn what_it_had_said_when_it_was_stopped_is_kept() {
     for (wire, on_cancel) in
-        [(Wire::V1, OnCancel::Ends), (Wire::V03, OnCancel::Says), (Wire::V02, OnCancel::Refuses)]
+        [(A2aWire::V1, OnCancel::Ends), (A2aWire::V03, OnCancel::Says), (A2aWire::V02, OnCancel::Refuses)]
     {
-        let server = server(Manners::honest(wire).on_cancel(on_cancel));
+        let server = server(A2aManners::honest(wire).on_cancel(on_cancel));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let mut events = handle.events();
         while let Some(event) = events.next().await {
@@ -193,7 +193,7 @@ async fn what_it_had_said_when_it_was_stopped_is_kept() {
 /// go on, and is not quiet.
 #[tokio::test]
 async fn work_without_a_name_that_outlives_the_process_is_not_quiet() {
-    let server = server(Manners::honest(Wire::V1).streams(Streams::NamedLate));
+    let server = server(A2aManners::honest(A2aWire::V1).streams(Streams::NamedLate));
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let agent = Agent::remote(peer(&server)).build();
     let of_process = agent.clone();

@@ -8,23 +8,23 @@ use safepoint::{
 };
 use safepoint_remote::a2a::A2a;
 use safepoint_testkit::{
-    a2a::{A2aServer, Contexts, Manners, Seen, Step, Tells, Wire},
+    a2a::{A2aManners, A2aSeen, A2aServer, A2aWire, Contexts, Tells, WorkStep},
     closing::Closing,
 };
 
 use super::world::{heard, peer, row, server};
 
-fn says(text: &str) -> Step {
-    Step::Say(text.into())
+fn says(text: &str) -> WorkStep {
+    WorkStep::Say(text.into())
 }
 
 /// S10.1: an answer comes together from its parts, however the peer tells of it, on either wire.
 #[tokio::test]
 async fn an_answer_is_the_same_however_it_is_told() {
-    for wire in [Wire::V1, Wire::V03] {
+    for wire in [A2aWire::V1, A2aWire::V03] {
         for tells in [Tells::Task, Tells::Status, Tells::Message, Tells::Looks] {
             let plan = [says("one, "), says("two, "), says("three")];
-            let server = server(Manners::honest(wire).plan(plan).tells(tells));
+            let server = server(A2aManners::honest(wire).plan(plan).tells(tells));
             let handle = Agent::remote(peer(&server)).build().run("count").detach();
             let closed = Closing::of(&handle).check().await.unwrap();
             assert_eq!(closed.outcome.answer(), Some("one, two, three"), "{wire:?} {tells:?}");
@@ -38,9 +38,9 @@ async fn an_answer_is_the_same_however_it_is_told() {
 #[tokio::test]
 async fn a_large_answer_is_whole_and_is_shown_once() {
     const BYTES: usize = 100_000;
-    for wire in [Wire::V1, Wire::V03] {
+    for wire in [A2aWire::V1, A2aWire::V03] {
         let plan = [says(&"x".repeat(BYTES / 2)), says(&"y".repeat(BYTES / 2))];
-        let server = server(Manners::honest(wire).plan(plan));
+        let server = server(A2aManners::honest(wire).plan(plan));
         let handle = Agent::remote(peer(&server)).build().run("tell").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
         let answer = closed.outcome.answer().unwrap();
@@ -64,7 +64,8 @@ async fn a_large_answer_is_whole_and_is_shown_once() {
 /// S10.1: what a peer says in passing is shown, and is no part of its answer.
 #[tokio::test]
 async fn what_is_said_in_passing_is_no_answer() {
-    let server = server(Manners::honest(Wire::V1).plan([Step::Note("looking".into()), says("found")]));
+    let server =
+        server(A2aManners::honest(A2aWire::V1).plan([WorkStep::Note("looking".into()), says("found")]));
     let handle = Agent::remote(peer(&server)).build().run("look").detach();
     heard(&handle, "looking").await;
     assert_eq!(handle.done().await.answer(), Some("found"));
@@ -73,8 +74,9 @@ async fn what_is_said_in_passing_is_no_answer() {
 /// S2.13: a task that fails is a failure, in the peer's words.
 #[tokio::test]
 async fn a_task_that_fails_is_a_failure() {
-    for wire in [Wire::V1, Wire::V03] {
-        let server = server(Manners::honest(wire).plan([says("a"), Step::Fail("no such file".into())]));
+    for wire in [A2aWire::V1, A2aWire::V03] {
+        let server =
+            server(A2aManners::honest(wire).plan([says("a"), WorkStep::Fail("no such file".into())]));
         let handle = Agent::remote(peer(&server)).build().run("read it").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
         let Outcome::Failed(error) = &closed.outcome else { panic!("{:?}", closed.outcome) };
@@ -89,7 +91,7 @@ async fn a_task_that_fails_is_a_failure() {
 /// S10.1: the name and what it does are the card's, as every provider takes them.
 #[tokio::test]
 async fn the_card_says_who_it_is() {
-    let server = server(Manners::honest(Wire::V1));
+    let server = server(A2aManners::honest(A2aWire::V1));
     let peer = A2a::at(server.url()).unwrap().discover().await.unwrap();
     assert_eq!(
         (peer.spec().name.as_str(), peer.spec().description.as_str()),
@@ -101,8 +103,8 @@ async fn the_card_says_who_it_is() {
 
 /// What the messages to a server called their conversations.
 fn contexts(server: &A2aServer) -> Vec<String> {
-    let of_message = |seen: &Seen| match seen {
-        Seen::Asked(method, params) if method == "SendStreamingMessage" => {
+    let of_message = |seen: &A2aSeen| match seen {
+        A2aSeen::Asked(method, params) if method == "SendStreamingMessage" => {
             Some(params["message"]["contextId"].as_str().unwrap().to_owned())
         }
         _ => None,
@@ -113,7 +115,7 @@ fn contexts(server: &A2aServer) -> Vec<String> {
 /// S10.1: a peer that has names of its own for conversations is told those, also by the next process.
 #[tokio::test]
 async fn a_conversation_is_called_what_the_peer_calls_it() {
-    let server = server(Manners::honest(Wire::V1).plan([says("yes")]).contexts(Contexts::Own));
+    let server = server(A2aManners::honest(A2aWire::V1).plan([says("yes")]).contexts(Contexts::Own));
     let folder = tempfile::tempdir().unwrap();
     let fresh = || Agent::remote(peer(&server).remember_in(folder.path())).build();
     let agent = fresh();
@@ -126,7 +128,7 @@ async fn a_conversation_is_called_what_the_peer_calls_it() {
 /// S10.1: the messages of a conversation carry its name; those of two do not.
 #[tokio::test]
 async fn a_conversation_is_named() {
-    let server = server(Manners::honest(Wire::V1).plan([says("yes")]));
+    let server = server(A2aManners::honest(A2aWire::V1).plan([says("yes")]));
     let agent = Agent::remote(peer(&server)).build();
     let first = agent.run("one").await;
     drop(agent.run_on(first.history().clone(), "two").await);
@@ -140,7 +142,7 @@ async fn a_conversation_is_named() {
 /// S10.1: a token goes with every request, and is shown nowhere.
 #[tokio::test]
 async fn a_token_is_sent_and_not_shown() {
-    let server = server(Manners::honest(Wire::V1));
+    let server = server(A2aManners::honest(A2aWire::V1));
     let peer = peer(&server).bearer(&"s3cret".to_owned().into()).unwrap();
     assert!(!format!("{peer:?}").contains("s3cret"));
     assert!(peer.clone().bearer(&"a\nb".to_owned().into()).is_err());

@@ -7,20 +7,20 @@ use safepoint::{
     receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_testkit::{
-    a2a::{Card, Manners, OnCancel, Tells, Wire},
+    a2a::{A2aManners, A2aWire, Card, OnCancel, Tells},
     closing::Closing,
     wait,
 };
 
 use super::world::{at_work, heard, peer, remote, row, server, stopped};
 
-const WIRES: [Wire; 2] = [Wire::V1, Wire::V03];
+const WIRES: [A2aWire; 2] = [A2aWire::V1, A2aWire::V03];
 
 /// S10.3, S3.6: of a peer that is declared to end its work before it says so, and does, `canceled` is confirmed.
 #[tokio::test]
 async fn an_honest_peer_that_is_declared_so_confirms() {
     for wire in WIRES {
-        let server = server(Manners::honest(wire));
+        let server = server(A2aManners::honest(wire));
         let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
         assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, SideEffect::Unknown));
         assert_eq!(
@@ -39,7 +39,7 @@ async fn an_honest_peer_that_is_declared_so_confirms() {
 /// on, as Spring AI's executor gives it: by default it is acknowledged, the work is named, and nothing is called quiet.
 #[tokio::test]
 async fn a_peer_that_only_says_so_is_not_believed() {
-    for manners in [Manners::honest(Wire::V1).on_cancel(OnCancel::Says), Manners::like_spring_ai()] {
+    for manners in [A2aManners::honest(A2aWire::V1).on_cancel(OnCancel::Says), A2aManners::like_spring_ai()] {
         let server = server(manners);
         let (handle, receipt) = stopped(&server, peer(&server)).await;
         assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
@@ -61,7 +61,7 @@ async fn a_peer_that_only_says_so_is_not_believed() {
 /// S10.3 / T7: nobody has written what a stop does, as in Embabel's server: it is refused, with what the server answered.
 #[tokio::test]
 async fn a_stop_that_nobody_has_written_is_refused() {
-    let server = server(Manners::like_embabel());
+    let server = server(A2aManners::like_embabel());
     let (handle, receipt) = stopped(&server, peer(&server)).await;
     assert_eq!(
         (row(&receipt).status, remote(&receipt).stop),
@@ -75,7 +75,7 @@ async fn a_stop_that_nobody_has_written_is_refused() {
 /// S10.3: a peer that refuses, as Koog's does by default, is told in its words, and its task as it stands.
 #[tokio::test]
 async fn a_refusal_is_told_in_the_peers_words() {
-    let server = server(Manners::like_koog());
+    let server = server(A2aManners::like_koog());
     let (handle, receipt) = stopped(&server, peer(&server)).await;
     assert_eq!(
         (row(&receipt).status, remote(&receipt).stop),
@@ -91,7 +91,7 @@ async fn a_refusal_is_told_in_the_peers_words() {
 #[tokio::test]
 async fn an_error_is_a_refusal_whatever_the_task_is_called() {
     for wire in WIRES {
-        let server = server(Manners::honest(wire).on_cancel(OnCancel::EndsWithAnError));
+        let server = server(A2aManners::honest(wire).on_cancel(OnCancel::EndsWithAnError));
         let (handle, receipt) = stopped(&server, peer(&server)).await;
         assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Refused));
         assert_eq!(remote(&receipt).word, "cancellation is not supported (-32603); its task was failed");
@@ -108,7 +108,7 @@ async fn an_error_is_a_refusal_whatever_the_task_is_called() {
 async fn a_task_that_is_completed_after_it_was_called_off_is_told_as_late() {
     const PATIENCE: Duration = Duration::from_secs(30);
     for wire in WIRES {
-        let server = server(Manners::honest(wire).on_cancel(OnCancel::SaysAndCompletes));
+        let server = server(A2aManners::honest(wire).on_cancel(OnCancel::SaysAndCompletes));
         let (handle, receipt) = stopped(&server, peer(&server).listen(PATIENCE)).await;
         assert_eq!(
             (row(&receipt).status, remote(&receipt).stop),
@@ -129,7 +129,7 @@ async fn a_task_that_is_completed_after_it_was_called_off_is_told_as_late() {
 async fn a_nod_is_acknowledged() {
     // It is waited for to the end of its time: it might yet say that the work has ended.
     const ITS_TIME: Duration = Duration::from_secs(2);
-    let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Nods));
+    let server = server(A2aManners::honest(A2aWire::V1).on_cancel(OnCancel::Nods));
     let (handle, receipt) =
         stopped(&server, peer(&server).grade(StopSupport::Hard).stop_within(ITS_TIME)).await;
     assert_eq!(
@@ -146,7 +146,7 @@ async fn a_nod_is_acknowledged() {
 async fn a_deaf_peer_is_requested_and_no_more() {
     const BRIEFLY: Duration = Duration::from_millis(50);
     for grade in [StopSupport::Hard, StopSupport::CallerSide] {
-        let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Deaf));
+        let server = server(A2aManners::honest(A2aWire::V1).on_cancel(OnCancel::Deaf));
         let (handle, receipt) = stopped(&server, peer(&server).grade(grade).stop_within(BRIEFLY)).await;
         assert_eq!(
             (row(&receipt).status, remote(&receipt).stop),
@@ -160,12 +160,12 @@ async fn a_deaf_peer_is_requested_and_no_more() {
 /// S10.3: a peer that hangs up on being told, and one that is gone, could not be told.
 #[tokio::test]
 async fn who_cannot_be_told_is_unreachable() {
-    let hangs_up = server(Manners::honest(Wire::V03).on_cancel(OnCancel::HangsUp));
+    let hangs_up = server(A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::HangsUp));
     let (_, receipt) = stopped(&hangs_up, peer(&hangs_up)).await;
     assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Unreachable));
     assert_eq!(hangs_up.asked("CancelTask"), 3, "a stop may be asked again: it changes nothing");
 
-    let gone = server(Manners::honest(Wire::V1));
+    let gone = server(A2aManners::honest(A2aWire::V1));
     let handle = at_work(&gone, peer(&gone)).await;
     drop(gone);
     handle.stop(StopRequest::now());
@@ -182,7 +182,7 @@ async fn who_cannot_be_told_is_unreachable() {
 #[tokio::test]
 async fn what_had_ended_when_the_stop_arrived_is_kept() {
     for tells in [Tells::Task, Tells::Looks] {
-        let server = server(Manners::honest(Wire::V1).tells(tells).on_cancel(OnCancel::Refuses));
+        let server = server(A2aManners::honest(A2aWire::V1).tells(tells).on_cancel(OnCancel::Refuses));
         let handle = at_work(&server, peer(&server)).await;
         server.let_on();
         server.idle().await;
@@ -196,7 +196,7 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
 /// S2.1, S10.3: a run that is stopped before it starts sends nothing, and needs nobody's word for it.
 #[tokio::test]
 async fn what_was_never_sent_needs_no_word() {
-    let server = server(Manners::honest(Wire::V1));
+    let server = server(A2aManners::honest(A2aWire::V1));
     let run = Agent::remote(peer(&server)).build().run("do it");
     run.handle().stop(StopRequest::now());
     let handle = run.detach();
@@ -208,7 +208,7 @@ async fn what_was_never_sent_needs_no_word() {
 /// nothing was done and nothing is alive; and no model is named where none was asked.
 #[tokio::test]
 async fn what_waits_for_a_card_did_nothing() {
-    let server = server(Manners::honest(Wire::V1).card(Card::Silent));
+    let server = server(A2aManners::honest(A2aWire::V1).card(Card::Silent));
     let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     wait::so("its card is asked for", || server.asked("card") > 0).await;
     handle.stop(StopRequest::now());
@@ -229,8 +229,10 @@ async fn what_waits_for_a_card_did_nothing() {
 /// that it stopped: it said that it does not.
 #[tokio::test]
 async fn an_error_is_a_refusal_also_of_a_peer_that_is_believed() {
-    for (wire, tells) in [(Wire::V1, Tells::Task), (Wire::V03, Tells::Task), (Wire::V1, Tells::Looks)] {
-        let server = server(Manners::honest(wire).tells(tells).on_cancel(OnCancel::RefusesAndSays));
+    for (wire, tells) in
+        [(A2aWire::V1, Tells::Task), (A2aWire::V03, Tells::Task), (A2aWire::V1, Tells::Looks)]
+    {
+        let server = server(A2aManners::honest(wire).tells(tells).on_cancel(OnCancel::RefusesAndSays));
         let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
         assert_eq!(
             (row(&receipt).status, remote(&receipt).stop),
@@ -247,7 +249,7 @@ async fn an_error_is_a_refusal_also_of_a_peer_that_is_believed() {
 #[tokio::test]
 async fn an_answer_about_another_task_confirms_nothing() {
     const BRIEFLY: Duration = Duration::from_millis(200);
-    let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::SaysOfAnother));
+    let server = server(A2aManners::honest(A2aWire::V1).on_cancel(OnCancel::SaysOfAnother));
     let peer = peer(&server).grade(StopSupport::Hard).stop_within(BRIEFLY);
     let (handle, receipt) = stopped(&server, peer).await;
     assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
@@ -261,7 +263,7 @@ async fn an_answer_about_another_task_confirms_nothing() {
 async fn an_answer_to_another_request_is_no_word() {
     for wire in WIRES {
         for grade in [StopSupport::Hard, StopSupport::CallerSide] {
-            let server = server(Manners::honest(wire).on_cancel(OnCancel::AnswersAnother));
+            let server = server(A2aManners::honest(wire).on_cancel(OnCancel::AnswersAnother));
             let (handle, receipt) = stopped(&server, peer(&server).grade(grade)).await;
             assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
             assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Unreachable), "{receipt}");
@@ -275,7 +277,7 @@ async fn an_answer_to_another_request_is_no_word() {
 /// S10.3: work that was left running is not asked for again by itself: a resume fails, with what the peer calls it.
 #[tokio::test]
 async fn a_resume_of_work_that_was_left_running_names_it() {
-    let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Says));
+    let server = server(A2aManners::honest(A2aWire::V1).on_cancel(OnCancel::Says));
     let agent = Agent::remote(peer(&server)).build();
     let handle = agent.run("do it").detach();
     heard(&handle, "half").await;

@@ -7,14 +7,14 @@ use safepoint::{
     receipt::{CallReport, RemoteReport},
 };
 use safepoint_remote::a2a::{A2a, Bounds};
-use safepoint_testkit::a2a::{A2aServer, Manners};
+use safepoint_testkit::a2a::{A2aManners, A2aServer};
 
 /// Bounds that a test need not wait for, and that a busy machine keeps.
 pub(crate) fn bounds() -> Bounds {
     Bounds { pause: Duration::from_millis(1), look_every: Duration::from_millis(5), ..Bounds::default() }
 }
 
-pub(crate) fn server(manners: Manners) -> A2aServer {
+pub(crate) fn server(manners: A2aManners) -> A2aServer {
     A2aServer::start(manners).unwrap()
 }
 

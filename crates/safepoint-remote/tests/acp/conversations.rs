@@ -1,14 +1,14 @@
 //! The messages of a conversation: one session of the agent's where it can take it up, and the truth where it cannot.
 
 use safepoint::{Agent, approval::ApprovalMode};
-use safepoint_testkit::acp::{Keeps, Manners};
+use safepoint_testkit::acp::{AcpManners, Keeps};
 use serde_json::Value;
 
 use super::support::{Place, Running};
 
 /// The second message of a conversation.
 async fn second(place: &Place, keeps: Keeps) -> Running {
-    let acp = place.agent(Manners { keeps, ..Manners::default() });
+    let acp = place.agent(AcpManners { keeps, ..AcpManners::default() });
     let agent = Agent::remote(acp).approvals(ApprovalMode::Auto).build();
     let first = Running::of(agent.run("count").detach()).end().await;
     assert_eq!(first.answer(), "prompt 1");

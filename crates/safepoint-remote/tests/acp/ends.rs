@@ -4,10 +4,10 @@ use safepoint::{
     Agent, Outcome, StopRequest,
     approval::{ApprovalMode, Rule, RuleAction, WithoutApprover},
     event::EventKind,
-    receipt::{CallStatus, Permission, Policy, SideEffect},
+    receipt::{CallStatus, Permission, RuledBy, SideEffect},
     secs,
 };
-use safepoint_testkit::acp::{Manners, Start};
+use safepoint_testkit::acp::{AcpManners, AgentStart};
 
 use super::support::{PATIENCE, Place, Running, run};
 
@@ -16,7 +16,7 @@ use super::support::{PATIENCE, Place, Running, run};
 #[tokio::test]
 async fn the_word_cancelled_is_not_the_end_of_the_work() {
     let place = Place::new();
-    let stubborn = place.agent(Manners { start: Start::Stubborn, ..Manners::default() });
+    let stubborn = place.agent(AcpManners { start: AgentStart::Stubborn, ..AcpManners::default() });
     let mut running = run(stubborn, "command");
     running.says("working").await;
     assert_eq!(place.alive().len(), 2, "the agent, and its command");
@@ -53,7 +53,7 @@ async fn a_graceful_stop_reaches_the_agent_at_once() {
 #[tokio::test]
 async fn a_deaf_agent_is_ended_within_the_grace() {
     let place = Place::new();
-    let deaf = place.agent(Manners { start: Start::Stubborn, ..Manners::default() });
+    let deaf = place.agent(AcpManners { start: AgentStart::Stubborn, ..AcpManners::default() });
     let mut running = run(deaf.stop_within(std::time::Duration::from_secs(2)), "deaf");
     running.says("working").await;
     let asked = std::time::Instant::now();
@@ -69,7 +69,7 @@ async fn a_deaf_agent_is_ended_within_the_grace() {
 async fn what_runs_in_the_background_ends_with_the_turn_and_is_listed() {
     for word in ["serve", "tidy"] {
         let place = Place::new();
-        let agent = place.agent(Manners { word: Some(word.into()), ..Manners::default() });
+        let agent = place.agent(AcpManners { word: Some(word.into()), ..AcpManners::default() });
         let ended = run(agent, word).end().await;
         assert_eq!(ended.answer(), "serving");
         let listed = &ended.call().processes[0].ended_with;
@@ -87,9 +87,9 @@ async fn what_runs_in_the_background_ends_with_the_turn_and_is_listed() {
 async fn an_agent_whose_work_was_denied_was_refused() {
     let deny = Rule::on("coder/execute", RuleAction::Deny("never".into()));
     let cases = [
-        (ApprovalMode::Deny, None, Policy::Deny),
-        (ApprovalMode::Ask(None, WithoutApprover::Deny), None, Policy::Nobody),
-        (ApprovalMode::Auto, Some(deny), Policy::Rule),
+        (ApprovalMode::Deny, None, RuledBy::Deny),
+        (ApprovalMode::Ask(None, WithoutApprover::Deny), None, RuledBy::Nobody),
+        (ApprovalMode::Auto, Some(deny), RuledBy::Rule),
     ];
     for (mode, rule, by) in cases {
         for word in ["shy", "sulk"] {
@@ -126,7 +126,7 @@ async fn what_policy_allows_is_told_too() {
         _ => None,
     });
     assert_eq!(told.as_ref(), ended.call().ruled.first());
-    assert_eq!(told.map(|ruled| (ruled.permission, ruled.by)), Some((Permission::Allowed, Policy::Auto)));
+    assert_eq!(told.map(|ruled| (ruled.permission, ruled.by)), Some((Permission::Allowed, RuledBy::Auto)));
     assert!(ended.closed.receipt.to_string().contains("asked for coder/execute (Pay the rent): allowed"));
     assert!(matches!(ended.closed.outcome, Outcome::Done(_)));
 }

@@ -9,7 +9,7 @@ use safepoint::{
     log::{Log, MemoryLog},
     receipt::{CallStatus, Outside, QuietReport, RemoteStopState},
 };
-use safepoint_testkit::acp::{Hub, Manners, Start};
+use safepoint_testkit::acp::{AcpManners, AgentStart, Hub};
 
 use super::support::{Ended, PATIENCE, Place, Running, run};
 
@@ -23,7 +23,7 @@ fn hub(place: &Place) -> Hub {
 }
 
 async fn handed(place: &Place, hub: String) -> Running {
-    let agent = place.agent(Manners { hub: Some(hub), ..Manners::default() });
+    let agent = place.agent(AcpManners { hub: Some(hub), ..AcpManners::default() });
     let mut running = run(agent, "hand");
     running.says("working").await;
     running
@@ -67,7 +67,7 @@ async fn work_that_was_handed_to_a_daemon_is_not_quiet() {
 async fn at_the_word_of_an_agent_that_works_with_others_its_caller_is_told() {
     let place = Place::new();
     let hub = hub(&place);
-    let manners = Manners { start: Start::Stubborn, hub: Some(hub.path()), ..Manners::default() };
+    let manners = AcpManners { start: AgentStart::Stubborn, hub: Some(hub.path()), ..AcpManners::default() };
     let mut running = run(place.agent(manners).stop_within(PATIENCE), "clan");
     running.says("working").await;
     running.handle.stop(StopRequest::now());
@@ -116,7 +116,7 @@ async fn a_service_that_is_only_called_is_not_named() {
         let place = Place::new();
         let hub = hub(&place);
         let at = if by_path { hub.path() } else { hub.address() };
-        let agent = place.agent(Manners { hub: Some(at.clone()), ..Manners::default() });
+        let agent = place.agent(AcpManners { hub: Some(at.clone()), ..AcpManners::default() });
         let mut running = run(agent.calls(at.parse().unwrap()), "hand");
         running.says("working").await;
         let (ended, _) = running.stop().await;
@@ -144,7 +144,7 @@ async fn a_service_that_is_only_called_is_not_named() {
 async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
     let place = Place::new();
     let hub = hub(&place);
-    let handing = place.agent(Manners { hub: Some(hub.path()), ..Manners::default() });
+    let handing = place.agent(AcpManners { hub: Some(hub.path()), ..AcpManners::default() });
     let agent = Agent::remote(handing).approvals(ApprovalMode::Auto).build();
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let of_process = agent.clone();

@@ -4,7 +4,7 @@ use safepoint::{
     Reason, StopRequest,
     receipt::{CallStatus, SideEffect},
 };
-use safepoint_testkit::acp::{Manners, Start};
+use safepoint_testkit::acp::{AcpManners, AgentStart};
 use safepoint_testkit::wait;
 
 use super::support::{AMPLE, PATIENCE, Place, run};
@@ -30,7 +30,7 @@ async fn an_honest_agent_confirms_its_end() {
 #[tokio::test]
 async fn a_deaf_agent_is_ended_with_its_process() {
     let place = Place::new();
-    let stubborn = place.agent(Manners { start: Start::Stubborn, ..Manners::default() });
+    let stubborn = place.agent(AcpManners { start: AgentStart::Stubborn, ..AcpManners::default() });
     let mut running = run(stubborn, "deaf");
     running.says("working").await;
     let (ended, _) = running.stop().await;
@@ -113,7 +113,7 @@ async fn a_harder_stop_shortens_the_time() {
 #[tokio::test]
 async fn a_stop_before_the_agent_is_ready_ends_it() {
     let place = Place::new();
-    let hanging = place.agent(Manners { start: Start::Hang, ..Manners::default() });
+    let hanging = place.agent(AcpManners { start: AgentStart::Hang, ..AcpManners::default() });
     let running = run(hanging, "work");
     wait::so("it starts", || !place.received("initialize").is_empty()).await;
     let (ended, _) = running.stop().await;
@@ -128,7 +128,7 @@ async fn a_stop_before_the_agent_is_ready_ends_it() {
 #[tokio::test]
 async fn a_stubborn_agent_is_ended_after_its_work() {
     let place = Place::new();
-    let stubborn = place.agent(Manners { start: Start::Stubborn, ..Manners::default() });
+    let stubborn = place.agent(AcpManners { start: AgentStart::Stubborn, ..AcpManners::default() });
     let ended = run(stubborn, "say done").end().await;
     assert_eq!(ended.answer(), "done");
     // On a busy machine the next step of the ladder may come before it is gone.

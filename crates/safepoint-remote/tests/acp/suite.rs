@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use futures_util::future::{BoxFuture, ready};
 use safepoint::Agent;
 use safepoint_testkit::{
-    acp::{Manners, work},
+    acp::{AcpManners, work},
     backend_suite::{self, Account, Measured, Probe, Subject, table},
 };
 
@@ -32,7 +32,7 @@ impl Probe for Agents {
 fn agents(word: &str, within: Duration) -> Subject {
     let place = Place::new();
     let until = Some(place.folder.path().join("until"));
-    let manners = Manners { word: Some(word.into()), until, ..Manners::default() };
+    let manners = AcpManners { word: Some(word.into()), until, ..AcpManners::default() };
     let acp = place.agent(manners).stop_within(within);
     Subject { backend: Arc::new(Agent::remote(acp).build()), probe: Arc::new(Agents { place }) }
 }

@@ -13,8 +13,8 @@ use safepoint::{
 };
 use safepoint_remote::acp::Acp;
 use safepoint_testkit::{
-    acp::{self, ASKED, Manners},
-    closing::{Closed, Closing},
+    acp::{self, ASKED, AcpManners},
+    closing::{ClosedScenario, Closing},
 };
 use serde_json::Value;
 
@@ -46,8 +46,8 @@ impl Place {
     }
 
     /// An agent that writes its account here, and has ample time for a stop.
-    pub(crate) fn agent(&self, manners: Manners) -> Acp {
-        let manners = Manners { log: Some(self.log()), ..manners };
+    pub(crate) fn agent(&self, manners: AcpManners) -> Acp {
+        let manners = AcpManners { log: Some(self.log()), ..manners };
         Acp::program("coder", std::env::current_exe().unwrap())
             .args(["--exact", "acp::support::this_program_is_an_agent_when_it_is_asked_to_be", "--nocapture"])
             .env(ASKED, manners.to_json())
@@ -56,7 +56,7 @@ impl Place {
     }
 
     pub(crate) fn honest(&self) -> Acp {
-        self.agent(Manners::default())
+        self.agent(AcpManners::default())
     }
 
     /// What it received and did.
@@ -155,7 +155,7 @@ impl Running {
 
 /// A run that is over.
 pub(crate) struct Ended {
-    pub(crate) closed: Closed,
+    pub(crate) closed: ClosedScenario,
 }
 
 impl Ended {

@@ -7,7 +7,7 @@ use safepoint::{
     remote::RemoteTool,
 };
 use safepoint_testkit::{
-    acp::{Manners, Start},
+    acp::{AcpManners, AgentStart},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -61,7 +61,7 @@ async fn noise_is_passed_over() {
 async fn a_flood_of_errors_holds_nobody_up() {
     let place = Place::new();
     assert_eq!(run(place.honest(), "flood heard").end().await.answer(), "heard");
-    let drowning = Manners { start: Start::Flood, ..Manners::default() };
+    let drowning = AcpManners { start: AgentStart::Flood, ..AcpManners::default() };
     assert_eq!(run(place.agent(drowning), "say heard").end().await.answer(), "heard");
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint::receipt::{CallStatus, SideEffect};
 use safepoint_remote::acp::Acp;
-use safepoint_testkit::acp::{Door, Manners, Start};
+use safepoint_testkit::acp::{AcpManners, AgentStart, Door};
 
 use super::support::{Ended, Place, run};
 
@@ -20,10 +20,10 @@ async fn an_agent_that_does_not_start_did_nothing() {
     let none = Acp::program("coder", "/no/such/agent");
     assert!(untouched(&run(none, "work").end().await).contains("could not be started"));
     let place = Place::new();
-    let dies = place.agent(Manners { start: Start::Die, ..Manners::default() });
+    let dies = place.agent(AcpManners { start: AgentStart::Die, ..AcpManners::default() });
     let told = untouched(&run(dies, "work").end().await);
     assert!(told.contains("exit 7") && told.contains("I will not start"), "{told}");
-    let newer = place.agent(Manners { start: Start::Newer, ..Manners::default() });
+    let newer = place.agent(AcpManners { start: AgentStart::Newer, ..AcpManners::default() });
     assert!(untouched(&run(newer, "work").end().await).contains("version 2 of the protocol"));
     let mute = Acp::shell("coder", "echo hello; exec cat >/dev/null");
     assert!(untouched(&run(mute, "work").end().await).contains("closed its output before it was asked"));
@@ -35,7 +35,7 @@ async fn an_agent_that_does_not_start_did_nothing() {
 #[tokio::test]
 async fn an_agent_that_hangs_at_its_start_is_given_up() {
     let place = Place::new();
-    let hangs = place.agent(Manners { start: Start::Hang, ..Manners::default() });
+    let hangs = place.agent(AcpManners { start: AgentStart::Hang, ..AcpManners::default() });
     let told = untouched(&run(hangs.start_within(Duration::from_millis(300)), "work").end().await);
     assert!(told.contains("not ready within 300ms"), "{told}");
 }
@@ -56,7 +56,7 @@ async fn an_agent_that_dies_in_the_middle_may_have_done_something() {
 #[tokio::test]
 async fn an_agent_behind_a_door_is_told_who_asks() {
     let place = Place::new();
-    let locked = || place.agent(Manners { door: Door::Locked, ..Manners::default() });
+    let locked = || place.agent(AcpManners { door: Door::Locked, ..AcpManners::default() });
     assert_eq!(run(locked().authenticate("pass"), "say in").end().await.answer(), "in");
     assert!(untouched(&run(locked(), "say in").end().await).contains("wants to know who asks"));
     let told = untouched(&run(locked().authenticate("key"), "say in").end().await);

@@ -12,7 +12,7 @@ use safepoint::store::{Cause, Error};
 
 use super::{
     fail::{self, Fail},
-    options::Options,
+    options::SqliteOptions,
     schema,
     turn::{Turn, Who},
 };
@@ -31,7 +31,7 @@ pub(super) struct File {
 }
 
 impl File {
-    pub(super) fn open(path: &Path, options: &Options) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, Error> {
         let mut file = Self {
             path: path.to_owned(),
             patience: options.patience,
@@ -48,14 +48,14 @@ impl File {
         opened.map(|()| file)
     }
 
-    fn open_in(&mut self, turn: Option<&mut Turn>, options: &Options) -> Result<(), Error> {
+    fn open_in(&mut self, turn: Option<&mut Turn>, options: &SqliteOptions) -> Result<(), Error> {
         let held = turn.map(|turn| turn.take(Who::Comer, &options.until(Who::Comer))).transpose()?;
         let opened = self.open_in_turn(options);
         drop(held);
         opened
     }
 
-    fn open_in_turn(&mut self, options: &Options) -> Result<(), Error> {
+    fn open_in_turn(&mut self, options: &SqliteOptions) -> Result<(), Error> {
         match patiently(self.patience, || self.for_writing(options)) {
             Ok(connection) => self.writer = Ok(connection),
             Err(Fail::Sqlite(error)) if may_be_read(&error) && self.path.exists() => {
@@ -70,7 +70,7 @@ impl File {
         Ok(version?)
     }
 
-    fn for_writing(&self, options: &Options) -> Result<Connection, Fail> {
+    fn for_writing(&self, options: &SqliteOptions) -> Result<Connection, Fail> {
         own(&self.path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE

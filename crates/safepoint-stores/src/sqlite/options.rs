@@ -9,7 +9,7 @@ use super::turn::{Until, Who};
 /// How a store in a file is opened.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Options {
+pub struct SqliteOptions {
     /// The world outside.
     pub outside: Environment,
     /// How long what the holder of a session writes waits for other processes. Default 5 s.
@@ -42,7 +42,7 @@ pub enum Moment {
     Told,
 }
 
-impl Default for Options {
+impl Default for SqliteOptions {
     fn default() -> Self {
         const BUSY: Duration = Duration::from_secs(5);
         const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl SqliteOptions {
     /// How long this one waits.
     pub(super) fn until(&self, who: Who) -> Until {
         Until::after(match who {
@@ -70,7 +70,7 @@ impl Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for SqliteOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("outside", &self.outside)

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::{
     fail::{self, Fail},
-    options::{Moment, Options},
+    options::{Moment, SqliteOptions},
     turn::{Turn, Until, Who},
 };
 
@@ -65,7 +65,7 @@ impl Writer {
     pub(super) fn start(
         connection: Result<Connection, Error>,
         turn: Option<Turn>,
-        options: Options,
+        options: SqliteOptions,
     ) -> Result<Self, Error> {
         let counted = Arc::<Counted>::default();
         let connection = match connection {
@@ -144,7 +144,7 @@ impl Trouble {
 struct Thread {
     connection: Connection,
     turn: Option<Turn>,
-    options: Options,
+    options: SqliteOptions,
     /// How many sessions are held through this store.
     held: usize,
     /// The class that the connection is set to.

@@ -10,7 +10,7 @@ use std::{
 
 use rusqlite::Connection;
 use safepoint::store::{Durability, Error, NewSession, Record, Store, Write};
-use safepoint_stores::{SqliteStore, sqlite::Options};
+use safepoint_stores::{SqliteStore, sqlite::SqliteOptions};
 use safepoint_testkit::store_suite::{
     item, owner,
     play::{Picture, Player, alike, script},
@@ -234,7 +234,7 @@ async fn a_file_of_another_program_is_not_touched() {
 async fn a_new_store_is_its_owner_s_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a ?#%.db");
-    let store = SqliteStore::open_with(&path, Options::default()).unwrap();
+    let store = SqliteStore::open_with(&path, SqliteOptions::default()).unwrap();
     store.create(NewSession::of("a")).await.unwrap();
     for beside in ["", "-wal", "-shm"] {
         let file = PathBuf::from(format!("{}{beside}", path.display()));

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use rusqlite::{Connection, types::Value};
 use safepoint::store::{Durability, OwnerProcess, Store, Write};
 use safepoint_golden::Golden;
-use safepoint_testkit::store_suite::play::{Player, Step, script};
+use safepoint_testkit::store_suite::play::{PlayStep, Player, script};
 
 use super::support::{open, world};
 
@@ -48,7 +48,7 @@ async fn live(path: &Path) {
     let mut player = Player::of(Arc::clone(&store), &time, &lives);
     let mut written = [false; KINDS];
     for step in script() {
-        if let Step::Append(_, _, writes, _) = &step {
+        if let PlayStep::Append(_, _, writes, _) = &step {
             writes.iter().for_each(|write| written[kind(write)] = true);
         }
         drop(player.play(&step).await);

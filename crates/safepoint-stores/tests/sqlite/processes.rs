@@ -16,7 +16,7 @@ use safepoint::{
 };
 use safepoint_stores::{
     SqliteStore,
-    sqlite::{Moment, Options},
+    sqlite::{Moment, SqliteOptions},
 };
 use safepoint_testkit::store_suite::{
     item,
@@ -234,7 +234,7 @@ fn of_many_processes_on_one_store_none_fails() {
 #[test]
 fn pauses_role() {
     let Some((path, _)) = told("pauses") else { return };
-    let mut options = Options::default();
+    let mut options = SqliteOptions::default();
     options.probe = Some(Arc::new(|moment| {
         if moment == Moment::Begin {
             say("paused");

@@ -12,7 +12,7 @@ use safepoint::{
 };
 use safepoint_testkit::store_suite::{
     item,
-    play::{Picture, Player, Step, Which, alike, ask, decision},
+    play::{Picture, PlayStep, Player, Which, alike, ask, decision},
     record,
 };
 
@@ -51,7 +51,7 @@ fn which() -> impl Strategy<Value = Which> {
     prop_oneof![5 => Just(Which::Newest), 1 => Just(Which::First)]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = PlayStep> {
     let class = select(vec![Durability::Recorded, Durability::Durable]);
     let push = (word(), word(), any::<bool>()).prop_map(|(client, says, is_named)| {
         let push = item(client, says);
@@ -65,24 +65,24 @@ fn step() -> impl Strategy<Value = Step> {
         if is_right { decision } else { NewDecision { digest: "other".into(), ..decision } }
     });
     prop_oneof![
-        2 => session().prop_map(Step::Create),
-        1 => session().prop_map(Step::Remove),
-        4 => (session(), 1..3_u32).prop_map(|(session, pid)| Step::Acquire(session, pid)),
-        1 => (session(), which()).prop_map(|(session, which)| Step::Renew(session, which)),
-        1 => (session(), which()).prop_map(|(session, which)| Step::Release(session, which)),
+        2 => session().prop_map(PlayStep::Create),
+        1 => session().prop_map(PlayStep::Remove),
+        4 => (session(), 1..3_u32).prop_map(|(session, pid)| PlayStep::Acquire(session, pid)),
+        1 => (session(), which()).prop_map(|(session, which)| PlayStep::Renew(session, which)),
+        1 => (session(), which()).prop_map(|(session, which)| PlayStep::Release(session, which)),
         12 => (session(), which(), vec(write(), 0..4), class)
-            .prop_map(|(session, which, writes, class)| Step::Append(session, which, writes, class)),
-        6 => (session(), push).prop_map(|(session, push)| Step::Push(session, push)),
-        2 => (session(), 1..4_u64).prop_map(|(session, item)| Step::Withdraw(session, item)),
-        2 => (session(), stop).prop_map(|(session, stop)| Step::AskStop(session, stop)),
-        4 => (session(), decide).prop_map(|(session, decision)| Step::Decide(session, decision)),
-        1 => select(vec![1, 6, 20]).prop_map(|seconds| Step::Pass(Duration::from_secs(seconds))),
+            .prop_map(|(session, which, writes, class)| PlayStep::Append(session, which, writes, class)),
+        6 => (session(), push).prop_map(|(session, push)| PlayStep::Push(session, push)),
+        2 => (session(), 1..4_u64).prop_map(|(session, item)| PlayStep::Withdraw(session, item)),
+        2 => (session(), stop).prop_map(|(session, stop)| PlayStep::AskStop(session, stop)),
+        4 => (session(), decide).prop_map(|(session, decision)| PlayStep::Decide(session, decision)),
+        1 => select(vec![1, 6, 20]).prop_map(|seconds| PlayStep::Pass(Duration::from_secs(seconds))),
         1 => (1..3_u32, select(vec![Liveness::Alive, Liveness::Dead, Liveness::Unknown]))
-            .prop_map(|(pid, life)| Step::Say(pid, life)),
+            .prop_map(|(pid, life)| PlayStep::Say(pid, life)),
     ]
 }
 
-async fn compare(steps: Vec<Step>) {
+async fn compare(steps: Vec<PlayStep>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("random.db");
     let (time, lives, outside) = world();
@@ -113,7 +113,7 @@ proptest! {
         steps in vec(step(), 1..60),
     ) {
         // Most lives begin with a session that is held; some of these steps are refused again, by both.
-        let begun = vec![Step::Create(start.clone()), Step::Acquire(start, 1)];
+        let begun = vec![PlayStep::Create(start.clone()), PlayStep::Acquire(start, 1)];
         runtime().block_on(compare(begun.into_iter().chain(steps).collect()));
     }
 }

@@ -12,10 +12,10 @@ use std::{
 use safepoint::store::{Environment, MemoryStore, Store};
 use safepoint_stores::{
     SqliteStore,
-    sqlite::{Moment, Options},
+    sqlite::{Moment, SqliteOptions},
 };
 use safepoint_testkit::store_suite::{
-    Lives, Time, outside,
+    Population, Time, outside,
     play::{Picture, Player, script},
 };
 use tempfile::TempDir;
@@ -32,8 +32,8 @@ pub(crate) fn fresh(folder: &TempDir) -> impl Fn(Environment) -> [Arc<dyn Store>
     }
 }
 
-pub(crate) fn options(outside: &Environment) -> Options {
-    let mut options = Options::default();
+pub(crate) fn options(outside: &Environment) -> SqliteOptions {
+    let mut options = SqliteOptions::default();
     options.outside = outside.clone();
     options
 }
@@ -55,8 +55,8 @@ pub(crate) fn probed(
 }
 
 /// A world of its own.
-pub(crate) fn world() -> (Time, Lives, Environment) {
-    let (time, lives) = (Time::default(), Lives::default());
+pub(crate) fn world() -> (Time, Population, Environment) {
+    let (time, lives) = (Time::default(), Population::default());
     let outside = outside(&time, &lives);
     (time, lives, outside)
 }

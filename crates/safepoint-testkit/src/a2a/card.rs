@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use super::{
-    Card, Manners, Mind, Seen, Tells, Wire,
+    A2aManners, A2aSeen, A2aWire, Card, Mind, Tells,
     serving::{gave_up, plain},
 };
 
 /// Where servers of 0.2 have it.
 const OLD: &str = "/.well-known/agent.json";
 
-pub(super) fn of(manners: &Manners, url: &str) -> Value {
+pub(super) fn of(manners: &A2aManners, url: &str) -> Value {
     let url = match manners.card {
         Card::Abroad => "http://192.0.2.1:9/a2a".to_owned(),
         _ => format!("{url}/a2a"),
@@ -30,16 +30,16 @@ pub(super) fn of(manners: &Manners, url: &str) -> Value {
         "skills": [],
     });
     match manners.wire {
-        Wire::V1 => {
+        A2aWire::V1 => {
             card["supportedInterfaces"] =
                 json!([{"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}]);
         }
-        Wire::V03 => {
+        A2aWire::V03 => {
             card["protocolVersion"] = "0.3.0".into();
             card["preferredTransport"] = binding.into();
             card["url"] = url.into();
         }
-        Wire::V02 => {
+        A2aWire::V02 => {
             card["protocolVersion"] = "0.2.5".into();
             card["url"] = url.into();
         }
@@ -49,8 +49,8 @@ pub(super) fn of(manners: &Manners, url: &str) -> Value {
 
 /// Answers whoever asks for the card.
 pub(super) async fn show(socket: &mut TcpStream, mind: &Mind, path: &str) -> io::Result<()> {
-    mind.note(Seen::Asked("card".into(), Value::Null));
-    if mind.manners.wire == Wire::V02 && path != OLD {
+    mind.note(A2aSeen::Asked("card".into(), Value::Null));
+    if mind.manners.wire == A2aWire::V02 && path != OLD {
         return plain(socket, "404 Not Found", "text/html", "<h1>no such page</h1>").await;
     }
     let card = of(&mind.manners, &mind.url).to_string();

@@ -2,7 +2,7 @@
 
 /// The wire that a server speaks. Exhaustive: those that there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wire {
+pub enum A2aWire {
     /// Protocol 1.0.
     #[default]
     V1,
@@ -15,7 +15,7 @@ pub enum Wire {
 
 /// A step of a server's work. Exhaustive: a server is told these.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WorkStep {
     /// Says more of its answer, as a part of an artifact.
     Say(String),
     /// Says more of the artifact of this name, the first: an answer may be several, which grow in turn.
@@ -34,7 +34,7 @@ pub enum Step {
     Anew(String),
 }
 
-impl Step {
+impl WorkStep {
     /// What it says.
     pub(super) fn text(&self) -> &str {
         match self {
@@ -190,11 +190,11 @@ pub enum Looks {
 
 /// How a server behaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
+pub struct A2aManners {
     /// What it speaks.
-    pub wire: Wire,
+    pub wire: A2aWire,
     /// What its work is.
-    pub plan: Vec<Step>,
+    pub plan: Vec<WorkStep>,
     /// What it does when it is asked to stop.
     pub on_cancel: OnCancel,
     /// How it tells what it does.
@@ -218,36 +218,36 @@ pub struct Manners {
     pub word: Option<String>,
 }
 
-impl Manners {
+impl A2aManners {
     /// An honest server: it says `half`, waits, says ` done` and has completed its task; a stop ends its work.
     #[must_use]
-    pub fn honest(wire: Wire) -> Self {
-        let plan = vec![Step::Say("half".into()), Step::Wait, Step::Say(" done".into())];
+    pub fn honest(wire: A2aWire) -> Self {
+        let plan = vec![WorkStep::Say("half".into()), WorkStep::Wait, WorkStep::Say(" done".into())];
         Self { wire, plan, ..Self::default() }
     }
 
     /// Like Spring AI's: 0.3 and no streams; a stop is only said.
     #[must_use]
     pub fn like_spring_ai() -> Self {
-        Self { on_cancel: OnCancel::Says, tells: Tells::Looks, ..Self::honest(Wire::V03) }
+        Self { on_cancel: OnCancel::Says, tells: Tells::Looks, ..Self::honest(A2aWire::V03) }
     }
 
     /// Like Embabel's: 0.2.5; nobody has written what a stop does, and its streams are known by their requests' ids.
     #[must_use]
     pub fn like_embabel() -> Self {
-        let manners = Self::honest(Wire::V02).on_cancel(OnCancel::Unwritten).tells(Tells::Status);
+        let manners = Self::honest(A2aWire::V02).on_cancel(OnCancel::Unwritten).tells(Tells::Status);
         manners.streams(Streams::ByRequestId)
     }
 
     /// Like Koog's: 0.3; it refuses.
     #[must_use]
     pub fn like_koog() -> Self {
-        Self { on_cancel: OnCancel::Refuses, ..Self::honest(Wire::V03) }
+        Self { on_cancel: OnCancel::Refuses, ..Self::honest(A2aWire::V03) }
     }
 
     /// With another plan.
     #[must_use]
-    pub fn plan(mut self, plan: impl IntoIterator<Item = Step>) -> Self {
+    pub fn plan(mut self, plan: impl IntoIterator<Item = WorkStep>) -> Self {
         self.plan = plan.into_iter().collect();
         self
     }

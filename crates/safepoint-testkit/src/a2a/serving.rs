@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    Looks, Mind, OnCancel, Seen, Streams, Wire, card,
+    A2aSeen, A2aWire, Looks, Mind, OnCancel, Streams, card,
     task::{Event, State, Task},
     wire,
 };
@@ -67,7 +67,7 @@ pub(super) async fn plain(socket: &mut TcpStream, status: &str, kind: &str, body
 /// Waits until the client gives up.
 pub(super) async fn gave_up(socket: &mut TcpStream, mind: &Mind, method: &str) -> io::Result<()> {
     let ended = socket.read(&mut [0; 1]).await;
-    mind.note(Seen::GaveUp(method.to_owned()));
+    mind.note(A2aSeen::GaveUp(method.to_owned()));
     ended.and(Err(io::ErrorKind::ConnectionAborted.into()))
 }
 
@@ -84,7 +84,7 @@ impl Exchange<'_> {
     async fn answer(mut self, asked: &Value) -> io::Result<()> {
         let name = asked["method"].as_str().unwrap_or_default();
         let method = wire::method(name);
-        self.mind.note(Seen::Asked(method.to_owned(), asked["params"].clone()));
+        self.mind.note(A2aSeen::Asked(method.to_owned(), asked["params"].clone()));
         if !wire::knows(self.mind.manners.wire, name) {
             return self.error(NO_METHOD, "no such method").await;
         }
@@ -129,12 +129,12 @@ impl Exchange<'_> {
     /// How often tasks were looked at so far.
     fn looks(&self) -> usize {
         let seen = self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.iter().filter(|seen| matches!(seen, Seen::Asked(name, _) if name == "GetTask")).count()
+        seen.iter().filter(|seen| matches!(seen, A2aSeen::Asked(name, _) if name == "GetTask")).count()
     }
 
     /// Whether a message lacks what its wire wants of it.
     fn is_misfit(&self, params: &Value) -> bool {
-        self.mind.manners.wire == Wire::V02 && !params["configuration"]["acceptedOutputModes"].is_array()
+        self.mind.manners.wire == A2aWire::V02 && !params["configuration"]["acceptedOutputModes"].is_array()
     }
 
     async fn look(&mut self, asked: &Value) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Wire,
+    A2aWire,
     task::{Event, State, Task},
 };
 
@@ -25,8 +25,8 @@ pub(super) fn streams(method: &str) -> bool {
 }
 
 /// Whether a method belongs to the wire.
-pub(super) fn knows(wire: Wire, name: &str) -> bool {
-    name.contains('/') == (wire != Wire::V1)
+pub(super) fn knows(wire: A2aWire, name: &str) -> bool {
+    name.contains('/') == (wire != A2aWire::V1)
 }
 
 /// All the text of a message.
@@ -35,7 +35,7 @@ pub(super) fn text_of(message: &Value) -> String {
     parts.filter_map(|part| part["text"].as_str()).collect()
 }
 
-impl Wire {
+impl A2aWire {
     fn state(self, state: State) -> &'static str {
         match (self, state) {
             (Self::V1, State::Submitted) => "TASK_STATE_SUBMITTED",

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Semaphore, watch};
 
 use super::{
-    Mind, OnCancel, Step,
+    Mind, OnCancel, WorkStep,
     task::{Event, State, Task},
 };
 
@@ -89,23 +89,23 @@ async fn work(mind: &Mind, task: &Task) {
     task.tell(Event::Status(State::Working, None));
     for step in &mind.manners.plan {
         match step {
-            Step::Say(text) => say(mind, task, Event::part(text)),
-            Step::SayIn(artifact, text) => {
+            WorkStep::Say(text) => say(mind, task, Event::part(text)),
+            WorkStep::SayIn(artifact, text) => {
                 say(mind, task, Event::Part { artifact: artifact.clone(), text: text.clone() });
             }
-            Step::Anew(text) => {
+            WorkStep::Anew(text) => {
                 task.tell(Event::Anew(text.clone()));
             }
-            Step::Note(text) => {
+            WorkStep::Note(text) => {
                 task.tell(Event::Status(State::Working, Some(text.clone())));
             }
-            Step::Wait => {
+            WorkStep::Wait => {
                 mind.yard.came.send_modify(|came| *came += 1);
                 mind.yard.wait().await;
             }
-            Step::Ask(text) => ask(mind, task, State::InputRequired, text).await,
-            Step::SignIn(text) => ask(mind, task, State::AuthRequired, text).await,
-            Step::Fail(text) => {
+            WorkStep::Ask(text) => ask(mind, task, State::InputRequired, text).await,
+            WorkStep::SignIn(text) => ask(mind, task, State::AuthRequired, text).await,
+            WorkStep::Fail(text) => {
                 task.tell(Event::Status(State::Failed, Some(text.clone())));
                 return;
             }

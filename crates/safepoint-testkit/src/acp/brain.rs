@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Door, Keeps, Manners, Start,
+    AcpManners, AgentStart, Door, Keeps,
     say::{chunk, error, result, update},
     turn::{self, Turn},
 };
@@ -35,7 +35,7 @@ pub(super) enum Step {
 /// An agent's mind.
 #[derive(Debug)]
 pub(super) struct Brain {
-    pub(super) manners: Manners,
+    pub(super) manners: AcpManners,
     is_known: bool,
     sessions: usize,
     pub(super) turn: Option<Turn>,
@@ -47,12 +47,12 @@ const BAD_PARAMS: i64 = -32602;
 const VERSION: u64 = 1;
 
 impl Brain {
-    pub(super) fn new(manners: Manners) -> Self {
+    pub(super) fn new(manners: AcpManners) -> Self {
         Self { is_known: manners.door == Door::Open, manners, sessions: 0, turn: None }
     }
 
     pub(super) fn hear(&mut self, message: &Value) -> Vec<Step> {
-        if self.manners.start == Start::Hang {
+        if self.manners.start == AgentStart::Hang {
             return Vec::new();
         }
         let (id, params) = (&message["id"], &message["params"]);
@@ -84,7 +84,7 @@ impl Brain {
     }
 
     fn initialized(&self) -> Value {
-        let version = if self.manners.start == Start::Newer { VERSION + 1 } else { VERSION };
+        let version = if self.manners.start == AgentStart::Newer { VERSION + 1 } else { VERSION };
         let sessions = match self.manners.keeps {
             Keeps::Resume | Keeps::OnlyLoad | Keeps::Neither => json!({"resume": {}}),
             Keeps::Nothing | Keeps::Load => json!({}),

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Manners, Start,
+    AcpManners, AgentStart,
     brain::{Brain, Step},
     hub, turn,
 };
@@ -24,11 +24,11 @@ const LOOK: Duration = Duration::from_millis(5);
 /// More than any pipe holds.
 const FLOOD_BYTES: usize = 4 << 20;
 
-pub(super) fn serve(manners: Manners) -> ! {
+pub(super) fn serve(manners: AcpManners) -> ! {
     match manners.start {
-        Start::Die => die("I will not start", 7),
-        Start::Flood => flood(),
-        Start::Well | Start::Hang | Start::Stubborn | Start::Newer => {}
+        AgentStart::Die => die("I will not start", 7),
+        AgentStart::Flood => flood(),
+        AgentStart::Well | AgentStart::Hang | AgentStart::Stubborn | AgentStart::Newer => {}
     }
     let start = manners.start;
     let mut brain = Brain::new(manners);
@@ -44,7 +44,7 @@ pub(super) fn serve(manners: Manners) -> ! {
     for step in brain.end_of_input() {
         act(step, start);
     }
-    if start == Start::Stubborn {
+    if start == AgentStart::Stubborn {
         wait_for_ever();
     }
     exit(0)
@@ -78,7 +78,7 @@ fn hear_and_watch(brain: &mut Brain, until: &Path) {
     }
 }
 
-fn act(step: Step, start: Start) {
+fn act(step: Step, start: AgentStart) {
     match step {
         Step::Say(message) => say(&message.to_string()),
         Step::Raw(line) => say(&line),
@@ -94,7 +94,7 @@ fn act(step: Step, start: Start) {
             Err(error) => die(&format!("no hub: {error}"), 8),
         },
     }
-    if start == Start::Flood {
+    if start == AgentStart::Flood {
         flood();
     }
 }

@@ -5,7 +5,7 @@ use tokio::time::sleep;
 
 use crate::closing::Closing;
 
-use super::{Broken, Fresh, Holds, LAG, SHOWN_LATE, must, stop_now};
+use super::{BrokenBackend, Fresh, Holds, LAG, SHOWN_LATE, must, stop_now};
 
 /// Work that ends by itself is done; its handle is that of work that is over: everybody sees the same, and a stop comes
 /// too late.
@@ -22,7 +22,10 @@ pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
     subject.probe.finish();
     let outcome = handle.done().await;
     let Some(answer) = outcome.answer() else {
-        return Err(Broken::new(format!("work that ends by itself is not done: {:?}", outcome.ending())));
+        return Err(BrokenBackend::new(format!(
+            "work that ends by itself is not done: {:?}",
+            outcome.ending()
+        )));
     };
     must("its outcome is not the same for everybody", handle.done().await.answer() == Some(answer))?;
     already_over(&handle).await?;
@@ -44,7 +47,8 @@ pub async fn already_over(handle: &RunHandle) -> Holds {
     must("a stop of work that is over is not too late", stop_now(handle)? == StopAck::TooLate)?;
     must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
     must("a stop that came too late changed the outcome", handle.done().await.ending() == before)?;
-    let closed = Closing::of(handle).check().await.map_err(|broken| Broken::new(broken.to_string()))?;
+    let closed =
+        Closing::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
     must("a stop that came too late is in the receipt", closed.receipt.stop.is_none())
 }
 
@@ -86,7 +90,7 @@ pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
     let outcome = subject.settled(&handle).await?;
     match (&outcome, subject.declared()) {
         (Outcome::Stopped(_), _) | (Outcome::Done(_), StopSupport::None) => {}
-        (other, _) => return Err(Broken::new(format!("a stop is told as {:?}", other.ending()))),
+        (other, _) => return Err(BrokenBackend::new(format!("a stop is told as {:?}", other.ending()))),
     }
     must("a stop after the end is not too late", stop_now(&handle)? == StopAck::TooLate)?;
     let shown = subject.probe.shown();

@@ -6,7 +6,7 @@ use safepoint::{
 };
 use tokio::time::timeout;
 
-use super::{Broken, Fresh, GONE_WITHIN, Holds, LAG, Measured, SETTLES_WITHIN, Subject, must};
+use super::{BrokenBackend, Fresh, GONE_WITHIN, Holds, LAG, Measured, SETTLES_WITHIN, Subject, must};
 
 /// Measures what a stop does to the work, and holds it against what is declared.
 ///
@@ -53,7 +53,7 @@ async fn judged(subject: &Subject, handle: &RunHandle, measured: StopSupport) ->
     if spec.grade != measured {
         let (declared, true_one) = (spec.grade.as_str(), measured.as_str());
         subject.probe.finish();
-        return Err(Broken::new(format!("{} is declared {declared}, and is {true_one}", spec.name)));
+        return Err(BrokenBackend::new(format!("{} is declared {declared}, and is {true_one}", spec.name)));
     }
     let receipt = subject.closed(handle).await?;
     let call = receipt.calls.first();

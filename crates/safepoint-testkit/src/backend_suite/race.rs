@@ -5,7 +5,7 @@ use std::{sync::Barrier, thread};
 use safepoint::{Outcome, RunHandle, StopAck, StopRequest, receipt::StopSupport};
 use tokio::task::yield_now;
 
-use super::{Broken, Fresh, Holds, Subject, must};
+use super::{BrokenBackend, Fresh, Holds, Subject, must};
 
 /// How many threads ask at once.
 const THREADS: usize = 8;
@@ -87,7 +87,10 @@ pub async fn racing_the_end(fresh: Fresh<'_>) -> Holds {
         });
         let outcome = subject.settled(&handle).await?;
         if !matches!(outcome, Outcome::Done(_) | Outcome::Stopped(_)) {
-            return Err(Broken::new(format!("a stop that races the end is told as {:?}", outcome.ending())));
+            return Err(BrokenBackend::new(format!(
+                "a stop that races the end is told as {:?}",
+                outcome.ending()
+            )));
         }
         told_once(&subject, &handle).await?;
     }

@@ -5,12 +5,15 @@ use std::collections::HashSet;
 use safepoint::tool::EffectClass;
 
 use super::{
-    Broken, CallStatus, Ending, Fact, Invariant, Ledger, Outcome, Receipt, Recording, Settled, SideEffect,
-    kin, must,
+    BrokenInvariant, CallStatus, Ending, Fact, Invariant, Ledger, Outcome, Receipt, RecordedAttempt, Settled,
+    SideEffect, kin, must,
 };
 
 /// I1: exactly one `settled`, the last event, equal to the returned outcome; the stream has no gap.
-pub(super) fn one_settled(recording: &Recording, outcome: &Outcome) -> Result<Settled, Broken> {
+pub(super) fn one_settled(
+    recording: &RecordedAttempt,
+    outcome: &Outcome,
+) -> Result<Settled, BrokenInvariant> {
     let gap = recording.gap();
     must(Invariant::I1, gap.is_none(), || format!("event {gap:?} is missing"))?;
     let mut all = recording.settled();
@@ -18,7 +21,10 @@ pub(super) fn one_settled(recording: &Recording, outcome: &Outcome) -> Result<Se
     let settled = match (all.pop(), count) {
         (Some(settled), 1) => settled,
         (_, count) => {
-            return Err(Broken { invariant: Invariant::I1, what: format!("{count} events are `settled`") });
+            return Err(BrokenInvariant {
+                invariant: Invariant::I1,
+                what: format!("{count} events are `settled`"),
+            });
         }
     };
     let last = recording.events.last().map(|event| event.seq);
@@ -39,14 +45,18 @@ pub(super) fn one_settled(recording: &Recording, outcome: &Outcome) -> Result<Se
 
 /// I4: what began is reported as begun, what is reported as completed was committed, and no change is called none; of
 /// the run and of every child run.
-pub(super) fn ledger_agrees(ledger: &Ledger, receipt: &Receipt, recording: &Recording) -> Result<(), Broken> {
+pub(super) fn ledger_agrees(
+    ledger: &Ledger,
+    receipt: &Receipt,
+    recording: &RecordedAttempt,
+) -> Result<(), BrokenInvariant> {
     let kin = kin::members(receipt, recording);
     if receipt.attempt == 1 {
         let inside = kin.iter().map(|member| (&*member.receipt, &member.recording));
         let runs: Vec<_> = std::iter::once((receipt, recording)).chain(inside).collect();
         let shown = recording.runs();
         for line in ledger.lines() {
-            let announced = |recording: &Recording| recording.started().any(|call| *call == line.call);
+            let announced = |recording: &RecordedAttempt| recording.started().any(|call| *call == line.call);
             must(Invariant::I4, announced(recording) || shown.values().any(announced), || {
                 format!("{} wrote {:?} and was never announced", line.call, line.mark)
             })?;
@@ -64,7 +74,11 @@ pub(super) fn ledger_agrees(ledger: &Ledger, receipt: &Receipt, recording: &Reco
     kin.iter().try_for_each(|member| rows_agree(ledger, &member.receipt, &member.recording))
 }
 
-fn rows_agree(ledger: &Ledger, receipt: &Receipt, recording: &Recording) -> Result<(), Broken> {
+fn rows_agree(
+    ledger: &Ledger,
+    receipt: &Receipt,
+    recording: &RecordedAttempt,
+) -> Result<(), BrokenInvariant> {
     let started: HashSet<_> = recording.started().collect();
     let harmless: HashSet<_> = recording
         .facts()
@@ -94,7 +108,7 @@ pub(super) fn a_stop_is_a_stop(
     outcome: &Outcome,
     settled: &Settled,
     receipt: &Receipt,
-) -> Result<(), Broken> {
+) -> Result<(), BrokenInvariant> {
     let fired = receipt.stop.as_ref().and_then(|stop| stop.fired.as_deref());
     let holds = match outcome.ending() {
         Ending::Stopped => fired.is_some() && outcome.answer().is_none() && settled.error.is_none(),

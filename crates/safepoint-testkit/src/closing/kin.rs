@@ -7,23 +7,23 @@ use safepoint::{
     receipt::{CallKind, CallReport, CallStatus, ChildReport, Ending},
 };
 
-use super::{Broken, Invariant, QuietReport, Receipt, Recording, must};
+use super::{BrokenInvariant, Invariant, QuietReport, Receipt, RecordedAttempt, must};
 
 /// One run of a tree: its account, and what it showed.
 pub(super) struct Member {
     pub(super) receipt: Arc<Receipt>,
-    pub(super) recording: Recording,
+    pub(super) recording: RecordedAttempt,
 }
 
 /// Every run below `root` that has an account in it, at any depth.
-pub(super) fn members(root: &Receipt, recording: &Recording) -> Vec<Member> {
+pub(super) fn members(root: &Receipt, recording: &RecordedAttempt) -> Vec<Member> {
     let mut shown = recording.runs();
     let mut found = Vec::new();
     gather(root, &mut shown, &mut found);
     found
 }
 
-fn gather(receipt: &Receipt, shown: &mut BTreeMap<Path, Recording>, found: &mut Vec<Member>) {
+fn gather(receipt: &Receipt, shown: &mut BTreeMap<Path, RecordedAttempt>, found: &mut Vec<Member>) {
     for child in children(receipt) {
         let Some(receipt) = &child.receipt else { continue };
         let recording = shown.remove(&child.path).unwrap_or_default();
@@ -38,7 +38,7 @@ fn children(receipt: &Receipt) -> impl Iterator<Item = &ChildReport> {
 
 /// I1, I2: each attached child run that began settled once an attempt, and showed nothing after it; the last account is
 /// the one that its parent tells.
-pub(super) fn settled_inside(root: &Receipt, recording: &Recording) -> Result<(), Broken> {
+pub(super) fn settled_inside(root: &Receipt, recording: &RecordedAttempt) -> Result<(), BrokenInvariant> {
     for member in members(root, recording) {
         let Member { receipt, recording } = member;
         let (opened, settled) = (recording.attempts(), recording.settled());
@@ -73,7 +73,7 @@ fn is_same(one: &Receipt, other: &Receipt) -> bool {
 }
 
 /// I6: a call is told as what its run came to.
-pub(super) fn a_call_is_what_its_run_is(root: &Receipt) -> Result<(), Broken> {
+pub(super) fn a_call_is_what_its_run_is(root: &Receipt) -> Result<(), BrokenInvariant> {
     for call in &root.calls {
         let Some(ChildReport { receipt: Some(receipt), work: CallKind::Child, .. }) = &call.child else {
             continue;
@@ -98,7 +98,7 @@ fn fits(call: &CallReport, ending: Ending) -> bool {
 }
 
 /// I5: what is quiet is quiet all the way down.
-pub(super) fn quiet_inside(quiet: &QuietReport, recording: &Recording) -> Result<(), Broken> {
+pub(super) fn quiet_inside(quiet: &QuietReport, recording: &RecordedAttempt) -> Result<(), BrokenInvariant> {
     let QuietReport::Quiet(receipt) = quiet else { return Ok(()) };
     for member in members(receipt, recording) {
         if member.recording.attempts() > 0 {

@@ -4,11 +4,11 @@ use std::{path::Path, time::Instant};
 
 use safepoint::receipt::ProcessReport;
 
-use super::{Broken, Invariant, ModelServer, PATIENCE, QuietReport, Receipt, RunHandle, must};
+use super::{BrokenInvariant, Invariant, ModelServer, PATIENCE, QuietReport, Receipt, RunHandle, must};
 use crate::server::Exchange;
 
 /// I3: the provider would take each request.
-pub(super) fn valid(server: &ModelServer, first: usize) -> Result<(), Broken> {
+pub(super) fn valid(server: &ModelServer, first: usize) -> Result<(), BrokenInvariant> {
     for request in server.requests().iter().skip(first) {
         let refusal = request.wire.judge(&request.body);
         must(Invariant::I3, refusal.is_none(), || {
@@ -19,7 +19,7 @@ pub(super) fn valid(server: &ModelServer, first: usize) -> Result<(), Broken> {
 }
 
 /// I5: nothing of the run is alive, or the receipt names it; no process is left that it does not name.
-pub(super) fn settled_down(handle: &RunHandle, quiet: &QuietReport) -> Result<(), Broken> {
+pub(super) fn settled_down(handle: &RunHandle, quiet: &QuietReport) -> Result<(), BrokenInvariant> {
     let receipt = quiet.receipt();
     let alive = handle.alive();
     match quiet {
@@ -45,7 +45,7 @@ pub(super) fn settled_down(handle: &RunHandle, quiet: &QuietReport) -> Result<()
 }
 
 /// I5: each exchange was answered whole, or its connection is gone. Idle connections may stay.
-pub(super) async fn exchanges_over(server: &ModelServer, first: usize) -> Result<(), Broken> {
+pub(super) async fn exchanges_over(server: &ModelServer, first: usize) -> Result<(), BrokenInvariant> {
     let began = Instant::now();
     for exchange in server.requests().iter().skip(first) {
         while !over(exchange) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{List, Manners, Speaks, Start};
+use super::{List, McpManners, ServerStart, Speaks};
 
 /// Its tools, and what each does when it is called.
 pub const TOOLS: [(&str, &str); 17] = [
@@ -45,7 +45,7 @@ pub(super) enum Step {
 /// A server's mind.
 #[derive(Debug)]
 pub(super) struct Brain {
-    pub(super) manners: Manners,
+    pub(super) manners: McpManners,
     grown: usize,
     late: Vec<Value>,
     listens: Option<Value>,
@@ -53,13 +53,13 @@ pub(super) struct Brain {
 }
 
 impl Brain {
-    pub(super) fn new(manners: Manners) -> Self {
+    pub(super) fn new(manners: McpManners) -> Self {
         Self { manners, grown: 0, late: Vec::new(), listens: None, lists: 0 }
     }
 
     pub(super) fn hear(&mut self, message: &Value) -> Vec<Step> {
         self.manners.note(message);
-        if self.manners.start == Start::Hang {
+        if self.manners.start == ServerStart::Hang {
             return Vec::new();
         }
         let id = &message["id"];
@@ -116,7 +116,7 @@ impl Brain {
     fn call(&mut self, id: &Value, params: &Value) -> Vec<Step> {
         let args = &params["arguments"];
         let text = args["text"].as_str().unwrap_or_default();
-        if self.manners.start == Start::DieOnce && self.is_first_life() {
+        if self.manners.start == ServerStart::DieOnce && self.is_first_life() {
             return vec![Step::Die("my first life is over", 3)];
         }
         match params["name"].as_str().unwrap_or_default() {

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    Manners, Speaks, Start,
+    McpManners, ServerStart, Speaks,
     brain::{Brain, Step},
     now_ns,
 };
@@ -34,7 +34,7 @@ pub struct HttpServer {
 #[derive(Debug)]
 struct Mind {
     brain: Mutex<Brain>,
-    seen: Mutex<Vec<(u64, Seen)>>,
+    seen: Mutex<Vec<(u64, McpSeen)>>,
     news: broadcast::Sender<News>,
     /// The number of the session that is known now.
     session: AtomicU64,
@@ -52,7 +52,7 @@ const NEWS: usize = 64;
 
 /// What the server saw. Exhaustive: a message, or the end of an exchange before its answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum McpSeen {
     /// A message.
     Got(Value),
     /// The client gave up the exchange of this request.
@@ -67,7 +67,7 @@ impl HttpServer {
     ///
     /// # Cancel safety
     /// Nothing is left behind.
-    pub async fn start(manners: Manners) -> io::Result<Self> {
+    pub async fn start(manners: McpManners) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/mcp", listener.local_addr()?);
         let brain = Mutex::new(Brain::new(manners));
@@ -109,7 +109,7 @@ impl HttpServer {
 
     /// What it saw so far, with the time of the world's clock in nanoseconds.
     #[must_use]
-    pub fn seen(&self) -> Vec<(u64, Seen)> {
+    pub fn seen(&self) -> Vec<(u64, McpSeen)> {
         self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -121,16 +121,16 @@ impl Drop for HttpServer {
 }
 
 impl Mind {
-    fn note(&self, seen: Seen) {
+    fn note(&self, seen: McpSeen) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((now_ns(), seen));
     }
 
     fn hear(&self, message: &Value) -> Vec<Step> {
-        self.note(Seen::Got(message.clone()));
+        self.note(McpSeen::Got(message.clone()));
         self.brain.lock().unwrap_or_else(PoisonError::into_inner).hear(message)
     }
 
-    fn start(&self) -> Start {
+    fn start(&self) -> ServerStart {
         self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.start
     }
 
@@ -226,7 +226,7 @@ async fn tell(
 
 /// Answers a call with a stream of events; where there is no answer, the stream stays open, and silent.
 async fn stream(socket: &mut TcpStream, mind: &Mind, call: &Value, steps: Vec<Step>) -> io::Result<()> {
-    if mind.start() == Start::Wedge {
+    if mind.start() == ServerStart::Wedge {
         return gave_up(socket, mind, call).await;
     }
     if let [Step::Status(status)] = steps[..] {
@@ -262,6 +262,6 @@ async fn stream(socket: &mut TcpStream, mind: &Mind, call: &Value, steps: Vec<St
 async fn gave_up(socket: &mut TcpStream, mind: &Mind, request: &Value) -> io::Result<()> {
     let mut byte = [0; 1];
     let ended = socket.read(&mut byte).await;
-    mind.note(Seen::GaveUp(json!({"id": request["id"], "method": request["method"]})));
+    mind.note(McpSeen::GaveUp(json!({"id": request["id"], "method": request["method"]})));
     ended.and(Err(io::ErrorKind::ConnectionAborted.into()))
 }

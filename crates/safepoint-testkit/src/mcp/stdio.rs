@@ -6,17 +6,17 @@ use std::{
 };
 
 use super::{
-    Manners, Start,
+    McpManners, ServerStart,
     brain::{Brain, Step},
 };
 
 /// More than any pipe holds.
 const FLOOD_BYTES: usize = 4 << 20;
 
-pub(super) fn serve(manners: Manners) -> ! {
+pub(super) fn serve(manners: McpManners) -> ! {
     match manners.start {
-        Start::Die => die("I will not start", 7),
-        Start::Flood => flood(),
+        ServerStart::Die => die("I will not start", 7),
+        ServerStart::Flood => flood(),
         _ => {}
     }
     let mut brain = Brain::new(manners);
@@ -26,24 +26,24 @@ pub(super) fn serve(manners: Manners) -> ! {
         for step in brain.hear(&message) {
             act(step, brain.manners.start);
         }
-        if brain.manners.start == Start::Wedge && brain.lists > 0 {
+        if brain.manners.start == ServerStart::Wedge && brain.lists > 0 {
             wait_for_ever();
         }
     }
-    if brain.manners.start == Start::Stubborn {
+    if brain.manners.start == ServerStart::Stubborn {
         wait_for_ever();
     }
     exit(0)
 }
 
-fn act(step: Step, start: Start) {
+fn act(step: Step, start: ServerStart) {
     match step {
         Step::Say(message) | Step::Tell(message) => say(&message.to_string()),
         Step::Raw(line) => say(&line),
         Step::Status(_) => {}
         Step::Die(words, code) => die(words, code),
     }
-    if start == Start::Flood {
+    if start == ServerStart::Flood {
         flood();
     }
 }

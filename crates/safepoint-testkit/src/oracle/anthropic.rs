@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Value, json};
 
-use super::{Rule, Violation};
+use super::{HistoryRule, Violation};
 
 /// Judges the history of a messages request.
 ///
@@ -12,13 +12,17 @@ use super::{Rule, Violation};
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
     if body["max_tokens"].as_u64().is_none_or(|most| most == 0) {
-        return Err(Violation::new(0, Rule::MaxTokens, "max_tokens: Field required"));
+        return Err(Violation::new(0, HistoryRule::MaxTokens, "max_tokens: Field required"));
     }
     let messages = body["messages"]
         .as_array()
-        .ok_or_else(|| Violation::new(0, Rule::SomeMessages, "messages: Field required"))?;
+        .ok_or_else(|| Violation::new(0, HistoryRule::SomeMessages, "messages: Field required"))?;
     if messages.is_empty() {
-        return Err(Violation::new(0, Rule::SomeMessages, "messages: at least one message is required"));
+        return Err(Violation::new(
+            0,
+            HistoryRule::SomeMessages,
+            "messages: at least one message is required",
+        ));
     }
     let mut history = History::default();
     for (index, message) in messages.iter().enumerate() {
@@ -54,7 +58,7 @@ impl History {
             let says = format!(
                 "messages.{index}: all messages must have non-empty content except for the optional final assistant message"
             );
-            return Err(Violation::new(index, Rule::SomeContent, says));
+            return Err(Violation::new(index, HistoryRule::SomeContent, says));
         }
         texts(index, &blocks)?;
         match role {
@@ -65,7 +69,7 @@ impl History {
 
     /// The user has the even places, the assistant the odd ones.
     fn alternates(&self, index: usize, role: &str) -> Result<(), Violation> {
-        let broken = |says: String| Err(Violation::new(index, Rule::RolesAlternate, says));
+        let broken = |says: String| Err(Violation::new(index, HistoryRule::RolesAlternate, says));
         match (role, index % 2) {
             ("user", 0) | ("assistant", 1) => Ok(()),
             ("assistant", _) if index == 0 => {
@@ -78,7 +82,7 @@ impl History {
                 let says = format!(
                     "messages: Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\""
                 );
-                Err(Violation::new(index, Rule::KnownRole, says))
+                Err(Violation::new(index, HistoryRule::KnownRole, says))
             }
         }
     }
@@ -95,7 +99,7 @@ impl History {
             if let Some(waits) = self.open.iter().position(|open| open == id) {
                 // To the provider, a result behind a text is no result at all.
                 if text_before {
-                    return Err(self.unanswered(Rule::ResultsFirst));
+                    return Err(self.unanswered(HistoryRule::ResultsFirst));
                 }
                 self.open.remove(waits);
                 continue;
@@ -109,7 +113,7 @@ impl History {
                     "messages.{index}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
                 )
             };
-            return Err(Violation::new(index, Rule::ResultWithoutCall, says));
+            return Err(Violation::new(index, HistoryRule::ResultWithoutCall, says));
         }
         self.must_be_answered()?;
         self.asked.clear();
@@ -132,7 +136,7 @@ impl History {
         self.open.clone_from(&self.asked);
         own_tools(index, blocks)?;
         // The provider looks for results after the call and finds something else.
-        if trailing { Err(self.unanswered(Rule::CallsLast)) } else { Ok(()) }
+        if trailing { Err(self.unanswered(HistoryRule::CallsLast)) } else { Ok(()) }
     }
 
     fn tool_use(&mut self, index: usize, place: usize, block: &Value) -> Result<String, Violation> {
@@ -141,27 +145,31 @@ impl History {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
         if id.is_empty() || !id.chars().all(fits) {
             let says = format!("{at}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'");
-            return Err(Violation::new(index, Rule::OwnId, says));
+            return Err(Violation::new(index, HistoryRule::OwnId, says));
         }
         if !self.seen.insert(id.to_owned()) {
-            return Err(Violation::new(index, Rule::OwnId, format!("{at}: `tool_use` ids must be unique")));
+            return Err(Violation::new(
+                index,
+                HistoryRule::OwnId,
+                format!("{at}: `tool_use` ids must be unique"),
+            ));
         }
         if block["name"].as_str().is_none_or(str::is_empty) {
             let says = format!("{at}.tool_use.name: String should have at least 1 character");
-            return Err(Violation::new(index, Rule::WellFormedCall, says));
+            return Err(Violation::new(index, HistoryRule::WellFormedCall, says));
         }
         if !block["input"].is_object() {
             let says = format!("{at}.tool_use.input: Input should be a valid dictionary");
-            return Err(Violation::new(index, Rule::WellFormedCall, says));
+            return Err(Violation::new(index, HistoryRule::WellFormedCall, says));
         }
         Ok(id.to_owned())
     }
 
     fn must_be_answered(&self) -> Result<(), Violation> {
-        if self.open.is_empty() { Ok(()) } else { Err(self.unanswered(Rule::CallUnanswered)) }
+        if self.open.is_empty() { Ok(()) } else { Err(self.unanswered(HistoryRule::CallUnanswered)) }
     }
 
-    fn unanswered(&self, rule: Rule) -> Violation {
+    fn unanswered(&self, rule: HistoryRule) -> Violation {
         let says = format!(
             "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
             self.at,
@@ -181,11 +189,11 @@ fn result_content(index: usize, place: usize, block: &Value) -> Result<(), Viola
             let says = format!(
                 "{at}.content: Input tag '{kind}' found using 'type' does not match any of the expected tags"
             );
-            return Err(Violation::new(index, Rule::ResultContent, says));
+            return Err(Violation::new(index, HistoryRule::ResultContent, says));
         }
         if block["is_error"] == true && kind != "text" {
             let says = format!("{at}: all content must be type \"text\" if \"is_error\" is true");
-            return Err(Violation::new(index, Rule::ResultContent, says));
+            return Err(Violation::new(index, HistoryRule::ResultContent, says));
         }
     }
     Ok(())
@@ -205,11 +213,11 @@ fn texts(index: usize, blocks: &[Value]) -> Result<(), Violation> {
         let text = block["text"].as_str().unwrap_or_default();
         if text.is_empty() {
             let says = "messages: text content blocks must be non-empty";
-            return Err(Violation::new(index, Rule::SomeText, says));
+            return Err(Violation::new(index, HistoryRule::SomeText, says));
         }
         if text.trim().is_empty() {
             let says = "messages: text content blocks must contain non-whitespace text";
-            return Err(Violation::new(index, Rule::SomeText, says));
+            return Err(Violation::new(index, HistoryRule::SomeText, says));
         }
     }
     Ok(())
@@ -223,7 +231,7 @@ fn own_tools(index: usize, blocks: &[Value]) -> Result<(), Violation> {
             let says = format!(
                 "messages.{index}: `server_tool_use` block {id} was found without a corresponding result block"
             );
-            return Err(Violation::new(index, Rule::CallUnanswered, says));
+            return Err(Violation::new(index, HistoryRule::CallUnanswered, says));
         }
     }
     Ok(())
@@ -240,7 +248,7 @@ fn sealed(index: usize, place: usize, block: &Value, kind: &str) -> Result<(), V
         return Ok(());
     }
     let says = format!("messages.{index}.content.{place}.{kind}.{seal}: Field required");
-    Err(Violation::new(index, Rule::SignedThinking, says))
+    Err(Violation::new(index, HistoryRule::SignedThinking, says))
 }
 
 fn ends_cleanly(messages: &[Value]) -> Result<(), Violation> {
@@ -253,7 +261,7 @@ fn ends_cleanly(messages: &[Value]) -> Result<(), Violation> {
     });
     if blank {
         let says = "messages: final assistant content cannot end with trailing whitespace";
-        return Err(Violation::new(index, Rule::NoTrailingSpace, says));
+        return Err(Violation::new(index, HistoryRule::NoTrailingSpace, says));
     }
     Ok(())
 }
@@ -278,5 +286,5 @@ fn thinking_first(messages: &[Value]) -> Result<(), Violation> {
     let says = format!(
         "messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking"
     );
-    Err(Violation::new(index, Rule::ThinkingFirst, says))
+    Err(Violation::new(index, HistoryRule::ThinkingFirst, says))
 }

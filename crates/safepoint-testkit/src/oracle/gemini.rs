@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Rule, Violation};
+use super::{HistoryRule, Violation};
 
 const UNEQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
 
@@ -15,7 +15,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
         Some(contents) if !contents.is_empty() => contents,
         _ => {
             let says = "* GenerateContentRequest.contents: contents is not specified\n";
-            return Err(broken(0, Rule::SomeMessages, says));
+            return Err(broken(0, HistoryRule::SomeMessages, says));
         }
     };
     let mut before = Turn::Nothing;
@@ -25,17 +25,17 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
         before = turn;
     }
     match before {
-        Turn::Calls(_) => Err(broken(contents.len() - 1, Rule::CallUnanswered, UNEQUAL)),
+        Turn::Calls(_) => Err(broken(contents.len() - 1, HistoryRule::CallUnanswered, UNEQUAL)),
         Turn::Model => {
             let says =
                 "Please ensure that single turn requests end with a user role or the role field is empty.";
-            Err(broken(contents.len() - 1, Rule::RolesAlternate, says))
+            Err(broken(contents.len() - 1, HistoryRule::RolesAlternate, says))
         }
         Turn::Nothing | Turn::User | Turn::Responses(_) => signed(contents),
     }
 }
 
-fn broken(index: usize, rule: Rule, says: impl Into<String>) -> Violation {
+fn broken(index: usize, rule: HistoryRule, says: impl Into<String>) -> Violation {
     Violation::new(index, rule, says).in_list("contents")
 }
 
@@ -52,15 +52,15 @@ enum Turn {
 fn follows(index: usize, before: Turn, turn: Turn) -> Result<(), Violation> {
     match (before, turn) {
         (Turn::Calls(calls), Turn::Responses(responses)) if calls == responses => Ok(()),
-        (Turn::Calls(_), _) => Err(broken(index - 1, Rule::CallUnanswered, UNEQUAL)),
+        (Turn::Calls(_), _) => Err(broken(index - 1, HistoryRule::CallUnanswered, UNEQUAL)),
         (_, Turn::Responses(_)) => {
             let says =
                 "Please ensure that function response turn comes immediately after a function call turn.";
-            Err(broken(index, Rule::ResultWithoutCall, says))
+            Err(broken(index, HistoryRule::ResultWithoutCall, says))
         }
         (Turn::Nothing | Turn::Model, Turn::Calls(_)) => {
             let says = "Please ensure that function call turn comes immediately after a user turn or after a function response turn.";
-            Err(broken(index, Rule::RolesAlternate, says))
+            Err(broken(index, HistoryRule::RolesAlternate, says))
         }
         _ => Ok(()),
     }
@@ -70,13 +70,13 @@ fn follows(index: usize, before: Turn, turn: Turn) -> Result<(), Violation> {
 fn turn(index: usize, content: &Value) -> Result<Turn, Violation> {
     let role = content["role"].as_str().unwrap_or("user");
     if !matches!(role, "user" | "model") {
-        return Err(broken(index, Rule::KnownRole, "Please use a valid role: user, model."));
+        return Err(broken(index, HistoryRule::KnownRole, "Please use a valid role: user, model."));
     }
     let parts = content["parts"].as_array().map_or(&[][..], Vec::as_slice);
     if parts.is_empty() {
         let says =
             format!("* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n");
-        return Err(broken(index, Rule::SomeContent, says));
+        return Err(broken(index, HistoryRule::SomeContent, says));
     }
     let (mut calls, mut responses) = (0, 0);
     for (place, part) in parts.iter().enumerate() {
@@ -94,7 +94,7 @@ fn turn(index: usize, content: &Value) -> Result<Turn, Violation> {
                 let says = format!(
                     "* GenerateContentRequest.contents[{index}].parts[{place}].data: required oneof field 'data' must have one initialized field\n"
                 );
-                return Err(broken(index, Rule::SomeText, says));
+                return Err(broken(index, HistoryRule::SomeText, says));
             }
         }
     }
@@ -133,7 +133,7 @@ fn call(index: usize, place: usize, call: &Value) -> Result<(), Violation> {
         "Invalid value at 'contents[{index}].parts[{place}].function_call.args' (type.googleapis.com/google.protobuf.Struct), {}",
         call["args"]
     );
-    Err(broken(index, Rule::WellFormedCall, says))
+    Err(broken(index, HistoryRule::WellFormedCall, says))
 }
 
 fn response(index: usize, place: usize, response: &Value) -> Result<(), Violation> {
@@ -145,7 +145,7 @@ fn response(index: usize, place: usize, response: &Value) -> Result<(), Violatio
         "Invalid value at 'contents[{index}].parts[{place}].function_response.response' (type.googleapis.com/google.protobuf.Struct), {}",
         response["response"]
     );
-    Err(broken(index, Rule::SomeContent, says))
+    Err(broken(index, HistoryRule::SomeContent, says))
 }
 
 /// Beside the response only bytes may stand.
@@ -157,7 +157,7 @@ fn beside(index: usize, place: usize, response: &Value) -> Result<(), Violation>
     let says = format!(
         "Invalid value at 'contents[{index}].parts[{place}].function_response.parts': only inline_data is supported."
     );
-    Err(broken(index, Rule::ResultContent, says))
+    Err(broken(index, HistoryRule::ResultContent, says))
 }
 
 fn named(index: usize, place: usize, of: &Value, what: &str) -> Result<(), Violation> {
@@ -167,7 +167,7 @@ fn named(index: usize, place: usize, of: &Value, what: &str) -> Result<(), Viola
     let says = format!(
         "* GenerateContentRequest.contents[{index}].parts[{place}].{what}.name: Name cannot be empty.\n"
     );
-    Err(broken(index, Rule::WellFormedCall, says))
+    Err(broken(index, HistoryRule::WellFormedCall, says))
 }
 
 /// In the turn that is going on, behind the last thing that the user said, the first call of each step is signed.
@@ -188,7 +188,7 @@ fn signed(contents: &[Value]) -> Result<(), Violation> {
             parts[place]["functionCall"]["name"].as_str().unwrap_or_default(),
             index + 1
         );
-        return Err(broken(index, Rule::SignedThinking, says));
+        return Err(broken(index, HistoryRule::SignedThinking, says));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Rule, Violation};
+use super::{HistoryRule, Violation};
 
 /// Calls of the last assistant message that no tool message has answered yet.
 #[derive(Default)]
@@ -16,7 +16,7 @@ struct Open {
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
-    let no_messages = |says: &str| Violation::new(0, Rule::SomeMessages, says);
+    let no_messages = |says: &str| Violation::new(0, HistoryRule::SomeMessages, says);
     let messages =
         body["messages"].as_array().ok_or_else(|| no_messages("Missing required parameter: 'messages'."))?;
     if messages.is_empty() {
@@ -37,7 +37,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
             "system" | "developer" if begun => {
                 return Err(Violation::new(
                     index,
-                    Rule::SystemFirst,
+                    HistoryRule::SystemFirst,
                     "System message must be at the beginning.",
                 )
                 .at("role"));
@@ -55,12 +55,12 @@ impl Open {
     fn answer(&mut self, index: usize, message: &Value) -> Result<(), Violation> {
         let Some(id) = message["tool_call_id"].as_str() else {
             let says = format!("Missing required parameter: 'messages[{index}].tool_call_id'.");
-            return Err(Violation::new(index, Rule::ResultWithoutCall, says).at("tool_call_id"));
+            return Err(Violation::new(index, HistoryRule::ResultWithoutCall, says).at("tool_call_id"));
         };
         let Some(place) = self.ids.iter().position(|waits| waits == id) else {
             return Err(Violation::new(
                 index,
-                Rule::ResultWithoutCall,
+                HistoryRule::ResultWithoutCall,
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
             )
             .at("role"));
@@ -74,7 +74,7 @@ impl Open {
         let says = format!(
             "Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL."
         );
-        Err(Violation::new(index, Rule::ResultContent, says).at("content"))
+        Err(Violation::new(index, HistoryRule::ResultContent, says).at("content"))
     }
 
     fn must_be_empty(&self) -> Result<(), Violation> {
@@ -86,7 +86,7 @@ impl Open {
              'tool_call_id'. The following tool_call_ids did not have response messages: {}",
             self.ids.join(", ")
         );
-        Err(Violation::new(self.at, Rule::CallUnanswered, says).at("role"))
+        Err(Violation::new(self.at, HistoryRule::CallUnanswered, says).at("role"))
     }
 }
 
@@ -107,7 +107,7 @@ fn no_content(index: usize, found: &Value) -> Violation {
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => "another type",
     };
     let says = format!("Invalid value for 'content': expected a string, got {found}.");
-    Violation::new(index, Rule::SomeContent, says).at("content")
+    Violation::new(index, HistoryRule::SomeContent, says).at("content")
 }
 
 /// The ids of an assistant message's calls.
@@ -119,7 +119,7 @@ fn calls(index: usize, message: &Value) -> Result<Vec<String>, Violation> {
             let says = format!(
                 "Invalid 'messages[{index}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead."
             );
-            return Err(Violation::new(index, Rule::WellFormedCall, says).at("tool_calls"));
+            return Err(Violation::new(index, HistoryRule::WellFormedCall, says).at("tool_calls"));
         }
     };
     let mut ids: Vec<String> = Vec::new();
@@ -128,7 +128,7 @@ fn calls(index: usize, message: &Value) -> Result<Vec<String>, Violation> {
         if ids.contains(&id) {
             let says =
                 format!("Duplicate value for 'tool_call_id' of '{id}' in message with role 'assistant'.");
-            return Err(Violation::new(index, Rule::OwnId, says).at("tool_calls"));
+            return Err(Violation::new(index, HistoryRule::OwnId, says).at("tool_calls"));
         }
         ids.push(id);
     }
@@ -152,22 +152,22 @@ fn call_id(index: usize, place: usize, call: &Value) -> Result<String, Violation
     };
     let function = &call["function"];
     if call["type"] != "function" {
-        return Err(missing(Rule::WellFormedCall, "type"));
+        return Err(missing(HistoryRule::WellFormedCall, "type"));
     }
     if function["name"].as_str().is_none_or(str::is_empty) {
-        return Err(missing(Rule::WellFormedCall, "function.name"));
+        return Err(missing(HistoryRule::WellFormedCall, "function.name"));
     }
     if !function["arguments"].is_string() {
         let says = format!("Invalid type for '{}': expected a string.", part("function.arguments"));
-        return Err(Violation::new(index, Rule::WellFormedCall, says).at("tool_calls"));
+        return Err(Violation::new(index, HistoryRule::WellFormedCall, says).at("tool_calls"));
     }
     let id = call["id"].as_str().filter(|id| !id.is_empty());
-    id.map(ToOwned::to_owned).ok_or_else(|| missing(Rule::OwnId, "id"))
+    id.map(ToOwned::to_owned).ok_or_else(|| missing(HistoryRule::OwnId, "id"))
 }
 
 fn unknown_role(index: usize, role: &str) -> Violation {
     let says = format!(
         "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
     );
-    Violation::new(index, Rule::KnownRole, says).at("role")
+    Violation::new(index, HistoryRule::KnownRole, says).at("role")
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Rule, Violation};
+use super::{HistoryRule, Violation};
 
 /// Judges the history of a responses request.
 ///
@@ -14,10 +14,10 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
     let items = match &body["input"] {
         Value::String(_) => return Ok(()),
         Value::Array(items) if !items.is_empty() => items,
-        Value::Array(_) => return Err(broken(0, Rule::SomeMessages, "Invalid 'input': empty array.")),
+        Value::Array(_) => return Err(broken(0, HistoryRule::SomeMessages, "Invalid 'input': empty array.")),
         _ => {
             let says = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.";
-            return Err(broken(0, Rule::SomeMessages, says));
+            return Err(broken(0, HistoryRule::SomeMessages, says));
         }
     };
     let mut calls = Calls::default();
@@ -32,7 +32,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
                 let says = format!(
                     "Invalid value: '{other}'. Supported values are: 'function_call', 'function_call_output', 'item_reference', 'message', and 'reasoning'."
                 );
-                return Err(broken(index, Rule::KnownRole, says));
+                return Err(broken(index, HistoryRule::KnownRole, says));
             }
         }
     }
@@ -43,7 +43,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
 const OWN: [&str; 5] =
     ["web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"];
 
-fn broken(index: usize, rule: Rule, says: impl Into<String>) -> Violation {
+fn broken(index: usize, rule: HistoryRule, says: impl Into<String>) -> Violation {
     Violation::new(index, rule, says).in_list("input")
 }
 
@@ -58,14 +58,14 @@ fn message(index: usize, item: &Value) -> Result<(), Violation> {
         let says = format!(
             "Invalid value: '{role}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
         );
-        return Err(broken(index, Rule::KnownRole, says));
+        return Err(broken(index, HistoryRule::KnownRole, says));
     }
     match &item["content"] {
         Value::String(text) if !(text.is_empty() && role == "assistant") => Ok(()),
         Value::Array(parts) if !parts.is_empty() => Ok(()),
         _ => {
             let says = format!("Missing required parameter: 'input[{index}].content'.");
-            Err(broken(index, Rule::SomeContent, says))
+            Err(broken(index, HistoryRule::SomeContent, says))
         }
     }
 }
@@ -82,15 +82,15 @@ impl Calls {
         let id = call_id(index, item)?;
         if item["name"].as_str().is_none_or(str::is_empty) {
             let says = format!("Missing required parameter: 'input[{index}].name'.");
-            return Err(broken(index, Rule::WellFormedCall, says));
+            return Err(broken(index, HistoryRule::WellFormedCall, says));
         }
         if !item["arguments"].is_string() {
             let says = format!("Invalid type for 'input[{index}].arguments': expected a string.");
-            return Err(broken(index, Rule::WellFormedCall, says));
+            return Err(broken(index, HistoryRule::WellFormedCall, says));
         }
         if !self.seen.insert(id.to_owned()) {
             let says = format!("Duplicate function call with call_id {id}.");
-            return Err(broken(index, Rule::OwnId, says));
+            return Err(broken(index, HistoryRule::OwnId, says));
         }
         self.open.push((index, id.to_owned()));
         Ok(())
@@ -100,7 +100,7 @@ impl Calls {
         let id = call_id(index, item)?;
         let Some(place) = self.open.iter().position(|(_, open)| open == id) else {
             let says = format!("No tool call found for function call output with call_id {id}.");
-            return Err(broken(index, Rule::ResultWithoutCall, says));
+            return Err(broken(index, HistoryRule::ResultWithoutCall, says));
         };
         self.open.remove(place);
         if let Some(parts) = item["output"].as_array().filter(|parts| !parts.is_empty()) {
@@ -110,13 +110,13 @@ impl Calls {
             return Ok(());
         }
         let says = format!("Missing required parameter: 'input[{index}].output'.");
-        Err(broken(index, Rule::SomeContent, says))
+        Err(broken(index, HistoryRule::SomeContent, says))
     }
 
     fn must_be_answered(&self) -> Result<(), Violation> {
         let Some((index, id)) = self.open.first() else { return Ok(()) };
         let says = format!("No tool output found for function call {id}.");
-        Err(broken(*index, Rule::CallUnanswered, says))
+        Err(broken(*index, HistoryRule::CallUnanswered, says))
     }
 }
 
@@ -128,7 +128,7 @@ fn outputs(index: usize, parts: &[Value]) -> Result<(), Violation> {
             let says = format!(
                 "Invalid value: '{kind}' at 'input[{index}].output[{place}].type'. Supported values are: 'input_text', 'input_image', and 'input_file'."
             );
-            return Err(broken(index, Rule::ResultContent, says));
+            return Err(broken(index, HistoryRule::ResultContent, says));
         }
     }
     Ok(())
@@ -139,7 +139,7 @@ fn call_id(index: usize, item: &Value) -> Result<&str, Violation> {
         let says = format!(
             "Invalid 'input[{index}].call_id': empty string. Expected a string with minimum length 1, but got an empty string instead."
         );
-        broken(index, Rule::OwnId, says)
+        broken(index, HistoryRule::OwnId, says)
     })
 }
 
@@ -148,14 +148,14 @@ fn reasoning(index: usize, item: &Value, next: Option<&Value>, stateless: bool) 
     let id = item["id"].as_str().unwrap_or_default();
     if !item["summary"].is_array() {
         let says = format!("Missing required parameter: 'input[{index}].summary'.");
-        return Err(broken(index, Rule::SignedThinking, says));
+        return Err(broken(index, HistoryRule::SignedThinking, says));
     }
     let sealed = item["encrypted_content"].as_str().is_some_and(|seal| !seal.is_empty());
     if stateless && !sealed {
         let says = format!(
             "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input."
         );
-        return Err(broken(index, Rule::SignedThinking, says));
+        return Err(broken(index, HistoryRule::SignedThinking, says));
     }
     let followed = next.is_some_and(|next| match kind(next) {
         "reasoning" | "function_call" => true,
@@ -166,5 +166,5 @@ fn reasoning(index: usize, item: &Value, next: Option<&Value>, stateless: bool) 
         return Ok(());
     }
     let says = format!("Item '{id}' of type 'reasoning' was provided without its required following item.");
-    Err(broken(index, Rule::ReasoningFollowed, says))
+    Err(broken(index, HistoryRule::ReasoningFollowed, says))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Rule, anthropic, openai};
+use super::{HistoryRule, anthropic, openai};
 
 mod gemini;
 mod responses;
@@ -59,49 +59,49 @@ fn bad_chats_are_refused() {
         json!([asks(json!([call]))])
     };
     for (messages, index, rule, says) in [
-        (json!([]), 0, Rule::SomeMessages, "empty array"),
-        (json!([asked]), 0, Rule::CallUnanswered, "did not have response messages: a"),
-        (json!([user(), asked, user()]), 1, Rule::CallUnanswered, "messages: a"),
-        (json!([asked, user(), answer("a")]), 0, Rule::CallUnanswered, "messages: a"),
+        (json!([]), 0, HistoryRule::SomeMessages, "empty array"),
+        (json!([asked]), 0, HistoryRule::CallUnanswered, "did not have response messages: a"),
+        (json!([user(), asked, user()]), 1, HistoryRule::CallUnanswered, "messages: a"),
+        (json!([asked, user(), answer("a")]), 0, HistoryRule::CallUnanswered, "messages: a"),
         (
             json!([asks(json!([call("a"), call("b")])), answer("a"), asked]),
             0,
-            Rule::CallUnanswered,
+            HistoryRule::CallUnanswered,
             "messages: b",
         ),
-        (json!([answer("a")]), 0, Rule::ResultWithoutCall, "must be a response to a preceeding"),
-        (json!([asked, answer("b")]), 1, Rule::ResultWithoutCall, "must be a response"),
-        (json!([asked, answer("a"), answer("a")]), 2, Rule::ResultWithoutCall, "must be a response"),
-        (json!([asked, {"role": "tool", "content": "x"}]), 1, Rule::ResultWithoutCall, "tool_call_id"),
-        (json!([asked, {"role": "tool", "tool_call_id": "a"}]), 1, Rule::SomeContent, "got null"),
-        (json!([{"role": "assistant", "content": ""}]), 0, Rule::SomeContent, "expected a string"),
-        (json!([{"role": "assistant", "content": null}]), 0, Rule::SomeContent, "got null"),
-        (json!([{"role": "assistant", "content": []}]), 0, Rule::SomeContent, "expected a string"),
-        (json!([{"role": "user", "content": null}]), 0, Rule::SomeContent, "got null"),
+        (json!([answer("a")]), 0, HistoryRule::ResultWithoutCall, "must be a response to a preceeding"),
+        (json!([asked, answer("b")]), 1, HistoryRule::ResultWithoutCall, "must be a response"),
+        (json!([asked, answer("a"), answer("a")]), 2, HistoryRule::ResultWithoutCall, "must be a response"),
+        (json!([asked, {"role": "tool", "content": "x"}]), 1, HistoryRule::ResultWithoutCall, "tool_call_id"),
+        (json!([asked, {"role": "tool", "tool_call_id": "a"}]), 1, HistoryRule::SomeContent, "got null"),
+        (json!([{"role": "assistant", "content": ""}]), 0, HistoryRule::SomeContent, "expected a string"),
+        (json!([{"role": "assistant", "content": null}]), 0, HistoryRule::SomeContent, "got null"),
+        (json!([{"role": "assistant", "content": []}]), 0, HistoryRule::SomeContent, "expected a string"),
+        (json!([{"role": "user", "content": null}]), 0, HistoryRule::SomeContent, "got null"),
         (
             json!([{"role": "assistant", "content": "t", "tool_calls": []}]),
             0,
-            Rule::WellFormedCall,
+            HistoryRule::WellFormedCall,
             "minimum",
         ),
-        (json!([asks(json!([call("a"), call("a")]))]), 0, Rule::OwnId, "Duplicate"),
-        (json!([asks(json!([call("")]))]), 0, Rule::OwnId, "messages[0].tool_calls[0].id"),
-        (broken("arguments", json!({})), 0, Rule::WellFormedCall, "expected a string"),
-        (broken("name", json!("")), 0, Rule::WellFormedCall, "function.name"),
+        (json!([asks(json!([call("a"), call("a")]))]), 0, HistoryRule::OwnId, "Duplicate"),
+        (json!([asks(json!([call("")]))]), 0, HistoryRule::OwnId, "messages[0].tool_calls[0].id"),
+        (broken("arguments", json!({})), 0, HistoryRule::WellFormedCall, "expected a string"),
+        (broken("name", json!("")), 0, HistoryRule::WellFormedCall, "function.name"),
         (
             json!([asked, {"role": "tool", "tool_call_id": "a", "content": [{"type": "image_url"}]}]),
             1,
-            Rule::ResultContent,
+            HistoryRule::ResultContent,
             "only allowed for messages with role 'user'",
         ),
-        (json!([{"role": "robot", "content": "x"}]), 0, Rule::KnownRole, "'robot'"),
-        (json!([user(), {"role": "system", "content": "s"}]), 1, Rule::SystemFirst, "beginning"),
+        (json!([{"role": "robot", "content": "x"}]), 0, HistoryRule::KnownRole, "'robot'"),
+        (json!([user(), {"role": "system", "content": "s"}]), 1, HistoryRule::SystemFirst, "beginning"),
     ] {
         let refused = openai(&chat(messages.clone())).expect_err(&messages.to_string());
         assert_eq!((refused.index, refused.rule), (index, rule), "{messages}: {refused}");
         assert!(refused.message.contains(says), "{messages}: {refused}");
     }
-    assert_eq!(openai(&json!({})).map_err(|refused| refused.rule), Err(Rule::SomeMessages));
+    assert_eq!(openai(&json!({})).map_err(|refused| refused.rule), Err(HistoryRule::SomeMessages));
 }
 
 fn used(id: &str) -> Value {
@@ -150,43 +150,48 @@ fn bad_messages_are_refused() {
     let one = says(json!([used("a")]));
     let back = brings(json!([result("a")]));
     for (messages, index, rule, words) in [
-        (json!([]), 0, Rule::SomeMessages, "at least one message"),
-        (json!([says(json!("x"))]), 0, Rule::RolesAlternate, "first message"),
-        (json!([user(), user()]), 1, Rule::RolesAlternate, "multiple \"user\""),
-        (json!([user(), {"role": "system", "content": "s"}]), 1, Rule::KnownRole, "\"system\""),
-        (json!([user(), one]), 1, Rule::CallUnanswered, "immediately after: a."),
-        (json!([user(), one, user()]), 1, Rule::CallUnanswered, "immediately after: a."),
-        (json!([user(), one, user(), says(json!("t"))]), 1, Rule::CallUnanswered, "immediately after: a."),
+        (json!([]), 0, HistoryRule::SomeMessages, "at least one message"),
+        (json!([says(json!("x"))]), 0, HistoryRule::RolesAlternate, "first message"),
+        (json!([user(), user()]), 1, HistoryRule::RolesAlternate, "multiple \"user\""),
+        (json!([user(), {"role": "system", "content": "s"}]), 1, HistoryRule::KnownRole, "\"system\""),
+        (json!([user(), one]), 1, HistoryRule::CallUnanswered, "immediately after: a."),
+        (json!([user(), one, user()]), 1, HistoryRule::CallUnanswered, "immediately after: a."),
+        (
+            json!([user(), one, user(), says(json!("t"))]),
+            1,
+            HistoryRule::CallUnanswered,
+            "immediately after: a.",
+        ),
         (
             json!([user(), says(json!([used("a"), used("b")])), back]),
             1,
-            Rule::CallUnanswered,
+            HistoryRule::CallUnanswered,
             "immediately after: b.",
         ),
         (
             json!([user(), one, brings(json!([text("x"), result("a")]))]),
             1,
-            Rule::ResultsFirst,
+            HistoryRule::ResultsFirst,
             "immediately after: a.",
         ),
         (
             json!([user(), says(json!([used("a"), text("x")])), back]),
             1,
-            Rule::CallsLast,
+            HistoryRule::CallsLast,
             "immediately after: a.",
         ),
         (
             json!([user(), says(json!([used("a"), thought()])), back]),
             1,
-            Rule::CallsLast,
+            HistoryRule::CallsLast,
             "immediately after: a.",
         ),
-        (json!([back]), 0, Rule::ResultWithoutCall, "messages.0.content.0: unexpected `tool_use_id`"),
-        (json!([user(), says(json!("t")), back]), 2, Rule::ResultWithoutCall, "unexpected"),
+        (json!([back]), 0, HistoryRule::ResultWithoutCall, "messages.0.content.0: unexpected `tool_use_id`"),
+        (json!([user(), says(json!("t")), back]), 2, HistoryRule::ResultWithoutCall, "unexpected"),
         (
             json!([user(), one, brings(json!([result("a"), result("a")]))]),
             2,
-            Rule::ResultWithoutCall,
+            HistoryRule::ResultWithoutCall,
             "single result",
         ),
         (
@@ -197,7 +202,7 @@ fn bad_messages_are_refused() {
                 "content": [{"type": "image"}]}]))
             ]),
             2,
-            Rule::ResultContent,
+            HistoryRule::ResultContent,
             "if \"is_error\" is true",
         ),
         (
@@ -208,27 +213,27 @@ fn bad_messages_are_refused() {
                 "content": [{"type": "tool_use"}]}]))
             ]),
             2,
-            Rule::ResultContent,
+            HistoryRule::ResultContent,
             "Input tag 'tool_use'",
         ),
-        (json!([user(), says(json!([text("")]))]), 1, Rule::SomeText, "non-empty"),
-        (json!([user(), says(json!([text(" \n")]))]), 1, Rule::SomeText, "non-whitespace"),
-        (json!([user(), says(json!([]))]), 1, Rule::SomeContent, "non-empty content"),
-        (json!([user(), says(json!(""))]), 1, Rule::SomeContent, "non-empty content"),
-        (json!([user(), says(json!("x "))]), 1, Rule::NoTrailingSpace, "trailing whitespace"),
+        (json!([user(), says(json!([text("")]))]), 1, HistoryRule::SomeText, "non-empty"),
+        (json!([user(), says(json!([text(" \n")]))]), 1, HistoryRule::SomeText, "non-whitespace"),
+        (json!([user(), says(json!([]))]), 1, HistoryRule::SomeContent, "non-empty content"),
+        (json!([user(), says(json!(""))]), 1, HistoryRule::SomeContent, "non-empty content"),
+        (json!([user(), says(json!("x "))]), 1, HistoryRule::NoTrailingSpace, "trailing whitespace"),
         (
             json!([user(), says(json!([{"type": "thinking", "thinking": "t"}, text("x")]))]),
             1,
-            Rule::SignedThinking,
+            HistoryRule::SignedThinking,
             "messages.1.content.0.thinking.signature",
         ),
-        (json!([user(), says(json!([used("a"), used("a")]))]), 1, Rule::OwnId, "unique"),
-        (json!([user(), one, back, one, back]), 3, Rule::OwnId, "unique"),
-        (json!([user(), says(json!([used("a b")]))]), 1, Rule::OwnId, "pattern"),
+        (json!([user(), says(json!([used("a"), used("a")]))]), 1, HistoryRule::OwnId, "unique"),
+        (json!([user(), one, back, one, back]), 3, HistoryRule::OwnId, "unique"),
+        (json!([user(), says(json!([used("a b")]))]), 1, HistoryRule::OwnId, "pattern"),
         (
             json!([user(), says(json!([{"type": "tool_use", "id": "a", "name": "f", "input": "{}"}]))]),
             1,
-            Rule::WellFormedCall,
+            HistoryRule::WellFormedCall,
             "dictionary",
         ),
     ] {
@@ -237,7 +242,7 @@ fn bad_messages_are_refused() {
         assert!(refused.message.contains(words), "{messages}: {refused}");
     }
     let unbounded = anthropic(&json!({"messages": [user()]}));
-    assert_eq!(unbounded.map_err(|refused| refused.rule), Err(Rule::MaxTokens));
+    assert_eq!(unbounded.map_err(|refused| refused.rule), Err(HistoryRule::MaxTokens));
 }
 
 /// S5.1: with thinking on, a tool loop begins with its thinking; an older turn need not.
@@ -251,7 +256,7 @@ fn thinking_comes_first_where_it_is_on() {
     let back = brings(json!([result("a")]));
     let bare = json!([user(), says(json!([used("a")])), back]);
     let refused = thinking(bare.clone()).expect_err("a call without its thinking");
-    assert_eq!((refused.index, refused.rule), (1, Rule::ThinkingFirst));
+    assert_eq!((refused.index, refused.rule), (1, HistoryRule::ThinkingFirst));
     assert!(refused.message.starts_with("messages.1.content.0.type: Expected `thinking`"), "{refused}");
     assert_eq!(anthropic(&talk(bare)), Ok(()));
     assert_eq!(thinking(json!([user(), says(json!([thought(), used("a")])), back])), Ok(()));

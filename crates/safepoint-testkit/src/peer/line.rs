@@ -10,7 +10,7 @@ use safepoint::{
 use tokio::sync::mpsc;
 
 use super::{
-    Given, OnStop, Peer,
+    Given, OnPeerStop, Peer,
     work::{self, Ender, Ends},
 };
 
@@ -90,25 +90,25 @@ impl RemoteCall for Wire {
             let open = begun.open.clone();
             self.peer.world.stops.fetch_add(1, Ordering::AcqRel);
             match self.peer.on_stop {
-                OnStop::Silent => return std::future::pending().await,
-                OnStop::Unreachable => return RemoteStopReply::unreachable("connection refused"),
-                OnStop::CannotStop => return RemoteStopReply::refused("cancel is not implemented"),
-                OnStop::Refuses => return RemoteStopReply::refused("this agent cannot be canceled"),
-                OnStop::Ends | OnStop::EndsLater | OnStop::TakesNote | OnStop::OnlySays => {}
+                OnPeerStop::Silent => return std::future::pending().await,
+                OnPeerStop::Unreachable => return RemoteStopReply::unreachable("connection refused"),
+                OnPeerStop::CannotStop => return RemoteStopReply::refused("cancel is not implemented"),
+                OnPeerStop::Refuses => return RemoteStopReply::refused("this agent cannot be canceled"),
+                OnPeerStop::Ends | OnPeerStop::EndsLater | OnPeerStop::TakesNote | OnPeerStop::OnlySays => {}
             }
             open.into_iter().for_each(|question| self.give(question, Given::Cancelled));
             match self.peer.on_stop {
-                OnStop::Ends => {
+                OnPeerStop::Ends => {
                     self.end();
                     self.peer.idle().await;
                     RemoteStopReply::confirmed("canceled")
                 }
-                OnStop::EndsLater => {
+                OnPeerStop::EndsLater => {
                     self.end();
                     self.ended = Some("canceled".into());
                     RemoteStopReply::acknowledged("canceling")
                 }
-                OnStop::OnlySays => RemoteStopReply::confirmed("canceled"),
+                OnPeerStop::OnlySays => RemoteStopReply::confirmed("canceled"),
                 _ => RemoteStopReply::acknowledged("noted"),
             }
         })

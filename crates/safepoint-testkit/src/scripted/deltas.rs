@@ -14,7 +14,7 @@ use safepoint::{
 use serde_json::json;
 
 use super::Step;
-use crate::script::{Call, Fault, Reply};
+use crate::script::{Call, Reply, ReplyFault};
 
 /// What is said, and what becomes of the stream then.
 struct Plan {
@@ -51,16 +51,20 @@ fn plan(reply: &Reply) -> Plan {
             steps.extend(said(reply).into_iter().map(Ok));
             return Plan { steps, then: Then::End };
         }
-        Some(Fault::Silence) => return Plan { steps: vec![Ok(Delta::Sent)], then: Then::Silence },
-        Some(Fault::Close | Fault::Reset) => {
+        Some(ReplyFault::Silence) => return Plan { steps: vec![Ok(Delta::Sent)], then: Then::Silence },
+        Some(ReplyFault::Close | ReplyFault::Reset) => {
             return Plan { steps: vec![Ok(Delta::Sent), Err(broken())], then: Then::End };
         }
-        Some(Fault::StallAfter(most)) => (*most, None, Then::Silence),
-        Some(Fault::CloseAfter(most) | Fault::ResetAfter(most)) => (*most, Some(broken()), Then::End),
-        Some(Fault::ErrorAfter(most)) => (*most, Some(error(ModelErrorKind::Provider)), Then::End),
-        Some(Fault::CutAfter(_)) => (said(reply).len() / 2, Some(broken()), Then::End),
-        Some(Fault::Status { status, .. }) => (0, Some(of_status(*status)), Then::End),
-        Some(Fault::Answer { .. } | Fault::Raw(_)) => (0, Some(error(ModelErrorKind::Malformed)), Then::End),
+        Some(ReplyFault::StallAfter(most)) => (*most, None, Then::Silence),
+        Some(ReplyFault::CloseAfter(most) | ReplyFault::ResetAfter(most)) => {
+            (*most, Some(broken()), Then::End)
+        }
+        Some(ReplyFault::ErrorAfter(most)) => (*most, Some(error(ModelErrorKind::Provider)), Then::End),
+        Some(ReplyFault::CutAfter(_)) => (said(reply).len() / 2, Some(broken()), Then::End),
+        Some(ReplyFault::Status { status, .. }) => (0, Some(of_status(*status)), Then::End),
+        Some(ReplyFault::Answer { .. } | ReplyFault::Raw(_)) => {
+            (0, Some(error(ModelErrorKind::Malformed)), Then::End)
+        }
     };
     steps.extend(said(reply).into_iter().map(Ok));
     steps.truncate(opening + most);

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     exchange::Fate,
-    http::{Incoming, Wire, read},
+    http::{Incoming, ServedWire, read},
     render::{self, Step},
     shared::{Answer, Noted, Shared},
 };
@@ -65,15 +65,15 @@ fn openai_error(message: &str, code: &str) -> Value {
 }
 
 /// What each provider says of a body that is not JSON.
-fn not_json(wire: Wire, error: &serde_json::Error) -> Value {
+fn not_json(wire: ServedWire, error: &serde_json::Error) -> Value {
     match wire {
-        Wire::OpenAi | Wire::Responses => openai_error(
+        ServedWire::OpenAi | ServedWire::Responses => openai_error(
             &format!("We could not parse the JSON body of your request: {error}."),
             "invalid_json",
         ),
-        Wire::Gemini => json!({"error": {"code": 400, "status": "INVALID_ARGUMENT",
+        ServedWire::Gemini => json!({"error": {"code": 400, "status": "INVALID_ARGUMENT",
             "message": format!("Invalid JSON payload received. {error}")}}),
-        Wire::Anthropic => json!({"type": "error", "error": {"type": "invalid_request_error",
+        ServedWire::Anthropic => json!({"type": "error", "error": {"type": "invalid_request_error",
             "message": format!("The request body is not valid JSON: {error}")}}),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
-use super::http::Wire;
+use super::http::ServedWire;
 
 /// One exchange, as it was recorded.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Exchange {
     /// Its number, from 0.
     pub id: usize,
     /// The wire.
-    pub wire: Wire,
+    pub wire: ServedWire,
     /// The request's path, with its query.
     pub path: String,
     /// The request's headers, names in lower case.

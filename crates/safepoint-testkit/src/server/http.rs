@@ -13,7 +13,7 @@ use crate::oracle;
 
 /// The wire that a request speaks. Exhaustive: those that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
+pub enum ServedWire {
     /// `…/chat/completions`.
     OpenAi,
     /// `…/messages`.
@@ -24,7 +24,7 @@ pub enum Wire {
     Gemini,
 }
 
-impl Wire {
+impl ServedWire {
     /// Its name: `openai`, `anthropic`, `responses` or `gemini`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -84,7 +84,7 @@ impl<'p> Gemini<'p> {
 
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) wire: Wire,
+    pub(super) wire: ServedWire,
     pub(super) path: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
@@ -129,7 +129,7 @@ pub(super) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
     if let Some(ask) = kept::Ask::of(&method, &path) {
         return Ok(Incoming::Kept(ask, authorization(&headers)));
     }
-    Ok(match Wire::of(&path) {
+    Ok(match ServedWire::of(&path) {
         Some(wire) if method == "POST" => Incoming::Request(Request { wire, path, headers, body }),
         Some(_) | None => Incoming::Unknown { method, path },
     })

@@ -13,9 +13,9 @@ type Sink = dyn Fn(Value) + Send + Sync;
 /// A reader of what a server tells: of each request, first byte, close and end, a JSON value with `type`, `id` and
 /// `at`. A request is told before it is answered: whoever has the answer finds it told.
 #[derive(Clone)]
-pub struct Log(Arc<Sink>);
+pub struct ServerLog(Arc<Sink>);
 
-impl Log {
+impl ServerLog {
     /// Gives each line to `sink`, in order, on the task that serves: it must be quick, and not panic.
     pub fn to(sink: impl Fn(Value) + Send + Sync + 'static) -> Self {
         Self(Arc::new(sink))
@@ -27,7 +27,7 @@ impl Log {
     }
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for ServerLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Log")
     }

@@ -5,8 +5,8 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::http::{Gemini, Wire};
-use crate::script::{Fault, Reply};
+use super::http::{Gemini, ServedWire};
+use crate::script::{Reply, ReplyFault};
 
 mod gemini;
 mod message;
@@ -31,7 +31,7 @@ pub(super) enum Step {
 /// How a request wants its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct How {
-    pub(super) wire: Wire,
+    pub(super) wire: ServedWire,
     pub(super) model: String,
     shape: Shape,
 }
@@ -65,16 +65,16 @@ struct StreamOptions {
 }
 
 impl How {
-    pub(super) fn of(wire: Wire, path: &str, body: &Value) -> Self {
+    pub(super) fn of(wire: ServedWire, path: &str, body: &Value) -> Self {
         // What is not of these types is as if it were not there.
         Self::new(wire, path, Glance::deserialize(body).unwrap_or_default())
     }
 
-    pub(super) fn at_a_glance(wire: Wire, path: &str, body: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(super) fn at_a_glance(wire: ServedWire, path: &str, body: &[u8]) -> Result<Self, serde_json::Error> {
         Ok(Self::new(wire, path, serde_json::from_slice(body)?))
     }
 
-    fn new(wire: Wire, path: &str, mut glance: Glance) -> Self {
+    fn new(wire: ServedWire, path: &str, mut glance: Glance) -> Self {
         if let Some(gemini) = Gemini::of(path) {
             glance.model = Some(gemini.model.to_owned());
             glance.stream = Some(gemini.streams);
@@ -82,7 +82,7 @@ impl How {
         let usage = glance.stream_options.and_then(|options| options.include_usage);
         let shape = match (wire, glance.stream, glance.background, usage) {
             (_, None | Some(false), ..) => Shape::Message,
-            (Wire::Responses, Some(true), Some(true), _) => Shape::Kept,
+            (ServedWire::Responses, Some(true), Some(true), _) => Shape::Kept,
             (_, Some(true), _, Some(true)) => Shape::StreamWithUsage,
             (_, Some(true), _, None | Some(false)) => Shape::Stream,
         };
@@ -100,18 +100,18 @@ pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// The steps of a reply.
 pub(super) fn reply(how: &How, reply: &Reply) -> Vec<Step> {
     match &reply.fault {
-        Some(Fault::Silence) => vec![Step::Silence],
-        Some(Fault::Close) => vec![Step::Close],
-        Some(Fault::Reset) => vec![Step::Reset],
-        Some(Fault::Status { status, body, headers }) => {
+        Some(ReplyFault::Silence) => vec![Step::Silence],
+        Some(ReplyFault::Close) => vec![Step::Close],
+        Some(ReplyFault::Reset) => vec![Step::Reset],
+        Some(ReplyFault::Status { status, body, headers }) => {
             let own = of_status(how.wire, *status).to_string();
             let body = if body.is_empty() { &own } else { body };
             vec![Step::Whole(*status, http(*status, "application/json", headers, body.as_bytes()).into())]
         }
-        Some(Fault::Answer { content_type, body }) => {
+        Some(ReplyFault::Answer { content_type, body }) => {
             vec![Step::Whole(200, http(200, content_type, &[], body.as_bytes()).into())]
         }
-        Some(Fault::Raw(bytes)) => {
+        Some(ReplyFault::Raw(bytes)) => {
             vec![stream_head(), Step::Write(framed(bytes)), Step::Finish(LAST_CHUNK.to_vec())]
         }
         fault => match (how.shape, fault) {
@@ -132,12 +132,12 @@ fn written(reply: &Reply) -> Step {
 }
 
 /// Half a message, and then what goes wrong with it.
-fn broken_message(how: &How, reply: &Reply, fault: &Fault) -> Vec<Step> {
+fn broken_message(how: &How, reply: &Reply, fault: &ReplyFault) -> Vec<Step> {
     let mut bytes = json(200, &message::of(how, reply));
     let end = match fault {
-        Fault::ErrorAfter(_) => return vec![whole(500, &of_status(how.wire, 500))],
-        Fault::StallAfter(_) => Step::Silence,
-        Fault::ResetAfter(_) => Step::Reset,
+        ReplyFault::ErrorAfter(_) => return vec![whole(500, &of_status(how.wire, 500))],
+        ReplyFault::StallAfter(_) => Step::Silence,
+        ReplyFault::ResetAfter(_) => Step::Reset,
         _ => Step::Close,
     };
     bytes.truncate(bytes.len() - bytes.len() / 4);
@@ -148,12 +148,12 @@ fn broken_message(how: &How, reply: &Reply, fault: &Fault) -> Vec<Step> {
 pub(super) fn kept(how: &How, of: &Reply) -> (Vec<Step>, Option<Vec<Vec<u8>>>) {
     match of.fault {
         Some(
-            Fault::Silence
-            | Fault::Close
-            | Fault::Reset
-            | Fault::Status { .. }
-            | Fault::Answer { .. }
-            | Fault::Raw(_),
+            ReplyFault::Silence
+            | ReplyFault::Close
+            | ReplyFault::Reset
+            | ReplyFault::Status { .. }
+            | ReplyFault::Answer { .. }
+            | ReplyFault::Raw(_),
         ) => (reply(how, of), None),
         _ => {
             let chunks = chunks(how, of);
@@ -173,20 +173,20 @@ pub(super) fn stream(events: &[Vec<u8>]) -> Vec<u8> {
 fn streamed(how: &How, reply: &Reply, mut chunks: Vec<Vec<u8>>) -> Vec<Step> {
     let finish = Step::Finish(LAST_CHUNK.to_vec());
     let end = match reply.fault {
-        Some(Fault::StallAfter(_)) => Step::Silence,
-        Some(Fault::ResetAfter(_)) => Step::Reset,
-        Some(Fault::CloseAfter(_) | Fault::CutAfter(_)) => Step::Close,
+        Some(ReplyFault::StallAfter(_)) => Step::Silence,
+        Some(ReplyFault::ResetAfter(_)) => Step::Reset,
+        Some(ReplyFault::CloseAfter(_) | ReplyFault::CutAfter(_)) => Step::Close,
         _ => finish,
     };
     match reply.fault {
-        Some(Fault::StallAfter(most) | Fault::ResetAfter(most) | Fault::CloseAfter(most)) => {
+        Some(ReplyFault::StallAfter(most) | ReplyFault::ResetAfter(most) | ReplyFault::CloseAfter(most)) => {
             chunks.truncate(most);
         }
-        Some(Fault::ErrorAfter(most)) => {
+        Some(ReplyFault::ErrorAfter(most)) => {
             chunks.truncate(most);
             chunks.push(stream::error(how.wire));
         }
-        Some(Fault::CutAfter(bytes)) => {
+        Some(ReplyFault::CutAfter(bytes)) => {
             let mut all = chunks.concat();
             all.truncate(bytes);
             chunks = vec![all];
@@ -241,11 +241,11 @@ pub(super) fn json(status: u16, body: &Value) -> Vec<u8> {
 }
 
 /// The error body of a status, in the provider's form and with its own type.
-pub(super) fn of_status(wire: Wire, status: u16) -> Value {
+pub(super) fn of_status(wire: ServedWire, status: u16) -> Value {
     let message = format!("scripted {status}");
     match wire {
-        Wire::Gemini => gemini::of_status(status, &message),
-        Wire::OpenAi | Wire::Responses => {
+        ServedWire::Gemini => gemini::of_status(status, &message),
+        ServedWire::OpenAi | ServedWire::Responses => {
             let (kind, code) = match status {
                 401 => ("invalid_request_error", json!("invalid_api_key")),
                 404 => ("invalid_request_error", json!("model_not_found")),
@@ -255,7 +255,7 @@ pub(super) fn of_status(wire: Wire, status: u16) -> Value {
             };
             json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
         }
-        Wire::Anthropic => {
+        ServedWire::Anthropic => {
             let kind = match status {
                 401 => "authentication_error",
                 403 => "permission_error",

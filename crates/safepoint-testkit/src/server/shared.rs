@@ -15,11 +15,11 @@ use tokio::{
 };
 
 use super::{
-    Options, Recording, Strictness,
+    KeptExchanges, ServerOptions, Strictness,
     exchange::{Exchange, Fate},
     gate, http,
     kept::{self, Kept},
-    log::Log,
+    log::ServerLog,
     render::{self, How, Step},
 };
 use crate::{
@@ -34,8 +34,8 @@ type Encoded = HashMap<(usize, How), Arc<[u8]>>;
 pub(crate) struct Shared {
     director: Director,
     strictness: Strictness,
-    recording: Recording,
-    log: Option<Log>,
+    recording: KeptExchanges,
+    log: Option<ServerLog>,
     state: Mutex<State>,
     ready: Mutex<Encoded>,
     kept: Mutex<Kept>,
@@ -65,7 +65,7 @@ pub(super) struct Noted {
 }
 
 impl Shared {
-    pub(super) fn new(script: Script, options: Options) -> Self {
+    pub(super) fn new(script: Script, options: ServerOptions) -> Self {
         Self {
             director: Director::new(script),
             strictness: options.strictness,
@@ -121,7 +121,7 @@ impl Shared {
     /// Whether nobody looks at what a request says: for benchmarks, so that the server is not what is measured.
     fn needs_only_a_glance(&self) -> bool {
         self.strictness == Strictness::Lenient
-            && self.recording == Recording::Off
+            && self.recording == KeptExchanges::Off
             && self.log.is_none()
             && self.director.is_blind()
     }
@@ -133,7 +133,7 @@ impl Shared {
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
-        if self.recording == Recording::On {
+        if self.recording == KeptExchanges::On {
             state.exchanges.push(Exchange {
                 id,
                 wire,

@@ -11,7 +11,7 @@ use safepoint::{
     },
 };
 
-use super::{Bed, Broken, Fresh, must, refused, same, wish};
+use super::{Bed, BrokenStore, Fresh, must, refused, same, wish};
 
 /// How long a question stays open here.
 const OPEN_FOR: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ const OPEN_FOR: Duration = Duration::from_secs(60);
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn approvals(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn approvals(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     a_question_is_kept_whole(&Bed::make(fresh)).await?;
     the_first_decision_counts(&Bed::make(fresh)).await?;
     one_of_many_deciders_is_taken(&Bed::make(fresh)).await?;
@@ -59,12 +59,12 @@ fn answer(id: &str, principal: &str) -> NewDecision {
     }
 }
 
-async fn state(bed: &Bed, id: &str) -> Result<Option<ApprovalState>, Broken> {
+async fn state(bed: &Bed, id: &str) -> Result<Option<ApprovalState>, BrokenStore> {
     let row = bed.other.approval(&"a".into(), &ApprovalId::from(id)).await?;
     Ok(row.map(|row| row.state))
 }
 
-async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), Broken> {
+async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     let wanted =
@@ -84,7 +84,7 @@ async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), Broken> {
     same("does not reach this one", state(bed, "q").await?, Some(ApprovalState::Open))
 }
 
-async fn the_first_decision_counts(bed: &Bed) -> Result<(), Broken> {
+async fn the_first_decision_counts(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     let early = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await;
@@ -111,7 +111,7 @@ async fn the_first_decision_counts(bed: &Bed) -> Result<(), Broken> {
     )
 }
 
-async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), Broken> {
+async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), BrokenStore> {
     const MANY: usize = 16;
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q")]).await?;
@@ -120,7 +120,7 @@ async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), Broken> {
         let session = session.clone();
         async move {
             let who = format!("principal {number}");
-            Ok::<_, Broken>((who.clone(), store.decide(&session, answer("q", &who)).await?))
+            Ok::<_, BrokenStore>((who.clone(), store.decide(&session, answer("q", &who)).await?))
         }
     });
     let decided = try_join_all(decide).await?;
@@ -135,7 +135,7 @@ async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), Broken> {
     same("how many were told who it was", others, MANY - 1)
 }
 
-async fn a_decision_is_about_the_arguments_shown(bed: &Bed) -> Result<(), Broken> {
+async fn a_decision_is_about_the_arguments_shown(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q")]).await?;
     let other = NewDecision { digest: "digest of what was shown before".into(), ..answer("q", "ann") };
@@ -145,7 +145,7 @@ async fn a_decision_is_about_the_arguments_shown(bed: &Bed) -> Result<(), Broken
     same("the right answer", bed.other.decide(&session, answer("q", "ann")).await?, DecisionResult::Taken)
 }
 
-async fn a_question_ends_in_time(bed: &Bed) -> Result<(), Broken> {
+async fn a_question_ends_in_time(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     bed.time.pass(OPEN_FOR - Duration::from_micros(1));
@@ -157,7 +157,7 @@ async fn a_question_ends_in_time(bed: &Bed) -> Result<(), Broken> {
     same("and stays so", bed.other.decide(&session, answer("r", "ann")).await?, DecisionResult::Expired)
 }
 
-async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), Broken> {
+async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     let closed = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Withdrawn)]).await?;
@@ -180,7 +180,7 @@ async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), Broken> {
     refused("a question that never was", none, |error| matches!(error, Error::NoApproval(_)))
 }
 
-async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), Broken> {
+async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r"), ask(bed, "s")]).await?;
     bed.other.decide(&session, answer("s", "ann")).await?;
@@ -194,7 +194,7 @@ async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), Broken> 
     must("the holder is told", bed.store.notice(&session).await?.decisions > before)
 }
 
-async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), Broken> {
+async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     bed.other.decide(&session, answer("q", "ann")).await?;

@@ -6,13 +6,13 @@ use futures_util::future::join;
 use safepoint::store::{Error, MemoryStore, Store};
 
 use crate::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{FaultStore, OperationFault},
     valve::Valve,
 };
 
 use super::{
-    Broken, Fresh, Lives, Time, outside,
-    play::{Picture, Player, Step, alike, script},
+    BrokenStore, Fresh, Population, Time, outside,
+    play::{Picture, PlayStep, Player, alike, script},
     same,
 };
 
@@ -24,9 +24,14 @@ use super::{
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn faults(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn faults(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     for at in 0..script().iter().filter(|step| is_asked(step)).count() {
-        for fault in [Fault::Refused, Fault::Unknown, Fault::GoneBefore, Fault::GoneAfter] {
+        for fault in [
+            OperationFault::Refused,
+            OperationFault::Unknown,
+            OperationFault::GoneBefore,
+            OperationFault::GoneAfter,
+        ] {
             one_goes_wrong(fresh, at, fault).await?;
         }
         one_is_late(fresh, at).await?;
@@ -34,18 +39,18 @@ pub async fn faults(fresh: Fresh<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-fn is_asked(step: &Step) -> bool {
-    !matches!(step, Step::Pass(_) | Step::Say(..))
+fn is_asked(step: &PlayStep) -> bool {
+    !matches!(step, PlayStep::Pass(_) | PlayStep::Say(..))
 }
 
 /// The script, played to the store and to a model of it, in worlds of their own.
-async fn one_goes_wrong(fresh: Fresh<'_>, at: usize, fault: Fault) -> Result<(), Broken> {
+async fn one_goes_wrong(fresh: Fresh<'_>, at: usize, fault: OperationFault) -> Result<(), BrokenStore> {
     let what = format!("{fault:?} at operation {at}");
-    let (time, lives) = (Time::default(), Lives::default());
+    let (time, lives) = (Time::default(), Population::default());
     let [store, other] = fresh(outside(&time, &lives));
     let faulty: Arc<dyn Store> = Arc::new(FaultStore::over(store, at, fault.clone()));
     let mut player = Player::of(faulty, &time, &lives);
-    let (time, lives) = (Time::default(), Lives::default());
+    let (time, lives) = (Time::default(), Population::default());
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
     let mut model = Player::of(model, &time, &lives);
     let mut faults = 0;
@@ -58,7 +63,7 @@ async fn one_goes_wrong(fresh: Fresh<'_>, at: usize, fault: Fault) -> Result<(),
         }
         faults += 1;
         player = player.on(Arc::clone(&other));
-        let is_done = matches!(fault, Fault::Unknown | Fault::GoneAfter);
+        let is_done = matches!(fault, OperationFault::Unknown | OperationFault::GoneAfter);
         if is_done {
             // What the model answers is what was lost, be it a refusal.
             drop(model.play(&step).await);
@@ -79,14 +84,14 @@ fn shown(answer: Result<String, Error>) -> String {
 }
 
 /// Whichever operation is late: others do not wait for it, and it is done then.
-async fn one_is_late(fresh: Fresh<'_>, at: usize) -> Result<(), Broken> {
+async fn one_is_late(fresh: Fresh<'_>, at: usize) -> Result<(), BrokenStore> {
     let what = format!("operation {at}, late");
-    let (time, lives) = (Time::default(), Lives::default());
+    let (time, lives) = (Time::default(), Population::default());
     let [store, other] = fresh(outside(&time, &lives));
     let valve = Valve::shut();
-    let late = Arc::new(FaultStore::over(store, at, Fault::Held(valve.clone())));
+    let late = Arc::new(FaultStore::over(store, at, OperationFault::Held(valve.clone())));
     let mut player = Player::of(Arc::clone(&late) as Arc<dyn Store>, &time, &lives);
-    let (time, lives) = (Time::default(), Lives::default());
+    let (time, lives) = (Time::default(), Population::default());
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
     let mut model = Player::of(model, &time, &lives);
     for step in script() {

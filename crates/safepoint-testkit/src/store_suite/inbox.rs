@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::try_join_all;
 use safepoint::store::{Error, InboxRow, ItemState, NewItem, Pushed, Withdrawn, Write};
 
-use super::{Bed, Broken, Fresh, item, must, refused, same};
+use super::{Bed, BrokenStore, Fresh, item, must, refused, same};
 
 /// Items are pushed by whoever, known by their client's id for good, and in exactly one place.
 ///
@@ -17,7 +17,7 @@ use super::{Bed, Broken, Fresh, item, must, refused, same};
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn inbox(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn inbox(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     an_item_is_known_by_its_client_s_id(&Bed::make(fresh)).await?;
     an_inbox_has_a_bound_and_a_door(&Bed::make(fresh)).await?;
     an_item_is_in_one_place(&Bed::make(fresh)).await?;
@@ -33,7 +33,7 @@ pub async fn inbox(fresh: Fresh<'_>) -> Result<(), Broken> {
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn deep_inbox(fresh: Fresh<'_>, items: usize) -> Result<(), Broken> {
+pub async fn deep_inbox(fresh: Fresh<'_>, items: usize) -> Result<(), BrokenStore> {
     /// How many pushes are measured at once, so that they share a sync, and how often; the fastest counts.
     const PUSHES: usize = 300;
     const TRIES: usize = 3;
@@ -54,7 +54,7 @@ pub async fn deep_inbox(fresh: Fresh<'_>, items: usize) -> Result<(), Broken> {
             try_join_all((first..first + PUSHES).map(push)).await?;
             best = best.min(began.elapsed());
         }
-        Ok::<_, Broken>(best)
+        Ok::<_, BrokenStore>(best)
     };
     let shallow = measure(0).await?;
     let last = items - TRIES * PUSHES;
@@ -75,7 +75,7 @@ fn numbers(items: &[InboxRow]) -> Vec<(u64, ItemState)> {
     items.iter().map(|item| (item.number, item.state)).collect()
 }
 
-async fn an_item_is_known_by_its_client_s_id(bed: &Bed) -> Result<(), Broken> {
+async fn an_item_is_known_by_its_client_s_id(bed: &Bed) -> Result<(), BrokenStore> {
     let session = bed.session("a").await?;
     let push = |push| bed.other.push(&session, push);
     same("a push before any owner", push(item("x", "hello")).await?, Pushed::Accepted(1))?;
@@ -109,7 +109,7 @@ async fn an_item_is_known_by_its_client_s_id(bed: &Bed) -> Result<(), Broken> {
     refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
 }
 
-async fn an_inbox_has_a_bound_and_a_door(bed: &Bed) -> Result<(), Broken> {
+async fn an_inbox_has_a_bound_and_a_door(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     let push = |id: &'static str| bed.other.push(&session, item(id, id));
     for (id, number) in [("1", 1), ("2", 2), ("3", 3)] {
@@ -129,7 +129,7 @@ async fn an_inbox_has_a_bound_and_a_door(bed: &Bed) -> Result<(), Broken> {
     same("the door is open again", push("5").await?, Pushed::Accepted(5))
 }
 
-async fn an_item_is_in_one_place(bed: &Bed) -> Result<(), Broken> {
+async fn an_item_is_in_one_place(bed: &Bed) -> Result<(), BrokenStore> {
     use ItemState::{Taken, Waiting};
     let (session, lease) = bed.held("a").await?;
     for id in ["1", "2", "3"] {
@@ -155,7 +155,7 @@ async fn an_item_is_in_one_place(bed: &Bed) -> Result<(), Broken> {
     same("nothing has moved", numbers(&bed.other.inbox(&session).await?), vec![(1, Waiting), (2, Waiting)])
 }
 
-async fn a_withdrawn_item_is_not_taken(bed: &Bed) -> Result<(), Broken> {
+async fn a_withdrawn_item_is_not_taken(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     for id in ["1", "2"] {
         bed.store.push(&session, item(id, id)).await?;
@@ -173,7 +173,7 @@ async fn a_withdrawn_item_is_not_taken(bed: &Bed) -> Result<(), Broken> {
     same("its id stays known", bed.other.push(&session, item("2", "2")).await?, Pushed::Same(2))
 }
 
-async fn pushes_at_once_are_each_accepted_once(bed: &Bed) -> Result<(), Broken> {
+async fn pushes_at_once_are_each_accepted_once(bed: &Bed) -> Result<(), BrokenStore> {
     const TRIES: usize = 4;
     const ITEMS: usize = 8;
     let session = bed.session("a").await?;

@@ -7,7 +7,7 @@ use safepoint::store::{
     Chain, ChainCheck, ChainSummary, DamageKind, Durability, Error, JournalEntry, Page, Record, Write,
 };
 
-use super::{Bed, Broken, Fresh, must, record, refused, same};
+use super::{Bed, BrokenStore, Fresh, must, record, refused, same};
 
 /// Records stand in the order of their coming, as they were written; an append is whole or not at all; the chain holds.
 ///
@@ -16,7 +16,7 @@ use super::{Bed, Broken, Fresh, must, record, refused, same};
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn journal(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn journal(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     records_are_read_as_written(&Bed::make(fresh)).await?;
     a_huge_record_is_read_as_written(&Bed::make(fresh)).await?;
     an_append_is_whole_or_not_at_all(&Bed::make(fresh)).await?;
@@ -25,15 +25,15 @@ pub async fn journal(fresh: Fresh<'_>) -> Result<(), Broken> {
     a_newer_record_says_so()
 }
 
-fn said(page: Page) -> Result<Vec<(u64, Record)>, Broken> {
+fn said(page: Page) -> Result<Vec<(u64, Record)>, BrokenStore> {
     let say = |JournalEntry { position, record }: JournalEntry| match record {
         Ok(record) => Ok((position, record)),
-        Err(damage) => Err(Broken::new(format!("a sound record is said to be damaged: {damage}"))),
+        Err(damage) => Err(BrokenStore::new(format!("a sound record is said to be damaged: {damage}"))),
     };
     page.entries.into_iter().map(say).collect()
 }
 
-async fn records_are_read_as_written(bed: &Bed) -> Result<(), Broken> {
+async fn records_are_read_as_written(bed: &Bed) -> Result<(), BrokenStore> {
     const LARGE: usize = 1 << 20;
     let (session, lease) = bed.held("a").await?;
     let records = vec![
@@ -71,7 +71,7 @@ async fn records_are_read_as_written(bed: &Bed) -> Result<(), Broken> {
 }
 
 /// A record of any size comes back as it was written, and the chain holds over it.
-async fn a_huge_record_is_read_as_written(bed: &Bed) -> Result<(), Broken> {
+async fn a_huge_record_is_read_as_written(bed: &Bed) -> Result<(), BrokenStore> {
     const HUGE: usize = 8 << 20;
     let (session, lease) = bed.held("a").await?;
     let bytes: Vec<u8> = (0..HUGE).map(|at| (at % 251) as u8).collect();
@@ -85,7 +85,7 @@ async fn a_huge_record_is_read_as_written(bed: &Bed) -> Result<(), Broken> {
     must("the chain holds", matches!(bed.other.check(&session).await?, ChainCheck::Intact(_)))
 }
 
-async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), Broken> {
+async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![Write::Record(record("one"))]).await?;
     let before = bed.store.open(&session).await?;
@@ -106,7 +106,7 @@ async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), Broken> {
     same("the position that comes next", next.first, 1)
 }
 
-async fn the_chain_is_what_it_says(bed: &Bed) -> Result<(), Broken> {
+async fn the_chain_is_what_it_says(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     let mut chain = Chain::of(&session);
     let sound = |records, head| ChainCheck::Intact(ChainSummary { records, head });
@@ -121,7 +121,7 @@ async fn the_chain_is_what_it_says(bed: &Bed) -> Result<(), Broken> {
     same("a check by another process", bed.other.check(&session).await?, sound(20, chain))
 }
 
-async fn journals_do_not_mix(bed: &Bed) -> Result<(), Broken> {
+async fn journals_do_not_mix(bed: &Bed) -> Result<(), BrokenStore> {
     const SESSIONS: usize = 16;
     const ROUNDS: u64 = 10;
     let write = |number: usize| async move {
@@ -140,7 +140,7 @@ async fn journals_do_not_mix(bed: &Bed) -> Result<(), Broken> {
     try_join_all((0..SESSIONS).map(write)).await.map(drop)
 }
 
-fn a_newer_record_says_so() -> Result<(), Broken> {
+fn a_newer_record_says_so() -> Result<(), BrokenStore> {
     let newer = Record { version: 3, ..record("what will be said") };
     same("a version that is known", newer.known(7, 3).ok(), Some(newer.bytes.as_slice()))?;
     let damage = newer.known(7, 2).err();

@@ -8,7 +8,7 @@ use safepoint::{
     store::{Error, Lease, Liveness, Write},
 };
 
-use super::{Bed, Broken, Fresh, TTL, must, owner, record, refused, same};
+use super::{Bed, BrokenStore, Fresh, TTL, must, owner, record, refused, same};
 
 /// One holds a session at a time; who was displaced, or gave it back, can record nothing.
 ///
@@ -17,7 +17,7 @@ use super::{Bed, Broken, Fresh, TTL, must, owner, record, refused, same};
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn leases(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn leases(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     the_others_are_told_who_holds(&Bed::make(fresh)).await?;
     the_dead_are_displaced(&Bed::make(fresh)).await?;
     who_wakes_late_records_nothing(&Bed::make(fresh)).await?;
@@ -31,7 +31,7 @@ fn names(error: &Error, pid: u32) -> bool {
     matches!(error, Error::Held(_, held) if held.owner == owner(pid))
 }
 
-async fn the_others_are_told_who_holds(bed: &Bed) -> Result<(), Broken> {
+async fn the_others_are_told_who_holds(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     same("the first epoch", lease.epoch(), 1)?;
     must("the lease's time has begun", lease.left() <= TTL)?;
@@ -51,7 +51,7 @@ async fn the_others_are_told_who_holds(bed: &Bed) -> Result<(), Broken> {
 }
 
 /// A displaced lease can do nothing, and what it tried has left no trace.
-async fn is_fenced(bed: &Bed, session: &SessionId, lease: &Lease) -> Result<(), Broken> {
+async fn is_fenced(bed: &Bed, session: &SessionId, lease: &Lease) -> Result<(), BrokenStore> {
     let before = bed.other.open(session).await?;
     let fenced = |error: &Error| matches!(error, Error::Fenced { epoch, newest, .. } if *epoch == lease.epoch() && *newest == before.epoch);
     refused(
@@ -65,7 +65,7 @@ async fn is_fenced(bed: &Bed, session: &SessionId, lease: &Lease) -> Result<(), 
     same("the session after a stale lease's tries", bed.other.open(session).await?, before)
 }
 
-async fn the_dead_are_displaced(bed: &Bed) -> Result<(), Broken> {
+async fn the_dead_are_displaced(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.lives.say(1, Liveness::Unknown);
     let unknown = bed.other.acquire(&session, owner(2), TTL).await;
@@ -80,7 +80,7 @@ async fn the_dead_are_displaced(bed: &Bed) -> Result<(), Broken> {
     is_fenced(bed, &session, &lease).await
 }
 
-async fn who_wakes_late_records_nothing(bed: &Bed) -> Result<(), Broken> {
+async fn who_wakes_late_records_nothing(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![Write::Record(record("in time"))]).await?;
     bed.time.pass(TTL + Duration::from_secs(1));
@@ -95,7 +95,7 @@ async fn who_wakes_late_records_nothing(bed: &Bed) -> Result<(), Broken> {
     same("what was recorded", bed.other.open(&session).await?.head, 2)
 }
 
-async fn a_lease_is_renewed_and_given_back(bed: &Bed) -> Result<(), Broken> {
+async fn a_lease_is_renewed_and_given_back(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.time.pass(TTL);
     let renewed = bed.store.renew(&lease).await?;
@@ -113,7 +113,7 @@ async fn a_lease_is_renewed_and_given_back(bed: &Bed) -> Result<(), Broken> {
 
 /// However the clock is set, nobody gets what is held by a process of the machine; that is over when the machine itself says so,
 /// and then whoever had it records nothing.
-async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), Broken> {
+async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), BrokenStore> {
     const HOUR: Duration = Duration::from_secs(3600);
     let (session, lease) = bed.held("a").await?;
     bed.time.go_back(HOUR);
@@ -144,7 +144,7 @@ async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), Broken> {
     same("what was recorded", bed.other.open(&session).await?.head, 2)
 }
 
-async fn one_of_many_gets_it(bed: &Bed) -> Result<(), Broken> {
+async fn one_of_many_gets_it(bed: &Bed) -> Result<(), BrokenStore> {
     const MANY: u32 = 16;
     let session = bed.session("a").await?;
     let tries = (1..=MANY).map(|pid| {

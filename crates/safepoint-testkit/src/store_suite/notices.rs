@@ -4,7 +4,7 @@ use safepoint::store::{
     ApprovalsToWithdraw, Changes, DecisionResult, Error, NewDecision, Pushed, StopIntent, Withdrawn, Write,
 };
 
-use super::{Bed, Broken, Fresh, TTL, approvals::ask, item, must, owner, record, refused, same, wish};
+use super::{Bed, BrokenStore, Fresh, TTL, approvals::ask, item, must, owner, record, refused, same, wish};
 
 /// A change by another process changes the stamp, and the notice says of what kind it was.
 ///
@@ -13,11 +13,11 @@ use super::{Bed, Broken, Fresh, TTL, approvals::ask, item, must, owner, record, 
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn notices(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn notices(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     what_others_do_is_noticed(&Bed::make(fresh)).await
 }
 
-async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), Broken> {
+async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     let quiet = Changes { epoch: lease.epoch(), ..Changes::default() };

@@ -61,9 +61,9 @@ impl Time {
 
 /// Who lives: everybody of whom nothing else was said. Clones are the same lives.
 #[derive(Clone, Debug, Default)]
-pub struct Lives(Arc<Mutex<HashMap<u32, Liveness>>>);
+pub struct Population(Arc<Mutex<HashMap<u32, Liveness>>>);
 
-impl Lives {
+impl Population {
     /// Says how it is with a process.
     pub fn say(&self, pid: u32, life: Liveness) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, life);
@@ -77,7 +77,7 @@ impl Lives {
 
 /// The world of these.
 #[must_use]
-pub fn outside(time: &Time, lives: &Lives) -> Environment {
+pub fn outside(time: &Time, lives: &Population) -> Environment {
     let (time, up, lives) = (time.clone(), time.clone(), lives.clone());
     Environment {
         clock: Arc::new(move || time.now()),

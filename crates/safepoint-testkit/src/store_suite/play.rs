@@ -12,11 +12,11 @@ use safepoint::{
     },
 };
 
-use super::{Broken, Lives, TTL, Time, item, owner, record};
+use super::{BrokenStore, Population, TTL, Time, item, owner, record};
 
 /// One request to a store, or one change of the world around it. Exhaustive: a player must do each.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum PlayStep {
     /// A session is made.
     Create(SessionId),
     /// A session is removed.
@@ -38,7 +38,7 @@ pub enum Step {
     /// Somebody decides.
     Decide(SessionId, NewDecision),
     /// Somebody looks.
-    Look(SessionId, Look),
+    Look(SessionId, StoreQuery),
     /// Time passes. Nothing is asked of the store.
     Pass(Duration),
     /// A process is said to live or to be dead. Nothing is asked of the store.
@@ -47,7 +47,7 @@ pub enum Step {
 
 /// What somebody looks at. Exhaustive: every request that changes nothing.
 #[derive(Clone, Debug)]
-pub enum Look {
+pub enum StoreQuery {
     /// The session's row.
     Row,
     /// The newest sessions.
@@ -70,7 +70,7 @@ pub enum Look {
     Notice,
 }
 
-impl Look {
+impl StoreQuery {
     async fn at(&self, store: &dyn Store, session: &SessionId) -> Result<String, Error> {
         const MOST: usize = 100;
         match self {
@@ -104,13 +104,13 @@ pub struct Player {
     /// The store.
     pub store: Arc<dyn Store>,
     time: Time,
-    lives: Lives,
+    lives: Population,
     leases: HashMap<SessionId, Vec<Lease>>,
 }
 
 impl Player {
     /// Plays to this store, in the world of these.
-    pub fn of(store: Arc<dyn Store>, time: &Time, lives: &Lives) -> Self {
+    pub fn of(store: Arc<dyn Store>, time: &Time, lives: &Population) -> Self {
         Self { store, time: time.clone(), lives: lives.clone(), leases: HashMap::new() }
     }
 
@@ -144,34 +144,34 @@ impl Player {
     ///
     /// # Cancel safety
     /// As that of the store's method.
-    pub async fn play(&mut self, step: &Step) -> Result<String, Error> {
+    pub async fn play(&mut self, step: &PlayStep) -> Result<String, Error> {
         let store = &self.store;
         match step {
-            Step::Create(session) => told(store.create(NewSession::of(session.clone())).await),
-            Step::Remove(session) => told(store.remove(session).await),
-            Step::Acquire(session, pid) => {
+            PlayStep::Create(session) => told(store.create(NewSession::of(session.clone())).await),
+            PlayStep::Remove(session) => told(store.remove(session).await),
+            PlayStep::Acquire(session, pid) => {
                 let lease = store.acquire(session, owner(*pid), TTL).await?;
                 let epoch = format!("epoch {}", lease.epoch());
                 self.leases.entry(session.clone()).or_default().push(lease);
                 Ok(epoch)
             }
-            Step::Renew(session, which) => {
+            PlayStep::Renew(session, which) => {
                 told(store.renew(&self.lease(session, *which)).await.map(|lease| lease.epoch()))
             }
-            Step::Release(session, which) => told(store.release(&self.lease(session, *which)).await),
-            Step::Append(session, which, writes, class) => {
+            PlayStep::Release(session, which) => told(store.release(&self.lease(session, *which)).await),
+            PlayStep::Append(session, which, writes, class) => {
                 told(store.append(&self.lease(session, *which), writes.clone(), *class).await)
             }
-            Step::Push(session, push) => told(store.push(session, push.clone()).await),
-            Step::Withdraw(session, item) => told(store.withdraw(session, *item).await),
-            Step::AskStop(session, stop) => told(store.ask_stop(session, stop.clone()).await),
-            Step::Decide(session, decision) => told(store.decide(session, decision.clone()).await),
-            Step::Look(session, look) => look.at(&**store, session).await,
-            Step::Pass(time) => {
+            PlayStep::Push(session, push) => told(store.push(session, push.clone()).await),
+            PlayStep::Withdraw(session, item) => told(store.withdraw(session, *item).await),
+            PlayStep::AskStop(session, stop) => told(store.ask_stop(session, stop.clone()).await),
+            PlayStep::Decide(session, decision) => told(store.decide(session, decision.clone()).await),
+            PlayStep::Look(session, look) => look.at(&**store, session).await,
+            PlayStep::Pass(time) => {
                 self.time.pass(*time);
                 Ok(String::new())
             }
-            Step::Say(pid, life) => {
+            PlayStep::Say(pid, life) => {
                 self.lives.say(*pid, *life);
                 Ok(String::new())
             }
@@ -230,26 +230,16 @@ impl Picture {
 
 /// A life of two sessions in which every request occurs, and some that are refused.
 #[must_use]
-pub fn script() -> Vec<Step> {
-    use Step::{Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw};
+pub fn script() -> Vec<PlayStep> {
+    use PlayStep::{
+        Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw,
+    };
     use Which::{First, Newest};
     let (a, b) = (SessionId::from("a"), SessionId::from("b"));
     let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Durability::Durable);
     let close = |id: &str, how| Write::CloseApproval(id.into(), how);
     let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
     let run = StopIntent { bytes: b"the run".to_vec(), approvals: ApprovalsToWithdraw::Withdrawn };
-    let looks = [
-        Look::Row,
-        Look::List,
-        Look::Journal,
-        Look::Check,
-        Look::Inbox,
-        Look::Stops,
-        Look::Approval("q".into()),
-        Look::Approvals,
-        Look::Stamp,
-        Look::Notice,
-    ];
     let mut steps = vec![
         Create(a.clone()),
         Push(a.clone(), item("1", "hello")),
@@ -289,8 +279,24 @@ pub fn script() -> Vec<Step> {
         Remove(b),
         Push(a.clone(), item("5", "more")),
     ];
-    steps.extend(looks.map(|look| Step::Look(a.clone(), look)));
+    steps.extend(looks().map(|look| PlayStep::Look(a.clone(), look)));
     steps
+}
+
+/// Each request that changes nothing.
+fn looks() -> [StoreQuery; 10] {
+    [
+        StoreQuery::Row,
+        StoreQuery::List,
+        StoreQuery::Journal,
+        StoreQuery::Check,
+        StoreQuery::Inbox,
+        StoreQuery::Stops,
+        StoreQuery::Approval("q".into()),
+        StoreQuery::Approvals,
+        StoreQuery::Stamp,
+        StoreQuery::Notice,
+    ]
 }
 
 /// An answer to a question of [`ask`].
@@ -321,7 +327,7 @@ pub fn ask(id: &str) -> Write {
 ///
 /// # Errors
 /// The difference.
-pub fn alike(what: &str, is: &[Picture], should_be: &[Picture]) -> Result<(), Broken> {
+pub fn alike(what: &str, is: &[Picture], should_be: &[Picture]) -> Result<(), BrokenStore> {
     for (is, should_be) in is.iter().zip(should_be) {
         super::same(what, is, should_be)?;
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint::store::{Error, Liveness, NewSession, SessionRow, Write};
 
-use super::{Bed, Broken, Fresh, TTL, item, must, owner, record, refused, same, wish};
+use super::{Bed, BrokenStore, Fresh, TTL, item, must, owner, record, refused, same, wish};
 
 /// Sessions are made once, found, listed newest first, and removed with all that is theirs.
 ///
@@ -13,14 +13,14 @@ use super::{Bed, Broken, Fresh, TTL, item, must, owner, record, refused, same, w
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn sessions(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn sessions(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     made_once(&Bed::make(fresh)).await?;
     newest_first(&Bed::make(fresh)).await?;
     removed_entirely(&Bed::make(fresh)).await?;
     not_removed_while_held(&Bed::make(fresh)).await
 }
 
-async fn made_once(bed: &Bed) -> Result<(), Broken> {
+async fn made_once(bed: &Bed) -> Result<(), BrokenStore> {
     let new = |title: &str| NewSession { title: title.into(), label: "new".into(), ..NewSession::of("a") };
     let made = bed.store.create(new("first")).await?;
     same("a new session's title", made.title.as_str(), "first")?;
@@ -43,7 +43,7 @@ fn names(rows: &[SessionRow]) -> Vec<&str> {
     rows.iter().map(|row| row.id.as_str()).collect()
 }
 
-async fn newest_first(bed: &Bed) -> Result<(), Broken> {
+async fn newest_first(bed: &Bed) -> Result<(), BrokenStore> {
     const SECOND: Duration = Duration::from_secs(1);
     same("a list of nothing", names(&bed.store.list(10, None).await?), vec![])?;
     for id in ["a", "b", "c", "d", "e"] {
@@ -78,7 +78,7 @@ async fn newest_first(bed: &Bed) -> Result<(), Broken> {
     same("that it is held", newest.first().map(|row| row.holder.is_some()), Some(true))
 }
 
-async fn removed_entirely(bed: &Bed) -> Result<(), Broken> {
+async fn removed_entirely(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![Write::Record(record("one"))]).await?;
     bed.store.push(&session, item("1", "hello")).await?;
@@ -99,7 +99,7 @@ async fn removed_entirely(bed: &Bed) -> Result<(), Broken> {
     refused("a lease on what was removed and made again", late, |error| matches!(error, Error::Fenced { .. }))
 }
 
-async fn not_removed_while_held(bed: &Bed) -> Result<(), Broken> {
+async fn not_removed_while_held(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, _) = bed.held("a").await?;
     let removed = bed.other.remove(&session).await;
     let named = |error: &Error| matches!(error, Error::Held(_, held) if held.owner == owner(1));

@@ -2,7 +2,7 @@
 
 use safepoint::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Write};
 
-use super::{Bed, Broken, Fresh, TTL, approvals::ask, owner, refused, same, wish};
+use super::{Bed, BrokenStore, Fresh, TTL, approvals::ask, owner, refused, same, wish};
 
 /// Stop intents are numbered, hold until the holder has seen to them, and reach approvals if they are to.
 ///
@@ -11,13 +11,13 @@ use super::{Bed, Broken, Fresh, TTL, approvals::ask, owner, refused, same, wish}
 ///
 /// # Cancel safety
 /// Nothing is lost but the check.
-pub async fn stops(fresh: Fresh<'_>) -> Result<(), Broken> {
+pub async fn stops(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     a_wish_holds_until_it_is_seen_to(&Bed::make(fresh)).await?;
     an_earlier_wish_holds_when_a_later_one_is_seen_to(&Bed::make(fresh)).await?;
     a_wish_reaches_approvals_if_it_is_to(&Bed::make(fresh)).await
 }
 
-async fn shown(bed: &Bed, after: u64) -> Result<Vec<(u64, bool, String)>, Broken> {
+async fn shown(bed: &Bed, after: u64) -> Result<Vec<(u64, bool, String)>, BrokenStore> {
     let stops = bed.store.stops(&"a".into(), after).await?;
     let show = |stop: safepoint::store::StopRow| {
         (stop.number, stop.seen, String::from_utf8_lossy(&stop.bytes).into_owned())
@@ -25,7 +25,7 @@ async fn shown(bed: &Bed, after: u64) -> Result<Vec<(u64, bool, String)>, Broken
     Ok(stops.into_iter().map(show).collect())
 }
 
-async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), Broken> {
+async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), BrokenStore> {
     let session = bed.session("a").await?;
     same("a wish before any owner", bed.other.ask_stop(&session, wish("one")).await?, 1)?;
     let lease = bed.store.acquire(&session, owner(1), TTL).await?;
@@ -55,14 +55,14 @@ async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), Broken> {
     refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
 }
 
-async fn an_earlier_wish_holds_when_a_later_one_is_seen_to(bed: &Bed) -> Result<(), Broken> {
+async fn an_earlier_wish_holds_when_a_later_one_is_seen_to(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     for says in ["one", "two", "three"] {
         bed.other.ask_stop(&session, wish(says)).await?;
     }
     let seen = || async {
         let stops = bed.other.stops(&session, 0).await?;
-        Ok::<_, Broken>(stops.into_iter().map(|stop| stop.seen).collect::<Vec<_>>())
+        Ok::<_, BrokenStore>(stops.into_iter().map(|stop| stop.seen).collect::<Vec<_>>())
     };
     bed.append(&lease, vec![Write::StopSeen(2)]).await?;
     same("the one that was seen to, alone", seen().await?, vec![false, true, false])?;
@@ -70,12 +70,12 @@ async fn an_earlier_wish_holds_when_a_later_one_is_seen_to(bed: &Bed) -> Result<
     same("the first too, and one of them twice", seen().await?, vec![true, true, false])
 }
 
-async fn a_wish_reaches_approvals_if_it_is_to(bed: &Bed) -> Result<(), Broken> {
+async fn a_wish_reaches_approvals_if_it_is_to(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     let states = || async {
         let rows = bed.store.approvals(&session).await?;
-        Ok::<_, Broken>(rows.into_iter().map(|row| row.state).collect::<Vec<_>>())
+        Ok::<_, BrokenStore>(rows.into_iter().map(|row| row.state).collect::<Vec<_>>())
     };
     bed.other.ask_stop(&session, wish("the loop")).await?;
     same("they stay", states().await?, vec![ApprovalState::Open, ApprovalState::Open])?;

@@ -10,7 +10,7 @@ use safepoint::{
     secs,
 };
 use safepoint_testkit::{
-    peer::{OnStop, Peer},
+    peer::{OnPeerStop, Peer},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 const OWN_TIME: Duration = Duration::from_millis(800);
 
-fn worker(on_stop: OnStop) -> Peer {
+fn worker(on_stop: OnPeerStop) -> Peer {
     let peer = Peer::new("coder").says("I am at it. ").waits().answers("It is mended.").on_stop(on_stop);
     peer.with(|spec| spec.stop_within(OWN_TIME))
 }
@@ -38,7 +38,7 @@ fn row(receipt: &Receipt) -> &CallReport {
 #[tokio::test(start_paused = true)]
 async fn a_stop_at_a_safe_point_tells_a_peer_at_once() {
     for points in [SafePoints::ANY, SafePoints::AFTER_MODEL, SafePoints::AFTER_ALL_CALLS] {
-        let peer = worker(OnStop::Ends);
+        let peer = worker(OnPeerStop::Ends);
         let handle = at_work(&peer).await;
         let asked = Instant::now();
         handle.stop(StopRequest::at_within(points, secs(30)));
@@ -55,7 +55,7 @@ async fn a_stop_at_a_safe_point_tells_a_peer_at_once() {
 /// S10.64: a peer that says nothing has the grace, and no tick more; the row says how long that was.
 #[tokio::test(start_paused = true)]
 async fn the_grace_is_the_peers_time() {
-    let peer = worker(OnStop::Silent);
+    let peer = worker(OnPeerStop::Silent);
     let handle = at_work(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::graceful(secs(5)));
@@ -70,7 +70,7 @@ async fn the_grace_is_the_peers_time() {
 /// S10.64: a grace that is shorter than the peer's own time takes nothing of that.
 #[tokio::test(start_paused = true)]
 async fn a_short_grace_leaves_the_peer_its_own_time() {
-    let peer = worker(OnStop::Silent);
+    let peer = worker(OnPeerStop::Silent);
     let handle = at_work(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::at_within(SafePoints::ANY, Duration::from_millis(100).try_into().unwrap()));
@@ -82,7 +82,7 @@ async fn a_short_grace_leaves_the_peer_its_own_time() {
 /// S10.64, S1.5: a harder request ends the wait, but for half of the peer's own time.
 #[tokio::test(start_paused = true)]
 async fn a_harder_stop_shortens_the_peers_time() {
-    let peer = worker(OnStop::Silent);
+    let peer = worker(OnPeerStop::Silent);
     let handle = at_work(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::graceful(secs(60)));
@@ -98,7 +98,7 @@ async fn a_harder_stop_shortens_the_peers_time() {
 /// S10.64, S4.5: work that a peer does not stop may come to its own end in the grace, and that is kept.
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_refuses_has_the_grace_for_its_work() {
-    let peer = worker(OnStop::Refuses);
+    let peer = worker(OnPeerStop::Refuses);
     let handle = at_work(&peer).await;
     handle.stop(StopRequest::graceful(secs(30)));
     sleep(Duration::from_secs(3)).await;
@@ -114,7 +114,7 @@ async fn a_peer_that_refuses_has_the_grace_for_its_work() {
 async fn a_stop_of_the_root_leaves_the_peer_of_a_call_alone() {
     for (reach, told) in [(Reach::Root, 0), (Reach::Tree, 1)] {
         let script = Script::of([Reply::call("coder", json!({"task": "mend it"})), Reply::text("Mended.")]);
-        let peer = worker(OnStop::Ends);
+        let peer = worker(OnPeerStop::Ends);
         let agent = Agent::builder(ScriptedModel::new(script)).tool(RemoteTool::new(peer.clone())).build();
         let handle = agent.run("mend it").detach();
         peer.valve().came(1).await;

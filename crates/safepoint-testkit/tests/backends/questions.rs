@@ -14,7 +14,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     closing::Closing,
-    peer::{Given, OnStop, Peer},
+    peer::{Given, OnPeerStop, Peer},
     recorder,
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -102,7 +102,7 @@ async fn rules_and_modes_speak_before_a_person() {
 /// answer reaches it at once: its question is cancelled in its own word, taken back here, and no later answer is taken.
 #[tokio::test]
 async fn a_stop_takes_the_question_back() {
-    let peer = asker().on_stop(OnStop::Ends);
+    let peer = asker().on_stop(OnPeerStop::Ends);
     let handle = Agent::remote(peer.clone()).approvals(open_to_all()).build().run("build").detach();
     let request = asked(&handle).await;
     handle.stop(StopRequest::now());
@@ -135,7 +135,8 @@ async fn waiting_for_a_person_is_no_call_time() {
 /// S4.6, S10.3: a call's own limit stops the peer as a stop does, and is told as a time-out.
 #[tokio::test(start_paused = true)]
 async fn a_time_limit_reaches_the_peer() {
-    for (on_stop, note) in [(OnStop::Ends, "[timed out: "), (OnStop::Silent, "[timed out and still running")]
+    for (on_stop, note) in
+        [(OnPeerStop::Ends, "[timed out: "), (OnPeerStop::Silent, "[timed out and still running")]
     {
         let script = Script::of([Reply::call("coder", json!({"task": "build"})), Reply::text("well")]);
         let peer = Peer::new("coder").waits().answers("built").on_stop(on_stop);

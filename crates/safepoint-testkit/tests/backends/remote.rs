@@ -11,14 +11,14 @@ use safepoint::{
 };
 use safepoint_testkit::{
     closing::Closing,
-    peer::{OnStop, Peer},
+    peer::{OnPeerStop, Peer},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
 use serde_json::json;
 use tokio::time::Instant;
 
-fn worker(on_stop: OnStop) -> Peer {
+fn worker(on_stop: OnPeerStop) -> Peer {
     Peer::new("coder").says("I am at it. ").waits().answers("It is mended.").on_stop(on_stop)
 }
 
@@ -33,7 +33,7 @@ fn row(receipt: &Receipt) -> &CallReport {
     &receipt.calls[0]
 }
 
-async fn stopped(on_stop: OnStop, declared: StopSupport) -> (Peer, RunHandle, Arc<Receipt>) {
+async fn stopped(on_stop: OnPeerStop, declared: StopSupport) -> (Peer, RunHandle, Arc<Receipt>) {
     let peer = worker(on_stop).declared(declared);
     let handle = at_work(&peer).await;
     handle.stop(StopRequest::now());
@@ -99,7 +99,7 @@ async fn what_a_remote_says_is_shown_as_it_comes() {
 /// S10.3, S3.7, S4.1: a peer that ends its work and says so is stopped, and the run is quiet.
 #[tokio::test]
 async fn a_confirmed_stop_is_stopped() {
-    for on_stop in [OnStop::Ends, OnStop::EndsLater] {
+    for on_stop in [OnPeerStop::Ends, OnPeerStop::EndsLater] {
         let (peer, handle, receipt) = stopped(on_stop, StopSupport::Hard).await;
         assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, SideEffect::Unknown));
         let remote = row(&receipt).remote.as_ref().unwrap();
@@ -116,11 +116,11 @@ async fn a_confirmed_stop_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn every_other_word_leaves_the_work_running() {
     let cases = [
-        (OnStop::TakesNote, RemoteStopState::Acknowledged, "noted", "it took note"),
-        (OnStop::CannotStop, RemoteStopState::Refused, "cancel is not implemented", "IT GOES ON"),
-        (OnStop::Refuses, RemoteStopState::Refused, "this agent cannot be canceled", "IT GOES ON"),
-        (OnStop::Silent, RemoteStopState::Requested, "", "no answer within 2s"),
-        (OnStop::Unreachable, RemoteStopState::Unreachable, "connection refused", "it could not be told"),
+        (OnPeerStop::TakesNote, RemoteStopState::Acknowledged, "noted", "it took note"),
+        (OnPeerStop::CannotStop, RemoteStopState::Refused, "cancel is not implemented", "IT GOES ON"),
+        (OnPeerStop::Refuses, RemoteStopState::Refused, "this agent cannot be canceled", "IT GOES ON"),
+        (OnPeerStop::Silent, RemoteStopState::Requested, "", "no answer within 2s"),
+        (OnPeerStop::Unreachable, RemoteStopState::Unreachable, "connection refused", "it could not be told"),
     ];
     for (on_stop, stop, word, shown) in cases {
         let (peer, handle, receipt) = stopped(on_stop, StopSupport::Hard).await;
@@ -142,7 +142,7 @@ async fn every_other_word_leaves_the_work_running() {
 /// is, is not believed.
 #[tokio::test]
 async fn a_word_that_is_known_to_be_empty_is_not_believed() {
-    let (peer, handle, receipt) = stopped(OnStop::OnlySays, StopSupport::CallerSide).await;
+    let (peer, handle, receipt) = stopped(OnPeerStop::OnlySays, StopSupport::CallerSide).await;
     assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
     assert_eq!(row(&receipt).remote.as_ref().unwrap().stop, Some(RemoteStopState::Confirmed));
     assert!(receipt.to_string().contains("but its stops are caller-side: IT MAY STILL WORK"), "{receipt}");
@@ -153,7 +153,7 @@ async fn a_word_that_is_known_to_be_empty_is_not_believed() {
 /// S10.3: the peer has its local deadline, and the run not one tick more.
 #[tokio::test(start_paused = true)]
 async fn a_silent_peer_delays_the_run_by_its_deadline_and_no_more() {
-    let peer = worker(OnStop::Silent).with(|spec| spec.stop_within(Duration::from_millis(700)));
+    let peer = worker(OnPeerStop::Silent).with(|spec| spec.stop_within(Duration::from_millis(700)));
     let handle = at_work(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::now());
@@ -165,7 +165,7 @@ async fn a_silent_peer_delays_the_run_by_its_deadline_and_no_more() {
 /// takes; our end listens on for the audit.
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_took_note_holds_the_caller_no_longer() {
-    let peer = worker(OnStop::TakesNote).declared(StopSupport::CallerSide);
+    let peer = worker(OnPeerStop::TakesNote).declared(StopSupport::CallerSide);
     let handle = at_work(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::now());
@@ -181,7 +181,7 @@ async fn a_peer_that_took_note_holds_the_caller_no_longer() {
 /// after that. Nor does it to one that could not be told, beyond that time.
 #[tokio::test(start_paused = true)]
 async fn whoever_ends_with_the_run_waits_once() {
-    for on_stop in [OnStop::Silent, OnStop::Unreachable] {
+    for on_stop in [OnPeerStop::Silent, OnPeerStop::Unreachable] {
         let peer = worker(on_stop).with(|spec| spec.after_word(AfterWord::Leaves));
         let handle = at_work(&peer).await;
         let asked = Instant::now();
@@ -195,7 +195,7 @@ async fn whoever_ends_with_the_run_waits_once() {
 /// S10.45: what a peer had said of its answer when it was stopped is kept: in the outcome, and in the receipt.
 #[tokio::test(start_paused = true)]
 async fn what_a_peer_had_said_is_kept() {
-    let peer = worker(OnStop::Ends);
+    let peer = worker(OnPeerStop::Ends);
     let handle = at_work(&peer).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
@@ -209,7 +209,7 @@ async fn what_a_peer_had_said_is_kept() {
 /// S10.3, S2.7: no clean-up time at all is no reason to leave a peer untold, or to say that it was stopped.
 #[tokio::test(start_paused = true)]
 async fn without_any_time_the_peer_is_told_and_nothing_is_claimed() {
-    let peer = worker(OnStop::Silent);
+    let peer = worker(OnPeerStop::Silent);
     let handle = at_work(&peer).await;
     handle.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO));
     let outcome = handle.done().await;
@@ -222,7 +222,7 @@ async fn without_any_time_the_peer_is_told_and_nothing_is_claimed() {
 /// S4.5: work that the peer had finished when the stop reached it is kept.
 #[tokio::test(start_paused = true)]
 async fn what_was_finished_when_the_stop_came_is_kept() {
-    let peer = worker(OnStop::TakesNote);
+    let peer = worker(OnPeerStop::TakesNote);
     let handle = at_work(&peer).await;
     handle.stop(StopRequest::now());
     peer.valve().open_for_all();
@@ -235,7 +235,7 @@ async fn what_was_finished_when_the_stop_came_is_kept() {
 /// answer when the run is taken up again, without another request.
 #[tokio::test]
 async fn what_a_peer_ended_with_before_a_safe_point_is_shown() {
-    let peer = worker(OnStop::TakesNote);
+    let peer = worker(OnPeerStop::TakesNote);
     let agent = Agent::remote(peer.clone()).build();
     let handle = agent.run("mend it").detach();
     peer.valve().came(1).await;
@@ -251,7 +251,7 @@ async fn what_a_peer_ended_with_before_a_safe_point_is_shown() {
 /// S3.5, S10.3: an end that comes after the peer's time is late: audited, told in the last receipt, and changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_late_end_is_audited_and_the_run_is_then_quiet() {
-    let peer = worker(OnStop::TakesNote);
+    let peer = worker(OnPeerStop::TakesNote);
     let handle = at_work(&peer).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
@@ -283,7 +283,7 @@ async fn a_broken_line_is_a_failure_and_not_quiet() {
 async fn a_remote_agent_is_a_tool_of_a_local_one() {
     let script =
         Script::of([Reply::call("coder", json!({"task": "mend it"})), Reply::text("It was stopped.")]);
-    let peer = worker(OnStop::Ends);
+    let peer = worker(OnPeerStop::Ends);
     let model = ScriptedModel::new(script);
     let handle = Agent::builder(model).tool(RemoteTool::new(peer.clone())).build().run("mend it").detach();
     peer.valve().came(1).await;

@@ -17,22 +17,22 @@ use safepoint::{
 };
 use safepoint_testkit::{
     closing::Closing,
-    peer::{Given, OnStop, Peer},
+    peer::{Given, OnPeerStop, Peer},
     script::{Reply, Script},
     scripted::ScriptedModel,
-    store_suite::{Lives, Time, outside},
+    store_suite::{Population, Time, outside},
     tools::GateTools,
 };
 use serde_json::json;
 
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
 }
 
 impl World {
     fn new() -> Self {
-        let lives = Lives::default();
+        let lives = Population::default();
         let outside =
             Environment { clock: Environment::default().clock, ..outside(&Time::default(), &lives) };
         Self { store: Arc::new(MemoryStore::new(outside)), lives }
@@ -83,7 +83,7 @@ async fn a_session_over_a_peer_is_one_conversation() {
 #[tokio::test]
 async fn a_stop_from_another_process_reaches_the_peer() {
     let world = World::new();
-    let peer = Peer::new("coder").waits().answers("yes").on_stop(OnStop::Ends);
+    let peer = Peer::new("coder").waits().answers("yes").on_stop(OnPeerStop::Ends);
     let session = world.open(1, over(&peer)).await;
     drop(session.push("work".to_owned()).unwrap());
     peer.valve().came(1).await;
@@ -155,8 +155,8 @@ fn row<'r>(calls: &'r [CallReport], name: &str) -> &'r CallReport {
 #[tokio::test]
 async fn a_tree_of_all_kinds_has_one_honest_receipt() {
     let tools = GateTools::new();
-    let honest = Peer::new("honest").waits().answers("yes").on_stop(OnStop::Ends);
-    let stubborn = Peer::new("stubborn").waits().answers("yes").on_stop(OnStop::CannotStop);
+    let honest = Peer::new("honest").waits().answers("yes").on_stop(OnPeerStop::Ends);
+    let stubborn = Peer::new("stubborn").waits().answers("yes").on_stop(OnPeerStop::CannotStop);
     let child = Agent::builder(ScriptedModel::new(Script::of([Reply::call("pay", json!({}))])))
         .approvals(ApprovalMode::Auto)
         .tool(tools.gated("pay").with(|spec| spec.overlap(safepoint::tool::Concurrency::Parallel)))

@@ -23,7 +23,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     backend_suite::{Account, Probe, Subject},
-    peer::{OnStop, Peer},
+    peer::{OnPeerStop, Peer},
     valve::Valve,
 };
 use tokio::{sync::Notify, time::sleep};
@@ -162,7 +162,7 @@ pub(crate) fn tool_call() -> Subject {
 struct Nothing {}
 
 /// A scripted peer, declared as `grade`.
-pub(crate) fn peer(on_stop: OnStop, grade: StopSupport) -> Subject {
+pub(crate) fn peer(on_stop: OnPeerStop, grade: StopSupport) -> Subject {
     let peer = Peer::new("peer").waits().answers("done").on_stop(on_stop).declared(grade);
     Subject { backend: Arc::new(Agent::remote(peer.clone()).build()), probe: Arc::new(peer) }
 }

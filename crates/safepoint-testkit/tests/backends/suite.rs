@@ -7,8 +7,8 @@ use safepoint::{
     receipt::StopSupport,
 };
 use safepoint_testkit::{
-    backend_suite::{self, Broken, Measured, Subject, table},
-    peer::OnStop,
+    backend_suite::{self, BrokenBackend, Measured, Subject, table},
+    peer::OnPeerStop,
 };
 
 use crate::subjects::{Manner, model_call, own, peer, tool_call};
@@ -20,7 +20,7 @@ async fn measured(name: &str, fresh: impl Fn() -> Subject + Sync) -> Measured {
     }
 }
 
-async fn broken(manner: Manner, grade: StopSupport) -> Broken {
+async fn broken(manner: Manner, grade: StopSupport) -> BrokenBackend {
     backend_suite::all(&|| own(manner, grade)).await.unwrap_err()
 }
 
@@ -35,14 +35,15 @@ async fn the_table_says_what_was_measured() {
         measured("your runtime, which tears down", || own(Manner::TearsDown, hard)).await,
         measured("your runtime, which drains", || own(Manner::Drains, caller)).await,
         measured("your runtime, which cannot stop", || own(Manner::Drains, none)).await,
-        measured("a peer that ends its work", || peer(OnStop::Ends, hard)).await,
-        measured("‥ ends it by and by", || peer(OnStop::EndsLater, hard)).await,
-        measured("‥ takes note and works on", || peer(OnStop::TakesNote, caller)).await,
-        measured("‥ publishes that it is canceled, and works on", || peer(OnStop::OnlySays, caller)).await,
-        measured("‥ has not implemented it", || peer(OnStop::CannotStop, none)).await,
-        measured("‥ refuses by default", || peer(OnStop::Refuses, none)).await,
-        measured("‥ says nothing", || peer(OnStop::Silent, caller)).await,
-        measured("‥ cannot be reached", || peer(OnStop::Unreachable, caller)).await,
+        measured("a peer that ends its work", || peer(OnPeerStop::Ends, hard)).await,
+        measured("‥ ends it by and by", || peer(OnPeerStop::EndsLater, hard)).await,
+        measured("‥ takes note and works on", || peer(OnPeerStop::TakesNote, caller)).await,
+        measured("‥ publishes that it is canceled, and works on", || peer(OnPeerStop::OnlySays, caller))
+            .await,
+        measured("‥ has not implemented it", || peer(OnPeerStop::CannotStop, none)).await,
+        measured("‥ refuses by default", || peer(OnPeerStop::Refuses, none)).await,
+        measured("‥ says nothing", || peer(OnPeerStop::Silent, caller)).await,
+        measured("‥ cannot be reached", || peer(OnPeerStop::Unreachable, caller)).await,
     ];
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/backends.md");
     if let Err(differs) = table::check(&document, "in process", &rows) {
@@ -69,7 +70,7 @@ async fn claiming_hard_and_draining_is_red() {
     let found = broken(Manner::Drains, StopSupport::Hard).await.to_string();
     assert!(found.contains("declared hard, and is caller-side"), "{found}");
     let found =
-        backend_suite::all(&|| peer(OnStop::OnlySays, StopSupport::Hard)).await.unwrap_err().to_string();
+        backend_suite::all(&|| peer(OnPeerStop::OnlySays, StopSupport::Hard)).await.unwrap_err().to_string();
     assert!(found.contains("its work goes on") || found.contains("the work goes on"), "{found}");
 }
 

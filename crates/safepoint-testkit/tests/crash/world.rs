@@ -21,7 +21,7 @@ use safepoint::{
 use safepoint_models::openai;
 use safepoint_stores::{
     SqliteStore,
-    sqlite::{Moment, Options},
+    sqlite::{Moment, SqliteOptions},
 };
 use safepoint_testkit::{
     script::{Reply, Script},
@@ -202,7 +202,7 @@ pub(crate) fn agent(task: &Task) -> Agent {
 }
 
 pub(crate) fn store(task: &Task) -> SqliteStore {
-    let mut options = Options::default();
+    let mut options = SqliteOptions::default();
     let (count, task_death, is_plain) = (AtomicUsize::new(0), task.death, task.plot == Plot::PLAIN);
     let pause = task.pause;
     options.probe = Some(Arc::new(move |moment| {

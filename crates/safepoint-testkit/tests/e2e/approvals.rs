@@ -17,7 +17,7 @@ use safepoint::{
 use safepoint_testkit::{
     closing::Closing,
     script::Reply,
-    server::{ModelServer, Wire},
+    server::{ModelServer, ServedWire},
     wait,
 };
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ struct Bank {
 }
 
 impl Bank {
-    async fn new(wire: Wire, approvals: ApprovalMode, limits: Limits, amounts: &[u32]) -> Self {
+    async fn new(wire: ServedWire, approvals: ApprovalMode, limits: Limits, amounts: &[u32]) -> Self {
         let server = server([pays(amounts), Reply::text("all done")]).await;
         let (ledger, paid) = (Ledger::default(), Arc::default());
         let agent = builder(&server, wire)

@@ -10,7 +10,7 @@ use safepoint::{
 };
 use safepoint_models::{Patience, Retry, responses};
 use safepoint_testkit::{
-    script::{Fault, Reply},
+    script::{Reply, ReplyFault},
     server::{ModelServer, What},
 };
 
@@ -62,7 +62,7 @@ async fn a_stop_calls_the_response_off() {
 /// whoever asks shows their key again.
 #[tokio::test]
 async fn a_broken_stream_is_read_on() {
-    for fault in [Fault::CloseAfter(5), Fault::ResetAfter(6), Fault::CutAfter(1200)] {
+    for fault in [ReplyFault::CloseAfter(5), ReplyFault::ResetAfter(6), ReplyFault::CutAfter(1200)] {
         let server = server([story().fault(fault)]).await;
         let handle = agent(&server, 4).run("tell").detach();
         let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
@@ -80,7 +80,7 @@ async fn a_broken_stream_is_read_on() {
 /// S2.12, S2.8: a stop while the rest is waited for: it is not read any more, and the response is called off.
 #[tokio::test]
 async fn a_stop_before_the_rest_reads_no_more() {
-    let server = server([story().fault(Fault::CloseAfter(5))]).await;
+    let server = server([story().fault(ReplyFault::CloseAfter(5))]).await;
     let long = Duration::from_secs(3600);
     let patience = Patience {
         retry: Retry { tries: 4, first: long, most: long, most_asked: long },
@@ -107,7 +107,7 @@ async fn a_response_that_is_not_kept_is_a_failure_at_once() {
     let created = json!({"type": "response.created", "sequence_number": 0, "response": {"id": "resp_none"}});
     let said = json!({"type": "response.output_text.delta", "sequence_number": 1, "delta": "so far"});
     let body = format!("data: {created}\n\ndata: {said}\n\n");
-    let server = server([Reply::default().fault(Fault::Raw(body.into_bytes()))]).await;
+    let server = server([Reply::default().fault(ReplyFault::Raw(body.into_bytes()))]).await;
     let handle = agent(&server, 4).run("tell").detach();
     let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!((outcome.ending(), outcome.partial_text()), (Ending::Failed, "so far"));
@@ -118,7 +118,7 @@ async fn a_response_that_is_not_kept_is_a_failure_at_once() {
 /// S2.13: a stream that breaks and may not be read on is a failure, and the response does not run on unheard.
 #[tokio::test]
 async fn a_stream_that_stays_broken_is_a_failure_and_called_off() {
-    let server = server([story().fault(Fault::CloseAfter(5))]).await;
+    let server = server([story().fault(ReplyFault::CloseAfter(5))]).await;
     let handle = agent(&server, 1).run("tell").detach();
     let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!(outcome.ending(), Ending::Failed);

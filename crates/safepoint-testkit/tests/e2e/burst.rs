@@ -2,8 +2,8 @@
 
 use safepoint::{Outcome, receipt::ModelState, usage::UsageSource};
 use safepoint_testkit::{
-    script::{Fault, Reply},
-    server::Wire,
+    script::{Reply, ReplyFault},
+    server::ServedWire,
 };
 use serde_json::{Value, json};
 
@@ -12,32 +12,32 @@ use super::world::{Ledger, WIRES, builder, close, goes_on, server};
 const PIECES: usize = 300;
 
 /// The events of a reply up to its text, in the wire's own form; the input is named as 10 where a wire names it first.
-fn beginning(wire: Wire) -> Vec<Value> {
+fn beginning(wire: ServedWire) -> Vec<Value> {
     match wire {
-        Wire::Anthropic => vec![
+        ServedWire::Anthropic => vec![
             json!({"type": "message_start", "message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}),
             json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
         ],
-        Wire::Responses => {
+        ServedWire::Responses => {
             vec![
                 json!({"type": "response.created", "sequence_number": 0, "response": {"id": "r", "status": "in_progress"}}),
             ]
         }
-        Wire::OpenAi | Wire::Gemini => Vec::new(),
+        ServedWire::OpenAi | ServedWire::Gemini => Vec::new(),
     }
 }
 
-fn piece(wire: Wire, number: usize, text: &str) -> Value {
+fn piece(wire: ServedWire, number: usize, text: &str) -> Value {
     match wire {
-        Wire::OpenAi => json!({"choices": [{"index": 0, "delta": {"content": text}}]}),
-        Wire::Anthropic => {
+        ServedWire::OpenAi => json!({"choices": [{"index": 0, "delta": {"content": text}}]}),
+        ServedWire::Anthropic => {
             json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}})
         }
-        Wire::Responses => {
+        ServedWire::Responses => {
             json!({"type": "response.output_text.delta", "sequence_number": number + 1, "item_id": "i",
                 "output_index": 0, "content_index": 0, "delta": text})
         }
-        Wire::Gemini => {
+        ServedWire::Gemini => {
             json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": text}]}}],
             "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 3}})
         }
@@ -52,7 +52,7 @@ fn error() -> String {
 }
 
 /// One body: the beginning, so many pieces, and what ends it.
-fn body(wire: Wire, pieces: usize, end: &str) -> Vec<u8> {
+fn body(wire: ServedWire, pieces: usize, end: &str) -> Vec<u8> {
     let pieces = (0..pieces).map(|number| piece(wire, number, &format!("w{number} ")));
     let events = beginning(wire).into_iter().chain(pieces).map(|event| event.to_string());
     events.chain([end.to_owned()]).map(|event| format!("data: {event}\n\n")).collect::<String>().into_bytes()
@@ -68,7 +68,7 @@ async fn what_arrived_with_an_error_is_kept() {
             (PIECES, "{\"oops".to_owned(), "not what its wire promises"),
             (PIECES, error(), "Overloaded"),
         ] {
-            let broken = Reply::default().fault(Fault::Raw(body(wire, pieces, &end)));
+            let broken = Reply::default().fault(ReplyFault::Raw(body(wire, pieces, &end)));
             let server = server([broken, Reply::text("and on")]).await;
             let agent = builder(&server, wire).build();
             let handle = agent.run("tell").detach();
@@ -79,7 +79,7 @@ async fn what_arrived_with_an_error_is_kept() {
             assert_eq!(outcome.partial_text(), all, "{wire:?}");
             assert_eq!(receipt.model.as_ref().unwrap().state, ModelState::Closed, "{wire:?}");
             let usage = &receipt.usage;
-            if matches!(wire, Wire::Anthropic | Wire::Gemini) {
+            if matches!(wire, ServedWire::Anthropic | ServedWire::Gemini) {
                 assert_eq!(usage.input, 10, "{wire:?}: the provider's word");
             }
             // A token is at most some bytes: the floor grows with the text.

@@ -13,8 +13,8 @@ use safepoint::{
 };
 use safepoint_testkit::{
     closing::Closing,
-    script::{Fault, Reply},
-    server::{ModelServer, Wire},
+    script::{Reply, ReplyFault},
+    server::{ModelServer, ServedWire},
     wait,
 };
 use serde_json::json;
@@ -35,7 +35,7 @@ struct Tree {
     gate: Arc<Semaphore>,
 }
 
-async fn tree(wire: Wire, effect: EffectClass) -> Tree {
+async fn tree(wire: ServedWire, effect: EffectClass) -> Tree {
     let replies = [
         level("the whole", "middle", json!({"task": "the half"})),
         level("the half", "leaf", json!({"task": "the rest"})),
@@ -124,7 +124,7 @@ async fn now_ends_the_tree_at_any_depth() {
 
         let replies = [
             Reply::call("ask", json!({"task": "the half"})).when("the whole", 0),
-            Reply::text("never").fault(Fault::StallAfter(1)).when("the half", 0),
+            Reply::text("never").fault(ReplyFault::StallAfter(1)).when("the half", 0),
         ];
         let server = super::world::server(replies).await;
         let child = builder(&server, wire).build();
@@ -218,8 +218,8 @@ async fn a_background_run_is_named_or_stopped() {
     for reach in [Reach::Root, Reach::Tree] {
         let replies = [
             Reply::call("look", json!({"task": "the half"})).when("the whole", 0),
-            Reply::text("never").fault(Fault::StallAfter(1)).when("the whole", 1),
-            Reply::text("never").fault(Fault::StallAfter(1)).when("the half", 0),
+            Reply::text("never").fault(ReplyFault::StallAfter(1)).when("the whole", 1),
+            Reply::text("never").fault(ReplyFault::StallAfter(1)).when("the half", 0),
         ];
         let server = server(replies).await;
         let child = builder(&server, WIRES[0]).build();

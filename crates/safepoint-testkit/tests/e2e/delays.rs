@@ -25,7 +25,7 @@ use safepoint::{
 use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     flood::{FIELDS, Field, Flood},
-    server::Wire,
+    server::ServedWire,
     wait::{self, InTime as _},
 };
 use tokio::runtime::{Builder, Runtime};
@@ -93,17 +93,17 @@ impl Stream for CountedReply {
     }
 }
 
-fn model(wire: Wire, url: String) -> Arc<dyn Model> {
+fn model(wire: ServedWire, url: String) -> Arc<dyn Model> {
     match wire {
-        Wire::OpenAi => Arc::new(openai::model("m").base_url(url)),
-        Wire::Anthropic => Arc::new(anthropic::model("m").base_url(url)),
-        Wire::Responses => Arc::new(responses::model("m").base_url(url)),
-        Wire::Gemini => Arc::new(gemini::model("m").base_url(url)),
+        ServedWire::OpenAi => Arc::new(openai::model("m").base_url(url)),
+        ServedWire::Anthropic => Arc::new(anthropic::model("m").base_url(url)),
+        ServedWire::Responses => Arc::new(responses::model("m").base_url(url)),
+        ServedWire::Gemini => Arc::new(gemini::model("m").base_url(url)),
     }
 }
 
 /// Stops a run whose model floods this: how often its reply was polled after the request, and what the run's thread did.
-fn stopped(flood: &Flood, wire: Wire, far: u64) -> (u64, Duration) {
+fn stopped(flood: &Flood, wire: ServedWire, far: u64) -> (u64, Duration) {
     alone(async {
         let polls = Arc::<AtomicU64>::default();
         let model = Counted { inner: model(wire, flood.url()), polls: Arc::clone(&polls) };

@@ -3,20 +3,20 @@
 use safepoint::{Agent, AgentBuilder, Outcome};
 use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
-    script::{Fault, Reply},
-    server::Wire,
+    script::{Reply, ReplyFault},
+    server::ServedWire,
 };
 
 use super::world::{Ledger, WIRES, close, server};
 
 const KEY: &str = "sk-of-the-first-server";
 
-fn with_key(base: &str, wire: Wire) -> AgentBuilder {
+fn with_key(base: &str, wire: ServedWire) -> AgentBuilder {
     match wire {
-        Wire::OpenAi => Agent::builder(openai::model("m").base_url(base).api_key(KEY.into())),
-        Wire::Anthropic => Agent::builder(anthropic::model("m").base_url(base).api_key(KEY.into())),
-        Wire::Responses => Agent::builder(responses::model("m").base_url(base).api_key(KEY.into())),
-        Wire::Gemini => Agent::builder(gemini::model("m").base_url(base).api_key(KEY.into())),
+        ServedWire::OpenAi => Agent::builder(openai::model("m").base_url(base).api_key(KEY.into())),
+        ServedWire::Anthropic => Agent::builder(anthropic::model("m").base_url(base).api_key(KEY.into())),
+        ServedWire::Responses => Agent::builder(responses::model("m").base_url(base).api_key(KEY.into())),
+        ServedWire::Gemini => Agent::builder(gemini::model("m").base_url(base).api_key(KEY.into())),
     }
 }
 
@@ -34,9 +34,12 @@ async fn no_redirect_takes_the_key_elsewhere() {
             let second = server([Reply::text("thanks for the key")]).await;
             let location = format!("{}/evil?token=SECRET", second.url());
             let headers = vec![("location".to_owned(), location)];
-            let first =
-                server([Reply::default().fault(Fault::Status { status, body: "moved".into(), headers })])
-                    .await;
+            let first = server([Reply::default().fault(ReplyFault::Status {
+                status,
+                body: "moved".into(),
+                headers,
+            })])
+            .await;
             let handle = with_key(&first.url(), wire).build().run("hi").detach();
             let (outcome, _) = close(&first, &handle, &Ledger::default()).await;
             assert!(second.requests().is_empty(), "{wire:?} {status}");
@@ -52,7 +55,7 @@ async fn no_redirect_takes_the_key_elsewhere() {
 #[tokio::test]
 async fn a_base_url_is_shown_without_its_secrets() {
     for wire in WIRES {
-        let refusing = server([Reply::default().fault(Fault::Status {
+        let refusing = server([Reply::default().fault(ReplyFault::Status {
             status: 404,
             body: String::new(),
             headers: Vec::new(),

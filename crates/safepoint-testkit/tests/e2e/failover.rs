@@ -10,7 +10,7 @@ use safepoint::{
 };
 use safepoint_models::{Failover, Patience, Retry, anthropic, gemini, openai, responses};
 use safepoint_testkit::{
-    script::{Fault, Reply},
+    script::{Reply, ReplyFault},
     server::ModelServer,
 };
 use serde_json::json;
@@ -27,8 +27,8 @@ fn quick() -> Patience {
     patience(2, Duration::from_millis(1))
 }
 
-fn busy() -> Fault {
-    Fault::Status { status: 503, body: String::new(), headers: Vec::new() }
+fn busy() -> ReplyFault {
+    ReplyFault::Status { status: 503, body: String::new(), headers: Vec::new() }
 }
 
 /// An Anthropic model, and a Gemini one behind it.
@@ -102,7 +102,7 @@ async fn the_next_wire_takes_the_history_of_the_first() {
 /// S2.12: once the first byte is here, a failure is a failure: nobody else is asked.
 #[tokio::test]
 async fn nobody_else_is_asked_after_the_first_byte() {
-    for fault in [Fault::CloseAfter(3), Fault::ErrorAfter(3), Fault::StallAfter(3)] {
+    for fault in [ReplyFault::CloseAfter(3), ReplyFault::ErrorAfter(3), ReplyFault::StallAfter(3)] {
         let first = server([Reply::pieces(["so ", "far"]).fault(fault)]).await;
         let second = server([Reply::text("never")]).await;
         let idle = Patience { idle: Duration::from_millis(200), ..quick() };
@@ -118,7 +118,7 @@ async fn nobody_else_is_asked_after_the_first_byte() {
 #[tokio::test]
 async fn a_refusal_is_not_hidden() {
     for status in [400, 401, 404] {
-        let fault = Fault::Status { status, body: String::new(), headers: Vec::new() };
+        let fault = ReplyFault::Status { status, body: String::new(), headers: Vec::new() };
         let first = server([Reply::default().fault(fault)]).await;
         let second = server([Reply::text("never")]).await;
         let outcome = Agent::builder(two(&first, &second)).build().run("hi").await;
@@ -141,7 +141,7 @@ async fn when_nobody_can_answer_the_last_failure_counts() {
 /// S2.12, S2.8: a stop while the first model is waited for, or waits for its next try: the second is never asked.
 #[tokio::test]
 async fn after_a_stop_nobody_else_is_asked() {
-    for fault in [Fault::Silence, busy(), Fault::StallAfter(4)] {
+    for fault in [ReplyFault::Silence, busy(), ReplyFault::StallAfter(4)] {
         let first = server([Reply::pieces(["so ", "far"]).fault(fault.clone())]).await;
         let second = server([Reply::text("later")]).await;
         let slow = patience(2, Duration::from_secs(3600));
@@ -151,8 +151,8 @@ async fn after_a_stop_nobody_else_is_asked() {
         let handle = agent.run("hi").detach();
         first.request(0).await;
         match fault {
-            Fault::StallAfter(_) => first_text(&handle).await,
-            Fault::Silence => {}
+            ReplyFault::StallAfter(_) => first_text(&handle).await,
+            ReplyFault::Silence => {}
             _ => {
                 let mut events = handle.events();
                 while !matches!(events.next().await.unwrap().kind, EventKind::Retrying { .. }) {}

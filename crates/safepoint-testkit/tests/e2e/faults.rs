@@ -10,8 +10,8 @@ use safepoint::{
 };
 use safepoint_models::{Patience, Retry, openai};
 use safepoint_testkit::{
-    script::{Fault, Reply},
-    server::Wire,
+    script::{Reply, ReplyFault},
+    server::ServedWire,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -29,22 +29,22 @@ fn failed(outcome: &Outcome) -> (String, String) {
 /// google/adk-python#1484, alibaba/spring-ai-alibaba PR#4790: a broken stream makes the conversation unusable.
 #[tokio::test]
 async fn broken_answers_are_failures_that_say_why() {
-    let html = Fault::Answer { content_type: "text/html".into(), body: "<html>log in</html>".into() };
-    let error_body = Fault::Answer {
+    let html = ReplyFault::Answer { content_type: "text/html".into(), body: "<html>log in</html>".into() };
+    let error_body = ReplyFault::Answer {
         content_type: "application/json".into(),
         body: r#"{"error":{"message":"no credit"}}"#.into(),
     };
-    let status = |status| Fault::Status { status, body: String::new(), headers: Vec::new() };
+    let status = |status| ReplyFault::Status { status, body: String::new(), headers: Vec::new() };
     for wire in WIRES {
         for (fault, says) in [
-            (Fault::Raw(b"data: {not json}\n\n".to_vec()), "not what its wire promises"),
-            (Fault::Raw(b"data: \xff\xfe\n\n".to_vec()), "UTF-8"),
+            (ReplyFault::Raw(b"data: {not json}\n\n".to_vec()), "not what its wire promises"),
+            (ReplyFault::Raw(b"data: \xff\xfe\n\n".to_vec()), "UTF-8"),
             (
-                Fault::Raw(b"data: {\"choices\":[{\"delta\":{\"content\":\"ha".to_vec()),
+                ReplyFault::Raw(b"data: {\"choices\":[{\"delta\":{\"content\":\"ha".to_vec()),
                 "ended before its end",
             ),
-            (Fault::CloseAfter(2), "broke"),
-            (Fault::ResetAfter(2), "broke"),
+            (ReplyFault::CloseAfter(2), "broke"),
+            (ReplyFault::ResetAfter(2), "broke"),
             (html.clone(), "text/html"),
             (error_body.clone(), "no credit"),
             (status(401), "401"),
@@ -70,10 +70,10 @@ async fn broken_answers_are_failures_that_say_why() {
 async fn a_stop_ends_a_back_off() {
     let busy = |seconds: &str| {
         let headers = vec![("retry-after".into(), seconds.into())];
-        Reply::default().fault(Fault::Status { status: 429, body: String::new(), headers })
+        Reply::default().fault(ReplyFault::Status { status: 429, body: String::new(), headers })
     };
     let server = server([busy("3600"), busy("30"), Reply::text("never")]).await;
-    let agent = builder(&server, Wire::OpenAi).build();
+    let agent = builder(&server, ServedWire::OpenAi).build();
     let hour = agent.run("hi").await;
     assert!(failed(&hour).1.contains("429"));
 
@@ -94,7 +94,7 @@ async fn a_stop_ends_a_back_off() {
 async fn a_server_error_is_tried_again() {
     for wire in WIRES {
         let headers = vec![("retry-after".into(), "0".into())];
-        let busy = Reply::default().fault(Fault::Status { status: 503, body: String::new(), headers });
+        let busy = Reply::default().fault(ReplyFault::Status { status: 503, body: String::new(), headers });
         let server = server([busy.clone(), busy, Reply::text("here I am")]).await;
         let outcome = builder(&server, wire).build().run("hi").await;
         assert_eq!(outcome.answer(), Some("here I am"));
@@ -116,7 +116,7 @@ async fn an_unreachable_host_says_what_to_do() {
 /// S2.8: a stream that falls silent for too long is its own failure.
 #[tokio::test]
 async fn a_silent_stream_is_idle() {
-    for fault in [Fault::Silence, Fault::StallAfter(1)] {
+    for fault in [ReplyFault::Silence, ReplyFault::StallAfter(1)] {
         let server =
             server([Reply::text("slow").fault(fault.clone()), Reply::text("slow").fault(fault)]).await;
         let patience =
@@ -144,7 +144,7 @@ async fn misfits_are_told_to_the_model() {
             ("pay", json!("{not json"), "not JSON"),
         ] {
             // Gemini's own server reads the arguments: what is not JSON never comes through.
-            let says = if wire == Wire::Gemini && says == "not JSON" { "want object" } else { says };
+            let says = if wire == ServedWire::Gemini && says == "not JSON" { "want object" } else { says };
             let server = server([Reply::call(name, args), Reply::text("I see")]).await;
             let agent = builder(&server, wire).tool(pay()).build();
             let handle = agent.run("pay").detach();
@@ -225,7 +225,8 @@ async fn a_thousand_calls_queue() {
 #[tokio::test]
 async fn endless_text_is_stopped() {
     // It says much and never ends: only the limit can end this run.
-    let endless = Reply::text("x".repeat(100_000)).paced(1000, Duration::ZERO).fault(Fault::StallAfter(50));
+    let endless =
+        Reply::text("x".repeat(100_000)).paced(1000, Duration::ZERO).fault(ReplyFault::StallAfter(50));
     let server = server([endless]).await;
     let limits = Limits { model_output_bytes: 10_000, ..Limits::default() };
     let agent = builder(&server, WIRES[0]).limits(limits).build();

@@ -12,7 +12,7 @@ use safepoint::{
     receipt::{CallStatus, Ending, ModelState},
     tool::{self, EffectClass, FnTool},
 };
-use safepoint_testkit::script::{Fault, Reply};
+use safepoint_testkit::script::{Reply, ReplyFault};
 use safepoint_testkit::wait;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -233,7 +233,7 @@ async fn a_reset_in_any_phase_is_a_clear_failure() {
 #[tokio::test]
 async fn a_reset_before_the_headers_is_a_clear_failure() {
     for wire in WIRES {
-        let server = server([Reply::default().fault(Fault::Reset), Reply::text("ok")]).await;
+        let server = server([Reply::default().fault(ReplyFault::Reset), Reply::text("ok")]).await;
         let agent = builder(&server, wire).build();
         let handle = agent.run("hi").detach();
         let (outcome, _) = close(&server, &handle, &Ledger::default()).await;

@@ -22,7 +22,7 @@ use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     flood::{FIELDS, Field, Flood},
     script::Reply,
-    server::Wire,
+    server::ServedWire,
 };
 use serde_json::json;
 
@@ -30,12 +30,12 @@ use super::world::{Ledger, WIRES, builder, close, server};
 
 const MIB: usize = 1 << 20;
 
-pub(crate) fn flooded(flood: &Flood, wire: Wire, limits: Limits) -> AgentBuilder {
+pub(crate) fn flooded(flood: &Flood, wire: ServedWire, limits: Limits) -> AgentBuilder {
     match wire {
-        Wire::OpenAi => Agent::builder(openai::model("m").base_url(flood.url())),
-        Wire::Anthropic => Agent::builder(anthropic::model("m").base_url(flood.url())),
-        Wire::Responses => Agent::builder(responses::model("m").base_url(flood.url())),
-        Wire::Gemini => Agent::builder(gemini::model("m").base_url(flood.url())),
+        ServedWire::OpenAi => Agent::builder(openai::model("m").base_url(flood.url())),
+        ServedWire::Anthropic => Agent::builder(anthropic::model("m").base_url(flood.url())),
+        ServedWire::Responses => Agent::builder(responses::model("m").base_url(flood.url())),
+        ServedWire::Gemini => Agent::builder(gemini::model("m").base_url(flood.url())),
     }
     .limits(limits)
     .approvals(ApprovalMode::Auto)
@@ -73,9 +73,11 @@ fn framing(field: Field) -> u64 {
 /// S12.4: one event that is larger than any event may be ends the reply by the limit's name, and is not collected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_huge_event_is_the_limits_stop() {
-    for (wire, field) in
-        [(Wire::OpenAi, Field::Name), (Wire::Anthropic, Field::Seal), (Wire::Gemini, Field::Args)]
-    {
+    for (wire, field) in [
+        (ServedWire::OpenAi, Field::Name),
+        (ServedWire::Anthropic, Field::Seal),
+        (ServedWire::Gemini, Field::Args),
+    ] {
         let flood = Flood::start(wire, field, 20 * MIB).await.unwrap();
         let outcome = flooded(&flood, wire, Limits::default()).build().run("go").await;
         let stop =

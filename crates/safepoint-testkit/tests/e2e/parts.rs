@@ -9,7 +9,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     script::Reply,
-    server::{ModelServer, Wire},
+    server::{ModelServer, ServedWire},
 };
 use serde_json::{Value, json};
 
@@ -18,19 +18,19 @@ use super::world::{Ledger, WIRES, builder, close, goes_on, server};
 const PIXEL: &[u8] = b"foob";
 
 /// What stands in the request beside the text.
-fn beside(wire: Wire, server: &ModelServer) -> Vec<Value> {
+fn beside(wire: ServedWire, server: &ModelServer) -> Vec<Value> {
     let body = &server.requests()[0].body;
     let list = match wire {
-        Wire::OpenAi | Wire::Anthropic => &body["messages"][0]["content"],
-        Wire::Responses => &body["input"][0]["content"],
-        Wire::Gemini => &body["contents"][0]["parts"],
+        ServedWire::OpenAi | ServedWire::Anthropic => &body["messages"][0]["content"],
+        ServedWire::Responses => &body["input"][0]["content"],
+        ServedWire::Gemini => &body["contents"][0]["parts"],
     };
     let all = list.as_array().unwrap().clone();
     assert!(all[0]["text"] == "what is it?", "{wire:?}: {all:?}");
     all[1..].to_vec()
 }
 
-async fn told(wire: Wire, message: UserMessage) -> (ModelServer, RunHandle) {
+async fn told(wire: ServedWire, message: UserMessage) -> (ModelServer, RunHandle) {
     let server = server([Reply::text("a cat"), Reply::text("on")]).await;
     let handle = builder(&server, wire).build().run(message).detach();
     (server, handle)
@@ -97,9 +97,9 @@ async fn an_image_needs_no_text() {
 async fn what_a_wire_does_not_take_is_refused_before_anything_is_sent() {
     let file = |kind: &str| Part::file("a.bin", kind, PIXEL).unwrap();
     for (wire, part, named) in [
-        (Wire::OpenAi, Part::file_at("https://e.com/a.pdf"), "bytes"),
-        (Wire::Anthropic, file("application/zip"), "PDF"),
-        (Wire::Anthropic, Part::image("image/tiff", PIXEL).unwrap(), "JPEG"),
+        (ServedWire::OpenAi, Part::file_at("https://e.com/a.pdf"), "bytes"),
+        (ServedWire::Anthropic, file("application/zip"), "PDF"),
+        (ServedWire::Anthropic, Part::image("image/tiff", PIXEL).unwrap(), "JPEG"),
     ] {
         let (server, handle) = told(wire, UserMessage::from("read").with(part)).await;
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
@@ -114,13 +114,13 @@ async fn what_a_wire_does_not_take_is_refused_before_anything_is_sent() {
 }
 
 /// What stands in the second request for the one result.
-fn result_of(wire: Wire, server: &ModelServer) -> Value {
+fn result_of(wire: ServedWire, server: &ModelServer) -> Value {
     let body = &server.requests()[1].body;
     match wire {
-        Wire::OpenAi => json!([body["messages"][2], body["messages"][3]]),
-        Wire::Anthropic => body["messages"][2]["content"][0]["content"].clone(),
-        Wire::Responses => body["input"][2]["output"].clone(),
-        Wire::Gemini => body["contents"][2]["parts"][0]["functionResponse"].clone(),
+        ServedWire::OpenAi => json!([body["messages"][2], body["messages"][3]]),
+        ServedWire::Anthropic => body["messages"][2]["content"][0]["content"].clone(),
+        ServedWire::Responses => body["input"][2]["output"].clone(),
+        ServedWire::Gemini => body["contents"][2]["parts"][0]["functionResponse"].clone(),
     }
 }
 
@@ -161,7 +161,7 @@ async fn a_tools_image_goes_out_with_its_result() {
         assert_eq!(result_of(wire, &server), expected, "{wire:?}");
         let beside = &server.requests()[1].body["contents"][3]["parts"];
         let image = json!([{"inlineData": {"mimeType": "image/png", "data": "Zm9vYg=="}}]);
-        assert!(wire != Wire::Gemini || *beside == image, "{beside}");
+        assert!(wire != ServedWire::Gemini || *beside == image, "{beside}");
         let stored = serde_json::to_string(outcome.history()).unwrap();
         assert_eq!(&serde_json::from_str::<safepoint::History>(&stored).unwrap(), outcome.history());
         goes_on(&builder(&server, wire).tool(chart()).build(), &outcome).await;
@@ -183,9 +183,9 @@ async fn a_tools_value_is_a_value_where_the_wire_takes_one() {
         let text = json!(r#"{"degrees":21}"#);
         let told = result_of(wire, &server);
         match wire {
-            Wire::OpenAi => assert_eq!(told[0]["content"], text),
-            Wire::Anthropic | Wire::Responses => assert_eq!(told, text),
-            Wire::Gemini => assert_eq!(told["response"], json!({"output": {"degrees": 21}})),
+            ServedWire::OpenAi => assert_eq!(told[0]["content"], text),
+            ServedWire::Anthropic | ServedWire::Responses => assert_eq!(told, text),
+            ServedWire::Gemini => assert_eq!(told["response"], json!({"output": {"degrees": 21}})),
         }
         let Message::Results { results } = &*outcome.history().entries()[2] else { panic!("{outcome:?}") };
         assert_eq!(results[0].structured.as_deref(), Some(&json!({"degrees": 21})));

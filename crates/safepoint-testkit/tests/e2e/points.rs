@@ -8,7 +8,7 @@ use safepoint::{
     tool::{self, EffectClass, FnTool},
     usage::UsageSource,
 };
-use safepoint_testkit::{script::Reply, server::Wire};
+use safepoint_testkit::{script::Reply, server::ServedWire};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -24,7 +24,7 @@ fn message() -> Reply {
 }
 
 /// Asks after `sent` chunks of the message; false when there are not so many.
-async fn asked_after(sent: usize, wire: Wire, points: SafePoints) -> bool {
+async fn asked_after(sent: usize, wire: ServedWire, points: SafePoints) -> bool {
     let server = server([Reply::text("both are paid")]).await;
     let mut gate = server.gate();
     let (ledger, open) = (Ledger::default(), Arc::new(Semaphore::new(9)));

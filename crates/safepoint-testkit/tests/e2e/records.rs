@@ -18,7 +18,7 @@ use safepoint::{
     tool::EffectClass,
 };
 use safepoint_testkit::{
-    closing::{Closed, Closing},
+    closing::{ClosedScenario, Closing},
     script::{Reply, Script, When},
     scripted::ScriptedModel,
     tools::GateTools,
@@ -104,7 +104,7 @@ async fn an_append_that_fails_fails_the_run_and_loses_no_account() {
             let log = Faulty::new(at, Fault::Fails);
             let handle = agent.run_recorded(log.clone(), History::new(), "pay").detach();
             let closing = Closing::of(&handle).server(&server).first_request(0).ledger(ledger.book());
-            let Closed { outcome, receipt, .. } = closing.log(&*log).check().await.unwrap();
+            let ClosedScenario { outcome, receipt, .. } = closing.log(&*log).check().await.unwrap();
             assert!(matches!(outcome.persisted(), Persisted::No(why) if why.contains("disk full")), "{at}");
             assert_eq!(outcome.ending(), if at + 1 == APPENDS { Ending::Done } else { Ending::Failed });
             assert_eq!((log.asked(), log.read().await.unwrap().len() as u64), (at + 1, at));

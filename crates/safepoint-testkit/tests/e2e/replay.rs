@@ -12,9 +12,9 @@ use safepoint::{Agent, Model, Outcome, StopRequest, receipt::Ending, tool::Effec
 use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     closing::Closing,
-    replay::{Recording, Replay},
+    replay::{RecordingModel, Replay},
     script::Reply,
-    server::{ModelServer, Wire},
+    server::{ModelServer, ServedWire},
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -30,20 +30,24 @@ fn file(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("safepoint-replay-{}-{name}-{number}", std::process::id()))
 }
 
-fn keyed(wire: Wire, server: &ModelServer, path: &PathBuf) -> safepoint::AgentBuilder {
+fn keyed(wire: ServedWire, server: &ModelServer, path: &PathBuf) -> safepoint::AgentBuilder {
     let key = || SECRET.to_owned().into();
     let url = server.url();
     match wire {
-        Wire::OpenAi => Agent::builder(recorded(openai::model("m").base_url(url).api_key(key()), path)),
-        Wire::Anthropic => Agent::builder(recorded(anthropic::model("m").base_url(url).api_key(key()), path)),
-        Wire::Responses => Agent::builder(recorded(responses::model("m").base_url(url).api_key(key()), path)),
-        Wire::Gemini => Agent::builder(recorded(gemini::model("m").base_url(url).api_key(key()), path)),
+        ServedWire::OpenAi => Agent::builder(recorded(openai::model("m").base_url(url).api_key(key()), path)),
+        ServedWire::Anthropic => {
+            Agent::builder(recorded(anthropic::model("m").base_url(url).api_key(key()), path))
+        }
+        ServedWire::Responses => {
+            Agent::builder(recorded(responses::model("m").base_url(url).api_key(key()), path))
+        }
+        ServedWire::Gemini => Agent::builder(recorded(gemini::model("m").base_url(url).api_key(key()), path)),
     }
 }
 
-fn recorded<M: Model>(model: M, path: &PathBuf) -> Recording<M> {
+fn recorded<M: Model>(model: M, path: &PathBuf) -> RecordingModel<M> {
     drop(std::fs::remove_file(path));
-    Recording::new(model, path).unwrap()
+    RecordingModel::new(model, path).unwrap()
 }
 
 fn look(ledger: &Ledger, permits: usize) -> safepoint::tool::FnTool {
@@ -51,7 +55,7 @@ fn look(ledger: &Ledger, permits: usize) -> safepoint::tool::FnTool {
 }
 
 /// What was recorded, of two rounds with a call, and the answer.
-async fn record(wire: Wire) -> (PathBuf, Outcome) {
+async fn record(wire: ServedWire) -> (PathBuf, Outcome) {
     let path = file(wire.as_str());
     let server =
         server([Reply::text("let me ").and_call("look", json!({})), Reply::text("paid it is")]).await;
@@ -80,7 +84,7 @@ async fn a_recording_answers_as_the_wire_did_and_holds_no_key() {
 /// S13: another request, or one more, is an error that says where it differs.
 #[tokio::test]
 async fn a_replay_is_strict() {
-    let (path, _) = record(Wire::OpenAi).await;
+    let (path, _) = record(ServedWire::OpenAi).await;
     let agent = |replay: &Replay| Agent::builder(replay.clone()).tool(look(&Ledger::default(), 9)).build();
     let replay = Replay::open(&path).unwrap();
     let Outcome::Failed(error) = agent(&replay).run("is it not?").await else { panic!() };
@@ -97,7 +101,7 @@ async fn a_replay_is_strict() {
 /// S2.1, S3.6: a stop in the middle of a replay is a stop as any, and the run is taken up on the rest of the recording.
 #[tokio::test]
 async fn a_stop_in_a_replay_is_a_stop() {
-    let (path, _) = record(Wire::Gemini).await;
+    let (path, _) = record(ServedWire::Gemini).await;
     let (ledger, permits) = (Ledger::default(), Arc::new(Semaphore::new(0)));
     let tool = gated("look", EffectClass::ReadOnly, &ledger, &permits);
     let agent = Agent::builder(Replay::open(&path).unwrap()).tool(tool).build();
@@ -113,6 +117,6 @@ async fn a_stop_in_a_replay_is_a_stop() {
 /// S13: a recording is not written over.
 #[tokio::test]
 async fn a_recording_is_not_written_over() {
-    let (path, _) = record(Wire::Responses).await;
-    assert!(Recording::new(openai::model("m"), &path).is_err());
+    let (path, _) = record(ServedWire::Responses).await;
+    assert!(RecordingModel::new(openai::model("m"), &path).is_err());
 }

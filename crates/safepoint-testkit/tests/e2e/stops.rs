@@ -10,8 +10,8 @@ use safepoint::{
     usage::{ExtraBilling, UsageSource},
 };
 use safepoint_testkit::{
-    script::{Fault, Reply},
-    server::Wire,
+    script::{Reply, ReplyFault},
+    server::ServedWire,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -80,7 +80,7 @@ async fn now_mid_stream_closes_the_socket_and_keeps_the_text() {
 #[tokio::test]
 async fn now_ends_every_silence() {
     for wire in WIRES {
-        for fault in [Fault::Silence, Fault::StallAfter(1), Fault::StallAfter(3)] {
+        for fault in [ReplyFault::Silence, ReplyFault::StallAfter(1), ReplyFault::StallAfter(3)] {
             let server = server([Reply::text("slow").fault(fault), Reply::text("ok")]).await;
             let agent = builder(&server, wire).build();
             let handle = agent.run("go").detach();
@@ -412,7 +412,7 @@ async fn usage_has_its_source_and_is_never_zero() {
 /// same before the headers, in a silent stream and in the middle of one. (The other wires name it as they begin.)
 #[tokio::test]
 async fn a_request_weighs_the_same_whenever_its_reply_is_cut() {
-    for wire in [Wire::OpenAi, Wire::Responses] {
+    for wire in [ServedWire::OpenAi, ServedWire::Responses] {
         let mut inputs = Vec::new();
         for (headers, chunks) in [(false, 0), (true, 0), (true, 3)] {
             let server = server([]).await;

@@ -10,7 +10,7 @@ use safepoint::{
 use safepoint_models::{ToolChoice, anthropic, openai};
 use safepoint_testkit::{
     script::Reply,
-    server::{ModelServer, Wire},
+    server::{ModelServer, ServedWire},
 };
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -36,12 +36,12 @@ fn body(server: &ModelServer, index: usize) -> Value {
 }
 
 /// What a wire says when a tool must be called: any, or this one.
-fn forced(wire: Wire, body: &Value) -> (Value, Value) {
+fn forced(wire: ServedWire, body: &Value) -> (Value, Value) {
     match wire {
-        Wire::OpenAi => (body["tool_choice"].clone(), body["tool_choice"]["function"]["name"].clone()),
-        Wire::Responses => (body["tool_choice"].clone(), body["tool_choice"]["name"].clone()),
-        Wire::Anthropic => (body["tool_choice"]["type"].clone(), body["tool_choice"]["name"].clone()),
-        Wire::Gemini => {
+        ServedWire::OpenAi => (body["tool_choice"].clone(), body["tool_choice"]["function"]["name"].clone()),
+        ServedWire::Responses => (body["tool_choice"].clone(), body["tool_choice"]["name"].clone()),
+        ServedWire::Anthropic => (body["tool_choice"]["type"].clone(), body["tool_choice"]["name"].clone()),
+        ServedWire::Gemini => {
             let config = &body["toolConfig"]["functionCallingConfig"];
             (config["mode"].clone(), config["allowedFunctionNames"][0].clone())
         }
@@ -104,7 +104,7 @@ async fn what_does_not_fit_is_mended() {
 async fn repairs_are_bounded() {
     for (repairs, rounds) in [(0, 1), (1, 2), (2, 3)] {
         let server = server([Reply::text("no"), answer(json!({})), Reply::text("no")]).await;
-        let agent = builder(&server, Wire::Anthropic).build();
+        let agent = builder(&server, ServedWire::Anthropic).build();
         let run = agent.typed::<City>().repairs(repairs).run("which?").start();
         let handle = run.handle();
         let Typed::Failed(error) = run.await else { panic!() };
@@ -120,7 +120,7 @@ async fn repairs_are_bounded() {
 async fn json_in_the_text_is_taken() {
     for text in [r#"{"name":"Lisbon","people":1}"#, "```json\n{\"name\":\"Lisbon\",\"people\":1}\n```"] {
         let server = server([Reply::text(text)]).await;
-        let typed = builder(&server, Wire::OpenAi).build().run_typed::<City>("which?").await;
+        let typed = builder(&server, ServedWire::OpenAi).build().run_typed::<City>("which?").await;
         assert_eq!(typed.value(), Some(City { name: "Lisbon".into(), people: 1 }));
     }
 }
@@ -172,7 +172,7 @@ async fn a_stop_works_and_the_run_is_taken_up() {
 async fn repairs_are_rounds() {
     let server = server([Reply::text("no"), Reply::text("no"), lisbon()]).await;
     let limits = Limits { max_rounds: 2, ..Limits::default() };
-    let run = builder(&server, Wire::Gemini).limits(limits).build().run_typed::<City>("which?").start();
+    let run = builder(&server, ServedWire::Gemini).limits(limits).build().run_typed::<City>("which?").start();
     let handle = run.handle();
     assert!(matches!(run.await, Typed::Stopped(_)));
     let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;

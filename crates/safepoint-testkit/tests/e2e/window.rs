@@ -11,9 +11,9 @@ use safepoint::{
     tool,
 };
 use safepoint_testkit::{
-    recorder::Recording,
-    script::{Fault, Reply},
-    server::{ModelServer, Wire},
+    recorder::RecordedAttempt,
+    script::{Reply, ReplyFault},
+    server::{ModelServer, ServedWire},
 };
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn long(rounds: usize, bytes: usize) -> History {
 }
 
 /// An agent with a window that leaves room for a thousand tokens.
-fn narrow(server: &ModelServer, wire: Wire, policy: impl FnOnce(Window) -> Window) -> Agent {
+fn narrow(server: &ModelServer, wire: ServedWire, policy: impl FnOnce(Window) -> Window) -> Agent {
     agent(builder(server, wire), policy)
 }
 
@@ -47,7 +47,7 @@ fn agent(builder: AgentBuilder, policy: impl FnOnce(Window) -> Window) -> Agent 
 }
 
 async fn facts(handle: &RunHandle) -> Vec<Arc<Fact>> {
-    Recording::of(handle).await.facts().cloned().collect()
+    RecordedAttempt::of(handle).await.facts().cloned().collect()
 }
 
 fn shortenings(facts: &[Arc<Fact>]) -> Vec<&Omission> {
@@ -179,7 +179,7 @@ async fn a_summary_takes_the_place_of_the_oldest_rounds() {
         assert!(!told.contains("the oldest question"), "{told}");
         assert_eq!((receipt.summaries.len(), receipt.rounds, receipt.usage.input), (1, 1, 1000));
         assert_eq!(outcome.history().omitted().unwrap().by, OmissionKind::Summary);
-        let recording = Recording::of(&handle).await;
+        let recording = RecordedAttempt::of(&handle).await;
         let shown = |event: &EventKind| matches!(event, EventKind::Text(text) if text.contains("ten times"));
         assert!(!recording.events.iter().any(|event| shown(&event.kind)), "nobody is told a summary");
         assert!(recording.facts().any(|fact| matches!(**fact, Fact::SummaryStarted { round: 1 })));
@@ -284,7 +284,7 @@ async fn after_model_waits_for_the_model_call_behind_a_summary() {
 /// S12.2: a summary that fails, or says nothing, fails the run; nothing is dropped in silence, and a resume tries again.
 #[tokio::test]
 async fn a_failed_summary_fails_the_run_and_drops_nothing() {
-    let refused = Fault::Status { status: 400, body: String::new(), headers: Vec::new() };
+    let refused = ReplyFault::Status { status: 400, body: String::new(), headers: Vec::new() };
     for failing in [Reply::text("").fault(refused), Reply::text("cut").finish("length"), Reply::text(" ")] {
         let server = server([failing, Reply::text("in short"), Reply::text("fine")]).await;
         let agent = narrow(&server, WIRES[0], Window::summarise);
@@ -359,7 +359,7 @@ async fn a_providers_own_refusal_has_the_same_code() {
     let local = r#"{"error":{"code":500,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#;
     let cases = WIRES.into_iter().zip(bodies.map(|body| (400, body))).chain([(WIRES[0], (500, local))]);
     for (wire, (status, body)) in cases {
-        let refused = Fault::Status { status, body: body.into(), headers: Vec::new() };
+        let refused = ReplyFault::Status { status, body: body.into(), headers: Vec::new() };
         let server = server([Reply::text("").fault(refused)]).await;
         let handle = builder(&server, wire).build().run("hi").detach();
         let (outcome, _) = close(&server, &handle, &Ledger::default()).await;

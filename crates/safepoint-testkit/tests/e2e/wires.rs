@@ -9,7 +9,7 @@ use safepoint::{
     tool::EffectClass,
     usage::{Usage, UsageSource},
 };
-use safepoint_testkit::{script::Reply, server::Wire};
+use safepoint_testkit::{script::Reply, server::ServedWire};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
@@ -77,7 +77,7 @@ async fn up_to_text(gate: &mut safepoint_testkit::server::Gate, handle: &RunHand
     panic!("the run ended before its text");
 }
 
-async fn stopped_at(wire: Wire, at: Gate) -> (Receipt, String) {
+async fn stopped_at(wire: ServedWire, at: Gate) -> (Receipt, String) {
     let server = server([Reply::text("and on")]).await;
     let (mut one, mut two) = (server.gate(), server.gate());
     let (ledger, permits) = (Ledger::default(), Arc::new(Semaphore::new(0)));
@@ -222,10 +222,10 @@ async fn a_stop_at_each_gate_gives_the_same_receipt_on_every_wire() {
 #[tokio::test]
 async fn what_is_known_of_a_cut_calls_bill_is_each_wires_own() {
     for (wire, input, source) in [
-        (Wire::OpenAi, None, UsageSource::Estimated),
-        (Wire::Anthropic, Some(40), UsageSource::Estimated),
-        (Wire::Responses, None, UsageSource::Estimated),
-        (Wire::Gemini, Some(40), UsageSource::Exact),
+        (ServedWire::OpenAi, None, UsageSource::Estimated),
+        (ServedWire::Anthropic, Some(40), UsageSource::Estimated),
+        (ServedWire::Responses, None, UsageSource::Estimated),
+        (ServedWire::Gemini, Some(40), UsageSource::Exact),
     ] {
         let server = server([]).await;
         let mut gate = server.gate();

@@ -15,23 +15,28 @@ use safepoint_testkit::{
     closing::Closing,
     ledger::{self, Mark},
     script::{Reply, Script},
-    server::{ModelServer, Wire},
+    server::{ModelServer, ServedWire},
 };
 use tokio::sync::Semaphore;
 
-pub(crate) const WIRES: [Wire; 4] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses, Wire::Gemini];
+pub(crate) const WIRES: [ServedWire; 4] =
+    [ServedWire::OpenAi, ServedWire::Anthropic, ServedWire::Responses, ServedWire::Gemini];
 
 pub(crate) async fn server(replies: impl IntoIterator<Item = Reply>) -> ModelServer {
     ModelServer::start(Script::of(replies)).await.unwrap()
 }
 
-pub(crate) fn builder(server: &ModelServer, wire: Wire) -> AgentBuilder {
+pub(crate) fn builder(server: &ModelServer, wire: ServedWire) -> AgentBuilder {
     let patience = safepoint_models::Patience::default();
     match wire {
-        Wire::OpenAi => Agent::builder(openai::model("m").base_url(server.url()).patience(patience)),
-        Wire::Anthropic => Agent::builder(anthropic::model("m").base_url(server.url()).patience(patience)),
-        Wire::Responses => Agent::builder(responses::model("m").base_url(server.url()).patience(patience)),
-        Wire::Gemini => Agent::builder(gemini::model("m").base_url(server.url()).patience(patience)),
+        ServedWire::OpenAi => Agent::builder(openai::model("m").base_url(server.url()).patience(patience)),
+        ServedWire::Anthropic => {
+            Agent::builder(anthropic::model("m").base_url(server.url()).patience(patience))
+        }
+        ServedWire::Responses => {
+            Agent::builder(responses::model("m").base_url(server.url()).patience(patience))
+        }
+        ServedWire::Gemini => Agent::builder(gemini::model("m").base_url(server.url()).patience(patience)),
     }
     .approvals(ApprovalMode::Auto)
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use safepoint_testkit::{
-    script::{Fault, Reply, Script},
-    server::{ModelServer, Wire},
+    script::{Reply, ReplyFault, Script},
+    server::{ModelServer, ServedWire},
 };
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn rich() -> Reply {
 
 async fn says(reply: Reply, body: &Value) -> Response {
     let server = ModelServer::start(Script::of([reply])).await.unwrap();
-    Peer::to(server.address()).await.exchange(Wire::Gemini, body).await
+    Peer::to(server.address()).await.exchange(ServedWire::Gemini, body).await
 }
 
 fn parts(events: &[Value]) -> Vec<&Value> {
@@ -72,10 +72,10 @@ async fn whole_contents_hold_the_same() {
 #[tokio::test]
 async fn gemini_fails_in_its_own_words() {
     for (status, name) in [(401, "UNAUTHENTICATED"), (429, "RESOURCE_EXHAUSTED"), (500, "INTERNAL")] {
-        let fault = Fault::Status { status, body: String::new(), headers: Vec::new() };
+        let fault = ReplyFault::Status { status, body: String::new(), headers: Vec::new() };
         let refused = says(Reply::text("x").fault(fault), &ask("hi")).await;
         assert_eq!((refused.status, &refused.json()["error"]["status"]), (status, &json!(name)));
     }
-    let broken = says(Reply::text("x").fault(Fault::ErrorAfter(1)), &ask("hi")).await.events();
+    let broken = says(Reply::text("x").fault(ReplyFault::ErrorAfter(1)), &ask("hi")).await.events();
     assert_eq!((broken.len(), &broken[1]["error"]["status"]), (2, &json!("UNAVAILABLE")));
 }

@@ -2,8 +2,8 @@
 
 use futures_util::future::join_all;
 use safepoint_testkit::{
-    script::{Fault, Reply, Script},
-    server::{ModelServer, Options, Recording, Strictness},
+    script::{Reply, ReplyFault, Script},
+    server::{KeptExchanges, ModelServer, ServerOptions, Strictness},
 };
 
 use super::peer::{Peer, WIRES, ask, path};
@@ -12,7 +12,7 @@ use super::peer::{Peer, WIRES, ask, path};
 #[tokio::test]
 async fn silent_connections_are_held() {
     const MANY: usize = 500;
-    let script = Script { repeat: true, ..Script::of([Reply::default().fault(Fault::Silence)]) };
+    let script = Script { repeat: true, ..Script::of([Reply::default().fault(ReplyFault::Silence)]) };
     let server = ModelServer::start(script).await.unwrap();
     let mut peers = Vec::new();
     for n in 0..MANY {
@@ -32,8 +32,11 @@ async fn silent_connections_are_held() {
 #[tokio::test]
 async fn an_unwatched_server_says_the_same() {
     let script = Script { repeat: true, ..Script::of([Reply::text("one"), Reply::text("two")]) };
-    let options =
-        Options { strictness: Strictness::Lenient, recording: Recording::Off, ..Options::default() };
+    let options = ServerOptions {
+        strictness: Strictness::Lenient,
+        recording: KeptExchanges::Off,
+        ..ServerOptions::default()
+    };
     let address = ([127, 0, 0, 1], 0).into();
     let unwatched = ModelServer::start_with(script.clone(), options, address).await.unwrap();
     let watched = ModelServer::start(script).await.unwrap();

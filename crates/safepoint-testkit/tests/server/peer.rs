@@ -2,14 +2,15 @@
 
 use std::net::SocketAddr;
 
-use safepoint_testkit::server::Wire;
+use safepoint_testkit::server::ServedWire;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-pub(crate) const WIRES: [Wire; 4] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses, Wire::Gemini];
+pub(crate) const WIRES: [ServedWire; 4] =
+    [ServedWire::OpenAi, ServedWire::Anthropic, ServedWire::Responses, ServedWire::Gemini];
 
 pub(crate) struct Peer {
     pub(crate) socket: TcpStream,
@@ -32,12 +33,12 @@ pub(crate) enum Whole {
     Reset,
 }
 
-pub(crate) fn path(wire: Wire) -> &'static str {
+pub(crate) fn path(wire: ServedWire) -> &'static str {
     match wire {
-        Wire::OpenAi => "/v1/chat/completions",
-        Wire::Anthropic => "/v1/messages?beta=true",
-        Wire::Responses => "/v1/responses",
-        Wire::Gemini => "/v1beta/models/m:streamGenerateContent?alt=sse",
+        ServedWire::OpenAi => "/v1/chat/completions",
+        ServedWire::Anthropic => "/v1/messages?beta=true",
+        ServedWire::Responses => "/v1/responses",
+        ServedWire::Gemini => "/v1beta/models/m:streamGenerateContent?alt=sse",
     }
 }
 
@@ -59,9 +60,9 @@ impl Peer {
         self.socket.write_all((head + &body).as_bytes()).await.unwrap();
     }
 
-    pub(crate) async fn exchange(&mut self, wire: Wire, body: &Value) -> Response {
+    pub(crate) async fn exchange(&mut self, wire: ServedWire, body: &Value) -> Response {
         let path = match (wire, body["stream"].as_bool()) {
-            (Wire::Gemini, Some(false)) => "/v1beta/models/m:generateContent",
+            (ServedWire::Gemini, Some(false)) => "/v1beta/models/m:generateContent",
             (wire, _) => path(wire),
         };
         self.send(path, body).await;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use safepoint_testkit::{
-    script::{Fault, Reply, Script},
-    server::{Ask, ModelServer, What, Wire},
+    script::{Reply, ReplyFault, Script},
+    server::{Ask, ModelServer, ServedWire, What},
 };
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -22,7 +22,7 @@ fn rich() -> Reply {
 
 async fn says(reply: Reply, body: &Value) -> Response {
     let server = ModelServer::start(Script::of([reply])).await.unwrap();
-    Peer::to(server.address()).await.exchange(Wire::Responses, body).await
+    Peer::to(server.address()).await.exchange(ServedWire::Responses, body).await
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
@@ -82,11 +82,11 @@ async fn bare(peer: &mut Peer, method: &str, path: &str) -> Response {
 /// S2.2: a response in the background is read on from any event after its stream broke; once read, it is over.
 #[tokio::test]
 async fn a_kept_response_is_read_on() {
-    let script = Script::of([Reply::pieces(["one", "two", "three"]).fault(Fault::CloseAfter(5))]);
+    let script = Script::of([Reply::pieces(["one", "two", "three"]).fault(ReplyFault::CloseAfter(5))]);
     let server = ModelServer::start(script).await.unwrap();
     let mut body = ask("hi");
     body["background"] = json!(true);
-    let cut = Peer::to(server.address()).await.exchange(Wire::Responses, &body).await;
+    let cut = Peer::to(server.address()).await.exchange(ServedWire::Responses, &body).await;
     assert_eq!(cut.whole, Whole::Closed);
     let seen = cut.events();
     let id = seen[0]["response"]["id"].as_str().unwrap();
@@ -105,11 +105,11 @@ async fn a_kept_response_is_read_on() {
 /// S2.2: a cancel ends it, the second one changes nothing, and what is read then says so.
 #[tokio::test]
 async fn a_kept_response_is_called_off() {
-    let script = Script::of([Reply::pieces(["one", "two"]).fault(Fault::CloseAfter(5))]);
+    let script = Script::of([Reply::pieces(["one", "two"]).fault(ReplyFault::CloseAfter(5))]);
     let server = ModelServer::start(script).await.unwrap();
     let mut body = ask("hi");
     body["background"] = json!(true);
-    let cut = Peer::to(server.address()).await.exchange(Wire::Responses, &body).await.events();
+    let cut = Peer::to(server.address()).await.exchange(ServedWire::Responses, &body).await.events();
     let id = cut[0]["response"]["id"].as_str().unwrap();
     let mut peer = Peer::to(server.address()).await;
     for _ in 0..2 {

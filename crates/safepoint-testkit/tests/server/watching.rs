@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use safepoint_testkit::{
-    script::{Fault, Reply, Script},
-    server::{Log, ModelServer, Options, Recording, Wire},
+    script::{Reply, ReplyFault, Script},
+    server::{KeptExchanges, ModelServer, ServedWire, ServerLog, ServerOptions},
 };
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, sync::mpsc};
@@ -17,8 +17,8 @@ async fn a_close_is_seen() {
     let hour = Duration::from_secs(3600);
     for wire in WIRES {
         for reply in [
-            Reply::text("x").fault(Fault::Silence),
-            Reply::text("x").fault(Fault::StallAfter(2)),
+            Reply::text("x").fault(ReplyFault::Silence),
+            Reply::text("x").fault(ReplyFault::StallAfter(2)),
             Reply::text("long story").paced(1, hour),
         ] {
             let server = ModelServer::start(Script::of([reply])).await.unwrap();
@@ -48,7 +48,8 @@ async fn a_message_takes_the_time_of_its_text() {
                 assert!(String::from_utf8_lossy(&body).contains("a story"));
                 continue;
             }
-            let path = if wire == Wire::Gemini { "/v1beta/models/m:generateContent" } else { path(wire) };
+            let path =
+                if wire == ServedWire::Gemini { "/v1beta/models/m:generateContent" } else { path(wire) };
             peer.send(path, &body).await;
             let exchange = server.request(0).await;
             drop(peer);
@@ -87,7 +88,7 @@ async fn requests_are_recorded_on_a_kept_connection() {
     let second = &requests[1];
     assert_eq!(
         (second.id, second.wire, second.path.as_str()),
-        (1, Wire::Anthropic, "/v1/messages?beta=true")
+        (1, ServedWire::Anthropic, "/v1/messages?beta=true")
     );
     assert_eq!((second.header("host"), &*second.bytes), (Some("x"), ask("turn 1").to_string().as_bytes()));
     assert_eq!(second.body["messages"][0]["content"], "turn 1");
@@ -165,7 +166,7 @@ async fn a_gate_can_end_it() {
 /// S3.6: a server that is dropped closes its connections, silent ones included.
 #[tokio::test]
 async fn a_dropped_server_closes_its_connections() {
-    let server = ModelServer::start(Script::of([Reply::default().fault(Fault::Silence)])).await.unwrap();
+    let server = ModelServer::start(Script::of([Reply::default().fault(ReplyFault::Silence)])).await.unwrap();
     let mut peer = Peer::to(server.address()).await;
     peer.send(path(WIRES[0]), &ask("hi")).await;
     server.request(0).await;
@@ -177,8 +178,8 @@ async fn a_dropped_server_closes_its_connections() {
 #[tokio::test]
 async fn the_log_tells_of_each_event() {
     let (log, mut told) = mpsc::unbounded_channel();
-    let log = Log::to(move |line| log.send(line).unwrap());
-    let options = Options { log: Some(log), recording: Recording::Off, ..Options::default() };
+    let log = ServerLog::to(move |line| log.send(line).unwrap());
+    let options = ServerOptions { log: Some(log), recording: KeptExchanges::Off, ..ServerOptions::default() };
     let server =
         ModelServer::start_with(Script::default(), options, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let mut peer = Peer::to(server.address()).await;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use safepoint_testkit::{
     script::{Reply, Script},
-    server::{ModelServer, Wire},
+    server::{ModelServer, ServedWire},
 };
 use serde_json::{Value, json};
 
 use super::peer::{Peer, WIRES, Whole, ask};
 
-async fn says(reply: Reply, wire: Wire, body: &Value) -> super::peer::Response {
+async fn says(reply: Reply, wire: ServedWire, body: &Value) -> super::peer::Response {
     let server = ModelServer::start(Script::of([reply])).await.unwrap();
     Peer::to(server.address()).await.exchange(wire, body).await
 }
@@ -27,7 +27,7 @@ fn rich() -> Reply {
 /// S2.2: a chat-completions stream as OpenAI and its like send it.
 #[tokio::test]
 async fn openai_streams() {
-    let response = says(rich(), Wire::OpenAi, &ask("hi")).await;
+    let response = says(rich(), ServedWire::OpenAi, &ask("hi")).await;
     assert!(response.head.contains("text/event-stream") && response.whole == Whole::Complete);
     assert!(response.text().ends_with("data: [DONE]\n\n"));
     let events = response.events();
@@ -54,14 +54,14 @@ async fn openai_streams() {
 async fn openai_sends_usage_only_when_asked() {
     let mut body = ask("hi");
     body.as_object_mut().unwrap().remove("stream_options");
-    let response = says(rich(), Wire::OpenAi, &body).await;
+    let response = says(rich(), ServedWire::OpenAi, &body).await;
     assert!(!response.text().contains("usage"), "{}", response.text());
 }
 
 /// S2.2: a messages stream as Anthropic sends it.
 #[tokio::test]
 async fn anthropic_streams() {
-    let response = says(rich(), Wire::Anthropic, &ask("hi")).await;
+    let response = says(rich(), ServedWire::Anthropic, &ask("hi")).await;
     let events = response.events();
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let named: Vec<String> = response
@@ -93,7 +93,7 @@ async fn anthropic_streams() {
 async fn whole_messages_hold_the_same() {
     let mut body = ask("hi");
     body["stream"] = json!(false);
-    let chat = says(rich(), Wire::OpenAi, &body).await.json();
+    let chat = says(rich(), ServedWire::OpenAi, &body).await.json();
     let message = &chat["choices"][0]["message"];
     assert_eq!(
         (&message["content"], &message["reasoning_content"]),
@@ -101,7 +101,7 @@ async fn whole_messages_hold_the_same() {
     );
     assert_eq!(message["tool_calls"][0]["function"]["arguments"], r#"{"euros":5}"#);
     assert_eq!(chat["usage"]["prompt_tokens"], 7);
-    let talk = says(rich(), Wire::Anthropic, &body).await.json();
+    let talk = says(rich(), ServedWire::Anthropic, &body).await.json();
     let kinds: Vec<&Value> = talk["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
     assert_eq!(kinds, ["thinking", "redacted_thinking", "text", "tool_use"]);
     assert_eq!(talk["content"][3]["input"], json!({"euros": 5}));
@@ -114,7 +114,7 @@ async fn doubtful_ids_are_sent_as_written() {
         .and_call_as("a", "f", json!({}))
         .and_call_as("a", "f", json!({}))
         .and_call_as("", "f", json!("{no json"));
-    let response = says(calls, Wire::OpenAi, &ask("hi")).await;
+    let response = says(calls, ServedWire::OpenAi, &ask("hi")).await;
     let text = response.text();
     assert_eq!(text.matches(r#""id":"a""#).count(), 2);
     assert_eq!(text.matches(r#""name":"f""#).count(), 3);
@@ -124,7 +124,7 @@ async fn doubtful_ids_are_sent_as_written() {
 /// S2.2: explicit pieces are sent as they are cut.
 #[tokio::test]
 async fn pieces_are_sent_as_cut() {
-    let response = says(Reply::pieces(["a", "bc", "d"]), Wire::OpenAi, &ask("hi")).await;
+    let response = says(Reply::pieces(["a", "bc", "d"]), ServedWire::OpenAi, &ask("hi")).await;
     let contents: Vec<String> = response
         .events()
         .iter()
@@ -147,13 +147,13 @@ async fn scripts_choose_by_condition_then_in_order() {
         for (asked, answered) in [("a", "one"), ("a secret", "shh"), ("c", "two"), ("d", last)] {
             let mut body = ask(asked);
             body["stream"] = json!(false);
-            let response = peer.exchange(Wire::OpenAi, &body).await.json();
+            let response = peer.exchange(ServedWire::OpenAi, &body).await.json();
             assert_eq!(response["choices"][0]["message"]["content"], answered);
         }
         let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
         let body = json!({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": null, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "c", "content": "r"}]});
-        assert!(peer.exchange(Wire::OpenAi, &body).await.text().contains("thanks"));
+        assert!(peer.exchange(ServedWire::OpenAi, &body).await.text().contains("thanks"));
     }
     assert!(Script::from_json(r#"{"replys": []}"#).is_err());
 }
@@ -170,14 +170,14 @@ async fn the_practice_model_runs_what_it_is_told() {
         let mut body = ask(says);
         body["tools"] = tools.clone();
         body["stream"] = json!(false);
-        let message = peer.exchange(Wire::OpenAi, &body).await.json()["choices"][0]["message"].clone();
+        let message = peer.exchange(ServedWire::OpenAi, &body).await.json()["choices"][0]["message"].clone();
         let function = &message["tool_calls"][0]["function"];
         assert_eq!((&function["name"], &function["arguments"]), (&json!(called), &json!(args)));
         body["messages"].as_array_mut().unwrap().push(message.clone());
         let result =
             json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "42 files"});
         body["messages"].as_array_mut().unwrap().push(result);
-        assert!(peer.exchange(Wire::OpenAi, &body).await.text().contains("42 files"));
+        assert!(peer.exchange(ServedWire::OpenAi, &body).await.text().contains("42 files"));
     }
     for says in ["hello", "read: x"] {
         let mut body = ask(says);

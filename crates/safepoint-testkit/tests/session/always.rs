@@ -12,7 +12,7 @@ use safepoint::{
     store::{ApprovalState, Liveness, OwnerProcess, Store},
     tool::from_fn,
 };
-use safepoint_testkit::{script::Reply, server::ModelServer, store_suite::Lives};
+use safepoint_testkit::{script::Reply, server::ModelServer, store_suite::Population};
 use serde_json::{Value, json};
 
 use super::world::{agent, mortals, seen, server};
@@ -20,7 +20,7 @@ use super::world::{agent, mortals, seen, server};
 /// A store whose owners can be said to be dead, and a payment that notes what it was given.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
     server: ModelServer,
     paid: Arc<Mutex<Vec<u64>>>,
 }

@@ -14,7 +14,7 @@ use safepoint_testkit::{
     ledger::{Ledger, Mark},
     script::{Reply, Script},
     server::ModelServer,
-    store_suite::{Lives, owner},
+    store_suite::{Population, owner},
     wait,
 };
 use serde_json::json;
@@ -24,7 +24,7 @@ use super::world::{agent as builder, mortals, seen};
 /// A session whose first turn begins a run in the background, which asks before it pays.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
     server: ModelServer,
     ledger: Ledger,
 }

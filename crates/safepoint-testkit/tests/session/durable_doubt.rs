@@ -15,7 +15,7 @@ use safepoint_testkit::{
     ledger::{Ledger, Mark},
     script::Reply,
     server::ModelServer,
-    store_suite::Lives,
+    store_suite::Population,
     valve::Valve,
 };
 use serde_json::json;
@@ -26,7 +26,7 @@ use super::world::{agent, mortals, seen, server};
 /// A store, a payment that waits for a gate, and processes that can be said to be dead.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
     server: ModelServer,
     ledger: Ledger,
     entered: Arc<Semaphore>,

@@ -11,7 +11,7 @@ use safepoint::{
     tool::{EffectClass, from_fn},
 };
 use safepoint_testkit::{
-    fault_store::{At, Fault, FaultStore},
+    fault_store::{At, FaultStore, OperationFault},
     ledger::{Ledger, Mark},
     script::{Reply, Script},
     server::ModelServer,
@@ -57,7 +57,7 @@ async fn drive(session: &Session<String>, eyes: &Arc<dyn Store>) {
 }
 
 /// How an owner with this fault ended, and whether the fault was met at all.
-async fn meets(at: usize, fault: Fault) -> (bool, Option<Persisted>) {
+async fn meets(at: usize, fault: OperationFault) -> (bool, Option<Persisted>) {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let server = ModelServer::start(script()).await.unwrap();
     let ledger = Ledger::new();
@@ -98,7 +98,7 @@ async fn meets(at: usize, fault: Fault) -> (bool, Option<Persisted>) {
     (was_met, persisted)
 }
 
-async fn everywhere(fault: impl Fn() -> Fault) -> Vec<Persisted> {
+async fn everywhere(fault: impl Fn() -> OperationFault) -> Vec<Persisted> {
     let mut ends = Vec::new();
     for at in 0.. {
         let (was_met, persisted) = meets(at, fault()).await;
@@ -114,7 +114,7 @@ async fn everywhere(fault: impl Fn() -> Fault) -> Vec<Persisted> {
 /// item: the store's word wins at the next start.
 #[tokio::test]
 async fn an_answer_that_is_lost_anywhere_repeats_nothing() {
-    let ends = everywhere(|| Fault::Unknown).await;
+    let ends = everywhere(|| OperationFault::Unknown).await;
     assert!(ends.contains(&Persisted::Unknown), "{ends:?}");
 }
 
@@ -126,7 +126,7 @@ async fn a_store_that_hangs_does_not_hold_up_a_stop() {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let server = ModelServer::start(script()).await.unwrap();
         let ledger = Ledger::new();
-        let faulty = FaultStore::over(Arc::clone(&inner), at, Fault::Held(Valve::shut()));
+        let faulty = FaultStore::over(Arc::clone(&inner), at, OperationFault::Held(Valve::shut()));
         let opened = open(Arc::new(faulty), agent(&server, &ledger));
         let Ok(session) = tokio::time::timeout(DEADLINES, opened).await else { continue };
         let session = session.unwrap();
@@ -141,7 +141,7 @@ async fn a_store_that_hangs_does_not_hold_up_a_stop() {
 /// where it had to be recorded ends the session with an error that says so.
 #[tokio::test]
 async fn a_refusal_anywhere_loses_nothing() {
-    let ends = everywhere(|| Fault::Refused).await;
+    let ends = everywhere(|| OperationFault::Refused).await;
     assert!(ends.iter().filter(|end| matches!(end, Persisted::No(_))).count() > 4, "{ends:?}");
 }
 
@@ -149,7 +149,7 @@ async fn a_refusal_anywhere_loses_nothing() {
 /// told so in these words.
 #[tokio::test]
 async fn a_full_disk_anywhere_loses_nothing() {
-    let ends = everywhere(|| Fault::Full).await;
+    let ends = everywhere(|| OperationFault::Full).await;
     let told = ends.iter().filter(|end| matches!(end, Persisted::No(why) if why.contains("full")));
     assert!(told.count() > 4, "{ends:?}");
 }
@@ -159,7 +159,7 @@ async fn a_full_disk_anywhere_loses_nothing() {
 #[tokio::test]
 async fn a_store_that_panics_anywhere_loses_nothing() {
     for at in [At::ItsCall, At::ItsPoll, At::ItsDrop] {
-        let ends = everywhere(|| Fault::Panics(at)).await;
+        let ends = everywhere(|| OperationFault::Panics(at)).await;
         assert!(ends.iter().filter(|end| **end != Persisted::Yes).count() > 4, "{at:?}: {ends:?}");
     }
 }

@@ -10,7 +10,7 @@ use safepoint::{
     store::{ApprovalsToWithdraw, MemoryStore, OwnerProcess, StopIntent, Store},
 };
 use safepoint_testkit::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{FaultStore, OperationFault},
     valve::Valve,
 };
 
@@ -53,7 +53,7 @@ async fn a_stop_from_elsewhere_keeps_its_reason() {
 }
 
 /// A session on a store that goes wrong once, when it is armed.
-async fn on(fault: Fault, desk: &Desk) -> (Session<String>, Arc<FaultStore>, Arc<dyn Store>) {
+async fn on(fault: OperationFault, desk: &Desk) -> (Session<String>, Arc<FaultStore>, Arc<dyn Store>) {
     let inner = memory();
     let store = Arc::new(FaultStore::unarmed(Arc::clone(&inner), fault));
     let session =
@@ -64,7 +64,7 @@ async fn on(fault: Fault, desk: &Desk) -> (Session<String>, Arc<FaultStore>, Arc
 /// S7.6, S7.5: a look at the store that fails for a reason that passes is made again, and the session lives.
 #[tokio::test(start_paused = true)]
 async fn a_look_that_fails_is_made_again() {
-    for fault in [Fault::Refused, Fault::Unknown, Fault::Held(Valve::shut())] {
+    for fault in [OperationFault::Refused, OperationFault::Unknown, OperationFault::Held(Valve::shut())] {
         let desk = Desk::new([]);
         let (session, store, inner) = on(fault.clone(), &desk).await;
         store.arm();
@@ -87,7 +87,7 @@ async fn a_look_that_fails_is_made_again() {
 async fn a_decision_does_not_wait_for_the_store_for_ever() {
     let desk = Desk::new([asks()]);
     desk.tools.valve().open_for_all();
-    let (session, store, inner) = on(Fault::Held(Valve::shut()), &desk).await;
+    let (session, store, inner) = on(OperationFault::Held(Valve::shut()), &desk).await;
     let item = session.push("may I?".to_owned()).unwrap();
     assert!(matches!(item.outcome().await, ItemOutcome::Suspended(_)));
     let question = inner.approvals(&id()).await.unwrap()[0].asked.id.clone();

@@ -13,7 +13,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     script::Reply,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Population, Time, outside, owner},
 };
 
 use super::{
@@ -81,7 +81,7 @@ async fn an_expired_question_lets_the_turn_go_on() {
 #[tokio::test]
 async fn a_question_waits_for_a_month() {
     for (days, counts) in [(29, true), (31, false)] {
-        let (time, lives) = (Time::default(), Lives::default());
+        let (time, lives) = (Time::default(), Population::default());
         let began = jiff::Timestamp::now();
         let (then, start) = (time.clone(), time.now());
         let clock = Arc::new(move || began + then.now().duration_since(start));

@@ -126,7 +126,7 @@ async fn round(kind: Kind, seed: u64, items: u64) {
     let replies = (0..items).map(|_| match (kind, dice.below(8)) {
         (Kind::Suspends, 0..4) => asks(),
         (_, 0) => pays(),
-        (_, 1) => Reply::default().fault(safepoint_testkit::script::Fault::CloseAfter(0)),
+        (_, 1) => Reply::default().fault(safepoint_testkit::script::ReplyFault::CloseAfter(0)),
         (_, 2) => Reply::text("in pieces").paced(2, std::time::Duration::ZERO),
         _ => Reply::text("done"),
     });

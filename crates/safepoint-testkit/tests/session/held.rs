@@ -16,7 +16,7 @@ use safepoint::{
 use safepoint_testkit::{
     script::Reply,
     scripted::ModelGate,
-    store_suite::{Lives, owner},
+    store_suite::{Population, owner},
 };
 
 use super::{
@@ -27,7 +27,7 @@ use super::{
 /// A kept session, and processes that can be said to be dead.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
     desk: Desk,
 }
 

@@ -14,7 +14,7 @@ use safepoint::{
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{FaultStore, OperationFault},
     valve::Valve,
     wait,
 };
@@ -38,7 +38,7 @@ async fn records(store: &dyn Store) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_is_cut_off_ends_its_effects_with_its_lease() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Away));
+    let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), OperationFault::Away));
     let gate = Valve::shut();
     let session = open_here(payer(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
     drop(session.push("go".to_owned()).unwrap());
@@ -70,7 +70,7 @@ async fn an_owner_that_is_cut_off_ends_its_effects_with_its_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_before_the_lease_is_over_costs_nothing() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Away));
+    let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), OperationFault::Away));
     let gate = Valve::shut();
     let session = open_here(payer(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
     let ticket = session.push("go".to_owned()).unwrap();
@@ -108,7 +108,7 @@ async fn each_renewal_is_told_with_the_moment_at_which_it_ends() {
 /// its own process least of all, waits for its lease.
 #[tokio::test]
 async fn a_session_that_could_not_be_given_back_is_given_back_later() {
-    for fault in [Fault::Refused, Fault::Full, Fault::Unknown] {
+    for fault in [OperationFault::Refused, OperationFault::Full, OperationFault::Unknown] {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let faulty = Arc::new(FaultStore::unarmed(Arc::clone(&inner), fault.clone()));
         faulty.arm_named("release", 0);

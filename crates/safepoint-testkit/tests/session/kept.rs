@@ -10,9 +10,9 @@ use safepoint::{
     store::{self, Liveness, MemoryStore, Store},
 };
 use safepoint_testkit::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{FaultStore, OperationFault},
     script::Reply,
-    store_suite::{Lives, owner},
+    store_suite::{Population, owner},
     valve::Valve,
     wait,
 };
@@ -25,7 +25,7 @@ use super::{
 /// A store, and processes that can be said to be dead.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
 }
 
 impl World {
@@ -116,7 +116,7 @@ async fn a_stop_that_cannot_be_recorded_says_so() {
         StopPersistence::NotStored
     );
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let store = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Held(Valve::shut())));
+    let store = Arc::new(FaultStore::unarmed(Arc::clone(&inner), OperationFault::Held(Valve::shut())));
     let desk = Desk::new([]);
     let mut gate = desk.model.gate();
     let session = desk.chat().open(Arc::clone(&store) as Arc<dyn Store>, id(), owner(1)).await.unwrap();

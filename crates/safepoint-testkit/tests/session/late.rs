@@ -10,7 +10,7 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_testkit::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{FaultStore, OperationFault},
     valve::Valve,
 };
 
@@ -34,7 +34,7 @@ async fn ended(session: &Session<String>) -> (ItemOutcome, Arc<Receipt>) {
 
 /// A turn whose append of this number has this fault; whether the fault was met, and how the session ended.
 async fn turn_with(
-    fault: Fault,
+    fault: OperationFault,
     well: usize,
     later: impl FnOnce(),
 ) -> (bool, Option<ItemOutcome>, Persisted) {
@@ -61,7 +61,7 @@ async fn an_append_that_is_late_is_waited_for_while_the_store_is_asked() {
         let gate = Valve::shut();
         let opened = gate.clone();
         let (was_met, fate, persisted) =
-            turn_with(Fault::Held(gate), well, move || opened.open_for_all()).await;
+            turn_with(OperationFault::Held(gate), well, move || opened.open_for_all()).await;
         if !was_met {
             assert!(well > 8, "a turn has more appends than {well}");
             return;
@@ -75,7 +75,7 @@ async fn an_append_that_is_late_is_waited_for_while_the_store_is_asked() {
 #[tokio::test(start_paused = true)]
 async fn an_append_whose_answer_is_lost_is_found_in_the_store() {
     for well in 0.. {
-        let (was_met, fate, persisted) = turn_with(Fault::Mute, well, || ()).await;
+        let (was_met, fate, persisted) = turn_with(OperationFault::Mute, well, || ()).await;
         if !was_met {
             assert!(well > 8, "a turn has more appends than {well}");
             return;
@@ -87,7 +87,7 @@ async fn an_append_whose_answer_is_lost_is_found_in_the_store() {
 
 /// How a turn ended that was stopped, where the first append after that had this fault.
 async fn stopped_with(
-    fault: Fault,
+    fault: OperationFault,
     ends_the_session: bool,
 ) -> (ItemOutcome, Arc<Receipt>, Persisted, ExitReason) {
     let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), fault));
@@ -110,7 +110,13 @@ async fn stopped_with(
 /// error in the receipt; and a session that was asked to stop has stopped.
 #[tokio::test]
 async fn a_store_that_fails_after_a_stop_does_not_make_it_a_failure() {
-    for fault in [Fault::Refused, Fault::Full, Fault::Unknown, Fault::GoneBefore, Fault::GoneAfter] {
+    for fault in [
+        OperationFault::Refused,
+        OperationFault::Full,
+        OperationFault::Unknown,
+        OperationFault::GoneBefore,
+        OperationFault::GoneAfter,
+    ] {
         for ends_the_session in [true, false] {
             let (fate, receipt, persisted, reason) = stopped_with(fault.clone(), ends_the_session).await;
             assert!(matches!(fate, ItemOutcome::Interrupted(_)), "{fault:?}: {fate:?}");
@@ -126,7 +132,7 @@ async fn a_store_that_fails_after_a_stop_does_not_make_it_a_failure() {
 /// S2.13: before a stop was asked, a store that fails makes the run fail.
 #[tokio::test]
 async fn a_store_that_fails_without_a_stop_is_a_failure() {
-    let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), Fault::Full));
+    let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), OperationFault::Full));
     let gate = Valve::shut();
     let session = open(&faulty, &gate).await;
     drop(session.push("go".to_owned()).unwrap());

@@ -8,7 +8,7 @@ use safepoint::{
     store::{Error, MemoryStore, Store},
 };
 use safepoint_testkit::{
-    fault_store::{At, Fault, FaultStore},
+    fault_store::{At, FaultStore, OperationFault},
     script::Reply,
 };
 
@@ -27,7 +27,7 @@ async fn waiting(moment: At, name: &'static str) -> FaultStore {
     session.push("may I?".to_owned()).unwrap().outcome().await;
     session.stop(SessionStop::at_turn_end());
     session.done().await;
-    let faulty = FaultStore::unarmed(inner, Fault::Panics(moment));
+    let faulty = FaultStore::unarmed(inner, OperationFault::Panics(moment));
     faulty.arm_named(name, 0);
     faulty
 }

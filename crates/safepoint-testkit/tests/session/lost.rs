@@ -14,7 +14,7 @@ use safepoint::{
 use safepoint_testkit::{
     script::Reply,
     scripted::ModelGate,
-    store_suite::{Lives, owner},
+    store_suite::{Population, owner},
 };
 use serde_json::json;
 
@@ -26,7 +26,7 @@ use super::{
 /// A session whose first turn begins a run in the background, which is in the midst of a payment.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
     outer: Desk,
     inner: Desk,
 }

@@ -11,7 +11,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     script::Reply,
-    store_suite::{Lives, owner},
+    store_suite::{Population, owner},
 };
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
 /// A store, and processes that can be said to be dead.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
 }
 
 fn id() -> SessionId {

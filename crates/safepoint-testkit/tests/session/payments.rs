@@ -17,7 +17,7 @@ use safepoint_testkit::{
     ledger::Mark,
     script::{Reply, Script},
     scripted::ScriptedModel,
-    store_suite::{Lives, owner},
+    store_suite::{Population, owner},
     tools::GateTools,
 };
 use serde_json::json;
@@ -53,7 +53,7 @@ enum Beside {
 
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
     model: ScriptedModel,
     /// Lets through as many as it is told.
     pays: GateTools,

@@ -15,7 +15,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     script::Reply,
-    store_suite::{Lives, owner},
+    store_suite::{Population, owner},
 };
 
 use super::{
@@ -26,7 +26,7 @@ use super::{
 /// A turn in its payment, whose process may die.
 struct World {
     store: Arc<dyn Store>,
-    lives: Lives,
+    lives: Population,
     desk: Desk,
     on_restart: OnRestart,
 }

@@ -13,7 +13,7 @@ use safepoint::{
     tool::{EffectClass, FnTool, from_fn},
 };
 use safepoint_testkit::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{FaultStore, OperationFault},
     script::{Reply, Script},
     scripted::ScriptedModel,
     valve::Valve,
@@ -81,7 +81,8 @@ fn count(facts: &[Value], kind: &str) -> usize {
 
 /// A life that asks both questions, and dies while a call of the root runs.
 async fn asked_and_died(store: &Arc<dyn Store>) {
-    let (faulty, gate) = (Arc::new(FaultStore::unarmed(Arc::clone(store), Fault::GoneBefore)), Valve::shut());
+    let (faulty, gate) =
+        (Arc::new(FaultStore::unarmed(Arc::clone(store), OperationFault::GoneBefore)), Valve::shut());
     let first = open(Arc::clone(&faulty) as Arc<dyn Store>, &gate).await.unwrap();
     drop(first.push("go".to_owned()).unwrap());
     wait::asked("both questions", || async { rows(store).await.len() == 2 }).await;
@@ -105,7 +106,7 @@ async fn say_yes_inside(store: &Arc<dyn Store>) {
 /// A life that takes the turn up and dies before this operation; whether it did.
 async fn took_up_and_died(store: &Arc<dyn Store>, at: usize) -> bool {
     let started = count(&facts(store).await, "call_started");
-    let faulty = Arc::new(FaultStore::over(Arc::clone(store), at, Fault::GoneBefore));
+    let faulty = Arc::new(FaultStore::over(Arc::clone(store), at, OperationFault::GoneBefore));
     let Ok(second) = open(Arc::clone(&faulty) as Arc<dyn Store>, &Valve::shut()).await else { return true };
     second.resume().await;
     // Both calls that ran before run again, or it is dead before that.
@@ -218,7 +219,7 @@ async fn a_turn_that_fails_leaves_its_question_open() {
 async fn a_slow_disk_takes_no_question_back() {
     for slowness in [4, 6, 12].map(Duration::from_secs) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let slow = Arc::new(FaultStore::unarmed(Arc::clone(&store), Fault::Slow(slowness)));
+        let slow = Arc::new(FaultStore::unarmed(Arc::clone(&store), OperationFault::Slow(slowness)));
         let slowed: Arc<dyn Store> = Arc::clone(&slow) as Arc<dyn Store>;
         let gate = Valve::shut();
         let first = open_with(&slowed, asking(&gate)).await;

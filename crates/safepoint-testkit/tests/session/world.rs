@@ -16,7 +16,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
     server::ModelServer,
-    store_suite::{Lives, Time, outside},
+    store_suite::{Population, Time, outside},
     valve::Valve,
     wait::InTime as _,
 };
@@ -31,8 +31,8 @@ pub(crate) fn agent(server: &ModelServer) -> AgentBuilder {
 }
 
 /// A store whose owners are processes that can be said to be dead.
-pub(crate) fn mortals() -> (Arc<dyn Store>, Lives) {
-    let lives = Lives::default();
+pub(crate) fn mortals() -> (Arc<dyn Store>, Population) {
+    let lives = Population::default();
     let clock = Environment::default().clock;
     let store = MemoryStore::new(Environment { clock, ..outside(&Time::default(), &lives) });
     (Arc::new(store), lives)

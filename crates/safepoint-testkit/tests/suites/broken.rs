@@ -11,10 +11,10 @@ use safepoint::{
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
-    closing::{Broken, Closing, Invariant},
+    closing::{BrokenInvariant, Closing, Invariant},
     ledger::Ledger,
     script::{Reply, Script},
-    server::{ModelServer, Options, Strictness},
+    server::{ModelServer, ServerOptions, Strictness},
     tools::GateTools,
 };
 use serde_json::json;
@@ -28,7 +28,7 @@ fn agent(server: &ModelServer, tools: &GateTools) -> Agent {
     Agent::builder(model).approvals(ApprovalMode::Auto).tool(tools.gated("it")).build()
 }
 
-fn which(broken: Result<impl Sized, Broken>) -> Option<Invariant> {
+fn which(broken: Result<impl Sized, BrokenInvariant>) -> Option<Invariant> {
     broken.err().map(|broken| broken.invariant)
 }
 
@@ -52,7 +52,7 @@ async fn a_ledger_that_disagrees_is_found() {
 /// I3, I5: a request that no provider would take; an exchange that is still open.
 #[tokio::test]
 async fn a_foreign_request_is_found() {
-    let options = Options { strictness: Strictness::Lenient, ..Options::default() };
+    let options = ServerOptions { strictness: Strictness::Lenient, ..ServerOptions::default() };
     let server = ModelServer::start_with(script(), options, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let tools = GateTools::new();
     tools.valve().open_for_all();

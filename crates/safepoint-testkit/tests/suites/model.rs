@@ -12,7 +12,7 @@ use safepoint::{
 use safepoint_testkit::{
     closing::Closing,
     recorder,
-    script::{Fault, Reply, Script},
+    script::{Reply, ReplyFault, Script},
     scripted::ScriptedModel,
     tools::GateTools,
 };
@@ -54,9 +54,9 @@ async fn a_script_plays_without_a_wire() {
     let script = Script::of([
         Reply::text("let me see").reasoning("hm").paced(3, hour).and_call("pay", json!({})).usage(7, 3),
         Reply::text("paid"),
-        Reply::text("x").fault(Fault::CloseAfter(1)),
-        Reply::text("x").fault(Fault::Status { status: 401, body: String::new(), headers: Vec::new() }),
-        Reply::text("x").fault(Fault::StallAfter(1)),
+        Reply::text("x").fault(ReplyFault::CloseAfter(1)),
+        Reply::text("x").fault(ReplyFault::Status { status: 401, body: String::new(), headers: Vec::new() }),
+        Reply::text("x").fault(ReplyFault::StallAfter(1)),
     ]);
     let tools = GateTools::new();
     tools.valve().open_for_all();

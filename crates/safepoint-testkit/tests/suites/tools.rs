@@ -13,12 +13,12 @@ use safepoint_testkit::{
     closing::Closing,
     ledger::Mark,
     script::{Reply, Script},
-    server::{ModelServer, Wire},
+    server::{ModelServer, ServedWire},
     tools::GateTools,
 };
 use serde_json::json;
 
-const WIRES: [Wire; 3] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses];
+const WIRES: [ServedWire; 3] = [ServedWire::OpenAi, ServedWire::Anthropic, ServedWire::Responses];
 
 struct World {
     server: ModelServer,
@@ -27,15 +27,15 @@ struct World {
 }
 
 /// A run whose model asks for `tool` once.
-async fn world(wire: Wire, make: impl FnOnce(&GateTools) -> FnTool) -> World {
+async fn world(wire: ServedWire, make: impl FnOnce(&GateTools) -> FnTool) -> World {
     let script = Script::of([Reply::call("it", json!({})), Reply::text("fine")]);
     let server = ModelServer::start(script).await.unwrap();
     let tools = GateTools::new();
     let builder = match wire {
-        Wire::OpenAi => Agent::builder(openai::model("m").base_url(server.url())),
-        Wire::Anthropic => Agent::builder(anthropic::model("m").base_url(server.url())),
-        Wire::Responses => Agent::builder(responses::model("m").base_url(server.url())),
-        Wire::Gemini => Agent::builder(gemini::model("m").base_url(server.url())),
+        ServedWire::OpenAi => Agent::builder(openai::model("m").base_url(server.url())),
+        ServedWire::Anthropic => Agent::builder(anthropic::model("m").base_url(server.url())),
+        ServedWire::Responses => Agent::builder(responses::model("m").base_url(server.url())),
+        ServedWire::Gemini => Agent::builder(gemini::model("m").base_url(server.url())),
     };
     let agent = builder.approvals(ApprovalMode::Auto).tool(make(&tools)).build();
     let handle = agent.run("go").detach();

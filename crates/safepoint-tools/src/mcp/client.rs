@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    Error, Offer, Server,
+    McpError, Offer, Server,
     error::Kind,
     exchange::Fault,
     link::{self, Link, Pauses},
@@ -16,7 +16,7 @@ use super::{
     reading::{self, Answer},
     tool::McpTool,
 };
-use crate::{limits, process::ProcessReport};
+use crate::{limits, process::CommandReport};
 
 /// A server that was started or reached. Cheap to clone; its tools are clones of it too. When it is lost, the next call
 /// starts or reaches it again.
@@ -54,13 +54,13 @@ pub enum Called {
 
 /// What is left of a server after its end.
 #[derive(Clone, Debug, Default)]
-pub struct Closed {
+pub struct ServerEnd {
     /// The end of its process, with what may be alive of it; none for a server on the network.
-    pub process: Option<ProcessReport>,
+    pub process: Option<CommandReport>,
 }
 
 impl Client {
-    pub(super) async fn connect(server: Server) -> Result<Self, Error> {
+    pub(super) async fn connect(server: Server) -> Result<Self, McpError> {
         let (scope, stop) = Scope::root();
         let link = Arc::new(Link::new(server));
         let client = Self { owner: Arc::new(Owner { link: Arc::clone(&link), stop: stop.clone() }) };
@@ -118,7 +118,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, Error> {
+    pub async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, McpError> {
         let offer = self.offer().await?;
         for refused in &offer.refused {
             tracing::warn!(server = self.name(), tool = refused.name, why = refused.why, "tool not offered");
@@ -132,13 +132,13 @@ impl Client {
     /// The tools that an agent can be given, and those that it cannot.
     ///
     /// # Errors
-    /// An [`Error`], if the server is lost and cannot be had again, or gives no list in time.
+    /// A [`McpError`], if the server is lost and cannot be had again, or gives no list in time.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn offer(&self) -> Result<Offer, Error> {
+    pub async fn offer(&self) -> Result<Offer, McpError> {
         let link = &self.owner.link;
-        let wrong = |kind, what: String| Error::new(self.name(), kind, what);
+        let wrong = |kind, what: String| McpError::new(self.name(), kind, what);
         let live = link.live().await?;
         let listed = timeout(link.server.start, listing::all(&live)).await;
         let slow =
@@ -178,7 +178,9 @@ impl Client {
     ) -> Result<Called, Failure> {
         if !self.owner.link.server.pick.takes(tool) {
             let what = format!("leaves the tool `{tool}` out: it was not called");
-            return Err(Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string()).without_effect());
+            return Err(
+                Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string()).without_effect()
+            );
         }
         let learn = |what: Afterwards<'_>| tracing::debug!(?what, "of a call that nobody waits for any more");
         self.exchange(tool, args, Sink::new(on_progress, learn)).await
@@ -191,7 +193,7 @@ impl Client {
         let link = &self.owner.link;
         let mut pauses = Pauses::default();
         for _try in 0..limits::MCP_TRIES {
-            let live = link.live().await.map_err(Error::into_failure)?;
+            let live = link.live().await.map_err(McpError::into_failure)?;
             match live.call(tool, args.clone(), &sink).await {
                 Ok(result) => return self.said(reading::read(result)),
                 Err(Fault::NotSent(why)) => {
@@ -199,7 +201,7 @@ impl Client {
                     sleep(pauses.take()).await;
                 }
                 Err(Fault::Unauthorized) => {
-                    let what = Error::new(self.name(), Kind::Wrong, link::UNAUTHORIZED);
+                    let what = McpError::new(self.name(), Kind::Wrong, link::UNAUTHORIZED);
                     return Err(Failure::new(what.to_string()).without_effect());
                 }
                 Err(Fault::Refused(why)) => return Err(self.answered("answered with an error", &why)),
@@ -214,13 +216,13 @@ impl Client {
             }
         }
         let what = "cannot be reached; the call was not sent";
-        Err(Error::new(self.name(), Kind::Unreachable, what).into_failure())
+        Err(McpError::new(self.name(), Kind::Unreachable, what).into_failure())
     }
 
     /// The end of a call that was answered, but not by a result: in our words, and then the server's own as what they are.
     fn answered(&self, ours: &str, theirs: &str) -> Failure {
         let what = format!("{ours}; what it did is not known");
-        let what = Error::new(self.name(), Kind::Wrong, what).to_string();
+        let what = McpError::new(self.name(), Kind::Wrong, what).to_string();
         match theirs.trim() {
             "" => Failure::new(what),
             _ => Failure::new(format!("error: {what}\n{}", reading::fence(self.name(), theirs))),
@@ -230,7 +232,7 @@ impl Client {
     /// The end of a call whose server was lost before it answered.
     fn lost(&self, why: &str) -> Failure {
         let what = format!("was lost before it answered ({why}); what it did is not known");
-        Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string())
+        Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string())
     }
 
     fn said(&self, answer: Answer) -> Result<Called, Failure> {
@@ -239,7 +241,7 @@ impl Client {
             Answer::Bad(text) => Ok(Called::Bad(text)),
             Answer::Nonsense(what) => {
                 let what = format!("answered, but {what}");
-                Err(Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string()))
+                Err(Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string()))
             }
         }
     }
@@ -249,10 +251,10 @@ impl Client {
     ///
     /// # Cancel safety
     /// The end goes on.
-    pub async fn close(&self) -> Closed {
+    pub async fn close(&self) -> ServerEnd {
         end(&self.owner.stop);
         self.owner.stop.quiet().await;
-        Closed { process: self.owner.link.last_end() }
+        ServerEnd { process: self.owner.link.last_end() }
     }
 }
 

@@ -6,7 +6,7 @@ use safepoint::Failure;
 
 /// Why a server cannot be used: it says which server, what was tried, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct McpError {
     server: String,
     what: String,
     kind: Kind,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Description,
 }
 
-impl Error {
+impl McpError {
     pub(super) fn new(server: &str, kind: Kind, what: impl Into<String>) -> Self {
         Self { server: server.to_owned(), what: what.into(), kind }
     }
@@ -77,10 +77,10 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for McpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the MCP server `{}` {}", self.server, self.what)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for McpError {}

@@ -19,10 +19,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Error, Server, error::Kind, exchange::Live};
+use super::{McpError, Server, error::Kind, exchange::Live};
 use crate::{
     limits,
-    process::{ProcessReport, Processes},
+    process::{CommandReport, Processes},
 };
 
 mod changes;
@@ -41,13 +41,13 @@ pub(super) struct Link {
     state: watch::Sender<State>,
     wanted: Notify,
     pub(super) changes: watch::Sender<u64>,
-    end: Mutex<Option<ProcessReport>>,
+    end: Mutex<Option<CommandReport>>,
 }
 
 /// How it stands. Exhaustive: it can be used, it cannot now, or never again.
 #[derive(Clone)]
 enum State {
-    Down { failures: u64, why: Option<Error> },
+    Down { failures: u64, why: Option<McpError> },
     Up { live: Live, pid: Option<i32> },
     Closed,
 }
@@ -91,7 +91,7 @@ impl Link {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(super) async fn live(&self) -> Result<Live, Error> {
+    pub(super) async fn live(&self) -> Result<Live, McpError> {
         let mut state = self.state.subscribe();
         let seen = match &*state.borrow() {
             State::Down { failures, .. } => *failures,
@@ -101,7 +101,7 @@ impl Link {
             match state.borrow_and_update().clone() {
                 State::Up { live, .. } if !live.peer.is_transport_closed() => return Ok(live),
                 State::Down { failures, why: Some(why) } if failures > seen => return Err(why),
-                State::Closed => return Err(Error::new(&self.server.name, Kind::Closed, "was closed")),
+                State::Closed => return Err(McpError::new(&self.server.name, Kind::Closed, "was closed")),
                 State::Up { .. } | State::Down { .. } => self.wanted.notify_one(),
             }
             if state.changed().await.is_err() {
@@ -137,7 +137,7 @@ impl Link {
     }
 
     /// How its last process ended.
-    pub(super) fn last_end(&self) -> Option<ProcessReport> {
+    pub(super) fn last_end(&self) -> Option<CommandReport> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -149,7 +149,7 @@ impl Link {
     }
 
     /// Tries until it stands, or until trying has no point. The first time it has to stand at once.
-    async fn bring_up(&self, scope: &Scope, number: u64, pauses: &mut Pauses) -> Result<Connected, Error> {
+    async fn bring_up(&self, scope: &Scope, number: u64, pauses: &mut Pauses) -> Result<Connected, McpError> {
         let tries = if number == 1 { 1 } else { limits::MCP_TRIES };
         let mut tried = 0;
         loop {
@@ -185,7 +185,7 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope, stop: StopHandle) {
                 link.state.send_replace(State::Up { live, pid });
                 let watched = scope.run(beside(hearing, connected.watch())).await;
                 let why = match &watched {
-                    Ok(why) => Some(Error::new(&link.server.name, Kind::Unreachable, why.clone())),
+                    Ok(why) => Some(McpError::new(&link.server.name, Kind::Unreachable, why.clone())),
                     Err(_absorbed_here) => None,
                 };
                 link.state.send_replace(State::Down { failures: 0, why });

@@ -3,13 +3,13 @@
 use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
 
 use super::{
-    Client, Error, address,
+    Client, McpError, address,
     error::Kind,
     names::{self, Pick},
 };
 use crate::{
     limits,
-    process::{CommandSpec, Environment, Output, Processes, Stdin},
+    process::{CommandEnvironment, CommandSpec, OutputTarget, Processes, Stdin},
 };
 
 /// Which protocol is spoken with a server.
@@ -188,17 +188,17 @@ impl Server {
     /// Starts or reaches it, and waits until it can be used.
     ///
     /// # Errors
-    /// An [`Error`] that says what could not be done. Nothing is left of the server then.
+    /// A [`McpError`] that says what could not be done. Nothing is left of the server then.
     ///
     /// # Panics
     /// If there is no tokio runtime with IO and time.
     ///
     /// # Cancel safety
     /// What had been started is ended.
-    pub async fn connect(self) -> Result<Client, Error> {
+    pub async fn connect(self) -> Result<Client, McpError> {
         if !names::is_server_name(&self.name) {
             let rule = "cannot have that name: up to 32 letters, digits, `-` and single `_`";
-            return Err(Error::new(&self.name, Kind::Description, rule));
+            return Err(McpError::new(&self.name, Kind::Description, rule));
         }
         Client::connect(self).await
     }
@@ -222,10 +222,10 @@ impl Server {
         let Endpoint::Stdio { program, args, env, cwd } = &self.endpoint else { return None };
         let errors = limits::MCP_ERROR_BYTES;
         let mut command =
-            CommandSpec::new(program).args(args).stdin(Stdin::Pipe).output(Output::Pipe { errors });
+            CommandSpec::new(program).args(args).stdin(Stdin::Pipe).output(OutputTarget::Pipe { errors });
         command.label = format!("MCP server {}", self.name);
         command.cwd.clone_from(cwd);
-        command.environment = Some(Environment::core());
+        command.environment = Some(CommandEnvironment::core());
         command.env.extend(env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         Some(command)
     }

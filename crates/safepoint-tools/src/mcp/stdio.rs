@@ -21,7 +21,7 @@ use tokio::{
 use super::{depth, own};
 use crate::{
     limits,
-    lines::{Line, Lines, Scan},
+    lines::{Lines, Scan, TextLine},
 };
 
 /// The two pipes of a server.
@@ -38,10 +38,10 @@ impl Pipes {
 }
 
 /// What a line says, if it says anything.
-fn message(line: &Line) -> Option<ServerJsonRpcMessage> {
+fn message(line: &TextLine) -> Option<ServerJsonRpcMessage> {
     match line {
-        Line::Whole(line) => read(line),
-        Line::TooLong(scan) => {
+        TextLine::Whole(line) => read(line),
+        TextLine::TooLong(scan) => {
             let (limit, values) = (limits::MCP_MESSAGE_BYTES, json::MOST_VALUES);
             failed(
                 scan,

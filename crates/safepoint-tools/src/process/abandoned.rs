@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use super::{
     groups, guard,
-    report::Member,
+    report::TreeMember,
     runtime::{self, Runtime},
     survivors::{Reaped, own_line},
     tree,
@@ -31,7 +31,7 @@ use crate::limits;
 pub fn reap_abandoned() -> Reaped {
     let spared = own_line();
     let deadline = Instant::now() + limits::KILL;
-    let mut killed: HashSet<Member> = HashSet::new();
+    let mut killed: HashSet<TreeMember> = HashSet::new();
     let mut pause = limits::SWEEP;
     loop {
         let (left, holders) = find(&spared);
@@ -52,7 +52,7 @@ pub fn reap_abandoned() -> Reaped {
     }
 }
 
-fn reaped(mut killed: HashSet<Member>, survivors: Vec<Member>) -> Reaped {
+fn reaped(mut killed: HashSet<TreeMember>, survivors: Vec<TreeMember>) -> Reaped {
     killed.retain(|member| !survivors.contains(member));
     let mut killed: Vec<_> = killed.into_iter().collect();
     killed.sort_by_key(|member| member.pid);
@@ -61,12 +61,12 @@ fn reaped(mut killed: HashSet<Member>, survivors: Vec<Member>) -> Reaped {
 
 /// A process that was left, and the group in which it was.
 struct Left {
-    member: Member,
+    member: TreeMember,
     group: PathBuf,
 }
 
 /// What is in groups of dead runtimes, and their guards and keepers.
-fn find(spared: &HashSet<i32>) -> (Vec<Left>, Vec<Member>) {
+fn find(spared: &HashSet<i32>) -> (Vec<Left>, Vec<TreeMember>) {
     let (mut left, mut holders) = (Vec::new(), Vec::new());
     let alive = tree::all().into_iter().filter(|stat| stat.is_alive() && !spared.contains(&stat.member.pid));
     for member in alive.map(|stat| stat.member) {

@@ -13,7 +13,7 @@ use super::{
     launch::Guard,
     lease::Under,
     output::Capture,
-    report::{Containment, Exit, Member, ProcessRecord, ProcessReport},
+    report::{CommandReport, Containment, Exit, ProcessRecord, TreeMember},
     spec::{CommandSpec, Ladder},
     stdio::{self, Reader, Talk},
     wire::{Account, Rungs},
@@ -33,7 +33,7 @@ pub struct Process {
     started: Started,
     label: String,
     ladder: Ladder,
-    report: Option<ProcessReport>,
+    report: Option<CommandReport>,
     ties: Ties,
 }
 
@@ -66,15 +66,15 @@ pub(super) enum Holder {
 #[derive(Debug)]
 pub(super) enum End {
     /// The command ended; these go on, as was declared.
-    Command { exit: Exit, running: Vec<Member>, at: SystemTime },
+    Command { exit: Exit, running: Vec<TreeMember>, at: SystemTime },
     /// The tree ended, or survived.
     Tree(Box<Account>),
 }
 
 impl Started {
     /// The account of what came of it.
-    pub(super) fn report(&self, label: &str, end: End) -> ProcessReport {
-        let report = ProcessReport {
+    pub(super) fn report(&self, label: &str, end: End) -> CommandReport {
+        let report = CommandReport {
             record: self.record.clone(),
             label: label.to_owned(),
             started_at: self.at,
@@ -89,9 +89,9 @@ impl Started {
         };
         match end {
             End::Command { exit, running, at } => {
-                ProcessReport { exit, background: running, ended_at: at, ..report }
+                CommandReport { exit, background: running, ended_at: at, ..report }
             }
-            End::Tree(account) => ProcessReport {
+            End::Tree(account) => CommandReport {
                 exit: account.exit,
                 ended_at: account.ended_at,
                 rungs: account.rungs,
@@ -203,7 +203,7 @@ impl Process {
         self.talk.stdin.take()
     }
 
-    /// What it writes to standard output, if it was started with [`Output::Pipe`](super::Output::Pipe) and this was
+    /// What it writes to standard output, if it was started with [`OutputTarget::Pipe`](super::OutputTarget::Pipe) and this was
     /// not taken before. A command whose pipe nobody reads stands still once it is full.
     pub fn take_stdout(&mut self) -> Option<pipe::Receiver> {
         self.talk.stdout.take()
@@ -249,7 +249,7 @@ impl Process {
     ///
     /// # Cancel safety
     /// Nothing is lost: wait again.
-    pub async fn wait(&mut self) -> ProcessReport {
+    pub async fn wait(&mut self) -> CommandReport {
         if let Some(report) = self.ended() {
             return report;
         }
@@ -262,7 +262,7 @@ impl Process {
     ///
     /// # Cancel safety
     /// What was asked goes on; wait for it, or ask again.
-    pub async fn stop(&mut self, cap: Duration) -> ProcessReport {
+    pub async fn stop(&mut self, cap: Duration) -> CommandReport {
         if let Some(report) = self.ended() {
             return report;
         }
@@ -275,7 +275,7 @@ impl Process {
         }
     }
 
-    fn ended(&self) -> Option<ProcessReport> {
+    fn ended(&self) -> Option<CommandReport> {
         self.report.clone().filter(|report| report.background.is_empty())
     }
 
@@ -299,7 +299,7 @@ impl Process {
         end
     }
 
-    fn take(&mut self, end: End) -> ProcessReport {
+    fn take(&mut self, end: End) -> CommandReport {
         let report = self.started.report(&self.label, end);
         self.report.insert(report).clone()
     }

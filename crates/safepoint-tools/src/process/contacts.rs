@@ -7,7 +7,7 @@
 
 use std::{collections::HashMap, fmt};
 
-use super::{enclosed, report::Member, tree};
+use super::{enclosed, report::TreeMember, tree};
 
 mod inodes;
 mod loopback;
@@ -37,7 +37,7 @@ pub(super) enum Root {
 #[non_exhaustive]
 pub enum Contact {
     /// This process.
-    Process(Member),
+    Process(TreeMember),
     /// A process that cannot be seen from here, behind this address.
     Unseen(String),
 }
@@ -87,7 +87,7 @@ impl Members {
 
     /// What of the tree is alive.
     #[must_use]
-    pub fn alive(&self) -> Vec<Member> {
+    pub fn alive(&self) -> Vec<TreeMember> {
         match &self.root {
             Root::Below(keeper) => tree::descendants(*keeper),
             Root::Group { leader, mark } => tree::in_group(*leader, mark),
@@ -128,10 +128,10 @@ impl Members {
 }
 
 /// Who holds the far ends, the tree and this runtime left out. Where nobody does any more, who takes calls there.
-fn owners(Ends { far, nameless }: Ends, members: &[Member]) -> Vec<Contact> {
+fn owners(Ends { far, nameless }: Ends, members: &[TreeMember]) -> Vec<Contact> {
     let wanted: Inodes =
         far.iter().flat_map(|(inode, end)| end.taken_by.into_iter().chain([*inode])).collect();
-    let mut holders: HashMap<Inode, Vec<Member>> = HashMap::new();
+    let mut holders: HashMap<Inode, Vec<TreeMember>> = HashMap::new();
     if !wanted.is_empty() {
         for stat in tree::all().into_iter().filter(tree::Stat::is_alive) {
             let Ok(held) = inodes::of(stat.member.pid) else { continue };
@@ -145,7 +145,7 @@ fn owners(Ends { far, nameless }: Ends, members: &[Member]) -> Vec<Contact> {
         let taken_by = || end.taken_by.and_then(|taken_by| holders.get(&taken_by));
         match holders.get(&inode).or_else(taken_by) {
             Some(holders) => {
-                let is_other = |holder: &&Member| {
+                let is_other = |holder: &&TreeMember| {
                     !members.iter().any(|member| member.pid == holder.pid)
                         && !enclosed::is_held_here(holder.pid)
                 };

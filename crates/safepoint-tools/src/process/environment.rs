@@ -27,14 +27,14 @@ const PLACES: [&str; 5] = ["_FILE", "_PATH", "_DIR", "_ENV", "_URL"];
 /// [`CommandSpec::env`](super::CommandSpec::env).
 ///
 /// ```
-/// use safepoint_tools::process::Environment;
+/// use safepoint_tools::process::CommandEnvironment;
 ///
-/// let environment = Environment::filtered().keep(["GITHUB_TOKEN"]).withhold(["INTERNAL_HOST"]);
+/// let environment = CommandEnvironment::filtered().keep(["GITHUB_TOKEN"]).withhold(["INTERNAL_HOST"]);
 /// assert!(environment.gives("GITHUB_TOKEN") && environment.gives("PATH"));
 /// assert!(!environment.gives("OPENAI_API_KEY") && !environment.gives("INTERNAL_HOST"));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct CommandEnvironment {
     inherit: Inherit,
     keep: Vec<OsString>,
     withhold: Vec<OsString>,
@@ -49,7 +49,7 @@ enum Inherit {
     All,
 }
 
-impl Environment {
+impl CommandEnvironment {
     /// Only what every program needs: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TERM`, `LANG`, `LC_ALL`, `TMPDIR`.
     #[must_use]
     pub fn core() -> Self {
@@ -118,7 +118,7 @@ impl Environment {
     }
 }
 
-/// Whether a variable of this name is of a secret, and is [withheld](Environment::filtered): its name has KEY, TOKEN, SECRET,
+/// Whether a variable of this name is of a secret, and is [withheld](CommandEnvironment::filtered): its name has KEY, TOKEN, SECRET,
 /// PASSWORD or the like in it, or ends in PASS, AUTH, COOKIE or CREDS, in upper or lower case.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
@@ -131,7 +131,7 @@ pub fn is_secret(name: &str) -> bool {
 }
 
 /// The password of an address, `SCHEME://USER:PASSWORD@HOST`, that a value is, or has in it. A variable with one is
-/// [withheld](Environment::filtered), whatever its name is.
+/// [withheld](CommandEnvironment::filtered), whatever its name is.
 #[must_use]
 pub fn password_in(value: &str) -> Option<&str> {
     value.split("://").skip(1).find_map(|rest| {
@@ -281,12 +281,12 @@ mod tests {
     /// S4.13: what a person names is given; what a program withholds is not, not even of all.
     #[test]
     fn what_is_named_outranks_its_name() {
-        let all = Environment::all().withhold(["CORP", "OTHER"]).keep(["CORP"]);
+        let all = CommandEnvironment::all().withhold(["CORP", "OTHER"]).keep(["CORP"]);
         assert!(all.gives("CORP") && !all.gives("OTHER") && all.gives("API_KEY"));
-        let core = Environment::core().keep(["NEEDED"]);
+        let core = CommandEnvironment::core().keep(["NEEDED"]);
         assert!(core.gives("PATH") && core.gives("NEEDED") && !core.gives("EDITOR"));
         let (name, value) = (OsStr::new("DATABASE_URL"), OsStr::new("postgres://u:hunter2@host/db"));
-        assert!(Environment::filtered().withholds(name, value) && !all.withholds(name, value));
-        assert!(!Environment::filtered().keep([name]).withholds(name, value));
+        assert!(CommandEnvironment::filtered().withholds(name, value) && !all.withholds(name, value));
+        assert!(!CommandEnvironment::filtered().keep([name]).withholds(name, value));
     }
 }

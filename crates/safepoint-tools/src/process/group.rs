@@ -21,7 +21,7 @@ use super::{
     climb::{self, Climb},
     contacts::Root,
     fresh,
-    report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, Rung},
+    report::{Climbed, Containment, Exit, Hold, ProcessRecord, Rung, TreeMember},
     spec::{Background, CommandSpec, marked},
     stdio::Theirs,
     tree,
@@ -42,7 +42,7 @@ pub(super) struct Group {
     exit: Option<Exit>,
     climb: Option<Climb>,
     rungs: Vec<Climbed>,
-    left_behind: Vec<Member>,
+    left_behind: Vec<TreeMember>,
     clear_at: Option<Instant>,
     pause: Duration,
     gone: bool,
@@ -181,14 +181,14 @@ impl Group {
         }
     }
 
-    fn alive(&self) -> Vec<Member> {
+    fn alive(&self) -> Vec<TreeMember> {
         // Once the leader is reaped its number may be given away, but not while a group of that number has members.
         let mut alive = tree::in_group(self.leader.as_raw_nonzero().get(), &self.mark);
         alive.truncate(limits::REPORTED_PROCESSES);
         alive
     }
 
-    fn account(&mut self, survivors: Vec<Member>) -> Account {
+    fn account(&mut self, survivors: Vec<TreeMember>) -> Account {
         Account {
             exit: self.exit.unwrap_or(Exit::Unknown),
             ended_at: SystemTime::now(),

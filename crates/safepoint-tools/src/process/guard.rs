@@ -180,7 +180,7 @@ impl Guard {
     }
 }
 
-fn kill_below(orphan: &super::Member) {
+fn kill_below(orphan: &super::TreeMember) {
     for member in tree::descendants(orphan.pid) {
         tree::signal(&member, Signal::KILL);
     }

@@ -24,7 +24,7 @@ use super::{
     contacts::Root,
     groups,
     launch::Guard,
-    report::{Climbed, Exit, Hold, Member, ProcessRecord, Rung},
+    report::{Climbed, Exit, Hold, ProcessRecord, Rung, TreeMember},
     spec::{COMMAND_MARK, CommandSpec, marked},
     stdio::Theirs,
     tree,
@@ -44,7 +44,7 @@ pub(super) struct Held {
     mark: String,
     /// The lifeline of the guard must stay open while anything of it is wanted.
     guard: Arc<Guard>,
-    keeper: Option<Member>,
+    keeper: Option<TreeMember>,
     group: Option<PathBuf>,
     started: Option<Started>,
     stop: Option<Stop>,
@@ -256,7 +256,7 @@ impl Drop for Held {
 pub(super) type Env = Vec<(std::ffi::OsString, std::ffi::OsString)>;
 
 /// Kills whatever carries the command's mark, and gives what is alive nevertheless.
-pub(super) async fn kill_marked(mark: &str) -> Vec<Member> {
+pub(super) async fn kill_marked(mark: &str) -> Vec<TreeMember> {
     let deadline = Instant::now() + limits::KILL;
     let mut pause = limits::SWEEP;
     loop {

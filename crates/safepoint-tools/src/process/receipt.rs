@@ -2,11 +2,11 @@
 
 use safepoint::receipt;
 
-use super::report::{Exit, Hold, Member, ProcessReport};
+use super::report::{CommandReport, Exit, Hold, TreeMember};
 use crate::limits;
 
-impl From<&ProcessReport> for receipt::ProcessReport {
-    fn from(report: &ProcessReport) -> Self {
+impl From<&CommandReport> for receipt::ProcessReport {
+    fn from(report: &CommandReport) -> Self {
         Self {
             pid: report.pid().unsigned_abs(),
             label: report.label.clone(),
@@ -20,7 +20,7 @@ impl From<&ProcessReport> for receipt::ProcessReport {
     }
 }
 
-fn ended(report: &ProcessReport) -> String {
+fn ended(report: &CommandReport) -> String {
     let end = match (report.exit, report.background.is_empty()) {
         (exit, false) => format!("{exit}, with {} left in the background", report.background.len()),
         (Exit::Unknown, true) if !report.survivors.is_empty() => "still alive after SIGKILL".to_owned(),
@@ -36,7 +36,7 @@ fn ended(report: &ProcessReport) -> String {
 
 /// Names, as many as somebody would read, and how many more there are.
 #[must_use]
-pub fn names(members: &[Member]) -> Vec<String> {
+pub fn names(members: &[TreeMember]) -> Vec<String> {
     let mut names: Vec<_> = members.iter().take(limits::NAMED_PROCESSES).map(ToString::to_string).collect();
     if members.len() > names.len() {
         names.push(format!("and {} more", members.len() - names.len()));
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_is_not_named_is_counted() {
-        let member = |pid| Member { pid, start: 1, name: "sleep".into() };
+        let member = |pid| TreeMember { pid, start: 1, name: "sleep".into() };
         let members: Vec<_> = (1..=70).map(member).collect();
         let told = names(&members);
         assert_eq!((told.len(), told[63].as_str(), told[64].as_str()), (65, "sleep (pid 64)", "and 6 more"));

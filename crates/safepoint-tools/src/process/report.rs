@@ -84,7 +84,7 @@ pub struct Climbed {
 
 /// One process, told apart from a later one with the same number by its start time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Member {
+pub struct TreeMember {
     /// Its process id.
     pub pid: i32,
     /// When it started, in clock ticks since the machine did.
@@ -93,7 +93,7 @@ pub struct Member {
     pub name: String,
 }
 
-impl fmt::Display for Member {
+impl fmt::Display for TreeMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (pid {})", self.name, self.pid)
     }
@@ -118,7 +118,7 @@ pub enum Hold {
 
 /// The account of one command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessReport {
+pub struct CommandReport {
     /// What is needed to find it again, also after a restart.
     pub record: ProcessRecord,
     /// What it was, for people.
@@ -132,18 +132,18 @@ pub struct ProcessReport {
     /// The rungs that a stop climbed.
     pub rungs: Vec<Climbed>,
     /// What it had left running when it ended by itself, and what was killed for that.
-    pub left_behind: Vec<Member>,
+    pub left_behind: Vec<TreeMember>,
     /// What it left running as a declared background job: alive, and still held.
-    pub background: Vec<Member>,
+    pub background: Vec<TreeMember>,
     /// What is still alive although it was sent SIGKILL.
-    pub survivors: Vec<Member>,
+    pub survivors: Vec<TreeMember>,
     /// How it was held.
     pub containment: Containment,
     /// Whether it was held to the end.
     pub hold: Hold,
 }
 
-impl ProcessReport {
+impl CommandReport {
     /// The process id of the command.
     #[must_use]
     pub fn pid(&self) -> i32 {

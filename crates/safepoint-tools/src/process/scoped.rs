@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint::{Scope, Stop};
 
-use super::{Process, ProcessReport};
+use super::{CommandReport, Process};
 
 /// How a command's time under a scope was over.
 ///
@@ -13,11 +13,11 @@ use super::{Process, ProcessReport};
 #[must_use = "a stop must be passed on"]
 pub enum Waited {
     /// It ended by itself.
-    Ended(ProcessReport),
+    Ended(CommandReport),
     /// The scope had to end; the tree is gone, or its survivors are named.
-    Stopped(ProcessReport, Stop),
+    Stopped(CommandReport, Stop),
     /// Its limit passed; the tree is gone, or its survivors are named.
-    TimedOut(ProcessReport),
+    TimedOut(CommandReport),
 }
 
 impl Process {
@@ -54,7 +54,7 @@ impl Process {
         limit: Option<Duration>,
         cleanup: Duration,
         end: impl Future<Output = ()>,
-    ) -> ProcessReport {
+    ) -> CommandReport {
         // Giving up the wait loses nothing: the stop below waits again.
         tokio::select! {
             biased;
@@ -66,7 +66,7 @@ impl Process {
         self.climb_in(scope, cleanup).await
     }
 
-    async fn climb_in(&mut self, scope: &Scope, cleanup: Duration) -> ProcessReport {
+    async fn climb_in(&mut self, scope: &Scope, cleanup: Duration) -> CommandReport {
         let mut seen = scope.demand();
         loop {
             let cap = seen.map_or(cleanup, |demand| demand.cleanup_cap.min(cleanup));

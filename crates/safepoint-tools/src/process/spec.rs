@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::environment::Environment;
+use super::environment::CommandEnvironment;
 use crate::limits;
 
 /// The environment variable that marks every process of a run (S4.9).
@@ -48,7 +48,7 @@ pub enum ControlGroups {
 /// are told apart.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Output {
+pub enum OutputTarget {
     /// To its [`Process`](super::Process), which keeps this many bytes of it.
     Capture {
         /// Bytes kept in memory: half of them the head, half the tail.
@@ -64,7 +64,7 @@ pub enum Output {
     },
 }
 
-impl Default for Output {
+impl Default for OutputTarget {
     fn default() -> Self {
         Self::Capture { budget: limits::OUTPUT_BYTES }
     }
@@ -130,13 +130,13 @@ pub struct CommandSpec {
     /// Where it runs; none = where the runtime does.
     pub cwd: Option<PathBuf>,
     /// Which variables of the runtime's environment it is given; none = as its [`Processes`](super::Processes) say.
-    pub environment: Option<Environment>,
+    pub environment: Option<CommandEnvironment>,
     /// Changes to what it is given, whatever the names are; none = the variable is taken out.
     pub env: Vec<(OsString, Option<OsString>)>,
     /// What it reads.
     pub stdin: Stdin,
     /// Where it writes.
-    pub output: Output,
+    pub output: OutputTarget,
     /// What it is, for people.
     pub label: String,
     /// What becomes of what it leaves behind.
@@ -162,7 +162,7 @@ impl CommandSpec {
             environment: None,
             env: Vec::new(),
             stdin: Stdin::default(),
-            output: Output::default(),
+            output: OutputTarget::default(),
             background: Background::default(),
             ladder: Ladder::default(),
             control_groups: ControlGroups::default(),
@@ -171,7 +171,7 @@ impl CommandSpec {
     }
 
     /// All of the environment that it is given, save its marks.
-    pub(super) fn whole_environment(&self, usual: &Environment) -> Vec<(OsString, OsString)> {
+    pub(super) fn whole_environment(&self, usual: &CommandEnvironment) -> Vec<(OsString, OsString)> {
         let mut env = self.environment.as_ref().unwrap_or(usual).given();
         for (name, value) in &self.env {
             env.retain(|(other, _)| other != name);
@@ -204,7 +204,7 @@ impl CommandSpec {
 
     /// Sets which variables of the runtime's environment it is given.
     #[must_use]
-    pub fn environment(mut self, environment: Environment) -> Self {
+    pub fn environment(mut self, environment: CommandEnvironment) -> Self {
         self.environment = Some(environment);
         self
     }
@@ -225,7 +225,7 @@ impl CommandSpec {
 
     /// Sets where it writes.
     #[must_use]
-    pub fn output(mut self, output: Output) -> Self {
+    pub fn output(mut self, output: OutputTarget) -> Self {
         self.output = output;
         self
     }

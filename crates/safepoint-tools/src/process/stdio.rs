@@ -15,7 +15,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::{
     output::Capture,
-    spec::{Output, Stdin},
+    spec::{OutputTarget, Stdin},
 };
 use crate::limits;
 
@@ -56,7 +56,7 @@ pub(super) struct Stdio {
 
 /// All sides. Where both are captured, standard output and standard error are one pipe, so that what was written first
 /// is read first.
-pub(super) fn set_up(stdin: &Stdin, output: &Output) -> io::Result<Stdio> {
+pub(super) fn set_up(stdin: &Stdin, output: &OutputTarget) -> io::Result<Stdio> {
     let mut talk = Talk::default();
     let stdin = match stdin {
         Stdin::Null => std::fs::File::open("/dev/null")?.into(),
@@ -68,15 +68,15 @@ pub(super) fn set_up(stdin: &Stdin, output: &Output) -> io::Result<Stdio> {
         }
     };
     let (stdout, stderr, pipe, capture) = match output {
-        Output::Capture { budget } => {
+        OutputTarget::Capture { budget } => {
             let (read, write) = pipe()?;
             (write.try_clone()?, write, Some(read), Capture::new(*budget))
         }
-        Output::File(path) => {
+        OutputTarget::File(path) => {
             let file = OpenOptions::new().append(true).create(true).mode(OWNER_ONLY).open(path)?;
             (file.try_clone()?.into(), OwnedFd::from(file), None, Capture::new(0))
         }
-        Output::Pipe { errors } => {
+        OutputTarget::Pipe { errors } => {
             let (said, stdout) = pipe()?;
             talk.stdout = Some(said);
             let (read, stderr) = pipe()?;

@@ -5,7 +5,7 @@ use std::{collections::HashSet, thread, time::Instant};
 use rustix::process::Signal;
 
 use super::{
-    report::{Member, ProcessRecord},
+    report::{ProcessRecord, TreeMember},
     spec::RUN_MARK,
     tree,
 };
@@ -15,9 +15,9 @@ use crate::limits;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reaped {
     /// Found alive, and killed.
-    pub killed: Vec<Member>,
+    pub killed: Vec<TreeMember>,
     /// Found alive, and still alive after SIGKILL had its time.
-    pub survivors: Vec<Member>,
+    pub survivors: Vec<TreeMember>,
 }
 
 /// Kills whatever is alive of the commands in `records`: the command itself, known by pid, start time and mark, and
@@ -29,7 +29,7 @@ pub struct Reaped {
 pub fn reap_survivors(records: &[ProcessRecord]) -> Reaped {
     let spared = own_line();
     let deadline = Instant::now() + limits::KILL;
-    let mut killed: HashSet<Member> = HashSet::new();
+    let mut killed: HashSet<TreeMember> = HashSet::new();
     let mut pause = limits::SWEEP;
     loop {
         let alive = find(records, &spared);
@@ -48,7 +48,7 @@ pub fn reap_survivors(records: &[ProcessRecord]) -> Reaped {
     }
 }
 
-fn find(records: &[ProcessRecord], spared: &HashSet<i32>) -> Vec<Member> {
+fn find(records: &[ProcessRecord], spared: &HashSet<i32>) -> Vec<TreeMember> {
     let alive: Vec<_> = tree::all()
         .into_iter()
         .filter(|stat| stat.is_alive() && !spared.contains(&stat.member.pid))
@@ -58,7 +58,7 @@ fn find(records: &[ProcessRecord], spared: &HashSet<i32>) -> Vec<Member> {
 }
 
 /// The start time keeps out a process of another machine run or another run of the machine with the same number.
-fn is_of(member: &Member, record: &ProcessRecord) -> bool {
+fn is_of(member: &TreeMember, record: &ProcessRecord) -> bool {
     let mark = format!("{RUN_MARK}={}", record.run);
     let in_time =
         if member.pid == record.pid { member.start == record.start } else { member.start >= record.start };

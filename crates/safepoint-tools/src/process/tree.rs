@@ -7,12 +7,12 @@ use std::{collections::HashMap, fs};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::{report::Member, spec::COMMAND_MARK};
+use super::{report::TreeMember, spec::COMMAND_MARK};
 
 /// What the kernel says of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Stat {
-    pub(crate) member: Member,
+    pub(crate) member: TreeMember,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     state: char,
@@ -50,7 +50,7 @@ fn parse(pid: i32, line: &str) -> Option<Stat> {
     let group = fields.next()?.parse().ok()?;
     let threads = fields.nth(THREADS_AFTER_GROUP)?.parse().ok()?;
     let start = fields.nth(START_AFTER_THREADS)?.parse().ok()?;
-    Some(Stat { member: Member { pid, start, name: name.to_owned() }, parent, group, state, threads })
+    Some(Stat { member: TreeMember { pid, start, name: name.to_owned() }, parent, group, state, threads })
 }
 
 /// Every process.
@@ -66,7 +66,7 @@ pub(crate) fn all() -> Vec<Stat> {
 /// Everything alive below `root`, without it.
 ///
 /// A process that forks while it is looked for may be missed: who must have all of them looks again until none is left.
-pub(crate) fn descendants(root: i32) -> Vec<Member> {
+pub(crate) fn descendants(root: i32) -> Vec<TreeMember> {
     let mut found = Vec::new();
     let mut table = None;
     let mut open = vec![root];
@@ -82,7 +82,7 @@ pub(crate) fn descendants(root: i32) -> Vec<Member> {
 }
 
 /// Everything alive whose parent is `pid`.
-pub(crate) fn children_of(pid: i32) -> Vec<Member> {
+pub(crate) fn children_of(pid: i32) -> Vec<TreeMember> {
     children(pid, &mut None).into_iter().filter(Stat::is_alive).map(|child| child.member).collect()
 }
 
@@ -121,7 +121,7 @@ fn listed(pid: i32) -> Option<Vec<i32>> {
 }
 
 /// Everything alive whose environment holds `variable=value`.
-pub(crate) fn marked(variable: &str, value: &str) -> Vec<Member> {
+pub(crate) fn marked(variable: &str, value: &str) -> Vec<TreeMember> {
     let mark = format!("{variable}={value}");
     all()
         .into_iter()
@@ -131,7 +131,7 @@ pub(crate) fn marked(variable: &str, value: &str) -> Vec<Member> {
 }
 
 /// Everything alive that is in the process group of `leader`, or carries this mark of a command.
-pub(crate) fn in_group(leader: i32, mark: &str) -> Vec<Member> {
+pub(crate) fn in_group(leader: i32, mark: &str) -> Vec<TreeMember> {
     let mark = format!("{COMMAND_MARK}={mark}");
     all()
         .into_iter()
@@ -142,7 +142,7 @@ pub(crate) fn in_group(leader: i32, mark: &str) -> Vec<Member> {
 }
 
 /// Whether exactly this process is alive.
-pub(crate) fn is_there(member: &Member) -> bool {
+pub(crate) fn is_there(member: &TreeMember) -> bool {
     stat(member.pid).is_some_and(|stat| stat.is_alive() && stat.member.start == member.start)
 }
 
@@ -165,7 +165,7 @@ fn environment(pid: i32) -> Vec<u8> {
 }
 
 /// Signals exactly this process; false if it is gone, or not ours to signal.
-pub(crate) fn signal(member: &Member, signal: Signal) -> bool {
+pub(crate) fn signal(member: &TreeMember, signal: Signal) -> bool {
     let Some(pid) = Pid::from_raw(member.pid) else { return false };
     // The pidfd pins whoever has the pid now; the start time says whether that is still the one that was seen.
     match pidfd_open(pid, PidfdFlags::empty()) {
@@ -178,11 +178,11 @@ pub(crate) fn signal(member: &Member, signal: Signal) -> bool {
 }
 
 /// Has exactly this process go on, if somebody has suspended it; true if so.
-pub(crate) fn wake(member: &Member) -> bool {
+pub(crate) fn wake(member: &TreeMember) -> bool {
     stat(member.pid).is_some_and(|stat| stat.is_suspended()) && signal(member, Signal::CONT)
 }
 
-fn is_same(member: &Member) -> bool {
+fn is_same(member: &TreeMember) -> bool {
     stat(member.pid).is_some_and(|stat| stat.member.start == member.start)
 }
 
@@ -211,7 +211,7 @@ mod tests {
         let stat = stat(own).expect("we are here");
         assert!(stat.is_alive() && is_same(&stat.member));
         assert!(
-            !is_same(&Member { start: stat.member.start + 1, ..stat.member }),
+            !is_same(&TreeMember { start: stat.member.start + 1, ..stat.member }),
             "another start, another process"
         );
     }

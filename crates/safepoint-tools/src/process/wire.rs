@@ -5,7 +5,7 @@ use std::{ffi::OsString, io, path::PathBuf, time::Duration, time::SystemTime};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    report::{Climbed, Containment, Exit, Hold, Member},
+    report::{Climbed, Containment, Exit, Hold, TreeMember},
     spec::{Background, ControlGroups, Ladder},
 };
 use crate::limits;
@@ -61,13 +61,13 @@ impl From<Ladder> for Rungs {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// The keeper is there, and this is it; nothing has been started yet.
-    Ready(Member),
+    Ready(TreeMember),
     /// The command runs, in this control group if it has one.
     Started { pid: i32, start: u64, containment: Containment, group: Option<PathBuf>, at: SystemTime },
     /// The command could not be started.
     Refused { stage: Stage, errno: i32 },
     /// A background job's command ended and left these.
-    Exited { exit: Exit, running: Vec<Member>, at: SystemTime },
+    Exited { exit: Exit, running: Vec<TreeMember>, at: SystemTime },
     /// Nothing of it is alive, or what is survived SIGKILL.
     Ended(Box<Account>),
 }
@@ -87,8 +87,8 @@ pub(crate) struct Account {
     pub(crate) exit: Exit,
     pub(crate) ended_at: SystemTime,
     pub(crate) rungs: Vec<Climbed>,
-    pub(crate) left_behind: Vec<Member>,
-    pub(crate) survivors: Vec<Member>,
+    pub(crate) left_behind: Vec<TreeMember>,
+    pub(crate) survivors: Vec<TreeMember>,
     pub(crate) hold: Hold,
 }
 

@@ -4,7 +4,7 @@ use safepoint::{
     history::Message,
     receipt::{CallStatus, SideEffect},
 };
-use safepoint_testkit::mcp::{HttpServer, Manners, Seen, Speaks, Start};
+use safepoint_testkit::mcp::{HttpServer, McpManners, McpSeen, ServerStart, Speaks};
 use safepoint_tools::mcp::{Annotations, Protocol, Server};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::mcp::support::{Place, agent, call, got, no_args, start, stdio, told, 
 #[tokio::test]
 async fn a_result_is_the_same_on_every_wire_and_marked_as_data() {
     for speaks in [Speaks::Older, Speaks::Newest] {
-        let manners = Manners { speaks, ..Manners::default() };
+        let manners = McpManners { speaks, ..McpManners::default() };
         let http = HttpServer::start(manners.clone()).await.unwrap();
         for server in [stdio(&manners), Server::http("test", http.url())] {
             let client = server.connect().await.unwrap();
@@ -37,8 +37,8 @@ async fn a_result_is_the_same_on_every_wire_and_marked_as_data() {
 /// S4.10, S5.1: a picture goes to the model beside the words, which stay fenced; a value goes to programs.
 #[tokio::test]
 async fn a_picture_and_a_value_are_more_than_words() {
-    let http = HttpServer::start(Manners::default()).await.unwrap();
-    for server in [stdio(&Manners::default()), Server::http("test", http.url())] {
+    let http = HttpServer::start(McpManners::default()).await.unwrap();
+    for server in [stdio(&McpManners::default()), Server::http("test", http.url())] {
         let client = server.connect().await.unwrap();
         let agent = crate::mcp::support::agent(&client, "test__picture", no_args()).await;
         let outcome = agent.run("draw").await;
@@ -61,8 +61,8 @@ async fn a_picture_and_a_value_are_more_than_words() {
 /// S4.5: notices become the call's progress, in their order.
 #[tokio::test]
 async fn notices_become_progress_in_their_order() {
-    let http = HttpServer::start(Manners::default()).await.unwrap();
-    for server in [stdio(&Manners::default()), Server::http("test", http.url())] {
+    let http = HttpServer::start(McpManners::default()).await.unwrap();
+    for server in [stdio(&McpManners::default()), Server::http("test", http.url())] {
         let client = server.connect().await.unwrap();
         let mut running = start(&client, "progress", no_args()).await;
         assert_eq!(running.progress(3).await, ["1/3 step 1\n", "2/3 step 2\n", "3/3 step 3\n"]);
@@ -73,7 +73,7 @@ async fn notices_become_progress_in_their_order() {
 /// S3.8, S4.10: a failure of the tool's own, or of the protocol, fails the call; what it did is not known.
 #[tokio::test]
 async fn an_error_is_a_failed_call_with_an_unknown_effect() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     for (tool, words) in
         [("fail", "I could not"), ("refuse", "not like this"), ("broken", "its answer is no valid message")]
     {
@@ -95,7 +95,7 @@ async fn an_address_is_told_without_its_secrets() {
     let words = format!("{shown} {error} {error:?}");
     assert!(words.contains("127.0.0.1:1") && !words.contains("SECRET") && !words.contains("bob"), "{words}");
 
-    let http = HttpServer::start(Manners::default()).await.unwrap();
+    let http = HttpServer::start(McpManners::default()).await.unwrap();
     let client = Server::http("test", with_secrets(http.url())).connect().await.unwrap();
     assert!(
         call(&client, "echo", json!({"text": "on"})).await.good().contains("on"),
@@ -116,15 +116,15 @@ async fn an_address_is_told_without_its_secrets() {
 /// S4.10: lines that are no messages are passed over.
 #[tokio::test]
 async fn noise_on_the_output_is_passed_over() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     assert!(call(&client, "noise", no_args()).await.good().contains("heard"));
 }
 
 /// S4.7, S4.10: fifty megabytes are a failed call, and neither a crash nor a hang; the next call works.
 #[tokio::test]
 async fn an_answer_of_fifty_megabytes_is_a_failed_call() {
-    let http = HttpServer::start(Manners::default()).await.unwrap();
-    for server in [stdio(&Manners::default()), Server::http("test", http.url())] {
+    let http = HttpServer::start(McpManners::default()).await.unwrap();
+    for server in [stdio(&McpManners::default()), Server::http("test", http.url())] {
         let client = server.connect().await.unwrap();
         let told = call(&client, "big", json!({"bytes": 50 << 20})).await;
         assert_eq!(told.report.effect, SideEffect::Unknown);
@@ -141,7 +141,7 @@ async fn an_answer_of_fifty_megabytes_is_a_failed_call() {
 #[tokio::test]
 async fn a_status_of_http_is_an_answer_and_no_loss() {
     for speaks in [Speaks::Older, Speaks::Newest] {
-        let http = HttpServer::start(Manners { speaks, ..Manners::default() }).await.unwrap();
+        let http = HttpServer::start(McpManners { speaks, ..McpManners::default() }).await.unwrap();
         let client = Server::http("test", http.url()).connect().await.unwrap();
         let told = call(&client, "down", no_args()).await;
         assert_eq!(told.report.effect, SideEffect::Unknown);
@@ -156,7 +156,7 @@ async fn a_status_of_http_is_an_answer_and_no_loss() {
 #[tokio::test]
 async fn an_unknown_version_of_the_protocol_is_refused() {
     for version in ["2099-01-01", "1.0", "2024-10-07"] {
-        let manners = Manners { version: Some(version.into()), ..Manners::default() };
+        let manners = McpManners { version: Some(version.into()), ..McpManners::default() };
         let http = HttpServer::start(manners.clone()).await.unwrap();
         for server in [stdio(&manners), Server::http("test", http.url())] {
             let error = server.connect().await.unwrap_err().to_string();
@@ -164,7 +164,7 @@ async fn an_unknown_version_of_the_protocol_is_refused() {
             assert!(error.contains(&said), "{error}");
         }
     }
-    let manners = Manners { version: Some("2024-11-05".into()), ..Manners::default() };
+    let manners = McpManners { version: Some("2024-11-05".into()), ..McpManners::default() };
     let client = stdio(&manners).connect().await.unwrap();
     assert_eq!(client.protocol().as_deref(), Some("2024-11-05"));
 }
@@ -172,7 +172,7 @@ async fn an_unknown_version_of_the_protocol_is_refused() {
 /// S4.7: what is large and yet may be read is shortened for the model.
 #[tokio::test]
 async fn an_answer_of_a_megabyte_is_shortened() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     let text = call(&client, "big", json!({"bytes": 1 << 20})).await.good();
     assert!(text.len() < 200_000 && text.contains("left out"), "{}", text.len());
     assert!(text.ends_with("[end 1 of what test said]"), "the fence is closed");
@@ -181,7 +181,7 @@ async fn an_answer_of_a_megabyte_is_shortened() {
 /// S3.5, S4.10: the first answer counts; the second is nobody's.
 #[tokio::test]
 async fn of_two_answers_the_first_counts() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     let text = call(&client, "twice", no_args()).await.good();
     assert!(text.contains("once") && !text.contains("twice"), "{text}");
     assert!(call(&client, "echo", json!({"text": "on"})).await.good().contains("on"));
@@ -190,7 +190,7 @@ async fn of_two_answers_the_first_counts() {
 /// T13, modelcontextprotocol/rust-sdk#1251: what a server takes back of its own, under the same id, is not our call.
 #[tokio::test]
 async fn a_server_that_takes_its_own_request_back_does_not_end_our_call() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     assert!(call(&client, "mislead", no_args()).await.good().contains("answered"));
 }
 
@@ -198,7 +198,7 @@ async fn a_server_that_takes_its_own_request_back_does_not_end_our_call() {
 /// started again.
 #[tokio::test]
 async fn a_crash_is_a_failed_call_and_the_next_one_finds_a_new_server() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     let first = client.pid().unwrap();
     let told = call(&client, "crash", no_args()).await;
     assert_eq!(told.report.effect, SideEffect::Unknown);
@@ -211,7 +211,8 @@ async fn a_crash_is_a_failed_call_and_the_next_one_finds_a_new_server() {
 /// S4.10: a connection that is lost in the middle of a call fails that call.
 #[tokio::test]
 async fn a_lost_connection_is_a_failed_call() {
-    let http = HttpServer::start(Manners { speaks: Speaks::Newest, ..Manners::default() }).await.unwrap();
+    let http =
+        HttpServer::start(McpManners { speaks: Speaks::Newest, ..McpManners::default() }).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let told = call(&client, "crash", no_args()).await;
     assert_eq!((told.report.status, told.report.effect), (CallStatus::Failed, SideEffect::Unknown));
@@ -220,13 +221,13 @@ async fn a_lost_connection_is_a_failed_call() {
 /// S4.10: a server that has forgotten its session did not take the call: a new session begins, and the call is sent in it.
 #[tokio::test]
 async fn a_session_that_is_forgotten_begins_anew() {
-    let http = HttpServer::start(Manners::default()).await.unwrap();
+    let http = HttpServer::start(McpManners::default()).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     assert!(call(&client, "echo", json!({"text": "before"})).await.good().contains("before"));
     http.forget();
     assert!(call(&client, "echo", json!({"text": "after"})).await.good().contains("after"));
     let count = |method: &str| {
-        let is_one = |seen: &Seen| matches!(seen, Seen::Got(got) if got["method"] == method);
+        let is_one = |seen: &McpSeen| matches!(seen, McpSeen::Got(got) if got["method"] == method);
         http.seen().iter().filter(|(_, seen)| is_one(seen)).count()
     };
     assert_eq!((count("initialize"), count("tools/call")), (2, 2), "no call was taken twice");
@@ -235,7 +236,7 @@ async fn a_session_that_is_forgotten_begins_anew() {
 /// S4.1, S3.8: a server that cannot be had any more is unreachable: the call was not sent, and did nothing.
 #[tokio::test]
 async fn a_call_that_cannot_be_sent_is_unreachable() {
-    let http = HttpServer::start(Manners::default()).await.unwrap();
+    let http = HttpServer::start(McpManners::default()).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let agent = crate::mcp::support::agent(&client, "test__echo", no_args()).await;
     drop(http);
@@ -254,7 +255,7 @@ async fn a_call_that_cannot_be_sent_is_unreachable() {
 /// S4.10: a server that stops reading, and stays: the call waits for it, and nothing else does.
 #[tokio::test]
 async fn a_wedged_server_ends_by_the_calls_time_limit() {
-    let wedged = stdio(&Manners { start: Start::Wedge, ..Manners::default() });
+    let wedged = stdio(&McpManners { start: ServerStart::Wedge, ..McpManners::default() });
     let limit = std::time::Duration::from_millis(200);
     let client = wedged.call_within(limit).connect().await.unwrap();
     let told = call(&client, "echo", no_args()).await;
@@ -267,7 +268,7 @@ async fn a_wedged_server_ends_by_the_calls_time_limit() {
 async fn a_call_that_takes_too_long_is_timed_out_and_the_server_is_told() {
     let place = Place::new();
     let limit = std::time::Duration::from_millis(100);
-    let client = place.server(Manners::default()).call_within(limit).connect().await.unwrap();
+    let client = place.server(McpManners::default()).call_within(limit).connect().await.unwrap();
     let told = call(&client, "deaf", no_args()).await;
     assert_eq!((told.report.status, told.report.effect), (CallStatus::TimedOut, SideEffect::Unknown));
     until("the server is told", || place.received("notifications/cancelled") == 1).await;
@@ -279,7 +280,7 @@ async fn annotations_count_only_where_they_are_trusted() {
     for (annotations, effect) in
         [(Annotations::Ignored, SideEffect::Unknown), (Annotations::Trusted, SideEffect::None)]
     {
-        let server = stdio(&Manners::default()).annotations(annotations);
+        let server = stdio(&McpManners::default()).annotations(annotations);
         let client = server.rename("look", "test__peek").connect().await.unwrap();
         let tools = client.tools().await.unwrap();
         let peek = tools.iter().find(|tool| tool.spec().name == "test__peek").unwrap();
@@ -293,7 +294,7 @@ async fn annotations_count_only_where_they_are_trusted() {
 /// S4.10: a server gets no variable of ours that it was not given: keys stay here.
 #[tokio::test]
 async fn a_server_sees_no_variable_that_it_was_not_given() {
-    let client = stdio(&Manners::default()).env("GIVEN", "yes").connect().await.unwrap();
+    let client = stdio(&McpManners::default()).env("GIVEN", "yes").connect().await.unwrap();
     let env = |name: &'static str| call_env(&client, name);
     // Set by cargo for this very test, and so in our own environment.
     assert!(std::env::var("CARGO_PKG_NAME").is_ok());
@@ -309,10 +310,11 @@ async fn call_env(client: &safepoint_tools::mcp::Client, name: &str) -> String {
 /// A server that cannot be asked in the newer way is asked in the older one, where that is wanted too.
 #[tokio::test]
 async fn each_handshake_can_be_asked_for() {
-    let newest = stdio(&Manners { speaks: Speaks::Newest, ..Manners::default() }).protocol(Protocol::Newest);
+    let newest =
+        stdio(&McpManners { speaks: Speaks::Newest, ..McpManners::default() }).protocol(Protocol::Newest);
     assert_eq!(newest.connect().await.unwrap().protocol().as_deref(), Some("2026-07-28"));
-    let older = stdio(&Manners::default()).protocol(Protocol::Initialize);
+    let older = stdio(&McpManners::default()).protocol(Protocol::Initialize);
     assert_eq!(older.connect().await.unwrap().protocol().as_deref(), Some("2025-11-25"));
-    let wrong = stdio(&Manners::default()).protocol(Protocol::Newest).connect().await.unwrap_err();
+    let wrong = stdio(&McpManners::default()).protocol(Protocol::Newest).connect().await.unwrap_err();
     assert!(wrong.to_string().contains("could not agree with us"), "{wrong}");
 }

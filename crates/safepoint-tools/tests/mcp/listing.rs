@@ -2,7 +2,7 @@
 
 use safepoint::Agent;
 use safepoint_testkit::{
-    mcp::{HttpServer, List, Manners, Seen, Speaks},
+    mcp::{HttpServer, List, McpManners, McpSeen, Speaks},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::mcp::support::{PATIENCE, Place, call, no_args, stdio, until};
 
-fn odd() -> Manners {
-    Manners { list: List::Odd, ..Manners::default() }
+fn odd() -> McpManners {
+    McpManners { list: List::Odd, ..McpManners::default() }
 }
 
 /// S4.10, S4.11: each wrong tool is refused for what is wrong with it, and the good ones are there: an agent can be built.
@@ -48,7 +48,7 @@ async fn a_wrong_tool_costs_itself_and_no_other() {
 #[tokio::test]
 async fn a_schema_that_is_nested_too_deeply_costs_no_other_tool() {
     for speaks in [Speaks::Older, Speaks::Newest] {
-        let deep = Manners { list: List::Deep, speaks, ..Manners::default() };
+        let deep = McpManners { list: List::Deep, speaks, ..McpManners::default() };
         let http = HttpServer::start(deep.clone()).await.unwrap();
         for server in [stdio(&deep), Server::http("test", http.url())] {
             let offer = server.connect().await.unwrap().offer().await.unwrap();
@@ -66,7 +66,7 @@ async fn another_server_under_the_same_name_is_another_place() {
         let tools = server.connect().await.unwrap().tools().await.unwrap();
         tools[0].spec().place.clone().unwrap()
     };
-    let same = || stdio(&Manners::default());
+    let same = || stdio(&McpManners::default());
     let first = place(same()).await;
     assert_eq!(first, place(same()).await);
     assert_ne!(first, place(same().args(["--show-output"])).await);
@@ -75,7 +75,7 @@ async fn another_server_under_the_same_name_is_another_place() {
 
 #[tokio::test]
 async fn a_list_without_an_end_is_cut_off() {
-    let endless = Manners { list: List::Endless, ..Manners::default() };
+    let endless = McpManners { list: List::Endless, ..McpManners::default() };
     let client = stdio(&endless).connect().await.unwrap();
     let offer = client.offer().await.unwrap();
     assert!((10..=512).contains(&offer.tools.len()), "{}", offer.tools.len());
@@ -83,14 +83,14 @@ async fn a_list_without_an_end_is_cut_off() {
 
 #[tokio::test]
 async fn tools_are_chosen_and_renamed() {
-    let server = stdio(&Manners::default()).include(["e*", "fail"]).exclude(["env"]).rename("echo", "say");
+    let server = stdio(&McpManners::default()).include(["e*", "fail"]).exclude(["env"]).rename("echo", "say");
     let client = server.connect().await.unwrap();
     let names: Vec<String> =
         client.tools().await.unwrap().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["say", "test__fail"]);
     let agent = crate::mcp::support::agent(&client, "say", json!({"text": "hello"})).await;
     assert!(crate::mcp::support::told(&agent.run("go").await).good().contains("hello"));
-    let wrong = stdio(&Manners::default()).include(["echo"]).rename("echo", "not a name").connect().await;
+    let wrong = stdio(&McpManners::default()).include(["echo"]).rename("echo", "not a name").connect().await;
     let offer = wrong.unwrap().offer().await.unwrap();
     assert!(offer.tools.is_empty() && offer.refused[0].why.contains("no provider"), "{:?}", offer.refused);
 }
@@ -100,7 +100,7 @@ async fn tools_are_chosen_and_renamed() {
 #[tokio::test]
 async fn changed_tools_are_noticed_and_offered_to_the_next_run() {
     for speaks in [Speaks::Older, Speaks::Newest] {
-        let manners = Manners { speaks, ..Manners::default() };
+        let manners = McpManners { speaks, ..McpManners::default() };
         let (place, http) = (Place::new(), HttpServer::start(manners.clone()).await.unwrap());
         for server in [place.server(manners), Server::http("test", http.url())] {
             let asked = || place.received(LISTEN) + listened(&http);
@@ -127,7 +127,7 @@ async fn changed_tools_are_noticed_and_offered_to_the_next_run() {
 const LISTEN: &str = "subscriptions/listen";
 
 fn listened(http: &HttpServer) -> usize {
-    let is_one = |seen: &Seen| matches!(seen, Seen::Got(got) if got["method"] == LISTEN);
+    let is_one = |seen: &McpSeen| matches!(seen, McpSeen::Got(got) if got["method"] == LISTEN);
     http.seen().iter().filter(|(_, seen)| is_one(seen)).count()
 }
 
@@ -135,7 +135,7 @@ fn listened(http: &HttpServer) -> usize {
 /// listens any more when the server is closed.
 #[tokio::test]
 async fn a_lost_stream_of_notices_is_asked_for_again() {
-    let newest = Manners { speaks: Speaks::Newest, ..Manners::default() };
+    let newest = McpManners { speaks: Speaks::Newest, ..McpManners::default() };
     let http = HttpServer::start(newest).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     until("somebody listens", || listened(&http) == 1).await;
@@ -146,7 +146,7 @@ async fn a_lost_stream_of_notices_is_asked_for_again() {
     assert!(call(&client, "grow", no_args()).await.good().contains("grown"));
     assert_eq!(tokio::time::timeout(PATIENCE, client.changed(1)).await, Ok(2));
     client.close().await;
-    let is_end = |seen: &Seen| matches!(seen, Seen::GaveUp(request) if request["method"] == LISTEN);
+    let is_end = |seen: &McpSeen| matches!(seen, McpSeen::GaveUp(request) if request["method"] == LISTEN);
     until("nobody listens", || http.seen().iter().any(|(_, seen)| is_end(seen))).await;
 }
 

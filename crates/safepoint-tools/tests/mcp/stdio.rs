@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use safepoint_testkit::mcp::{Manners, Start};
+use safepoint_testkit::mcp::{McpManners, ServerStart};
 use safepoint_tools::mcp::{Protocol, Server};
 use serde_json::json;
 
@@ -18,7 +18,8 @@ fn exists(pid: i32) -> bool {
 async fn a_server_that_hangs_at_its_start_is_given_up_and_gone() {
     for (protocol, first) in [(Protocol::Auto, "server/discover"), (Protocol::Initialize, "initialize")] {
         let (place, processes) = (Place::new(), guarded());
-        let hangs = place.server(Manners { start: Start::Hang, ..Manners::default() }).protocol(protocol);
+        let hangs =
+            place.server(McpManners { start: ServerStart::Hang, ..McpManners::default() }).protocol(protocol);
         let limit = Duration::from_millis(300);
         let error = hangs.under(&processes).start_within(limit).connect().await.unwrap_err();
         assert!(error.is_timeout(), "{error}");
@@ -33,7 +34,8 @@ async fn a_server_that_hangs_at_its_start_is_given_up_and_gone() {
 async fn a_start_that_is_dropped_leaves_nothing() {
     let place = Place::new();
     let processes = guarded();
-    let hangs = place.server(Manners { start: Start::Hang, ..Manners::default() }).under(&processes);
+    let hangs =
+        place.server(McpManners { start: ServerStart::Hang, ..McpManners::default() }).under(&processes);
     let start = tokio::spawn(hangs.connect());
     until("it is being asked", || place.received("server/discover") == 1).await;
     start.abort();
@@ -54,7 +56,8 @@ fn below(pid: i32) -> Vec<i32> {
 
 #[tokio::test]
 async fn a_server_that_does_not_start_says_why() {
-    let dies = stdio(&Manners { start: Start::Die, ..Manners::default() }).connect().await.unwrap_err();
+    let dies =
+        stdio(&McpManners { start: ServerStart::Die, ..McpManners::default() }).connect().await.unwrap_err();
     assert!(dies.to_string().contains("I will not start"), "{dies}");
     let missing = Server::stdio("test", "/no/such/program").under(&guarded()).connect().await.unwrap_err();
     assert!(missing.is_unreachable() && missing.to_string().contains("/no/such/program"), "{missing}");
@@ -63,7 +66,8 @@ async fn a_server_that_does_not_start_says_why() {
 /// S4.10: standard error is read all the time, and kept bounded: a flood of it holds up nothing.
 #[tokio::test]
 async fn a_flood_on_standard_error_holds_up_nothing() {
-    let client = stdio(&Manners { start: Start::Flood, ..Manners::default() }).connect().await.unwrap();
+    let client =
+        stdio(&McpManners { start: ServerStart::Flood, ..McpManners::default() }).connect().await.unwrap();
     assert!(call(&client, "echo", json!({"text": "dry"})).await.good().contains("dry"));
     client.close().await;
 }
@@ -71,13 +75,13 @@ async fn a_flood_on_standard_error_holds_up_nothing() {
 /// S4.9, S4.10: closed, a server ends by itself; one that will not climbs the ladder.
 #[tokio::test]
 async fn a_closed_server_is_gone() {
-    for start in [Start::Well, Start::Stubborn] {
-        let client = stdio(&Manners { start, ..Manners::default() }).connect().await.unwrap();
+    for start in [ServerStart::Well, ServerStart::Stubborn] {
+        let client = stdio(&McpManners { start, ..McpManners::default() }).connect().await.unwrap();
         let pid = client.pid().unwrap();
         let closed = client.close().await;
         let process = closed.process.unwrap();
         assert!(process.survivors.is_empty() && !exists(pid), "{process:?}");
-        assert_eq!(process.rungs.is_empty(), start == Start::Well, "{process:?}");
+        assert_eq!(process.rungs.is_empty(), start == ServerStart::Well, "{process:?}");
         let error = client.tools().await.err().unwrap();
         assert!(error.to_string().contains("was closed"), "{error}");
     }
@@ -86,7 +90,7 @@ async fn a_closed_server_is_gone() {
 /// T5, anthropics/claude-code#26658: with the last tool and the last handle gone, so is the server.
 #[tokio::test]
 async fn a_server_that_nobody_uses_ends() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     let tools = client.tools().await.unwrap();
     let pid = client.pid().unwrap();
     drop(client);
@@ -98,7 +102,7 @@ async fn a_server_that_nobody_uses_ends() {
 /// S4.10: a server that dies early every time is not started again in a hurry.
 #[tokio::test]
 async fn a_server_that_keeps_dying_is_started_again_with_pauses() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
+    let client = stdio(&McpManners::default()).connect().await.unwrap();
     let began = std::time::Instant::now();
     for _ in 0..4 {
         call(&client, "crash", no_args()).await.failed();
@@ -116,7 +120,7 @@ async fn a_server_that_cannot_be_started_again_is_unreachable() {
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &program).unwrap();
     let server = Server::stdio("test", &program)
         .args(["--exact", "mcp::support::this_program_is_a_server_when_it_is_asked_to_be", "--nocapture"])
-        .env(safepoint_testkit::mcp::ASKED, Manners::default().to_json())
+        .env(safepoint_testkit::mcp::ASKED, McpManners::default().to_json())
         .under(&guarded());
     let client = server.connect().await.unwrap();
     std::fs::remove_file(&program).unwrap();

@@ -9,7 +9,7 @@ use safepoint::{
     receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_testkit::{
-    mcp::{HttpServer, Manners, Seen, Speaks, Start},
+    mcp::{HttpServer, McpManners, McpSeen, ServerStart, Speaks},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -53,7 +53,7 @@ async fn may_go_on(told: &Told, handle: &RunHandle) {
 async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
     for speaks in [Speaks::Older, Speaks::Newest] {
         let place = Place::new();
-        let client = place.server(Manners { speaks, ..Manners::default() }).connect().await.unwrap();
+        let client = place.server(McpManners { speaks, ..McpManners::default() }).connect().await.unwrap();
         let running = start(&client, "deaf", no_args()).await;
         until("the call is there", || place.received("tools/call") == 1).await;
         let (told, took) = running.stop().await;
@@ -70,24 +70,25 @@ async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
 /// S4.10: over HTTP the newest protocol has the close of the request's stream as its only word for it.
 #[tokio::test]
 async fn over_http_the_newest_protocol_closes_the_requests_stream() {
-    let http = HttpServer::start(Manners { speaks: Speaks::Newest, ..Manners::default() }).await.unwrap();
+    let http =
+        HttpServer::start(McpManners { speaks: Speaks::Newest, ..McpManners::default() }).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let running = start(&client, "deaf", no_args()).await;
     got(&http, "tools/call").await;
     let (told, took) = running.stop().await;
     may_go_on(&told, &running.handle).await;
     assert!(took < AT_ONCE, "{took:?}");
-    let gave_up = |seen: &Seen| matches!(seen, Seen::GaveUp(request) if request["method"] == "tools/call");
+    let gave_up =
+        |seen: &McpSeen| matches!(seen, McpSeen::GaveUp(request) if request["method"] == "tools/call");
     until("the stream is closed", || http.seen().iter().any(|(_, seen)| gave_up(seen))).await;
-    let is_notice =
-        |seen: &Seen| matches!(seen, Seen::Got(message) if message["method"] == "notifications/cancelled");
+    let is_notice = |seen: &McpSeen| matches!(seen, McpSeen::Got(message) if message["method"] == "notifications/cancelled");
     assert!(!http.seen().iter().any(|(_, seen)| is_notice(seen)), "and no notification");
 }
 
 /// S4.10: over HTTP the older protocol is told by a notification, since a lost stream means nothing there.
 #[tokio::test]
 async fn over_http_the_older_protocol_sends_the_notification() {
-    let http = HttpServer::start(Manners::default()).await.unwrap();
+    let http = HttpServer::start(McpManners::default()).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let running = start(&client, "deaf", no_args()).await;
     got(&http, "tools/call").await;
@@ -101,7 +102,7 @@ async fn over_http_the_older_protocol_sends_the_notification() {
 #[tokio::test]
 async fn over_http_a_call_without_any_answer_yet_is_stopped_at_once() {
     for speaks in [Speaks::Older, Speaks::Newest] {
-        let manners = Manners { speaks, start: Start::Wedge, ..Manners::default() };
+        let manners = McpManners { speaks, start: ServerStart::Wedge, ..McpManners::default() };
         let http = HttpServer::start(manners).await.unwrap();
         let client = Server::http("test", http.url()).connect().await.unwrap();
         let running = start(&client, "deaf", no_args()).await;
@@ -109,9 +110,9 @@ async fn over_http_a_call_without_any_answer_yet_is_stopped_at_once() {
         let (told, took) = running.stop().await;
         may_go_on(&told, &running.handle).await;
         assert!(took < AT_ONCE, "{took:?}");
-        let told = |seen: &Seen| match (seen, speaks) {
-            (Seen::GaveUp(request), Speaks::Newest) => request["method"] == "tools/call",
-            (Seen::Got(message), Speaks::Older) => message["method"] == "notifications/cancelled",
+        let told = |seen: &McpSeen| match (seen, speaks) {
+            (McpSeen::GaveUp(request), Speaks::Newest) => request["method"] == "tools/call",
+            (McpSeen::Got(message), Speaks::Older) => message["method"] == "notifications/cancelled",
             _ => false,
         };
         until("the server is told", || http.seen().iter().any(|(_, seen)| told(seen))).await;
@@ -122,7 +123,7 @@ async fn over_http_a_call_without_any_answer_yet_is_stopped_at_once() {
 #[tokio::test]
 async fn an_answer_after_the_stop_is_nobodys() {
     let place = Place::new();
-    let client = place.server(Manners::default()).connect().await.unwrap();
+    let client = place.server(McpManners::default()).connect().await.unwrap();
     let running = start(&client, "late", no_args()).await;
     until("the call is there", || place.received("tools/call") == 1).await;
     let (told, _) = running.stop().await;
@@ -138,7 +139,7 @@ async fn an_answer_after_the_stop_is_nobodys() {
 #[tokio::test]
 async fn a_late_answer_is_told_in_the_audit() {
     let place = Place::new();
-    let client = place.server(Manners::default()).connect().await.unwrap();
+    let client = place.server(McpManners::default()).connect().await.unwrap();
     let late = Reply::default().and_call_as("c1", "test__late", no_args());
     let next = Reply::default().and_call_as("c2", "test__echo", json!({"text": "next"}));
     let model = ScriptedModel::new(Script::of([late, next, Reply::text("done")]));
@@ -168,7 +169,7 @@ async fn a_late_answer_is_told_in_the_audit() {
 #[tokio::test]
 async fn the_end_of_its_process_ends_a_servers_work() {
     let place = Place::new();
-    let client = place.server(Manners::default()).connect().await.unwrap();
+    let client = place.server(McpManners::default()).connect().await.unwrap();
     let calls = [("c1", "test__deaf"), ("c2", "test__crash"), ("c3", "test__echo")];
     let replies = calls.map(|(id, tool)| Reply::default().and_call_as(id, tool, no_args()));
     let model = ScriptedModel::new(Script::of(replies.into_iter().chain([Reply::text("done")])));
@@ -188,7 +189,11 @@ async fn the_end_of_its_process_ends_a_servers_work() {
 #[tokio::test]
 async fn a_server_that_reads_nothing_delays_no_stop() {
     let place = Place::new();
-    let client = place.server(Manners { start: Start::Wedge, ..Manners::default() }).connect().await.unwrap();
+    let client = place
+        .server(McpManners { start: ServerStart::Wedge, ..McpManners::default() })
+        .connect()
+        .await
+        .unwrap();
     let mut running = start(&client, "deaf", no_args()).await;
     running.called().await;
     let (told, took) = running.stop().await;
@@ -205,7 +210,7 @@ async fn a_server_that_reads_nothing_delays_no_stop() {
 #[tokio::test]
 async fn a_stopped_call_that_only_reads_had_no_effect() {
     let place = Place::new();
-    let wedged = Manners { start: Start::Wedge, ..Manners::default() };
+    let wedged = McpManners { start: ServerStart::Wedge, ..McpManners::default() };
     let server = place.server(wedged).annotations(Annotations::Trusted);
     let client = server.connect().await.unwrap();
     let mut running = start(&client, "look", no_args()).await;
@@ -217,7 +222,7 @@ async fn a_stopped_call_that_only_reads_had_no_effect() {
 #[tokio::test]
 async fn a_stop_ends_the_wait_for_a_lost_server() {
     let place = Place::new();
-    let client = place.server(Manners::default()).connect().await.unwrap();
+    let client = place.server(McpManners::default()).connect().await.unwrap();
     let agent = agent(&client, "test__deaf", no_args()).await;
     assert!(client.call("crash", no_args(), |_| {}).await.is_err());
     let mut running = Running::of(agent.run("do it").detach());
@@ -233,7 +238,7 @@ async fn a_stop_ends_the_wait_for_a_lost_server() {
 #[tokio::test]
 async fn a_hundred_stopped_calls_leave_a_server_that_works() {
     let place = Place::new();
-    let client = place.server(Manners::default()).connect().await.unwrap();
+    let client = place.server(McpManners::default()).connect().await.unwrap();
     for round in 1..=100 {
         let running = start(&client, "deaf", no_args()).await;
         until("the call is there", || place.received("tools/call") == round).await;
@@ -248,9 +253,9 @@ async fn a_hundred_stopped_calls_leave_a_server_that_works() {
 #[tokio::test]
 async fn a_call_that_is_dropped_is_told() {
     let place = Place::new();
-    let client = place.server(Manners::default()).connect().await.unwrap();
+    let client = place.server(McpManners::default()).connect().await.unwrap();
     let call = client.call("deaf", no_args(), |_| {});
     assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err());
     until("the server is told", || place.received("notifications/cancelled") == 1).await;
-    drop(stdio(&Manners::default()));
+    drop(stdio(&McpManners::default()));
 }

@@ -13,7 +13,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     closing::Closing,
-    mcp::{self, ASKED, HttpServer, Manners, Seen},
+    mcp::{self, ASKED, HttpServer, McpManners, McpSeen},
     script::{Reply, Script},
     scripted::ScriptedModel,
     wait,
@@ -49,8 +49,8 @@ impl Place {
     }
 
     /// A server that writes its log here.
-    pub(crate) fn server(&self, manners: Manners) -> Server {
-        stdio(&Manners { log: Some(self.log()), ..manners })
+    pub(crate) fn server(&self, manners: McpManners) -> Server {
+        stdio(&McpManners { log: Some(self.log()), ..manners })
     }
 
     /// How many messages of this method it received.
@@ -65,7 +65,7 @@ pub(crate) fn guarded() -> Processes {
 }
 
 /// A server over pipes, under a guard of its own.
-pub(crate) fn stdio(manners: &Manners) -> Server {
+pub(crate) fn stdio(manners: &McpManners) -> Server {
     Server::stdio("test", std::env::current_exe().unwrap())
         .args(["--exact", "mcp::support::this_program_is_a_server_when_it_is_asked_to_be", "--nocapture"])
         .env(ASKED, manners.to_json())
@@ -185,7 +185,7 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Durati
 
 /// Waits until a server on the network got a message of this method.
 pub(crate) async fn got(server: &HttpServer, method: &str) {
-    let is_it = |seen: &Seen| matches!(seen, Seen::Got(message) if message["method"] == method);
+    let is_it = |seen: &McpSeen| matches!(seen, McpSeen::Got(message) if message["method"] == method);
     until(method, || server.seen().iter().any(|(_, seen)| is_it(seen))).await;
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint_testkit::wait;
 use safepoint_tools::process::{
-    Background, CommandSpec, Containment, Exit, Hold, Output, RUN_MARK, SpawnError, Stdin,
+    Background, CommandSpec, Containment, Exit, Hold, OutputTarget, RUN_MARK, SpawnError, Stdin,
 };
 
 use super::support::{self, guarded, started, until, until_output, written_pid};
@@ -111,7 +111,7 @@ async fn a_declared_background_job_goes_on_until_it_is_stopped() {
     let file = place.path().join("job.log");
     let spec = CommandSpec::shell("sleep 1000 & echo job=$!; exit 0")
         .background(Background::Keep)
-        .output(Output::File(file.clone()));
+        .output(OutputTarget::File(file.clone()));
     let mut process = guarded("job").spawn(spec).await.unwrap();
     let report = process.wait().await;
     assert_eq!(report.exit, Exit::Code(0));
@@ -131,7 +131,7 @@ async fn a_background_job_whose_command_still_runs_is_stopped_by_its_ladder() {
     let file = place.path().join("job.log");
     let spec = CommandSpec::shell("trap 'exit 0' INT; echo up; while :; do sleep 0.01; done")
         .background(Background::Keep)
-        .output(Output::File(file.clone()));
+        .output(OutputTarget::File(file.clone()));
     let mut process = guarded("server").spawn(spec).await.unwrap();
     until("it is up", || std::fs::read_to_string(&file).unwrap().contains("up"));
     let report = process.stop(support::NO_CAP).await;

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use safepoint_tools::process::{CommandSpec, Environment, Processes};
+use safepoint_tools::process::{CommandEnvironment, CommandSpec, Processes};
 
 use super::{
     roles::{as_role, has_role},
@@ -51,13 +51,13 @@ async fn environment_role() {
     if !has_role("environment_role") {
         return;
     }
-    let usual = Environment::filtered().keep(["MY_TOKEN"]).withhold(["CORP_VAULT"]);
+    let usual = CommandEnvironment::filtered().keep(["MY_TOKEN"]).withhold(["CORP_VAULT"]);
     for (grade, processes) in grades() {
         let processes = processes.environment(usual.clone());
         for (what, spec) in [
             ("filtered", CommandSpec::shell("env").env("OWN_KEY", "its own")),
-            ("core", CommandSpec::shell("env").environment(Environment::core())),
-            ("all", CommandSpec::shell("env").environment(Environment::all())),
+            ("core", CommandSpec::shell("env").environment(CommandEnvironment::core())),
+            ("all", CommandSpec::shell("env").environment(CommandEnvironment::all())),
             (
                 "holders",
                 CommandSpec::shell(

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use safepoint_testkit::wait;
-use safepoint_tools::process::{CommandSpec, Exit, Hold, Member, ProcessRecord, Processes, reap_survivors};
+use safepoint_tools::process::{
+    CommandSpec, Exit, Hold, ProcessRecord, Processes, TreeMember, reap_survivors,
+};
 
 use super::{
     roles::{LEFT, Runtime},
@@ -161,7 +163,7 @@ async fn a_process_that_is_not_the_recorded_one_is_spared() {
     assert_eq!(reap_survivors(&wrong), safepoint_tools::process::Reaped::default());
     assert!(support::is_alive(process.pid()));
     let reaped = reap_survivors(&[record]);
-    let killed: Vec<_> = reaped.killed.iter().map(|Member { pid, .. }| *pid).collect();
+    let killed: Vec<_> = reaped.killed.iter().map(|TreeMember { pid, .. }| *pid).collect();
     assert_eq!(killed, [process.pid()]);
     assert_eq!(process.wait().await.exit, Exit::Signal(9));
 }

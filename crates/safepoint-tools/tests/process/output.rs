@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use safepoint_tools::process::{CommandSpec, Exit, Output};
+use safepoint_tools::process::{CommandSpec, Exit, OutputTarget};
 
 use super::support::{self, guarded, started};
 
@@ -16,7 +16,7 @@ const BUDGET: usize = 4096;
 #[tokio::test]
 async fn a_hundred_megabytes_stay_within_the_budget() {
     let line = format!("echo first; yes 0123456789abcdef | head -c {} ; echo last", MEGABYTES << 20);
-    let spec = CommandSpec::shell(line).output(Output::Capture { budget: BUDGET });
+    let spec = CommandSpec::shell(line).output(OutputTarget::Capture { budget: BUDGET });
     let mut process = guarded("huge").spawn(spec).await.unwrap();
     let before = resident_peak();
     let report = process.wait().await;
@@ -35,7 +35,7 @@ async fn a_hundred_megabytes_stay_within_the_budget() {
 /// S4.9: endless output cannot hide a stop.
 #[tokio::test]
 async fn a_command_that_never_stops_writing_can_be_stopped() {
-    let spec = CommandSpec::shell("echo ready; exec yes").output(Output::Capture { budget: BUDGET });
+    let spec = CommandSpec::shell("echo ready; exec yes").output(OutputTarget::Capture { budget: BUDGET });
     let mut process = started(&guarded("yes"), spec).await;
     let report = process.stop(std::time::Duration::ZERO).await;
     assert_eq!(report.exit, Exit::Signal(9));
@@ -78,7 +78,7 @@ async fn an_output_file_is_for_its_owner_alone_and_is_appended_to() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("log");
     for word in ["a", "b"] {
-        let spec = CommandSpec::shell(format!("echo {word}")).output(Output::File(file.clone()));
+        let spec = CommandSpec::shell(format!("echo {word}")).output(OutputTarget::File(file.clone()));
         guarded("file").spawn(spec).await.unwrap().wait().await;
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "a\nb\n");

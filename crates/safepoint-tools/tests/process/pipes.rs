@@ -1,6 +1,6 @@
 //! Commands that are talked to: their input and output as pipes, their errors kept bounded.
 
-use safepoint_tools::process::{CommandSpec, Exit, Output, Processes, Stdin};
+use safepoint_tools::process::{CommandSpec, Exit, OutputTarget, Processes, Stdin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::process::support::{PATIENCE, guarded, unique};
@@ -8,7 +8,7 @@ use crate::process::support::{PATIENCE, guarded, unique};
 const ERRORS: usize = 4096;
 
 fn talked_to(line: &str) -> CommandSpec {
-    CommandSpec::shell(line).stdin(Stdin::Pipe).output(Output::Pipe { errors: ERRORS })
+    CommandSpec::shell(line).stdin(Stdin::Pipe).output(OutputTarget::Pipe { errors: ERRORS })
 }
 
 /// S4.9: with and without a guard, what is written is read, and the end of the input is an end.

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use safepoint_tools::process::{CommandSpec, Exit, Ladder, ProcessReport, Processes, Rung};
+use safepoint_tools::process::{CommandReport, CommandSpec, Exit, Ladder, Processes, Rung};
 
 use super::support::{self, NO_CAP, each_grade, guarded, ladder, started, until, written_pid};
 
-fn rungs(report: &ProcessReport) -> Vec<Rung> {
+fn rungs(report: &CommandReport) -> Vec<Rung> {
     report.rungs.iter().map(|climbed| climbed.rung).collect()
 }
 

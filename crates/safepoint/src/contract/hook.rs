@@ -27,7 +27,7 @@ pub enum Verdict {
 /// What a hook wants to do before it answers, or none if it has nothing to say (which costs nothing).
 pub type HookResult<T> = Option<HookWork<T>>;
 
-/// A hook's work: see [`later`] and [`blocking`]. Exhaustive: it awaits or it blocks.
+/// A hook's work: see [`from_future`] and [`blocking`]. Exhaustive: it awaits or it blocks.
 pub enum HookWork<T> {
     /// A future.
     Async(BoxFuture<'static, T>),

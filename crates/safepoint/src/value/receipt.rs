@@ -21,7 +21,7 @@ pub use super::effect::SideEffect;
 pub use child::{CallKind, ChildReport};
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
 pub(crate) use request::TookEffect;
-pub use ruled::{Permission, Policy, RuledReport};
+pub use ruled::{Permission, RuledBy, RuledReport};
 
 /// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

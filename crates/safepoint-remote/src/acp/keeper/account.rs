@@ -7,7 +7,7 @@ use safepoint::{
     receipt::Outside,
     remote::{RemoteEvent, RemoteStopReply},
 };
-use safepoint_tools::process::{Process, ProcessReport};
+use safepoint_tools::process::{CommandReport, Process};
 
 use super::super::{dialogue::Answered, limits};
 
@@ -28,7 +28,7 @@ pub(in crate::acp) fn nothing_done() -> RemoteEvent {
 /// work: no more is said of that than what it said itself.
 pub(super) fn of_stop(
     answered: Option<&Answered>,
-    report: &ProcessReport,
+    report: &CommandReport,
     outside: Outside,
 ) -> RemoteStopReply {
     let said = match answered {
@@ -57,7 +57,7 @@ pub(super) fn of_stop(
 }
 
 /// It ended by itself before its turn did.
-pub(super) fn ended(report: &ProcessReport, has_begun: bool, words: &str) -> RemoteEvent {
+pub(super) fn ended(report: &CommandReport, has_begun: bool, words: &str) -> RemoteEvent {
     let exit = report.exit;
     if has_begun {
         return RemoteEvent::Failed(Failure::new(format!(

@@ -7,7 +7,7 @@ use safepoint::{
     receipt::{self, RemoteStopState},
     remote::{RemoteEvent, RemoteStopReply},
 };
-use safepoint_tools::process::{ProcessReport, Waited, names};
+use safepoint_tools::process::{CommandReport, Waited, names};
 use tokio::time::{Instant, timeout};
 
 use super::{Held, Keeper, Order, Over, account, told};
@@ -110,7 +110,7 @@ impl Keeper {
     }
 
     /// Ends the process: the end of its input, time to go by itself, and the ladder.
-    async fn end(&mut self, held: &mut Held) -> ProcessReport {
+    async fn end(&mut self, held: &mut Held) -> CommandReport {
         let Held { process, lines, outbox } = held;
         if timeout(Duration::ZERO, outbox.write()).await.is_err() {
             // It does not read; it was given the chance.

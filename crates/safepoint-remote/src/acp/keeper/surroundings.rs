@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use safepoint::{Scope, receipt::Outside};
-use safepoint_tools::process::{Contacts, Member, Members, Process, Service, Sight};
+use safepoint_tools::process::{Contacts, Members, Process, Service, Sight, TreeMember};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::acp::limits;
@@ -22,7 +22,7 @@ pub(super) struct Surroundings {
     found: Contacts,
     looking: Vec<Look>,
     /// What of its tree was there before it was asked to do anything.
-    own: Vec<Member>,
+    own: Vec<TreeMember>,
 }
 
 impl Surroundings {
@@ -36,7 +36,7 @@ impl Surroundings {
     }
 
     /// What runs of its tree beside the agent itself.
-    pub(super) fn background(&self, process: &Process) -> Vec<Member> {
+    pub(super) fn background(&self, process: &Process) -> Vec<TreeMember> {
         let mut running = process.members().alive();
         running.retain(|member| !self.own.contains(member));
         running

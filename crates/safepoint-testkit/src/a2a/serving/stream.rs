@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Exchange, INTERNAL, gave_up, plain};
 use crate::a2a::{
-    Seen, Step, Streams, Tells, Wire,
+    A2aSeen, A2aWire, Streams, Tells, WorkStep,
     task::{Event, Task},
 };
 
@@ -67,7 +67,7 @@ impl Exchange<'_> {
         let wire = self.mind.manners.wire;
         if self.mind.manners.tells == Tells::Message {
             self.socket.write_all(STREAM.as_bytes()).await?;
-            let text: String = self.mind.manners.plan.iter().map(Step::text).collect();
+            let text: String = self.mind.manners.plan.iter().map(WorkStep::text).collect();
             self.event(&wire.only(&text)).await?;
             return self.socket.write_all(END).await;
         }
@@ -120,7 +120,7 @@ impl Exchange<'_> {
                 // Whichever loses has taken nothing: a change is seen by the count, and a client says nothing more.
                 changed = count.wait_for(|count| *count > from) => drop(changed),
                 ended = self.socket.read(&mut byte) => {
-                    self.mind.note(Seen::GaveUp("SendStreamingMessage".into()));
+                    self.mind.note(A2aSeen::GaveUp("SendStreamingMessage".into()));
                     return ended.and(Err(io::ErrorKind::ConnectionAborted.into()));
                 }
             }
@@ -159,7 +159,7 @@ impl Exchange<'_> {
             return self.error(UNSUPPORTED, "this is not supported").await;
         };
         let wire = self.mind.manners.wire;
-        if task.state().is_terminal() && wire == Wire::V1 {
+        if task.state().is_terminal() && wire == A2aWire::V1 {
             return self.error(UNSUPPORTED, "the task is over").await;
         }
         if matches!(self.mind.manners.streams, Streams::UnansweredAfter(_)) {
@@ -176,7 +176,7 @@ impl Exchange<'_> {
         }
         let mut from = task.events().len();
         let mut told = Told { number, written: 0 };
-        if wire == Wire::V1 {
+        if wire == A2aWire::V1 {
             self.event(&wire.first(&task)).await?;
             told.written = 1;
         } else {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::oracle::{Rule, gemini};
+use crate::oracle::{HistoryRule, gemini};
 
 fn contents(contents: &Value) -> Value {
     json!({ "contents": contents })
@@ -63,29 +63,34 @@ fn bad_contents_are_refused() {
     let back = || user(json!([response()]));
     let of = |part: Value| json!([hi(), model(json!([part])), hi()]);
     for (list, index, rule, words) in [
-        (json!([]), 0, Rule::SomeMessages, "not specified"),
-        (json!([hi(), {"role": "robot", "parts": [{"text": "x"}]}]), 1, Rule::KnownRole, "valid role"),
-        (json!([hi(), model(json!([])), hi()]), 1, Rule::SomeContent, "must not be empty"),
-        (of(json!({"text": ""})), 1, Rule::SomeText, "parts[0].data"),
-        (of(json!({})), 1, Rule::SomeText, "oneof"),
-        (json!([hi(), one()]), 1, Rule::CallUnanswered, "number of function response parts"),
-        (json!([hi(), one(), hi()]), 1, Rule::CallUnanswered, "number of function response parts"),
+        (json!([]), 0, HistoryRule::SomeMessages, "not specified"),
+        (json!([hi(), {"role": "robot", "parts": [{"text": "x"}]}]), 1, HistoryRule::KnownRole, "valid role"),
+        (json!([hi(), model(json!([])), hi()]), 1, HistoryRule::SomeContent, "must not be empty"),
+        (of(json!({"text": ""})), 1, HistoryRule::SomeText, "parts[0].data"),
+        (of(json!({})), 1, HistoryRule::SomeText, "oneof"),
+        (json!([hi(), one()]), 1, HistoryRule::CallUnanswered, "number of function response parts"),
+        (json!([hi(), one(), hi()]), 1, HistoryRule::CallUnanswered, "number of function response parts"),
         (
             json!([hi(), model(json!([call(), bare()])), back()]),
             1,
-            Rule::CallUnanswered,
+            HistoryRule::CallUnanswered,
             "number of function response parts",
         ),
-        (json!([hi(), back()]), 1, Rule::ResultWithoutCall, "immediately after a function call"),
-        (json!([hi(), one(), back(), back()]), 3, Rule::ResultWithoutCall, "immediately after"),
-        (json!([one(), back()]), 0, Rule::RolesAlternate, "immediately after a user turn"),
+        (json!([hi(), back()]), 1, HistoryRule::ResultWithoutCall, "immediately after a function call"),
+        (json!([hi(), one(), back(), back()]), 3, HistoryRule::ResultWithoutCall, "immediately after"),
+        (json!([one(), back()]), 0, HistoryRule::RolesAlternate, "immediately after a user turn"),
         (
             json!([hi(), model(json!([{"text": "t"}])), one(), back()]),
             2,
-            Rule::RolesAlternate,
+            HistoryRule::RolesAlternate,
             "immediately after a user turn",
         ),
-        (json!([hi(), model(json!([{"text": "t"}]))]), 1, Rule::RolesAlternate, "end with a user role"),
+        (
+            json!([hi(), model(json!([{"text": "t"}]))]),
+            1,
+            HistoryRule::RolesAlternate,
+            "end with a user role",
+        ),
     ] {
         is_refused(&list, index, rule, words);
     }
@@ -101,14 +106,14 @@ fn bad_calls_are_refused() {
         (
             of(json!({"functionCall": {"name": "f", "args": "{}"}})),
             1,
-            Rule::WellFormedCall,
+            HistoryRule::WellFormedCall,
             "function_call.args",
         ),
-        (of(json!({"functionCall": {"args": {}}})), 1, Rule::WellFormedCall, "Name cannot be empty"),
+        (of(json!({"functionCall": {"args": {}}})), 1, HistoryRule::WellFormedCall, "Name cannot be empty"),
         (
             json!([hi(), one(), user(json!([{"functionResponse": {"name": "f", "response": "x"}}]))]),
             2,
-            Rule::SomeContent,
+            HistoryRule::SomeContent,
             "function_response.response",
         ),
         (
@@ -119,13 +124,13 @@ fn bad_calls_are_refused() {
                 "parts": [{"fileData": {"fileUri": "https://e.com/a"}}]}}]))
             ]),
             2,
-            Rule::ResultContent,
+            HistoryRule::ResultContent,
             "function_response.parts",
         ),
         (
             json!([hi(), model(json!([bare()])), back()]),
             1,
-            Rule::SignedThinking,
+            HistoryRule::SignedThinking,
             "`default_api:f` , position 2.",
         ),
         (
@@ -137,7 +142,7 @@ fn bad_calls_are_refused() {
                 user(json!([response(), response()]))
             ]),
             3,
-            Rule::SignedThinking,
+            HistoryRule::SignedThinking,
             "position 4.",
         ),
     ] {
@@ -145,7 +150,7 @@ fn bad_calls_are_refused() {
     }
 }
 
-fn is_refused(list: &Value, index: usize, rule: Rule, words: &str) {
+fn is_refused(list: &Value, index: usize, rule: HistoryRule, words: &str) {
     let refused = gemini(&contents(list)).expect_err(&list.to_string());
     assert_eq!((refused.index, refused.rule), (index, rule), "{list}: {refused}");
     assert!(refused.message.contains(words), "{list}: {refused}");

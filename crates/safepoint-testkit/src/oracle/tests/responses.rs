@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::oracle::{Rule, responses};
+use crate::oracle::{HistoryRule, responses};
 
 fn input(items: &Value) -> Value {
     json!({"store": false, "input": items})
@@ -55,35 +55,55 @@ fn good_inputs_are_taken() {
 #[test]
 fn bad_inputs_are_refused() {
     for (items, index, rule, words) in [
-        (json!([]), 0, Rule::SomeMessages, "empty array"),
-        (json!([user(), call("a")]), 1, Rule::CallUnanswered, "No tool output found for function call a."),
-        (json!([call("a"), call("b"), output("b"), user()]), 0, Rule::CallUnanswered, "function call a."),
-        (json!([output("a"), call("a")]), 0, Rule::ResultWithoutCall, "No tool call found"),
-        (json!([call("a"), output("a"), output("a")]), 2, Rule::ResultWithoutCall, "call_id a."),
-        (json!([call("a"), output("a"), call("a")]), 2, Rule::OwnId, "Duplicate"),
+        (json!([]), 0, HistoryRule::SomeMessages, "empty array"),
+        (
+            json!([user(), call("a")]),
+            1,
+            HistoryRule::CallUnanswered,
+            "No tool output found for function call a.",
+        ),
+        (
+            json!([call("a"), call("b"), output("b"), user()]),
+            0,
+            HistoryRule::CallUnanswered,
+            "function call a.",
+        ),
+        (json!([output("a"), call("a")]), 0, HistoryRule::ResultWithoutCall, "No tool call found"),
+        (json!([call("a"), output("a"), output("a")]), 2, HistoryRule::ResultWithoutCall, "call_id a."),
+        (json!([call("a"), output("a"), call("a")]), 2, HistoryRule::OwnId, "Duplicate"),
         (
             json!([call("a"), {"type": "function_call_output", "call_id": "a", "output": [{"type": "image"}]}]),
             1,
-            Rule::ResultContent,
+            HistoryRule::ResultContent,
             "input[1].output[0].type",
         ),
-        (json!([call("")]), 0, Rule::OwnId, "input[0].call_id"),
-        (json!([without(call("a"), "name")]), 0, Rule::WellFormedCall, "input[0].name"),
-        (json!([without(call("a"), "arguments")]), 0, Rule::WellFormedCall, "input[0].arguments"),
-        (json!([call("a"), without(output("a"), "output")]), 1, Rule::SomeContent, "input[1].output"),
-        (json!([user(), thought()]), 1, Rule::ReasoningFollowed, "'rs_1' of type 'reasoning'"),
-        (json!([user(), thought(), user()]), 1, Rule::ReasoningFollowed, "required following item"),
-        (json!([call("a"), thought(), output("a")]), 1, Rule::ReasoningFollowed, "required following item"),
+        (json!([call("")]), 0, HistoryRule::OwnId, "input[0].call_id"),
+        (json!([without(call("a"), "name")]), 0, HistoryRule::WellFormedCall, "input[0].name"),
+        (json!([without(call("a"), "arguments")]), 0, HistoryRule::WellFormedCall, "input[0].arguments"),
+        (json!([call("a"), without(output("a"), "output")]), 1, HistoryRule::SomeContent, "input[1].output"),
+        (json!([user(), thought()]), 1, HistoryRule::ReasoningFollowed, "'rs_1' of type 'reasoning'"),
+        (json!([user(), thought(), user()]), 1, HistoryRule::ReasoningFollowed, "required following item"),
+        (
+            json!([call("a"), thought(), output("a")]),
+            1,
+            HistoryRule::ReasoningFollowed,
+            "required following item",
+        ),
         (
             json!([user(), without(thought(), "encrypted_content"), says("t")]),
             1,
-            Rule::SignedThinking,
+            HistoryRule::SignedThinking,
             "`store` is set to false",
         ),
-        (json!([user(), without(thought(), "summary"), says("t")]), 1, Rule::SignedThinking, "summary"),
-        (json!([{"role": "robot", "content": "x"}]), 0, Rule::KnownRole, "'robot'"),
-        (json!([{"type": "thing"}]), 0, Rule::KnownRole, "'thing'"),
-        (json!([user(), says("")]), 1, Rule::SomeContent, "input[1].content"),
+        (
+            json!([user(), without(thought(), "summary"), says("t")]),
+            1,
+            HistoryRule::SignedThinking,
+            "summary",
+        ),
+        (json!([{"role": "robot", "content": "x"}]), 0, HistoryRule::KnownRole, "'robot'"),
+        (json!([{"type": "thing"}]), 0, HistoryRule::KnownRole, "'thing'"),
+        (json!([user(), says("")]), 1, HistoryRule::SomeContent, "input[1].content"),
     ] {
         let refused = responses(&input(&items)).expect_err(&items.to_string());
         assert_eq!((refused.index, refused.rule), (index, rule), "{items}: {refused}");

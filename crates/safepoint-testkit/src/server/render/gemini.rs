@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::{How, message, stream::data};
 use crate::{
     script::{self, Reply},
-    server::Wire,
+    server::ServedWire,
 };
 
 /// A whole response.
 pub(super) fn whole(how: &How, reply: &Reply) -> Value {
-    let (finish, usage) = (message::finish(Wire::Gemini, reply), message::usage(Wire::Gemini, reply));
+    let (finish, usage) =
+        (message::finish(ServedWire::Gemini, reply), message::usage(ServedWire::Gemini, reply));
     response(how, &id(reply), parts(reply), Some(finish), usage)
 }
 
@@ -27,7 +28,7 @@ pub(super) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
         .enumerate()
         .map(|(place, parts)| {
             let said = place + 1;
-            let finish = (said == last).then(|| message::finish(Wire::Gemini, reply));
+            let finish = (said == last).then(|| message::finish(ServedWire::Gemini, reply));
             data(&response(how, &id, parts, finish, usage(reply, said, last)))
         })
         .collect()
@@ -43,7 +44,7 @@ fn response(how: &How, id: &str, parts: Vec<Value>, finish: Option<String>, usag
 
 /// The figures when `said` of `all` chunks were sent.
 fn usage(reply: &Reply, said: usize, all: usize) -> Value {
-    let mut usage = message::usage(Wire::Gemini, reply);
+    let mut usage = message::usage(ServedWire::Gemini, reply);
     let output = usage["candidatesTokenCount"].as_u64().unwrap_or_default();
     let input = usage["promptTokenCount"].as_u64().unwrap_or_default();
     let so_far = output * said as u64 / all as u64;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{How, gemini, responses};
 use crate::{
     script::{Call, Reply},
-    server::Wire,
+    server::ServedWire,
 };
 
 /// When every reply was made, in seconds: the same bytes each time.
@@ -20,10 +20,10 @@ pub(super) const SEAL: &str = "c2NyaXB0ZWQ=";
 /// A whole message.
 pub(super) fn of(how: &How, reply: &Reply) -> Value {
     match how.wire {
-        Wire::OpenAi => openai(how, reply),
-        Wire::Anthropic => anthropic(how, reply),
-        Wire::Responses => responses::whole(how, reply),
-        Wire::Gemini => gemini::whole(how, reply),
+        ServedWire::OpenAi => openai(how, reply),
+        ServedWire::Anthropic => anthropic(how, reply),
+        ServedWire::Responses => responses::whole(how, reply),
+        ServedWire::Gemini => gemini::whole(how, reply),
     }
 }
 
@@ -67,29 +67,29 @@ fn anthropic(how: &How, reply: &Reply) -> Value {
 }
 
 /// Why it ended, in the wire's words.
-pub(super) fn finish(wire: Wire, reply: &Reply) -> String {
+pub(super) fn finish(wire: ServedWire, reply: &Reply) -> String {
     let natural = match (wire, reply.calls.is_empty()) {
-        (Wire::OpenAi, true) => "stop",
-        (Wire::OpenAi, false) => "tool_calls",
-        (Wire::Anthropic, true) => "end_turn",
-        (Wire::Anthropic, false) => "tool_use",
-        (Wire::Responses, _) => "completed",
-        (Wire::Gemini, _) => "STOP",
+        (ServedWire::OpenAi, true) => "stop",
+        (ServedWire::OpenAi, false) => "tool_calls",
+        (ServedWire::Anthropic, true) => "end_turn",
+        (ServedWire::Anthropic, false) => "tool_use",
+        (ServedWire::Responses, _) => "completed",
+        (ServedWire::Gemini, _) => "STOP",
     };
     reply.finish.clone().unwrap_or_else(|| natural.to_owned())
 }
 
-pub(super) fn usage(wire: Wire, reply: &Reply) -> Value {
+pub(super) fn usage(wire: ServedWire, reply: &Reply) -> Value {
     let [input, output] = reply.usage.unwrap_or(USAGE);
     match wire {
-        Wire::OpenAi => {
+        ServedWire::OpenAi => {
             json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
         }
-        Wire::Anthropic => json!({"input_tokens": input, "output_tokens": output}),
-        Wire::Responses => json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
+        ServedWire::Anthropic => json!({"input_tokens": input, "output_tokens": output}),
+        ServedWire::Responses => json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": input + output}),
-        Wire::Gemini => {
+        ServedWire::Gemini => {
             json!({"promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output})
         }
     }

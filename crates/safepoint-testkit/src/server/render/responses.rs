@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     script::{self, Reply},
-    server::Wire,
+    server::ServedWire,
 };
 
 /// A whole response.
@@ -71,14 +71,14 @@ pub(super) fn error() -> Vec<u8> {
 }
 
 fn response(how: &How, id: String, reply: &Reply, output: Vec<Value>) -> Value {
-    let finish = message::finish(Wire::Responses, reply);
+    let finish = message::finish(ServedWire::Responses, reply);
     let (status, details) = match finish.as_str() {
         "completed" => ("completed", Value::Null),
         reason => ("incomplete", json!({ "reason": reason })),
     };
     json!({"id": id, "object": "response", "created_at": message::CREATED, "model": how.model, "status": status,
         "background": how.is_kept(), "error": null, "incomplete_details": details, "output": output,
-        "usage": message::usage(Wire::Responses, reply)})
+        "usage": message::usage(ServedWire::Responses, reply)})
 }
 
 /// A kept response has an id of its own; others need none.

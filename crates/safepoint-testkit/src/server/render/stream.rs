@@ -5,26 +5,26 @@ use serde_json::{Value, json};
 use super::{How, Shape, gemini, message, of_status, responses};
 use crate::{
     script::{self, Reply},
-    server::Wire,
+    server::ServedWire,
 };
 
 /// The chunks of a streamed reply.
 pub(in crate::server) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
     match how.wire {
-        Wire::OpenAi => openai(how, reply),
-        Wire::Anthropic => anthropic(how, reply),
-        Wire::Responses => responses::chunks(how, reply),
-        Wire::Gemini => gemini::chunks(how, reply),
+        ServedWire::OpenAi => openai(how, reply),
+        ServedWire::Anthropic => anthropic(how, reply),
+        ServedWire::Responses => responses::chunks(how, reply),
+        ServedWire::Gemini => gemini::chunks(how, reply),
     }
 }
 
 /// An error in the middle of a stream.
-pub(super) fn error(wire: Wire) -> Vec<u8> {
+pub(super) fn error(wire: ServedWire) -> Vec<u8> {
     match wire {
-        Wire::OpenAi => data(&of_status(wire, 500)),
-        Wire::Anthropic => named(&of_status(wire, 529)),
-        Wire::Responses => responses::error(),
-        Wire::Gemini => data(&of_status(wire, 503)),
+        ServedWire::OpenAi => data(&of_status(wire, 500)),
+        ServedWire::Anthropic => named(&of_status(wire, 529)),
+        ServedWire::Responses => responses::error(),
+        ServedWire::Gemini => data(&of_status(wire, 503)),
     }
 }
 

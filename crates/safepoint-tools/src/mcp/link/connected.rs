@@ -25,11 +25,11 @@ use super::{
         stdio::Pipes,
         watched::Watched,
     },
-    Error, Kind, Link, UNAUTHORIZED,
+    Kind, Link, McpError, UNAUTHORIZED,
 };
 use crate::{
     limits,
-    process::{Process, ProcessReport},
+    process::{CommandReport, Process},
 };
 
 /// Bytes of a server's standard error that a message quotes.
@@ -54,7 +54,7 @@ struct Line {
 }
 
 /// Starts or reaches the server. One that cannot be asked what it speaks is tried again in the older way.
-pub(super) async fn open(link: &Link, scope: &Scope, number: u64) -> Result<Connected, Error> {
+pub(super) async fn open(link: &Link, scope: &Scope, number: u64) -> Result<Connected, McpError> {
     let once = |mode| once(link, scope, number, mode);
     let newest = vec![ProtocolVersion::V_2026_07_28];
     match link.server.protocol {
@@ -75,8 +75,8 @@ async fn once(
     scope: &Scope,
     number: u64,
     mode: ClientLifecycleMode,
-) -> Result<Connected, Error> {
-    let wrong = |kind, what: String| Error::new(&link.server.name, kind, what);
+) -> Result<Connected, McpError> {
+    let wrong = |kind, what: String| McpError::new(&link.server.name, kind, what);
     let notices = Notices::default();
     if let Endpoint::Http { url, headers } = &link.server.endpoint {
         let transport = http::transport(url, headers).map_err(|what| wrong(Kind::Description, what))?;
@@ -115,7 +115,7 @@ async fn shake_hands<T>(
     transport: T,
     notices: &Notices,
     mode: ClientLifecycleMode,
-) -> Result<Running, Error>
+) -> Result<Running, McpError>
 where
     T: Transport<RoleClient> + 'static,
 {
@@ -123,7 +123,7 @@ where
     let us = Implementation::new("safepoint", env!("CARGO_PKG_VERSION"));
     let mut config = ClientConfig::new(ClientCapabilities::default(), us);
     config.protocol_version = ProtocolVersion::V_2025_11_25;
-    let wrong = |kind, what: String| Error::new(&link.server.name, kind, what);
+    let wrong = |kind, what: String| McpError::new(&link.server.name, kind, what);
     let limit = link.server.start;
     match timeout(limit, config.serve_with_lifecycle(watched, mode)).await {
         Ok(Ok(running)) => known(&link.server.name, running),
@@ -133,7 +133,7 @@ where
 }
 
 /// A server that speaks a version which nobody here knows is not talked to: what its words mean is not known.
-fn known(server: &str, running: Running) -> Result<Running, Error> {
+fn known(server: &str, running: Running) -> Result<Running, McpError> {
     let Some(info) = running.peer().peer_info() else { return Ok(running) };
     let spoken = &info.protocol_version;
     if ProtocolVersion::KNOWN_VERSIONS.contains(spoken) {
@@ -142,17 +142,17 @@ fn known(server: &str, running: Running) -> Result<Running, Error> {
     let shown: String = spoken.as_str().chars().take(VERSION_CHARS).collect();
     let known: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let what = format!("speaks version {shown:?} of the protocol; known here are {}", known.join(", "));
-    Err(Error::new(server, Kind::Wrong, what))
+    Err(McpError::new(server, Kind::Wrong, what))
 }
 
 /// What a failed handshake says.
-fn refused(server: &str, error: &ClientInitializeError) -> Error {
+fn refused(server: &str, error: &ClientInitializeError) -> McpError {
     let error = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => &**fallback,
         other => other,
     };
     let ClientInitializeError::TransportError { error: inner, .. } = error else {
-        return Error::new(
+        return McpError::new(
             server,
             Kind::Wrong,
             format!("could not agree with us: {}", address::scrubbed(&error.to_string())),
@@ -160,11 +160,11 @@ fn refused(server: &str, error: &ClientInitializeError) -> Error {
     };
     let why = http::in_full(inner.error.as_ref());
     match http::was_sent(inner.error.as_ref()) {
-        Some(Sent::Unauthorized) => Error::new(server, Kind::Wrong, UNAUTHORIZED),
-        Some(Sent::No) => Error::new(server, Kind::Unreachable, format!("cannot be reached: {why}")),
-        Some(Sent::Answered { ours, .. }) => Error::new(server, Kind::Wrong, ours),
+        Some(Sent::Unauthorized) => McpError::new(server, Kind::Wrong, UNAUTHORIZED),
+        Some(Sent::No) => McpError::new(server, Kind::Unreachable, format!("cannot be reached: {why}")),
+        Some(Sent::Answered { ours, .. }) => McpError::new(server, Kind::Wrong, ours),
         Some(Sent::Perhaps) | None => {
-            Error::new(server, Kind::Wrong, format!("could not be talked to: {why}"))
+            McpError::new(server, Kind::Wrong, format!("could not be talked to: {why}"))
         }
     }
 }
@@ -213,7 +213,7 @@ impl Connected {
     }
 
     /// Ends the line, then the process: its input is closed, and what does not end by itself climbs the ladder.
-    pub(super) async fn end(self) -> Option<ProcessReport> {
+    pub(super) async fn end(self) -> Option<CommandReport> {
         let Self { live, mut line, process } = self;
         if timeout(limits::MCP_LAST_WORDS, live.farewells.sent()).await.is_err() {
             // A server that takes nothing any more is not waited for.
@@ -252,7 +252,7 @@ impl Line {
     }
 }
 
-async fn end(process: &mut Process) -> ProcessReport {
+async fn end(process: &mut Process) -> CommandReport {
     match timeout(limits::MCP_EXIT, process.wait()).await {
         Ok(report) => report,
         Err(_elapsed) => process.stop(limits::MCP_LADDER).await,

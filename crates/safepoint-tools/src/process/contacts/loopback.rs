@@ -11,7 +11,7 @@ use super::{
     inodes::{Inode, Inodes},
     service::Service,
 };
-use crate::process::report::Member;
+use crate::process::report::TreeMember;
 
 const ESTABLISHED: u8 = 1;
 const LISTEN: u8 = 10;
@@ -26,7 +26,7 @@ struct Row {
 }
 
 /// Adds the far ends of the connections that are held.
-pub(super) fn look(members: &[Member], held: &Inodes, services: &[Service], ends: &mut Ends) -> Sight {
+pub(super) fn look(members: &[TreeMember], held: &Inodes, services: &[Service], ends: &mut Ends) -> Sight {
     let Some((rows, sight)) = rows(members) else { return Sight::Partial };
     let by_ends: HashMap<_, _> = rows.iter().map(|row| ((row.local, row.remote), row.inode)).collect();
     for row in rows.iter().filter(|row| held.contains(&row.inode) && row.state != LISTEN) {
@@ -60,7 +60,7 @@ fn taker(rows: &[Row], at: SocketAddr) -> Option<Inode> {
 }
 
 /// The connections of the network that the tree is in; none where they cannot be read.
-fn rows(members: &[Member]) -> Option<(Vec<Row>, Sight)> {
+fn rows(members: &[TreeMember]) -> Option<(Vec<Row>, Sight)> {
     let network = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let here = fs::read_link("/proc/self/ns/net").ok();
     // Of another network not everything can be asked for.

@@ -20,7 +20,7 @@ use crate::{
     process::{
         climb::{self, Climb},
         lease,
-        report::{Climbed, Exit, Hold, Member, Rung},
+        report::{Climbed, Exit, Hold, Rung, TreeMember},
         runtime::Runtime,
         spec::Background,
         tree,
@@ -58,7 +58,7 @@ pub(super) fn keep(socket: UnixStream, stdio: [OwnedFd; 3], holders: Holders) ->
 fn serve(mut link: Link, stdio: [OwnedFd; 3]) -> io::Result<()> {
     let own = super::own_pid();
     // Where the process table cannot be read nobody can be told apart, and nobody signals by what is said here.
-    let nameless = || Member { pid: own, start: 0, name: String::new() };
+    let nameless = || TreeMember { pid: own, start: 0, name: String::new() };
     link.say(&Word::Ready(tree::stat(own).map_or_else(nameless, |stat| stat.member)));
     let Some(order) = link.first_order()? else { return Ok(()) };
     if lease::is_over(&link.timer) {
@@ -296,14 +296,14 @@ impl Keeper {
         Ok(())
     }
 
-    fn alive(&self) -> Vec<Member> {
+    fn alive(&self) -> Vec<TreeMember> {
         let mut members = tree::descendants(super::own_pid());
         members.extend(self.sight.unseen(self.main, self.exit));
         members.truncate(limits::REPORTED_PROCESSES);
         members
     }
 
-    fn tell(&mut self, survivors: Vec<Member>) {
+    fn tell(&mut self, survivors: Vec<TreeMember>) {
         if self.told {
             return;
         }

@@ -6,14 +6,14 @@ use std::time::UNIX_EPOCH;
 use safepoint_golden::{Golden, each};
 
 use super::*;
-use crate::process::report::{ProcessRecord, ProcessReport, Rung};
+use crate::process::report::{CommandReport, ProcessRecord, Rung};
 
 fn at(ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(1_767_225_600_000 + ms)
 }
 
-fn member() -> Member {
-    Member { pid: 77, start: 1234, name: "sleep".into() }
+fn member() -> TreeMember {
+    TreeMember { pid: 77, start: 1234, name: "sleep".into() }
 }
 
 fn exits() -> Vec<Exit> {
@@ -115,8 +115,8 @@ fn words() -> Vec<Word> {
     })
 }
 
-fn report() -> ProcessReport {
-    ProcessReport {
+fn report() -> CommandReport {
+    CommandReport {
         record: ProcessRecord { run: "run_1".into(), pid: 77, start: 1234 },
         label: "sleep 100".into(),
         started_at: at(1),

@@ -26,7 +26,7 @@ use crate::{
         event::EventKind,
         history::note,
         ids::{ApprovalId, CallId},
-        receipt::{Permission, Policy, RuledReport},
+        receipt::{Permission, RuledBy, RuledReport},
     },
 };
 
@@ -73,15 +73,15 @@ impl Approver for Nobody {
 }
 
 /// What the rules say of a question of a call at work, and what a denial comes from: a rule, or that there is none.
-fn ruling(rules: &[Rule], asks: &Asks) -> Result<(RuleAction, Policy), Panicked> {
+fn ruling(rules: &[Rule], asks: &Asks) -> Result<(RuleAction, RuledBy), Panicked> {
     let ruling = match &asks.unruled {
         Unruled::Asks => approver::rule(rules, ToolApproval::Required, &asks.tool, &asks.ruled_by)?,
         Unruled::Refused(why) => match approver::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)? {
             Some(spoken) => spoken,
-            None => return Ok((RuleAction::Deny(why.clone()), Policy::NoRule)),
+            None => return Ok((RuleAction::Deny(why.clone()), RuledBy::NoRule)),
         },
     };
-    Ok((ruling, Policy::Rule))
+    Ok((ruling, RuledBy::Rule))
 }
 
 impl Driver {
@@ -108,15 +108,15 @@ impl Driver {
         let by_policy = match (ruling, &self.cx.def.approvals) {
             (RuleAction::Allow, _) => decided(by, Decision::Approve),
             (RuleAction::Deny(message), _) => decided(by, Decision::Deny { message }),
-            (RuleAction::Ask, ApprovalMode::Auto) => decided(Policy::Auto, Decision::Approve),
+            (RuleAction::Ask, ApprovalMode::Auto) => decided(RuledBy::Auto, Decision::Approve),
             (RuleAction::Ask, ApprovalMode::Ask(..))
                 if self.is_covered(&call.name, &asks.tool, &asks.args) =>
             {
-                decided(Policy::Always, Decision::Approve)
+                decided(RuledBy::Always, Decision::Approve)
             }
-            (RuleAction::Ask, ApprovalMode::Deny) => decided(Policy::Deny, deny(note::DENIED)),
+            (RuleAction::Ask, ApprovalMode::Deny) => decided(RuledBy::Deny, deny(note::DENIED)),
             (RuleAction::Ask, ApprovalMode::Ask(None, WithoutApprover::Deny)) => {
-                decided(Policy::Nobody, deny(note::DENIED))
+                decided(RuledBy::Nobody, deny(note::DENIED))
             }
             (RuleAction::Ask, ApprovalMode::Ask(..)) => None,
         };
@@ -139,7 +139,7 @@ impl Driver {
     }
 
     /// Tells what policy decided, and has it stand in the call's row, before the call hears of it.
-    fn note_policy(&self, call_id: &CallId, asks: &Asks, (by, decision): (Policy, &Decision)) {
+    fn note_policy(&self, call_id: &CallId, asks: &Asks, (by, decision): (RuledBy, &Decision)) {
         let permission = match decision {
             Decision::Deny { .. } => Permission::Denied,
             _ => Permission::Allowed,

@@ -10,8 +10,8 @@ use crate::{
     ids::Path,
     receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
-        ModelReport, ModelState, Outside, Permission, Policy, ProcessReport, ReasonReport, Receipt,
-        RemoteReport, RemoteStopState, RequestReport, RuledReport, SideEffect, StopReport, StopSource,
+        ModelReport, ModelState, Outside, Permission, ProcessReport, ReasonReport, Receipt, RemoteReport,
+        RemoteStopState, RequestReport, RuledBy, RuledReport, SideEffect, StopReport, StopSource,
         StopSupport,
     },
     usage::Usage,
@@ -44,14 +44,14 @@ fn cleanups() -> Vec<CleanupReport> {
     ends.into_iter().map(|end| CleanupReport { label: "remove the folder".into(), end }).collect()
 }
 
-fn policies() -> Vec<Policy> {
-    each!(Policy {
-        Policy::Rule => Policy::Rule;
-        Policy::NoRule => Policy::NoRule;
-        Policy::Auto => Policy::Auto;
-        Policy::Deny => Policy::Deny;
-        Policy::Nobody => Policy::Nobody;
-        Policy::Always => Policy::Always;
+fn policies() -> Vec<RuledBy> {
+    each!(RuledBy {
+        RuledBy::Rule => RuledBy::Rule;
+        RuledBy::NoRule => RuledBy::NoRule;
+        RuledBy::Auto => RuledBy::Auto;
+        RuledBy::Deny => RuledBy::Deny;
+        RuledBy::Nobody => RuledBy::Nobody;
+        RuledBy::Always => RuledBy::Always;
     })
 }
 
@@ -74,7 +74,7 @@ fn ruled() -> Vec<RuledReport> {
     ruled.extend(permissions().into_iter().map(|permission| RuledReport {
         what: String::new(),
         times: 3,
-        ..of(permission, Policy::Rule)
+        ..of(permission, RuledBy::Rule)
     }));
     ruled
 }

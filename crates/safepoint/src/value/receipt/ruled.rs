@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What decided. Exhaustive: who asks is told, and each is told in its own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Policy {
+pub enum RuledBy {
     /// A rule of the agent's.
     Rule,
     /// That only a rule could have allowed it, and none does.
@@ -43,7 +43,7 @@ pub struct RuledReport {
     /// What was decided.
     pub permission: Permission,
     /// What decided it.
-    pub by: Policy,
+    pub by: RuledBy,
     /// How often.
     pub times: u32,
 }
@@ -64,12 +64,12 @@ impl Display for RuledReport {
             Permission::Denied => "denied",
         };
         let by = match self.by {
-            Policy::Rule => "by a rule",
-            Policy::NoRule => "since no rule allows it, as only a rule could",
-            Policy::Auto => "as every call that asks",
-            Policy::Deny => "as no call that asks may run",
-            Policy::Nobody => "since nobody can be asked here",
-            Policy::Always => "by a yes that lasts",
+            RuledBy::Rule => "by a rule",
+            RuledBy::NoRule => "since no rule allows it, as only a rule could",
+            RuledBy::Auto => "as every call that asks",
+            RuledBy::Deny => "as no call that asks may run",
+            RuledBy::Nobody => "since nobody can be asked here",
+            RuledBy::Always => "by a yes that lasts",
         };
         write!(f, "asked for {}{what}: {permission} {by}", self.tool)?;
         if self.times > 1 { write!(f, " ({} times)", self.times) } else { Ok(()) }

@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::super::{cgroup::Cgroup, own_pid};
 use crate::process::{
-    report::{Containment, Exit, Member},
+    report::{Containment, Exit, TreeMember},
     tree,
 };
 
@@ -46,8 +46,8 @@ impl Sight {
     }
 
     /// What is alive and cannot be seen: the command, or whatever of its tree is our child. Nothing where all is seen.
-    pub(super) fn unseen(self, main: Pid, exit: Option<Exit>) -> Option<Member> {
-        let member = |pid, name: &str| Some(Member { pid, start: 0, name: name.to_owned() });
+    pub(super) fn unseen(self, main: Pid, exit: Option<Exit>) -> Option<TreeMember> {
+        let member = |pid, name: &str| Some(TreeMember { pid, start: 0, name: name.to_owned() });
         match (self, exit) {
             (Self::Sees, _) => None,
             (Self::Blind, None) => member(main.as_raw_nonzero().get(), "unseen"),
