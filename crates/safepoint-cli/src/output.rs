@@ -21,6 +21,7 @@ use safepoint::secret::Secrets;
 use serde_json::Value;
 
 mod bulk;
+mod cleaned;
 mod line;
 mod printer;
 mod queue;
@@ -28,6 +29,7 @@ mod text;
 mod usage;
 
 pub(crate) use bulk::Bulk;
+use cleaned::Cleaned;
 pub(crate) use line::Line;
 pub(crate) use printer::{Order, Printer};
 pub(crate) use queue::{Left, Put};
@@ -204,12 +206,18 @@ impl io::Write for Counted<'_> {
     }
 }
 
-/// Counts what would be written.
-struct Measured(u64);
+/// Counts what would be written, as far as to `most`.
+struct Measured {
+    bytes: u64,
+    most: u64,
+}
 
 impl io::Write for Measured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
+        self.bytes += bytes.len() as u64;
+        if self.bytes > self.most {
+            return Err(io::Error::other("there is more"));
+        }
         Ok(bytes.len())
     }
 
@@ -219,13 +227,13 @@ impl io::Write for Measured {
 }
 
 impl Piece {
-    /// How many bytes stdout gets of it.
-    fn written_bytes(&self) -> u64 {
-        let mut measured = Measured(0);
+    /// How many bytes stdout gets of it, if they are no more than `most`: a long text is not gone through for that. Else none.
+    fn written_bytes(&self, most: u64) -> Option<u64> {
+        let mut measured = Measured { bytes: 0, most };
         match self.write_to(&mut measured, Stream::Out) {
-            Ok(()) => measured.0,
+            Ok(()) => Some(measured.bytes),
             // A line that is none is not written either.
-            Err(_) => 0,
+            Err(_) => (measured.bytes <= most).then_some(0),
         }
     }
 
@@ -256,15 +264,15 @@ impl Piece {
             Self::Said(text) if !stream.is_terminal() => out.write_all(text.as_str().as_bytes()),
             Self::Said(text) => out.write_all(plain(text.as_str()).as_bytes()),
             Self::Words(text) => out.write_all(plain(&without_secrets(text)).as_bytes()),
-            Self::Line(line) if SECRETS.get().is_some() => {
-                let mut whole = Vec::new();
-                line.write_to(&mut whole)?;
-                out.write_all(without_secrets(&String::from_utf8_lossy(&whole)).as_bytes())
-            }
             Self::Line(line) => {
                 // A line that fits is taken whole, or nothing of it.
                 let mut out = BufWriter::with_capacity(WHOLE, out);
-                line.write_to(&mut out).and_then(|()| out.flush())
+                let Some(secrets) = SECRETS.get() else {
+                    return line.write_to(&mut out).and_then(|()| out.flush());
+                };
+                let mut out = Cleaned::new(secrets, out);
+                line.write_to(&mut out)?;
+                out.finish()
             }
             Self::Drawn(Drawn(text)) => out.write_all(text.as_bytes()),
         }

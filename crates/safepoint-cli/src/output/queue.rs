@@ -16,7 +16,10 @@ use std::{
 use super::{Piece, Stream};
 
 /// What may wait before a reader is behind: of text that is told again at its end, it is then told how much it missed.
-const BEHIND: usize = 8 << 20;
+const BEHIND: usize = 4 << 20;
+
+/// How far bytes are counted that stdout did not take.
+const COUNTED: u64 = 1 << 20;
 
 /// What comes to the thread.
 #[derive(Debug)]
@@ -51,14 +54,17 @@ struct State {
     end: End,
     /// What the thread writes now, and how much stdout had taken before it.
     writing: Option<(Arc<Sent>, u64)>,
-    /// How many bytes for stdout were given up.
+    /// How many bytes for stdout were given up, and whether they were all counted.
     given_up: u64,
+    is_uncounted: bool,
 }
 
 /// What stdout did not take in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) bytes: u64,
+    /// Whether it is more than that: counting goes no further than [`COUNTED`], so that the end does not wait for it.
+    pub(crate) is_more: bool,
     /// Whether a line of JSON was begun and not ended.
     pub(crate) is_line_cut: bool,
 }
@@ -134,20 +140,31 @@ impl Queue {
         state.end = End::Closed;
         let waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
-        state.given_up += waiting.iter().map(Sent::written_bytes).sum::<u64>();
+        for sent in &waiting {
+            let left = COUNTED.saturating_sub(state.given_up);
+            match sent.written_bytes(left) {
+                Some(bytes) => state.given_up += bytes,
+                None => {
+                    (state.given_up, state.is_uncounted) = (COUNTED, true);
+                    break;
+                }
+            }
+        }
         self.changed.notify_one();
     }
 
     /// What stdout did not take, of what was given up and of what is written now.
     pub(super) fn left(&self) -> Option<Left> {
         let state = self.lock();
-        let (mut bytes, mut is_line_cut) = (state.given_up, false);
+        let (mut bytes, mut is_more, mut is_line_cut) = (state.given_up, state.is_uncounted, false);
         if let Some((sent, before)) = &state.writing {
-            let (whole, taken) = (sent.written_bytes(), self.taken() - before);
-            bytes += whole.saturating_sub(taken);
-            is_line_cut = (1..whole).contains(&taken) && matches!(**sent, Sent::Piece(_, Piece::Line(_)));
+            let (whole, taken) = (sent.written_bytes(COUNTED), self.taken() - before);
+            is_more |= whole.is_none();
+            bytes += whole.map_or(1, |whole| whole.saturating_sub(taken));
+            let is_begun = taken > 0 && whole.is_none_or(|whole| taken < whole);
+            is_line_cut = is_begun && matches!(**sent, Sent::Piece(_, Piece::Line(_)));
         }
-        (bytes > 0).then_some(Left { bytes, is_line_cut })
+        (bytes > 0).then_some(Left { bytes, is_more, is_line_cut })
     }
 
     /// How many bytes stdout has taken so far.
@@ -178,11 +195,11 @@ impl Sent {
         }
     }
 
-    /// How many bytes stdout gets of it.
-    fn written_bytes(&self) -> u64 {
+    /// How many bytes stdout gets of it, if they are no more than `most`; else none.
+    fn written_bytes(&self, most: u64) -> Option<u64> {
         match self {
-            Self::Piece(Stream::Out, piece) => piece.written_bytes(),
-            Self::Piece(Stream::Err, _) | Self::Calm => 0,
+            Self::Piece(Stream::Out, piece) => piece.written_bytes(most),
+            Self::Piece(Stream::Err, _) | Self::Calm => Some(0),
         }
     }
 }
@@ -274,14 +291,30 @@ mod tests {
             queue.put(sent);
         }
         let begun = queue.take().unwrap();
-        assert_eq!(begun.written_bytes(), 55);
+        assert_eq!(begun.written_bytes(COUNTED), Some(55));
         queue.counter().fetch_add(7, Ordering::Relaxed);
-        assert_eq!(queue.left(), Some(Left { bytes: 48, is_line_cut: true }));
+        assert_eq!(queue.left(), Some(Left { bytes: 48, is_more: false, is_line_cut: true }));
         queue.give_up();
-        assert_eq!(queue.left(), Some(Left { bytes: 48 + 7, is_line_cut: true }));
+        assert_eq!(queue.left(), Some(Left { bytes: 48 + 7, is_more: false, is_line_cut: true }));
         queue.counter().fetch_add(48, Ordering::Relaxed);
-        assert_eq!(queue.left(), Some(Left { bytes: 7, is_line_cut: false }));
+        assert_eq!(queue.left(), Some(Left { bytes: 7, is_more: false, is_line_cut: false }));
         assert!(queue.take().is_none());
-        assert_eq!(queue.left(), Some(Left { bytes: 7, is_line_cut: false }));
+        assert_eq!(queue.left(), Some(Left { bytes: 7, is_more: false, is_line_cut: false }));
+    }
+
+    /// S11.7: the end does not wait until all is counted that nobody reads.
+    #[test]
+    fn what_is_left_is_counted_so_far() {
+        let queue = Queue::default();
+        let long = "\"".repeat(3 << 20);
+        for sent in [line(0, 1, &long), line(1, 1, &long), said("a")] {
+            queue.put(sent);
+        }
+        let begun = queue.take().unwrap();
+        assert_eq!(begun.written_bytes(COUNTED), None);
+        assert_eq!(queue.left(), Some(Left { bytes: 1, is_more: true, is_line_cut: false }));
+        queue.counter().fetch_add(7, Ordering::Relaxed);
+        queue.give_up();
+        assert_eq!(queue.left(), Some(Left { bytes: COUNTED + 1, is_more: true, is_line_cut: true }));
     }
 }

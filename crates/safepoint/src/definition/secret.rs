@@ -126,8 +126,9 @@ impl Secrets {
         output
     }
 
-    /// How much of the end of the text may be the beginning of a secret.
-    fn begun(&self, text: &str) -> usize {
+    /// How many bytes of the end of the text may be the beginning of a secret.
+    #[must_use]
+    pub fn begun(&self, text: &str) -> usize {
         let longest = |secret: &Secret| {
             let ends = secret.value.char_indices().map(|(end, _)| end).skip(1);
             ends.filter(|end| text.ends_with(&secret.value[..*end])).max().unwrap_or(0)

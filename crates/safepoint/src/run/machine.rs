@@ -297,6 +297,10 @@ impl Machine {
                 call.effect = None;
                 call.run = None;
             }
+            if report.stopped_by.is_none() {
+                // Nobody takes it up again: what it was given is in its message alone (S12.4).
+                call.given = None;
+            }
             call.step = CallState::Ended { report: Box::new(report.clone()), result: result.clone() };
         });
         self.close_round();
