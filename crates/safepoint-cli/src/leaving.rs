@@ -65,9 +65,9 @@ impl Over<'_> {
             Some(id) => format!("safepoint trace {id} --json has all of it"),
             None => "it was not kept (--session NAME keeps a run)".to_owned(),
         };
-        let (more, bytes) = (if left.is_more { "more than " } else { "" }, left.bytes);
+        let (bytes, more) = (left.bytes, if left.is_more { " or more" } else { "" });
         format!(
-            "safepoint: {outcome}, but its reader did not take {more}{bytes} bytes of the output in time{cut}; {whole}"
+            "safepoint: {outcome}, but its reader did not take {bytes} bytes{more} of the output in time{cut}; {whole}"
         )
     }
 }
