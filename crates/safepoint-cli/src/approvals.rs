@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use safepoint::{
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, StoredApprovalError, decode_approval},
@@ -15,59 +14,24 @@ use safepoint::{
 use safepoint_tools::process::{Enclosure, enclosing_run};
 use serde_json::{Value, json};
 
+mod judged;
+
 use crate::{
-    args::Usage,
+    args::{
+        Usage,
+        approvals::{ApprovalsArgs, DecideArgs, Reach},
+        store::Where,
+    },
     conversation::existing_store,
-    kept::{Where, code, no_session, none_such},
+    kept::{code, no_session, none_such},
     output, questions,
     told::Told,
     trace::moment,
 };
-
-mod judged;
-
 use judged::judged;
 
 /// Letters of a call that was decided about.
 const DECIDED: usize = 400;
-
-/// `safepoint approvals`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ApprovalsArgs {
-    /// The session
-    session: String,
-    #[command(flatten)]
-    place: Where,
-}
-
-/// `safepoint approve`, `deny`, `respond`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct DecideArgs {
-    /// The session
-    session: String,
-    /// The approval, as `safepoint approvals` names it, or an end of it; where only one is open it need not be named
-    approval: Option<String>,
-    /// Other arguments instead, as JSON (approve)
-    #[arg(long, value_name = "JSON")]
-    args: Option<String>,
-    /// And put no such question in this session any more (approve): `call` = the same tool with exactly these arguments
-    /// (what --always alone means), `tool` = every call of the tool, whatever its arguments
-    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
-        default_missing_value = "call", conflicts_with = "args")]
-    always: Option<Reach>,
-    /// What the model is told (deny, respond)
-    #[arg(long, value_name = "TEXT")]
-    message: Option<String>,
-    #[command(flatten)]
-    place: Where,
-}
-
-/// How far a yes reaches. Exhaustive: the two words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Reach {
-    Call,
-    Tool,
-}
 
 /// What a decision is. Exhaustive: the three commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,21 +1,33 @@
 //! The command line: a contract that scripts rely on.
 
+pub(crate) mod approvals;
+pub(crate) mod backend;
+pub(crate) mod control;
+pub(crate) mod duration;
+pub(crate) mod mcp;
+pub(crate) mod names;
+pub(crate) mod sessions;
+pub(crate) mod store;
+pub(crate) mod trace;
+
 use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    approvals::{ApprovalsArgs, DecideArgs},
-    backend::Known,
+    args::{
+        approvals::{ApprovalsArgs, DecideArgs},
+        backend::Known,
+        control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
+        duration::{parse as duration, parse_or_never as duration_or_never},
+        mcp::McpArgs,
+        sessions::SessionsCommand,
+        store::StoreCommand,
+        trace::TraceArgs,
+    },
     commands::Commands,
-    control::args::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
-    duration::{parse as duration, parse_or_never as duration_or_never},
-    kept::StoreCommand,
-    mcp::{McpArgs, Servers},
-    names,
+    mcp::Servers,
     rules::Rules,
-    sessions::SessionsCommand,
-    trace::TraceArgs,
 };
 
 /// Agents that can be stopped, and that tell the truth about what was stopped.

@@ -9,9 +9,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    args::{AgentArgs, Approve, OnFull, Unknown, Usage},
+    args::{AgentArgs, Approve, OnFull, Unknown, Usage, duration::parse_or_never},
     commands::Commands,
-    duration::parse_or_never,
     mcp::Servers,
     rules::{Rules, Written},
 };

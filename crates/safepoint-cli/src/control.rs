@@ -7,7 +7,6 @@ use std::sync::Arc;
 use safepoint::store::Store;
 
 mod about;
-pub(crate) mod args;
 pub(crate) mod client;
 mod inbox;
 mod inlet;

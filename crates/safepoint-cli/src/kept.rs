@@ -1,9 +1,8 @@
 //! Commands on kept sessions, through the store alone: they work before, while and after an owner lives.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
 use safepoint::{
     approval::decode_approval,
     ids::SessionId,
@@ -14,8 +13,11 @@ use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::{
+    args::{
+        names,
+        store::{ExportArgs, Where},
+    },
     conversation::{existing_file, existing_store},
-    names,
     output::{self, Bulk},
     told::Told,
     trace::one_line,
@@ -27,36 +29,6 @@ pub(crate) mod code {
     pub(crate) const NO_SUCH: u8 = 3;
     pub(crate) const TOO_LATE: u8 = 4;
     pub(crate) const CONFLICT: u8 = 5;
-}
-
-/// Where, and in which form.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Where {
-    /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
-    /// One JSON object a line on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `safepoint store`.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum StoreCommand {
-    /// Verifies the chain of every session, and names the first bad record of each
-    Check(Where),
-    /// What is readable of a session's journal: one JSON object a record, a damaged one in its place
-    Export(ExportArgs),
-}
-
-/// `safepoint store export`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ExportArgs {
-    /// The session
-    session: String,
-    /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    store: Option<PathBuf>,
 }
 
 /// `safepoint store check`.

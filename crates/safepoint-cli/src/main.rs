@@ -11,7 +11,6 @@ mod config;
 mod control;
 mod conversation;
 mod demo;
-mod duration;
 mod hints;
 mod json;
 mod kept;
@@ -19,7 +18,6 @@ mod keyboard;
 mod leaving;
 mod mcp;
 mod model;
-mod names;
 mod output;
 mod practice;
 mod principal;
@@ -47,8 +45,7 @@ use clap::Parser as _;
 
 use crate::{
     approvals::Verb,
-    args::{ChatArgs, Cli, Command},
-    kept::StoreCommand,
+    args::{ChatArgs, Cli, Command, store::StoreCommand},
     output::Unwritten,
 };
 

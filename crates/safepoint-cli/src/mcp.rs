@@ -3,15 +3,8 @@
 mod call;
 mod config;
 
-use std::{
-    path::{Path, PathBuf},
-    pin::pin,
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, pin::pin, process::ExitCode, sync::Arc};
 
-use clap::{Args, Subcommand};
 use futures_util::future::{Either, join_all, select};
 use safepoint::{Tool, tool::EffectClass};
 use safepoint_tools::{
@@ -23,9 +16,11 @@ use serde_json::{Value, json};
 pub(crate) use config::Servers;
 
 use crate::{
-    args::{OnDisconnect, Usage},
+    args::{
+        OnDisconnect, Usage,
+        mcp::{LsArgs, McpArgs, McpCommand},
+    },
     config::{Config, place},
-    duration::parse as duration,
     output,
     questions::one_line,
     secrets,
@@ -35,65 +30,6 @@ use crate::{
 
 /// Letters of a tool's name that are shown.
 const NAME: usize = 120;
-
-const HELP: &str = "\
-The config file is $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, or --config:
-
-  [mcp.files]                                   [mcp.search]
-  command = \"npx\"                               url = \"https://example.com/mcp\"
-  args = [\"-y\", \"@scope/server\", \".\"]           headers = { authorization = \"Bearer ${TOKEN}\" }
-
-More keys: env, cwd, include, exclude, rename, trust_annotations, protocol, start_timeout, timeout.
-With `run --tools mcp`, mcp:NAME or all, and in a chat, a model has their tools.";
-
-/// `safepoint mcp`.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = HELP)]
-pub(crate) struct McpArgs {
-    #[command(subcommand)]
-    command: McpCommand,
-}
-
-/// What to do with a server. Exhaustive: `mcp` does each.
-#[derive(Clone, Debug, Subcommand)]
-enum McpCommand {
-    /// Start or reach the servers of the config file, and list their tools
-    Ls(LsArgs),
-    /// Call one tool of one server, and print what it answers
-    Call(CallArgs),
-}
-
-#[derive(Clone, Debug, Args)]
-struct LsArgs {
-    /// Only this server
-    name: Option<String>,
-    /// The config file
-    #[arg(long, value_name = "PATH")]
-    config: Option<PathBuf>,
-    /// One JSON object a line on stdout, nothing else there
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Clone, Debug, Args)]
-struct CallArgs {
-    /// The server, as the config file names it
-    name: String,
-    /// The tool, as the server names it, or as a model is offered it
-    tool: String,
-    /// The arguments, as a JSON object
-    #[arg(long, value_name = "JSON", default_value = "{}")]
-    args: String,
-    /// The time limit of the call; default: none
-    #[arg(long, value_name = "DUR", value_parser = duration)]
-    timeout: Option<Duration>,
-    /// The config file
-    #[arg(long, value_name = "PATH")]
-    config: Option<PathBuf>,
-    /// One JSON object a line on stdout, nothing else there
-    #[arg(long)]
-    json: bool,
-}
 
 /// Does it. The exit code is 0, or 1 if a server or a tool failed.
 pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {

@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, process::ExitCode, sync::Arc};
 
-use clap::{Args, Subcommand};
 use safepoint::{
     ids::SessionId,
     store::{Error, Store},
@@ -17,47 +16,18 @@ mod state;
 pub(crate) use listed::Listed;
 
 use crate::{
-    args::Usage,
+    args::{
+        Usage,
+        sessions::LsArgs,
+        sessions::{OneArgs, SessionsCommand},
+    },
     control::client::{Running, running},
     conversation::existing_store,
-    kept::{Where, code, no_session},
+    kept::{code, no_session},
     output::{self, Stream},
     told::Told,
     trace::cut,
 };
-
-/// How many kept sessions are listed, unless it is said.
-const NEWEST: usize = 50;
-
-/// `safepoint sessions`. Exhaustive: three commands.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// The sessions that are kept, newest first, and those that run
-    Ls(LsArgs),
-    /// How one stands: what it is doing, what waits in it, which questions are open
-    Show(OneArgs),
-    /// Removes a kept session with all that belongs to it; refused while somebody holds it
-    Rm(OneArgs),
-}
-
-/// `safepoint sessions ls`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct LsArgs {
-    /// How many of the kept ones, the newest
-    #[arg(long, short = 'n', value_name = "N", default_value_t = NEWEST)]
-    most: usize,
-    #[command(flatten)]
-    place: Where,
-}
-
-/// `safepoint sessions show` and `rm`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct OneArgs {
-    /// The session's id, or an end of it that no other has
-    session: String,
-    #[command(flatten)]
-    place: Where,
-}
 
 /// Runs the command.
 pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCode> {

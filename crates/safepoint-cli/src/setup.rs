@@ -17,11 +17,11 @@ use safepoint::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    args::{AgentArgs, OnFull, Usage},
-    backend::{self, Known},
+    args::{AgentArgs, OnFull, Usage, backend::Known, names},
+    backend,
     config::Config,
     conversation::existing_store,
-    names, output,
+    output,
 };
 
 /// What is remembered. What an older release did not know is as if it had not been said.

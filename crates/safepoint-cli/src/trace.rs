@@ -1,16 +1,11 @@
 //! `safepoint trace`: looks back on a kept session, through the store alone; whoever owns it is not disturbed.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::Args;
 use safepoint::{ids::SessionId, store};
 
-use crate::{
-    conversation::existing_store,
-    kept::{Where, no_session},
-    output,
-};
+use crate::{args::trace::TraceArgs, conversation::existing_store, kept::no_session, output};
 
 mod calls;
 mod facts;
@@ -23,18 +18,6 @@ mod tests;
 mod text;
 
 pub(crate) use text::{cut, moment, one_line};
-
-/// `safepoint trace`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct TraceArgs {
-    /// The session
-    session: String,
-    /// Writes a page instead that needs nothing else: a browser opens it, without a network
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
-    #[command(flatten)]
-    place: Where,
-}
 
 /// Tells what was recorded.
 pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<ExitCode> {

@@ -6,12 +6,19 @@ use serde_json::Value;
 use tokio::{io::BufReader, net::UnixStream, time::timeout};
 
 use super::{
-    args::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     place,
     talk::{TO_HEAR, talk},
-    wire::{self, Ask, OrWord, PolicyWord, PushAsk, Reply, Request, VERSION, Wait},
+    wire::{self, Ask, PushAsk, Reply, Request, VERSION, Wait},
 };
-use crate::{args::Usage, trace::one_line};
+use crate::{
+    args::{
+        Usage,
+        control::{OrWord, PolicyWord, PushArgs, SteerArgs, StopArgs, WithdrawArgs},
+        duration::parse as duration,
+    },
+    control::wire::{Afterwards, ModeWord, StopAsk},
+    trace::one_line,
+};
 
 pub(crate) async fn push(args: PushArgs) -> anyhow::Result<ExitCode> {
     let common = args.common.clone();
@@ -57,11 +64,53 @@ pub(crate) async fn withdraw(args: WithdrawArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) async fn stop(args: StopArgs) -> anyhow::Result<ExitCode> {
-    let ask = args.ask().and_then(|stop| {
+    let ask = asked(&args).and_then(|stop| {
         stop.check().map_err(Usage)?;
         Ok(Ask::Stop(stop))
     });
     talk(&args.common, ask.map_err(Into::into)).await
+}
+
+const USUAL_GRACE: Duration = Duration::from_secs(5);
+
+/// The stop that is asked.
+fn asked(args: &StopArgs) -> Result<StopAsk, Usage> {
+    let mode = mode(args);
+    let within_ms = match (args.within.as_deref(), &mode) {
+        (Some("never"), _) => None,
+        (Some(text), _) => Some(millis(duration(text).map_err(|why| Usage(format!("--within: {why}")))?)),
+        (None, ModeWord::Points(_)) if args.at.is_none() => Some(millis(USUAL_GRACE)),
+        (None, _) => None,
+    };
+    Ok(StopAsk {
+        mode,
+        within_ms,
+        scope: args.scope,
+        run: args.run.clone(),
+        call: args.call.clone(),
+        cleanup_cap_ms: args.cleanup_cap.map(millis),
+        afterwards: if args.abandon { Afterwards::Abandoned } else { Afterwards::Resumable },
+        because: args.because.clone(),
+        wait: match args.wait.as_deref() {
+            None => Wait::No,
+            Some("quiet") => Wait::Quiet,
+            Some(_settled) => Wait::Settled,
+        },
+    })
+}
+
+fn mode(args: &StopArgs) -> ModeWord {
+    match (args.now, args.when_idle, args.at.as_deref()) {
+        (true, ..) => ModeWord::Now,
+        (false, Some(idle), _) => ModeWord::WhenIdle { ms: millis(idle) },
+        (false, None, None) => ModeWord::Points("any".to_owned()),
+        (false, None, Some(at)) => {
+            // A session that ends at a safe point ends at its turn's end in any case.
+            let points: Vec<&str> =
+                at.split(',').map(str::trim).filter(|name| *name != "turn-end" && !name.is_empty()).collect();
+            if points.is_empty() { ModeWord::TurnEnd } else { ModeWord::Points(points.join(",")) }
+        }
+    }
 }
 
 /// What one session that runs says of itself.

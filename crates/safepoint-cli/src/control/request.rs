@@ -8,7 +8,8 @@ use safepoint::{
     steer::SteerTiming,
 };
 
-use super::wire::{Afterwards, ModeWord, OrWord, PolicyWord, PushAsk, ScopeWord, StopAsk, code};
+use super::wire::{Afterwards, ModeWord, PushAsk, StopAsk, code};
+use crate::args::control::{OrWord, PolicyWord, ScopeWord};
 
 impl PushAsk {
     /// # Errors

@@ -16,8 +16,9 @@ use super::{
     server::{Say, Target},
     session::{asked_reply, failed, no_such_call, none_at_work},
     stored,
-    wire::{Ask, ModeWord, PolicyWord, PushAsk, Reply, StopAsk, Wait, code},
+    wire::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait, code},
 };
+use crate::args::control::PolicyWord;
 
 /// The turn at work, as the run's loop says it.
 #[derive(Default)]

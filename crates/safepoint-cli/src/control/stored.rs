@@ -12,12 +12,11 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    args::Common,
     client::nudge,
     item, left,
     wire::{Ask, Reply, StopAsk, Wait, code},
 };
-use crate::conversation::existing_store;
+use crate::{args::control::Common, conversation::existing_store};
 
 /// How many items may wait in a kept session.
 pub(crate) const INBOX: usize = 1024;

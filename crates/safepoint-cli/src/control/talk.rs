@@ -13,14 +13,17 @@ use tokio::{
 };
 
 use super::{
-    args::Common,
     client::{details, nudge, owner, silent},
     inbox::{self, Waits},
     item, place,
     stored::{self, Place},
     wire::{self, Ask, PushAsk, Reply, Request, VERSION, Wait, code},
 };
-use crate::{args::Usage, names, output, told::Told};
+use crate::{
+    args::{Usage, control::Common, names},
+    output,
+    told::Told,
+};
 
 /// How long the owner of a session may take to say that it has heard.
 pub(super) const TO_HEAR: Duration = Duration::from_secs(2);

@@ -10,6 +10,8 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
 
+use crate::args::control::{OrWord, PolicyWord, ScopeWord};
+
 /// The version of these lines.
 pub(super) const VERSION: u32 = 1;
 /// The longest line that is read: 1 MiB.
@@ -63,32 +65,6 @@ pub(super) struct PushAsk {
     pub(super) wait: Wait,
 }
 
-/// As the command line names the policies. Exhaustive: S6.6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PolicyWord {
-    /// It waits its turn
-    Enqueue,
-    /// It goes to the turn at work, with its next request
-    Steer,
-    /// The turn at work is stopped for it
-    Preempt,
-    /// It is refused while a turn is at work
-    Reject,
-    /// The turn at work is stopped now, and forgotten
-    Rollback,
-}
-
-/// Where a steer goes that cannot be delivered. Exhaustive: into the queue, or back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OrWord {
-    /// It waits for a turn
-    Queue,
-    /// It comes back
-    Return,
-}
-
 /// What is waited for. Exhaustive: nothing, the outcome, or that nothing is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -122,16 +98,6 @@ pub(super) enum ModeWord {
     TurnEnd,
     Points(String),
     WhenIdle { ms: u64 },
-}
-
-/// Exhaustive: this run alone, or all below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ScopeWord {
-    /// The session's own run
-    Root,
-    /// It and all below it
-    Tree,
 }
 
 /// Exhaustive: the turn may be resumed, or it is given up.

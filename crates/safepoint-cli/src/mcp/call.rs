@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use safepoint_tools::mcp::{Called, McpError, Offer};
 use serde_json::{Value, json};
 
-use super::{CallArgs, processes, servers, stopped, unless};
+use super::{processes, servers, stopped, unless};
 use crate::{
-    args::Usage,
+    args::{Usage, mcp::CallArgs},
     output::{self, Piece, Stream},
     signals::Signals,
     told::Told,

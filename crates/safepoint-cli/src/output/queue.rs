@@ -208,10 +208,8 @@ impl Sent {
 mod tests {
     use serde_json::json;
 
-    use super::{
-        super::{Line, Text},
-        *,
-    };
+    use super::super::{Line, Text};
+    use super::*;
 
     fn said(text: &str) -> Sent {
         Sent::Piece(Stream::Out, Piece::Said(Text::Shared(text.into())))

@@ -10,8 +10,9 @@ use safepoint::{
 };
 use serde_json::{Value, json};
 
-use super::{OneArgs, meant, receipts};
+use super::{meant, receipts};
 use crate::{
+    args::sessions::OneArgs,
     control::client::details,
     conversation::existing_store,
     kept::no_session,

@@ -3,7 +3,7 @@
 use safepoint_golden::each;
 
 use super::*;
-use crate::{backend::Stops, tests::golden::golden};
+use crate::{args::backend::Stops, tests::golden::golden};
 
 fn full(stops: Stops, on_full: OnFull, withheld: Withheld) -> Setup {
     let known = Known {
