@@ -14,20 +14,15 @@ use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{
-    args::{
-        approvals::{ApprovalsArgs, DecideArgs},
-        backend::Known,
-        control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
-        duration::{parse as duration, parse_or_never as duration_or_never},
-        mcp::McpArgs,
-        sessions::SessionsCommand,
-        store::StoreCommand,
-        trace::TraceArgs,
-    },
-    commands::Commands,
-    mcp::Servers,
-    rules::Rules,
+use crate::args::{
+    approvals::{ApprovalsArgs, DecideArgs},
+    backend::Known,
+    control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
+    duration::{parse as duration, parse_or_never as duration_or_never},
+    mcp::McpArgs,
+    sessions::SessionsCommand,
+    store::StoreCommand,
+    trace::TraceArgs,
 };
 
 /// Agents that can be stopped, and that tell the truth about what was stopped.
@@ -171,24 +166,6 @@ const OF_MODELS: [&str; 10] = [
 /// What works, and under which limits: the same for `run` and `chat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
-    /// What the config file says of servers of tools.
-    #[arg(skip)]
-    pub(crate) servers: Servers,
-    /// What commands are given.
-    #[arg(skip)]
-    pub(crate) commands: Commands,
-    /// The store in which what is said is kept, if it is.
-    #[arg(skip)]
-    pub(crate) kept_in: Option<PathBuf>,
-    /// What the session remembers of all this from now on, if it is kept.
-    #[arg(skip)]
-    pub(crate) remembered: Option<String>,
-    /// Further files that commonly hold secrets, as lines of a `.gitignore`: the config file's.
-    #[arg(skip)]
-    pub(crate) secret_files: Vec<String>,
-    /// What it says of calls.
-    #[arg(skip)]
-    pub(crate) rules: Rules,
     /// Somebody else's agent instead of a model: acp:"COMMAND" starts one that speaks ACP, a2a:URL is
     /// one behind A2A, responses:MODEL a provider's response in the background
     #[arg(long, value_name = "KIND:WHERE", conflicts_with_all = OF_MODELS)]

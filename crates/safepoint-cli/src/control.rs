@@ -2,32 +2,33 @@
 //!
 //! **Invariants**: only the same user reaches a session; whatever comes over the socket is bounded and may be wrong.
 
+mod about;
+mod chat_target;
+pub(crate) mod client;
+mod convert;
+mod exchange;
+mod inlet;
+mod item_reply;
+mod left;
+pub(crate) mod list;
+mod offline;
+mod offline_items;
+mod protocol;
+mod run_target;
+mod server;
+mod socket_dir;
+pub(crate) mod state;
+
 use std::sync::Arc;
 
 use safepoint::store::Store;
 
-mod about;
-pub(crate) mod client;
-mod inbox;
-mod inlet;
-mod item;
-mod left;
-mod place;
-mod request;
-mod run;
-mod server;
-mod session;
-mod stored;
-mod talk;
-mod wire;
-
 pub(crate) use client::nudge;
 pub(crate) use inlet::Inlet;
-pub(crate) use run::Turns;
+pub(crate) use run_target::Turns;
 pub(crate) use server::Server;
-pub(crate) use stored::INBOX;
 
-use crate::chat::Host;
+use crate::session::host::Host;
 use about::About;
 
 /// Opens the socket of a chat.
@@ -47,7 +48,7 @@ pub(crate) async fn open_chat(
         Some(store) => inlet.kept(Arc::clone(store), host.id.clone()),
         None => inlet,
     };
-    let target = session::ChatTarget { host: Arc::clone(host), inlet, about: About::new("chat", model) };
+    let target = chat_target::ChatTarget { host: Arc::clone(host), inlet, about: About::new("chat", model) };
     Server::open(host.id.as_str(), Arc::new(target)).await
 }
 
@@ -59,6 +60,6 @@ pub(crate) async fn open_chat(
 /// # Cancel safety
 /// A socket that was opened is closed again.
 pub(crate) async fn open_run(session: &str, turns: &Arc<Turns>, model: String) -> anyhow::Result<Server> {
-    let target = run::RunTarget { turns: Arc::clone(turns), about: About::new("run", model) };
+    let target = run_target::RunTarget { turns: Arc::clone(turns), about: About::new("run", model) };
     Server::open(session, Arc::new(target)).await
 }

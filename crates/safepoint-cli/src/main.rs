@@ -1,52 +1,31 @@
 //! The `safepoint` binary: reads the command line, builds the runtime, and says with its exit code how it went.
 
-mod approvals;
-mod approve;
+mod agent;
 mod args;
-mod attach;
-mod backend;
-mod chat;
-mod commands;
-mod config;
+mod command;
 mod control;
-mod conversation;
-mod demo;
-mod hints;
-mod json;
-mod kept;
-mod keyboard;
-mod leaving;
-mod mcp;
-mod model;
 mod output;
-mod practice;
-mod principal;
-mod prompts;
-mod questions;
-mod rules;
-mod run;
-mod screen;
-mod secrets;
-mod sessions;
-mod setup;
+mod render;
+mod session;
+mod settings;
 mod signals;
-mod status;
-mod survivors;
 #[cfg(test)]
 mod tests;
-mod told;
-mod tools;
-mod trace;
-mod view;
+mod visible;
 
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 
 use crate::{
-    approvals::Verb,
     args::{ChatArgs, Cli, Command, store::StoreCommand},
+    command::{
+        approvals::{self, Verb},
+        chat, demo, mcp, practice, run, sessions, store, trace,
+    },
     output::Unwritten,
+    render::hints,
+    session::conversation,
 };
 
 fn main() -> ExitCode {
@@ -80,8 +59,8 @@ fn main() -> ExitCode {
             Some(Command::Approve(args)) => approvals::decide(Verb::Approve, args).await,
             Some(Command::Deny(args)) => approvals::decide(Verb::Deny, args).await,
             Some(Command::Respond(args)) => approvals::decide(Verb::Respond, args).await,
-            Some(Command::Store(StoreCommand::Check(place))) => kept::check(place).await,
-            Some(Command::Store(StoreCommand::Export(args))) => kept::export(args).await,
+            Some(Command::Store(StoreCommand::Check(place))) => store::check(place).await,
+            Some(Command::Store(StoreCommand::Export(args))) => store::export(args).await,
             Some(Command::Trace(args)) => trace::trace(args).await,
             Some(Command::Demo) => demo::demo().await,
             Some(Command::Mcp(args)) => mcp::mcp(args).await,

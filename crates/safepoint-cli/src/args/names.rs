@@ -7,7 +7,7 @@
 
 use crate::{
     args::Usage,
-    questions::{hides, one_line},
+    visible::{hides, one_line},
 };
 
 /// Characters of a name that people still tell from others.

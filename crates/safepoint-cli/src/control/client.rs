@@ -6,9 +6,9 @@ use serde_json::Value;
 use tokio::{io::BufReader, net::UnixStream, time::timeout};
 
 use super::{
-    place,
-    talk::{TO_HEAR, talk},
-    wire::{self, Ask, PushAsk, Reply, Request, VERSION, Wait},
+    exchange::{TO_HEAR, talk},
+    protocol::{self, Ask, PushAsk, Reply, Request, VERSION, Wait},
+    socket_dir,
 };
 use crate::{
     args::{
@@ -16,8 +16,8 @@ use crate::{
         control::{OrWord, PolicyWord, PushArgs, SteerArgs, StopArgs, WithdrawArgs},
         duration::parse as duration,
     },
-    control::wire::{Afterwards, ModeWord, StopAsk},
-    trace::one_line,
+    control::protocol::{Afterwards, ModeWord, StopAsk},
+    render::text::one_line,
 };
 
 pub(crate) async fn push(args: PushArgs) -> anyhow::Result<ExitCode> {
@@ -137,31 +137,32 @@ pub(crate) enum Answers {
 /// # Cancel safety
 /// Nothing is lost.
 pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
-    let asked =
-        place::sessions()?.into_iter().map(|(session, path)| async move { shown_of(session, &path).await });
+    let asked = socket_dir::sessions()?
+        .into_iter()
+        .map(|(session, path)| async move { shown_of(session, &path).await });
     Ok(futures_util::future::join_all(asked).await.into_iter().flatten().collect())
 }
 
 /// Has the owner of a kept session look at its store at once, if one lives here; else it finds out by itself. Says so
 /// if it lives and does not answer.
 pub(crate) async fn nudge(session: &str) -> Option<String> {
-    let (_, path) = place::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
-    let mut stream = place::connect(&path).await?;
+    let (_, path) = socket_dir::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
+    let mut stream = socket_dir::connect(&path).await?;
     let pid = owner(&stream);
     let asked = async {
-        wire::write(&mut stream, &Request { v: VERSION, ask: Ask::Look }).await.ok()?;
-        wire::read_line(&mut BufReader::new(stream)).await.ok()
+        protocol::write(&mut stream, &Request { v: VERSION, ask: Ask::Look }).await.ok()?;
+        protocol::read_line(&mut BufReader::new(stream)).await.ok()
     };
     timeout(TO_HEAR, asked).await.is_err().then(|| silent(pid))
 }
 
 /// What a session says of itself, or that it says nothing; none if it is gone.
 async fn shown_of(session: String, path: &Path) -> Option<Running> {
-    let mut stream = place::connect(path).await?;
+    let mut stream = socket_dir::connect(path).await?;
     let pid = owner(&stream);
     let asked = async {
-        wire::write(&mut stream, &Request { v: VERSION, ask: Ask::Show }).await.ok()?;
-        let line = wire::read_line(&mut BufReader::new(stream)).await.ok()??;
+        protocol::write(&mut stream, &Request { v: VERSION, ask: Ask::Show }).await.ok()?;
+        let line = protocol::read_line(&mut BufReader::new(stream)).await.ok()??;
         serde_json::from_slice::<Reply>(&line).ok()
     };
     match timeout(TO_HEAR, asked).await {

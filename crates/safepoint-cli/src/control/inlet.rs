@@ -12,12 +12,12 @@ use safepoint::{
 };
 
 use super::{
-    inbox,
-    item::{self, Left},
+    chat_target::failed,
+    item_reply::{self, Left},
+    offline::Place,
+    offline_items,
+    protocol::{PushAsk, Reply, Wait, code},
     server::Say,
-    session::failed,
-    stored::Place,
-    wire::{PushAsk, Reply, Wait, code},
 };
 
 /// A session of this process, and where it is kept, if it is.
@@ -106,18 +106,18 @@ impl Inlet {
     }
 
     async fn tell(&self, ticket: &Ticket<String>, wait: Wait, say: &Say) {
-        let name = item::name(ticket);
+        let name = item_reply::name(ticket);
         let left = if self.kept.is_some() { Left::InStore } else { Left::Gone };
-        let accepted = item::accepted(&name);
+        let accepted = item_reply::accepted(&name);
         match ticket.fate_now() {
-            Some(fate @ ItemOutcome::Returned(_)) => say.last(item::rested(&name, fate, left)),
+            Some(fate @ ItemOutcome::Returned(_)) => say.last(item_reply::rested(&name, fate, left)),
             _ if wait == Wait::No => say.last(accepted),
             _ => {
                 say.first(accepted);
                 tokio::select! {
                     biased;
                     // Losing this branch loses nothing: the ticket tells as often as it is asked.
-                    fate = ticket.outcome() => say.last(item::rested(&name, fate, left)),
+                    fate = ticket.outcome() => say.last(item_reply::rested(&name, fate, left)),
                     () = say.hung_up() => {}
                 }
             }
@@ -136,7 +136,7 @@ impl Inlet {
 /// Leaves it to the store, and tells what comes of it there.
 async fn leave(place: &Place, asked: &PushAsk, say: &Say) {
     let told = async {
-        let (reply, waits) = inbox::push(place, asked).await?;
+        let (reply, waits) = offline_items::push(place, asked).await?;
         let Some(waits) = waits.filter(|_| asked.wait != Wait::No) else { return Ok(reply) };
         say.first(reply);
         waits.rest(None).await

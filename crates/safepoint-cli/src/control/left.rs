@@ -7,7 +7,7 @@ use safepoint::{
 };
 use serde_json::json;
 
-use super::wire::{Reply, Wait, code};
+use super::protocol::{Reply, Wait, code};
 
 /// What may be alive. Exhaustive: nothing, what was named, or nobody has said.
 enum Left {

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use super::{
-    place,
-    wire::{self, Ask, Reply, Request, VERSION, code},
+    protocol::{self, Ask, Reply, Request, VERSION, code},
+    socket_dir,
 };
 
 /// Who is talked to.
@@ -70,7 +70,7 @@ impl Server {
     /// # Errors
     /// If it cannot be opened.
     pub(super) async fn open(session: &str, target: Arc<impl Target>) -> anyhow::Result<Self> {
-        let (listener, path) = place::bind(session).await?;
+        let (listener, path) = socket_dir::bind(session).await?;
         let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
         let accepting = tokio::spawn(accept(listener, session.to_owned(), target, Arc::clone(&places)));
         Ok(Self { path, accepting, places })
@@ -120,7 +120,7 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
     let began = Instant::now();
     let (read, mut write) = stream.split();
     let mut reader = BufReader::new(read);
-    let ask = match timeout(TO_ASK, wire::read_line(&mut reader)).await {
+    let ask = match timeout(TO_ASK, protocol::read_line(&mut reader)).await {
         Ok(Ok(Some(line))) => understood(&line),
         Ok(Err(error)) => Err(error.to_string()),
         Ok(Ok(None)) | Err(_) => return,
@@ -145,7 +145,7 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
         };
         let Some(reply) = reply else { return };
         let reply = Reply { session: session.to_owned(), ..reply };
-        if wire::write(&mut write, &reply).await.is_err() || reply.last {
+        if protocol::write(&mut write, &reply).await.is_err() || reply.last {
             return;
         }
     }

@@ -10,7 +10,7 @@ use clap::{
 };
 
 use super::{Drawn, FAILED, Piece, Stream, named, put, seen, tell};
-use crate::questions::hides;
+use crate::visible::hides;
 
 /// Says it. Its own words keep their look on a terminal; whatever repeats what somebody wrote does not.
 pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {

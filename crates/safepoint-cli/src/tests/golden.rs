@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::json::Lines;
+use crate::render::events_json::Lines;
 
 /// A golden file of this crate.
 pub(crate) fn golden(name: &str) -> Golden {

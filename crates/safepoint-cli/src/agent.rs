@@ -1,0 +1,9 @@
+//! The agent that works: its model or backend, its tools and servers, its limits, who is asked about calls.
+
+pub(crate) mod approvals;
+pub(crate) mod backend;
+pub(crate) mod current;
+pub(crate) mod limits;
+pub(crate) mod mcp;
+pub(crate) mod model;
+pub(crate) mod tools;

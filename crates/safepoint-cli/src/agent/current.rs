@@ -1,0 +1,221 @@
+//! The agent of a chat, which may change between turns, and the planner that uses whatever it is now.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    Agent, AgentBuilder, Failure, Tool,
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, WithoutApprover},
+    ids::TurnId,
+    message::UserMessage,
+    remote::AfterWord,
+    session::{ChatPlanner, Plan, PlanContext, Planner},
+};
+use safepoint_testkit::server::ModelServer;
+use safepoint_tools::process::Processes;
+use tokio::time::timeout;
+
+use crate::{
+    agent::{approvals, backend, limits::limits, mcp::Used, model, tools},
+    args::Approve,
+    render::screen::Screen,
+    settings::AgentSettings,
+    signals::LAST_CAP,
+};
+
+/// Who works, and what is needed to put another in their place.
+pub(crate) struct Crew {
+    settings: AgentSettings,
+    own: Vec<Arc<dyn Tool>>,
+    servers: Used,
+    asking: Asking,
+    name: Mutex<String>,
+    works: Mutex<Works>,
+    server: Mutex<Option<Arc<ModelServer>>>,
+}
+
+/// Who works, and what it was made of.
+struct Works {
+    agent: Agent,
+    builder: AgentBuilder,
+    tools: Vec<Arc<dyn Tool>>,
+    /// How often the servers had changed their tools.
+    changes: u64,
+}
+
+/// Whether somebody answers questions. Exhaustive: on the screen, line by line on a terminal that cannot be drawn on,
+/// nobody, or sooner or later somebody: where the session is kept, it waits for that.
+#[derive(Clone)]
+pub(crate) enum Asking {
+    OnScreen,
+    AtKeyboard(Arc<Screen>),
+    Nobody,
+    Later,
+}
+
+impl Crew {
+    /// The crew that the arguments name, and what the user should know about the choice.
+    pub(crate) async fn choose(
+        mut settings: AgentSettings,
+        processes: &Processes,
+        asking: Asking,
+    ) -> anyhow::Result<(Arc<Self>, Option<String>)> {
+        // Somebody else's agent has tools of its own.
+        let all = if settings.args.backend.is_some() { "none" } else { "all" };
+        settings.args.tools.get_or_insert_with(|| all.to_owned());
+        let words = Mutex::new(Vec::new());
+        let note = |word: &str| words.lock().unwrap_or_else(PoisonError::into_inner).push(word.to_owned());
+        let (own, servers) = tools::chosen(&settings, note, processes).await?;
+        let chosen = backend::choose(&settings, processes, AfterWord::Listens).await?;
+        let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
+        words.extend(chosen.notice.clone());
+        let notice = Some(words.join("\n")).filter(|words| !words.is_empty());
+        let name = Mutex::new(chosen.name.clone());
+        let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
+        let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
+        let agent = build(builder.clone(), &settings, &tools, &asking)?;
+        let works = Mutex::new(Works { agent, builder, tools, changes: 0 });
+        Ok((Arc::new(Self { settings, own, servers, asking, name, works, server }), notice))
+    }
+
+    /// Another model from the next turn on.
+    pub(crate) async fn take_model(&self, named: &str) -> anyhow::Result<()> {
+        let mut settings = self.settings.clone();
+        (settings.args.model, settings.args.backend) = (Some(named.to_owned()), None);
+        let wire = |name: &str| name.split(':').next().map(str::to_owned);
+        if self.settings.args.model.as_deref().and_then(wire) != wire(named) {
+            // They belong to the wire that was named with them.
+            (settings.args.base_url, settings.args.api_key_env) = (None, None);
+        }
+        let chosen = model::choose(&settings).await?;
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = chosen.name.clone();
+        let mut works = self.works();
+        works.agent = build(chosen.builder.clone(), &settings, &works.tools, &self.asking)?;
+        works.builder = chosen.builder;
+        if chosen._server.is_some() {
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = chosen._server;
+        }
+        Ok(())
+    }
+
+    /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them.
+    async fn next(&self) -> Agent {
+        let changes = self.servers.changes();
+        if changes != self.works().changes {
+            let tools: Vec<_> = self.own.iter().cloned().chain(self.servers.offers().await).collect();
+            let mut works = self.works();
+            works.changes = changes;
+            // Where no agent can be made with them, such as under a rule for one that is gone, they stay as they were.
+            if let Ok(agent) = build(works.builder.clone(), &self.settings, &tools, &self.asking) {
+                (works.agent, works.tools) = (agent, tools);
+            }
+        }
+        self.agent()
+    }
+
+    pub(crate) fn model(&self) -> String {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Each tool in one line.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let tools = self.works().tools.clone();
+        let changing = approvals::changing(&tools);
+        let asks = match (self.settings.args.approve.unwrap_or(Approve::Ask), &self.asking) {
+            (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later) => "asks first",
+            (Approve::Auto, _) => "runs unasked",
+            (Approve::Deny, _) | (Approve::Ask, Asking::Nobody) => "denied",
+        };
+        let line = |tool: &Arc<dyn Tool>| {
+            let spec = tool.spec();
+            let asks = if changing.contains(&spec.name) { asks } else { "only reads" };
+            let what = spec.description.split(['.', '\n']).next().unwrap_or_default();
+            format!("{:<11} {asks:<13} {what}", spec.name)
+        };
+        let rules = match self.settings.rules.len() {
+            0 => None,
+            1 => Some("before that, a rule of the config file speaks".to_owned()),
+            many => Some(format!(
+                "before that, {many} rules of the config file speak; the first that fits decides"
+            )),
+        };
+        tools.iter().map(line).chain(rules).collect()
+    }
+
+    /// What is to be said before the first question that nobody will be asked.
+    pub(crate) fn denied(&self) -> Option<String> {
+        match self.asking {
+            Asking::Nobody => approvals::denied(&self.settings, &self.works().tools),
+            Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later => None,
+        }
+    }
+
+    /// Ends the servers; what is not gone after a moment is left to the guard.
+    pub(crate) async fn leave(&self) {
+        if timeout(LAST_CAP, self.servers.close()).await.is_err() {
+            // It goes on ending, and with this program it is killed.
+        }
+    }
+
+    fn agent(&self) -> Agent {
+        self.works().agent.clone()
+    }
+
+    fn works(&self) -> MutexGuard<'_, Works> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn build(
+    builder: AgentBuilder,
+    settings: &AgentSettings,
+    tools: &[Arc<dyn Tool>],
+    asking: &Asking,
+) -> anyhow::Result<Agent> {
+    let mut builder = builder.limits(limits(&settings.args));
+    if let Some(system) = &settings.args.system {
+        builder = builder.system(system.as_str());
+    }
+    builder = approvals::ruled(builder, settings, tools)?;
+    let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
+        Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
+        Asking::AtKeyboard(screen) => {
+            (Some(approvals::at_keyboard(Arc::clone(screen), WithoutApprover::Deny)), WithoutApprover::Deny)
+        }
+        Asking::Nobody => (None, WithoutApprover::Deny),
+        // The screen asks what the suspended turn waits for.
+        Asking::Later => (None, WithoutApprover::Suspend),
+    };
+    let builder = builder.approvals(match settings.args.approve.unwrap_or(Approve::Ask) {
+        Approve::Auto => ApprovalMode::Auto,
+        Approve::Deny => ApprovalMode::Deny,
+        Approve::Ask => ApprovalMode::Ask(person, unanswered),
+    });
+    Ok(builder.tools(tools.iter().cloned()).try_build()?)
+}
+
+/// The person at the screen answers through the session; this only keeps the question open.
+struct OnScreen;
+
+impl Approver for OnScreen {
+    fn ask(&self, _question: ApprovalRequest) -> BoxFuture<'static, Decision> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Plans with whoever is the agent now.
+pub(crate) struct CrewPlanner(pub(crate) Arc<Crew>);
+
+impl Planner<String> for CrewPlanner {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+        Box::pin(async move { ChatPlanner::new(self.0.next().await).plan(situation).await })
+    }
+
+    fn steer(&self, item: &String) -> UserMessage {
+        item.as_str().into()
+    }
+
+    fn resumes(&self, _turn: TurnId) -> Option<Agent> {
+        Some(self.0.agent())
+    }
+}

@@ -1,0 +1,220 @@
+//! Which model: named, configured, found in the environment, found on this machine, or the practice model.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use safepoint::{Agent, AgentBuilder, Model, Window, secret::Cleaned};
+use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
+use safepoint_testkit::{
+    replay::{RecordingModel, Replay},
+    script::Script,
+    server::ModelServer,
+};
+use secrecy::SecretString;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::{
+    args::{AgentArgs, OnFull, Usage},
+    settings::{AgentSettings, secrets},
+};
+
+/// How a model is named.
+const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME";
+
+/// The name of the built-in one.
+pub(crate) const PRACTICE: &str = "practice";
+
+/// A model that was chosen, and what must live as long as it is used.
+pub(crate) struct Chosen {
+    pub(crate) builder: AgentBuilder,
+    /// As `--model` would name it.
+    pub(crate) name: String,
+    /// What the user should know about the choice.
+    pub(crate) notice: Option<String>,
+    /// The recording that answers, where one does.
+    pub(crate) replay: Option<Replay>,
+    pub(crate) _server: Option<Arc<ModelServer>>,
+}
+
+impl Chosen {
+    fn plain(name: &str, builder: AgentBuilder) -> Self {
+        Self { builder, name: name.to_owned(), notice: None, replay: None, _server: None }
+    }
+}
+
+/// Chooses in the order of the contract, with the window that the arguments name.
+pub(crate) async fn choose(settings: &AgentSettings) -> anyhow::Result<Chosen> {
+    settings.args.check()?;
+    let window = window(&settings.args)?;
+    let mut chosen = pick(settings).await?;
+    if let Some(window) = window {
+        chosen.builder = chosen.builder.window(window);
+    }
+    chosen.builder = chosen.builder.secrets(secrets::known(settings));
+    Ok(chosen)
+}
+
+async fn pick(settings: &AgentSettings) -> anyhow::Result<Chosen> {
+    let args = &settings.args;
+    if let Some(path) = &args.replay {
+        return replayed(path);
+    }
+    if args.model.as_deref() == Some(PRACTICE) {
+        return Ok(Chosen { notice: None, ..practice_model(settings).await? });
+    }
+    if let Some(named) = &args.model {
+        return named_model(settings, named);
+    }
+    if args.base_url.is_some() {
+        return Err(Usage(format!("--base-url needs --model: {WIRES} says which wire")).into());
+    }
+    let set = |variable| std::env::var(variable).is_ok_and(|value| !value.is_empty());
+    if set("OPENAI_API_KEY") || set("OPENAI_BASE_URL") {
+        return named_model(settings, "openai:gpt-5.2");
+    }
+    if set("ANTHROPIC_API_KEY") {
+        return named_model(settings, "anthropic:claude-sonnet-4-5");
+    }
+    if set("GEMINI_API_KEY") {
+        return named_model(settings, "gemini:gemini-3-pro-preview");
+    }
+    if let Some(name) = local_model().await {
+        let mut local = settings.clone();
+        local.args.base_url = Some(LOCAL_URL.into());
+        let mut chosen = named_model(&local, &format!("openai:{name}"))?;
+        chosen.notice = Some(format!("using the local model {name} at {LOCAL_URL}"));
+        return Ok(chosen);
+    }
+    practice_model(settings).await
+}
+
+/// A model of this wire as the arguments say; its key from the wire's variable where they name none.
+fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel<W>> {
+    let named_key = key(args)?;
+    let by_environment = args.base_url.is_none() && named_key.is_none();
+    let mut model = match by_environment {
+        true => {
+            HttpModel::from_env(name).map_err(|error| Usage(format!("{:#}", anyhow::Error::new(error))))?
+        }
+        false => HttpModel::new(name),
+    };
+    if let Some(base) = &args.base_url {
+        model = model.base_url(base);
+    }
+    if let Some(key) = named_key.or_else(|| from_env(W::KEY_VARIABLE)) {
+        model = model.api_key(key);
+    }
+    if let Some(tokens) = args.max_tokens {
+        model = model.max_tokens(tokens);
+    }
+    if let Some(temperature) = args.temperature {
+        model = model.temperature(temperature);
+    }
+    Ok(model)
+}
+
+/// An agent around this model, recorded where the arguments say so.
+fn built(model: impl Model, settings: &AgentSettings) -> anyhow::Result<AgentBuilder> {
+    let Some(path) = &settings.args.record else { return Ok(Agent::builder(model)) };
+    // What is recorded is clean, too.
+    let recording = RecordingModel::new(Cleaned::new(model, secrets::known(settings)), path)
+        .map_err(|error| Usage(format!("--record {}: {error}", path.display())))?;
+    Ok(Agent::builder(recording))
+}
+
+/// The recorded model.
+fn replayed(path: &Path) -> anyhow::Result<Chosen> {
+    let replay =
+        Replay::open(path).map_err(|error| Usage(format!("--replay {}: {error}", path.display())))?;
+    let chosen = Chosen::plain("replay", Agent::builder(replay.clone()));
+    Ok(Chosen { replay: Some(replay), ..chosen })
+}
+
+fn named_model(settings: &AgentSettings, named: &str) -> anyhow::Result<Chosen> {
+    let Some((wire, name)) = named.split_once(':').filter(|(_, name)| !name.is_empty()) else {
+        return Err(Usage(format!("--model {named}: write {WIRES}")).into());
+    };
+    Ok(Chosen::plain(
+        named,
+        match wire {
+            "openai" => built(configured::<openai::Chat>(name, &settings.args)?, settings)?,
+            "responses" => built(configured::<responses::Stateless>(name, &settings.args)?, settings)?,
+            "gemini" => built(configured::<gemini::GenerateContent>(name, &settings.args)?, settings)?,
+            "anthropic" => built(configured::<anthropic::Messages>(name, &settings.args)?.cache(), settings)?,
+            other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
+        },
+    ))
+}
+
+/// The model's window, and what happens when the conversation outgrows it.
+fn window(args: &AgentArgs) -> Result<Option<Window>, Usage> {
+    let Some(tokens) = args.window else {
+        return match args.on_full {
+            None => Ok(None),
+            Some(_) => Err(Usage("--on-full needs --window TOKENS: how much the model takes".into())),
+        };
+    };
+    let mut window = Window::of(tokens);
+    if let Some(answer) = args.max_tokens {
+        window = window.keep_for_answer(answer);
+    }
+    if window.room() == 0 {
+        return Err(Usage("--window leaves no room: what is kept for the answer is all of it".into()));
+    }
+    Ok(Some(match args.on_full.unwrap_or(OnFull::Refuse) {
+        OnFull::Refuse => window,
+        OnFull::Drop => window.drop_oldest(),
+        OnFull::Summarise => window.summarise(),
+    }))
+}
+
+fn key(args: &AgentArgs) -> Result<Option<SecretString>, Usage> {
+    let Some(variable) = &args.api_key_env else { return Ok(None) };
+    match from_env(variable) {
+        Some(key) => Ok(Some(key)),
+        None => Err(Usage(format!("--api-key-env {variable}: that variable is not set"))),
+    }
+}
+
+fn from_env(variable: &str) -> Option<SecretString> {
+    std::env::var(variable).ok().filter(|key| !key.is_empty()).map(SecretString::from)
+}
+
+const LOCAL: &str = "127.0.0.1:11434";
+const LOCAL_URL: &str = "http://127.0.0.1:11434/v1";
+
+/// The first model of a local server on the usual port, if one answers at once.
+async fn local_model() -> Option<String> {
+    const PATIENCE: Duration = Duration::from_millis(300);
+    const REQUEST: &[u8] = b"GET /v1/models HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n";
+    let asked = async {
+        let mut socket = TcpStream::connect(LOCAL).await.ok()?;
+        socket.write_all(REQUEST).await.ok()?;
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).await.ok()?;
+        let text = String::from_utf8(answer).ok()?;
+        let (_, body) = text.split_once("\r\n\r\n")?;
+        let models: serde_json::Value = serde_json::from_str(body).ok()?;
+        Some(models["data"][0]["id"].as_str()?.to_owned())
+    };
+    timeout(PATIENCE, asked).await.ok().flatten()
+}
+
+async fn practice_model(settings: &AgentSettings) -> anyhow::Result<Chosen> {
+    let server = ModelServer::start(Script::practice()).await?;
+    let model = openai::model("practice").base_url(server.url());
+    Ok(Chosen {
+        builder: built(model, settings)?,
+        name: PRACTICE.into(),
+        notice: Some(
+            "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \
+             ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"
+                .into(),
+        ),
+        replay: None,
+        _server: Some(Arc::new(server)),
+    })
+}

@@ -1,0 +1,13 @@
+//! The commands: each wires the layers before it. Only `main` uses them.
+
+pub(crate) mod approvals;
+pub(crate) mod chat;
+pub(crate) mod demo;
+pub(crate) mod leaving;
+pub(crate) mod mcp;
+pub(crate) mod practice;
+pub(crate) mod principal;
+pub(crate) mod run;
+pub(crate) mod sessions;
+pub(crate) mod store;
+pub(crate) mod trace;

@@ -1,0 +1,275 @@
+//! `safepoint approvals`, `approve`, `deny`, `respond`: the questions of a kept session, from any process.
+//!
+//! **Invariants**: the first decision counts, and whoever comes later is told why theirs does not; no command of a run
+//! decides.
+
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use safepoint::{
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, StoredApprovalError, decode_approval},
+    ids::SessionId,
+    store::{ApprovalRow, ApprovalState, DecisionUse, Error},
+};
+use safepoint_tools::process::{Enclosure, enclosing_run};
+use serde_json::{Value, json};
+
+mod decide;
+
+use crate::{
+    args::{
+        Usage,
+        approvals::{ApprovalsArgs, DecideArgs, Reach},
+        store::Where,
+    },
+    command::store::{code, no_session, none_such},
+    output,
+    render::{
+        approval::{self, verb},
+        reply_json::Told,
+        text::moment,
+    },
+    settings::store::existing_store,
+    visible::one_line,
+};
+use decide::judged;
+
+/// Letters of a call that was decided about.
+const DECIDED: usize = 400;
+
+/// What a decision is. Exhaustive: the three commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Approve,
+    Deny,
+    Respond,
+}
+
+/// Lists the approvals of a session, the open ones first.
+pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
+    let session = SessionId::from(args.session);
+    let Some(store) = existing_store(args.place.store.clone())? else {
+        return no_session(&session, &args.place);
+    };
+    let mut rows = match store.approvals(&session).await {
+        Err(Error::NoSession(_)) => return no_session(&session, &args.place),
+        rows => rows?,
+    };
+    rows.sort_by_key(|row| !is_open(row));
+    let mut told = Told::default();
+    for row in &rows {
+        if args.place.json {
+            told.say("approval", Some(session.as_str()), fields(row))?;
+        } else {
+            output::say(shown(row))?;
+        }
+    }
+    let open = rows.iter().filter(|row| is_open(row)).count();
+    if args.place.json {
+        return Ok(ExitCode::SUCCESS);
+    }
+    match (rows.len(), open) {
+        (0, _) => output::tell(format_args!("nothing was ever asked in {session}")),
+        (_, 0) => output::tell(format_args!("no question of {session} is open")),
+        (_, 1) => output::tell(format_args!(
+            "safepoint approve {session} lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
+        )),
+        _ => output::tell(format_args!(
+            "safepoint approve {session} ID lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
+        )),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_open(row: &ApprovalRow) -> bool {
+    row.state == ApprovalState::Open && row.asked.expires > Timestamp::now()
+}
+
+/// The question, if it shows what would run.
+fn asked(row: &ApprovalRow) -> Option<ApprovalRequest> {
+    decode_approval(&row.asked.bytes, &row.asked.digest).ok()
+}
+
+/// One approval: what exactly would run while it is open, and what became of it after that.
+fn shown(row: &ApprovalRow) -> String {
+    let id = &row.asked.id;
+    let Some(asked) = asked(row) else {
+        return format!("{id}  {}  (damaged: cannot be decided)", state(row));
+    };
+    if is_open(row) {
+        let until = moment(row.asked.expires);
+        return format!("{id}  open until {until}\n{}", approval::put(&asked));
+    }
+    let (tool, args) = (&asked.tool, asked.args.to_string());
+    format!("{id}  {}: {}", state(row), one_line(&format!("{tool} {args}"), DECIDED))
+}
+
+fn state(row: &ApprovalRow) -> String {
+    match &row.state {
+        ApprovalState::Open if row.asked.expires <= Timestamp::now() => "expired".to_owned(),
+        ApprovalState::Open => "open".to_owned(),
+        ApprovalState::Decided { principal, bytes, used, .. } => {
+            let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
+            let used = if *used == DecisionUse::Used { "" } else { ", not yet acted on" };
+            format!("{what} by {principal}{used}")
+        }
+        ApprovalState::Withdrawn => "taken back".to_owned(),
+        ApprovalState::Expired => "expired".to_owned(),
+    }
+}
+
+fn fields(row: &ApprovalRow) -> Value {
+    let asked = asked(row);
+    let question = asked.as_ref().map(|asked| asked.question);
+    let (tool, arguments) = asked.map_or((String::new(), Value::Null), |asked| (asked.tool, asked.args));
+    let decision: Option<Value> = match &row.state {
+        ApprovalState::Decided { bytes, .. } => serde_json::from_slice(bytes).ok(),
+        _ => None,
+    };
+    json!({"approval_id": row.asked.id, "state": state(row), "open": is_open(row), "question": question, "tool": tool, "args": arguments, "digest": row.asked.digest,
+        "decision": decision, "asked_at": row.at, "expires_at": row.asked.expires})
+}
+
+/// Decides one approval; the first decision counts, from whichever process.
+pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
+    let decision = decision(verb, &args)?;
+    let session = SessionId::from(args.session);
+    if let Some(within) = enclosing_run() {
+        return refused(&session, args.approval.as_deref(), &within, &args.place);
+    }
+    let Some(store) = existing_store(args.place.store.clone())? else {
+        return no_session(&session, &args.place);
+    };
+    let rows = match store.approvals(&session).await {
+        Err(Error::NoSession(_)) => return no_session(&session, &args.place),
+        rows => rows?,
+    };
+    let row = match meant(rows, args.approval.as_deref(), &session) {
+        Ok(row) => row,
+        Err(why) => return none_such((&session, "no_such_approval"), why.to_string(), &args.place),
+    };
+    let question = match decode_approval(&row.asked.bytes, &row.asked.digest) {
+        Ok(asked) => asked.question,
+        Err(why) => return damaged(&session, &row, &why, &args.place),
+    };
+    if let (Decision::ApproveAlways { .. }, ApprovalKind::AfterUnknownEnd) = (&decision, question) {
+        let why = "this call may have happened already: --always is for calls that have not; approve alone runs it again";
+        return Err(Usage(why.into()).into());
+    }
+    let is_open = is_open(&row);
+    let (mut code, mut said) = judged(&store, &session, &row, decision).await?;
+    if args.approval.is_none() && !is_open {
+        // Nobody named it: the answer was meant for a question that is open, and there is none.
+        code = code::TOO_LATE;
+        said = format!("no question of {session} is open; the last one, {}: {said}", row.asked.id);
+    }
+    told(&session, &row, (code, &said), &args.place)
+}
+
+/// What a run does must not decide about runs.
+fn refused(
+    session: &SessionId,
+    named: Option<&str>,
+    within: &Enclosure,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    let said = format!(
+        "refused: this process belongs to a command of a run ({within}), and a run does not decide about its own calls; \
+         decide in a terminal of your own"
+    );
+    if place.json {
+        let fields = json!({"approval_id": named, "code": code::CONFLICT, "said": said});
+        Told::default().say("decided", Some(session.as_str()), fields)?;
+    } else {
+        output::tell(format_args!("safepoint: {said}"));
+    }
+    Ok(ExitCode::from(code::CONFLICT))
+}
+
+/// Nobody can say yes or no to what is not shown.
+fn damaged(
+    session: &SessionId,
+    row: &ApprovalRow,
+    why: &StoredApprovalError,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    let said = format!(
+        "{} cannot be decided, {why}; `safepoint stop {session}` takes it back, and a resume asks again",
+        row.asked.id
+    );
+    told(session, row, (code::CONFLICT, &said), place)
+}
+
+fn told(
+    session: &SessionId,
+    row: &ApprovalRow,
+    (code, said): (u8, &str),
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    if place.json {
+        let fields = json!({"approval_id": row.asked.id, "code": code, "said": said});
+        Told::default().say("decided", Some(session.as_str()), fields)?;
+    } else {
+        output::tell(format_args!("safepoint: {}", said));
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// The approval that is named, by an end of its id too; the only open one where none is, and the last one where none is open.
+fn meant(rows: Vec<ApprovalRow>, named: Option<&str>, session: &SessionId) -> Result<ApprovalRow, String> {
+    let lists = format!("`safepoint approvals {session}` lists them");
+    let mut rows = rows;
+    match named {
+        None if rows.iter().any(is_open) => rows.retain(is_open),
+        None => {
+            rows.sort_by_key(|row| row.at);
+            rows.drain(..rows.len().saturating_sub(1));
+        }
+        Some(id) if rows.iter().any(|row| row.asked.id.as_str() == id) => {
+            rows.retain(|row| row.asked.id.as_str() == id);
+        }
+        Some(end) => rows.retain(|row| row.asked.id.as_str().ends_with(end)),
+    }
+    match (rows.pop(), rows.len(), named) {
+        (Some(row), 0, _) => Ok(row),
+        (None, _, None) => Err(format!("no question of {session} is open; {lists}")),
+        (Some(_), _, None) => Err(format!("more than one question of {session} is open: name one; {lists}")),
+        (None, _, Some(id)) => Err(format!("no approval {id} in {session}; {lists}")),
+        (Some(_), _, Some(id)) => Err(format!("more than one approval of {session} ends in {id}; {lists}")),
+    }
+}
+
+fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
+    let message = args.message.clone();
+    if verb != Verb::Approve && args.always.is_some() {
+        return Err(Usage(
+            "--always belongs to approve; a rule with then = \"deny\" denies for always".into(),
+        )
+        .into());
+    }
+    Ok(match (verb, &args.args) {
+        (Verb::Approve, _) if message.is_some() => {
+            return Err(Usage("--message belongs to deny and respond".into()).into());
+        }
+        (Verb::Approve, None) => match args.always {
+            None => Decision::Approve,
+            Some(Reach::Call) => Decision::ApproveAlways { covers: AllowScope::Call },
+            Some(Reach::Tool) => Decision::ApproveAlways { covers: AllowScope::Tool },
+        },
+        (Verb::Approve, Some(text)) => {
+            let args =
+                serde_json::from_str(text).map_err(|error| Usage(format!("--args is not JSON: {error}")))?;
+            if !matches!(args, Value::Object(_)) {
+                let why =
+                    "--args is no JSON object: the arguments of a call are written as {\"name\": value, ...}";
+                return Err(Usage(why.into()).into());
+            }
+            Decision::ApproveWith { args }
+        }
+        (_, Some(_)) => return Err(Usage("--args belongs to approve".into()).into()),
+        (Verb::Deny, None) => Decision::Deny { message: message.unwrap_or_default() },
+        (Verb::Respond, None) => Decision::Respond {
+            result: message.ok_or_else(|| Usage("respond needs --message: the result of the call".into()))?,
+        },
+    })
+}

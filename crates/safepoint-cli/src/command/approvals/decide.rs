@@ -1,0 +1,119 @@
+//! A decision as the store takes it, or does not: the first one counts, and whoever comes later is told why theirs does not.
+
+use std::sync::Arc;
+
+use safepoint::{
+    approval::{AllowScope, ApprovalKind, Decision, Holds},
+    ids::SessionId,
+    store::{self, ApprovalRow, ApprovalState, DecisionResult, DecisionUse, Liveness, Store},
+};
+
+use super::asked;
+use crate::{
+    command::{principal, store::code},
+    control::nudge,
+    render::{
+        approval::{self, verb},
+        text::moment,
+    },
+};
+
+/// Puts the decision into the store: the exit code, and what is said.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// The decision may have been taken.
+pub(crate) async fn judged(
+    store: &Arc<dyn Store>,
+    session: &SessionId,
+    row: &ApprovalRow,
+    decision: Decision,
+) -> anyhow::Result<(u8, String)> {
+    let bytes = serde_json::to_vec(&decision)?;
+    let principal = principal::here();
+    let (id, digest) = (row.asked.id.clone(), row.asked.digest.clone());
+    let answer = store::NewDecision { id: id.clone(), digest, principal, bytes: bytes.clone() };
+    Ok(match store.decide(session, answer).await? {
+        DecisionResult::Taken => {
+            // One that does not answer looks by itself before long, and what is recorded holds.
+            drop(nudge(session.as_str()).await);
+            (0, taken(store, session, row, &decision).await)
+        }
+        DecisionResult::AlreadyDecided { bytes: other, principal, at } => {
+            let was = serde_json::from_slice(&other).map_or("decided", |decision| verb(&decision));
+            let now = store.approval(session, &id).await?.unwrap_or_else(|| row.clone());
+            let at = moment(at);
+            match &now.state {
+                ApprovalState::Decided { used: DecisionUse::Used, .. } => (
+                    code::TOO_LATE,
+                    format!("too late: it was {was} by {principal} at {at}, and that has been acted on"),
+                ),
+                _ if other == bytes => (0, format!("already so: {was} by {principal} at {at}")),
+                _ => (
+                    code::TOO_LATE,
+                    format!("too late: it was {was} by {principal} at {at}; the first answer counts"),
+                ),
+            }
+        }
+        DecisionResult::Withdrawn => (
+            code::TOO_LATE,
+            format!(
+                "too late: a stop took this question back, and the call did not begin; `safepoint resume {session}` asks \
+                 again, under a new id"
+            ),
+        ),
+        DecisionResult::Expired => (
+            code::TOO_LATE,
+            format!(
+                "too late: this question expired at {}, and the model is told that nobody decided",
+                moment(row.asked.expires)
+            ),
+        ),
+        DecisionResult::OtherArguments { .. } => (
+            code::CONFLICT,
+            format!("the question is about other arguments now; look again: safepoint approvals {session}"),
+        ),
+        DecisionResult::Unknown => (code::NO_SUCH, "there is no such question".into()),
+    })
+}
+
+/// What the decision does, and who acts on it.
+async fn taken(
+    store: &Arc<dyn Store>,
+    session: &SessionId,
+    row: &ApprovalRow,
+    decision: &Decision,
+) -> String {
+    let asked = asked(row);
+    let tool = asked.as_ref().map_or("it", |asked| asked.tool.as_str());
+    let may_have_run = asked.as_ref().is_some_and(|asked| asked.question == ApprovalKind::AfterUnknownEnd);
+    let what = match (decision, may_have_run) {
+        (Decision::Approve, true) => format!("{tool} is run again"),
+        (Decision::Approve, false) if asked.as_ref().is_some_and(|asked| asked.holds == Holds::Session) => {
+            format!(
+                "allowed, from now on in this session without a question: {}",
+                approval::always(AllowScope::Call, tool)
+            )
+        }
+        (Decision::Approve, false) => format!("{tool} may run"),
+        (Decision::ApproveAlways { covers }, _) => {
+            let always = approval::always(*covers, tool);
+            format!("{tool} may run, and from now on in this session, without a question: {always}")
+        }
+        (Decision::ApproveWith { .. }, _) => format!("{tool} may run with your arguments"),
+        (Decision::Deny { .. }, true) => {
+            "given up: the model is told that nobody knows whether it happened".into()
+        }
+        (Decision::Deny { .. }, false) => format!("{tool} does not run"),
+        (Decision::Respond { .. }, true) => format!("{tool} counts as done, with your result"),
+        (Decision::Respond { .. }, false) => format!("{tool} does not run; your answer is its result"),
+    };
+    let holder = store.open(session).await.ok().and_then(|row| row.holder);
+    let next = match holder.map(|held| (held.owner.life(), held.owner)) {
+        Some((Liveness::Alive, owner)) => format!("{owner} goes on with it"),
+        _ => format!("`safepoint resume {session}` goes on with it"),
+    };
+    format!("{what}. Recorded; {next}")
+}

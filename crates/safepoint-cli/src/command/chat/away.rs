@@ -1,0 +1,28 @@
+//! Ctrl-Z: the terminal is the shell's for a while, and then the chat's again.
+
+use std::time::Instant;
+
+use super::driver::Driver;
+use crate::render::chat::{state::Tone, surface::Pane};
+
+impl Driver {
+    /// The shell has the terminal. What runs goes on as soon as this program does.
+    pub(crate) fn suspend(&mut self) {
+        let above = self.state.take_above();
+        let last = self.surface.frame(&above, Pane::default());
+        self.away = Some(Instant::now());
+        if let Err(error) = self.terminal.suspend(last) {
+            self.state.tell(Tone::Bad, &format!("it cannot go into the background: {error}"));
+            self.go_on();
+        }
+    }
+
+    /// The terminal is this program's again, in whatever mode and with whatever on it.
+    pub(crate) fn go_on(&mut self) {
+        self.away = None;
+        self.surface.forget();
+        if let Err(error) = self.terminal.go_on() {
+            self.state.tell(Tone::Bad, &format!("the terminal cannot be taken over again: {error}"));
+        }
+    }
+}

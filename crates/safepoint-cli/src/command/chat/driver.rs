@@ -1,0 +1,339 @@
+//! The loop of a chat on a terminal: keys, events and time into the state, acts out to the session, frames to the screen.
+
+use std::{
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossterm::event::{Event as Key, EventStream};
+use futures_util::StreamExt as _;
+use rustix::process::Signal;
+use safepoint::{
+    Grace, Reason, SafePoints, StopRequest,
+    event::{Event, Events},
+    session::{Policy, SessionEvent},
+    store::Store,
+};
+use safepoint_tools::process::Processes;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    ends::{HUNG_UP, answers},
+    pending::Came,
+};
+use crate::{
+    agent::current::Crew,
+    args::OnDisconnect,
+    render::chat::{
+        events::Heard,
+        pane,
+        queue::{How, Origin, Pushed},
+        state::{Act, Hardness, Leave, State, Tone},
+        surface::Surface,
+        terminal::{self, Terminal},
+    },
+    session::host::Host,
+    signals::{self, Signals},
+};
+
+/// How a stop is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) grace: Duration,
+    pub(crate) cleanup_cap: Duration,
+}
+
+/// How a chat on the terminal ends. Exhaustive: the program does, or it goes on with another session.
+#[derive(Clone, Debug)]
+pub(crate) enum After {
+    Over(ExitCode),
+    Next(String),
+}
+
+pub(crate) struct Driver {
+    pub(crate) state: State,
+    pub(crate) surface: Surface,
+    pub(crate) terminal: Terminal,
+    pub(crate) host: Arc<Host>,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) processes: Processes,
+    pub(crate) times: Times,
+    /// Where sessions are kept.
+    pub(crate) store: Option<Arc<dyn Store>>,
+    /// The sessions that were listed last.
+    listed: Vec<String>,
+    /// The session to go on with after this one.
+    next: Option<String>,
+    pub(crate) came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
+    /// Since when the terminal is the shell's.
+    pub(crate) away: Option<Instant>,
+    /// When to go, whatever is alive.
+    pub(crate) go: Option<Instant>,
+    pub(crate) code: u8,
+}
+
+/// What woke the loop. Exhaustive: each is taken in.
+enum Woke {
+    Signal(signals::Heard),
+    /// The shell has this job go on.
+    Continued,
+    Key(Option<std::io::Result<Key>>),
+    Event(Option<Event<SessionEvent>>),
+    Came(Came),
+    Time,
+}
+
+/// The exit code where somebody else has stopped the session.
+const STOPPED: u8 = 10;
+
+/// So long after it was asked to, a job that still runs was not stopped.
+const UNSTOPPED: Duration = Duration::from_secs(1);
+
+const TICK: Duration = Duration::from_millis(200);
+
+impl Driver {
+    pub(crate) fn new(
+        (state, surface, terminal): (State, Surface, Terminal),
+        (host, crew): (Arc<Host>, Arc<Crew>),
+        processes: Processes,
+        (times, store): (Times, Option<Arc<dyn Store>>),
+    ) -> Self {
+        let came = mpsc::unbounded_channel();
+        let (listed, next) = (Vec::new(), None);
+        Self {
+            state,
+            surface,
+            terminal,
+            host,
+            crew,
+            processes,
+            times,
+            store,
+            listed,
+            next,
+            came,
+            away: None,
+            go: None,
+            code: 0,
+        }
+    }
+
+    /// Until the session has ended, or it is time to go.
+    pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
+        let mut signals = Signals::listen(OnDisconnect::Stop)?;
+        let _answers = answers(&signals, &self.host.session, &self.processes);
+        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+        let mut keys = EventStream::new();
+        let mut events = self.host.session.events();
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let left = self.host.session.queued().await;
+        self.take_left(left);
+        self.draw();
+        loop {
+            let woke = tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                heard = signals.heard() => Woke::Signal(heard),
+                // Losing this one loses nothing: that it goes on stays told.
+                Some(()) = continued.recv() => Woke::Continued,
+                // Losing this one loses nothing: a key stays in the stream.
+                key = keys.next() => Woke::Key(key),
+                // Losing this one loses nothing: the message stays in the channel.
+                Some(came) = self.came.1.recv() => Woke::Came(came),
+                // Losing this one loses nothing: the reader's place moves only when an event is returned.
+                event = events.next(), if self.has_room() => Woke::Event(event),
+                // Losing these loses nothing: the screen is looked at again in any case.
+                () = self.terminal.written() => Woke::Time,
+                _ = ticks.tick() => Woke::Time,
+            };
+            let is_over = matches!(woke, Woke::Event(None));
+            self.take_signals(&mut signals);
+            self.take(woke, &mut events, &mut signals);
+            if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
+                break;
+            }
+            self.draw();
+        }
+        self.end().await
+    }
+
+    fn take(&mut self, woke: Woke, events: &mut Events<SessionEvent>, signals: &mut Signals) {
+        match woke {
+            Woke::Signal(heard) => self.signalled(heard),
+            // A terminal that went away may say so by the end of its keys.
+            Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, HUNG_UP),
+            Woke::Key(Some(Ok(key))) => self.key(key),
+            Woke::Continued => self.go_on(),
+            Woke::Event(event) => {
+                const AT_ONCE: usize = 512;
+                let more = std::iter::from_fn(|| events.now()).take(AT_ONCE);
+                for event in event.into_iter().chain(more) {
+                    if let SessionEvent::StopRequested { .. } = event.kind {
+                        self.take_signals(signals);
+                    }
+                    self.hear(event);
+                    if !self.state.has_room() {
+                        break;
+                    }
+                }
+            }
+            Woke::Came(Came::Back(text)) => self.state.back(&text),
+            Woke::Came(Came::Handed(text)) => self.state.handed(text),
+            Woke::Came(Came::Waits(waiting)) => self.take_waiting(waiting),
+            Woke::Came(Came::Told(tone, text)) => self.state.tell(tone, &text),
+            Woke::Came(Came::Gone(gone)) => self.state.gone(&gone, Instant::now()),
+            Woke::Came(Came::Model(name)) => {
+                self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
+                self.state.model = name;
+            }
+            Woke::Came(Came::Listed(ids, text)) => {
+                self.listed = ids;
+                self.state.tell(Tone::Plain, &text);
+            }
+            Woke::Came(Came::Next(id)) => {
+                self.next = Some(id);
+                self.state.leaving = Some(Leave::Tidily);
+                self.leave(Leave::Tidily);
+            }
+            // The session has told it.
+            Woke::Came(Came::Left) => {}
+            // Where there is no shell that could stop this job, nothing has.
+            Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
+            Woke::Time => {}
+        }
+    }
+
+    fn key(&mut self, key: Key) {
+        let now = Instant::now();
+        match key {
+            Key::Key(key) => {
+                let acts = self.state.key(key, now);
+                self.act(acts);
+            }
+            Key::Paste(text) => self.state.paste(&text, now),
+            Key::Resize(..) => self.resize(terminal::size()),
+            _ => {}
+        }
+    }
+
+    fn resize(&mut self, size: (u16, u16)) {
+        self.surface.resize(size, Instant::now());
+        self.state.resize(self.surface.columns());
+    }
+
+    fn hear(&mut self, event: Event<SessionEvent>) {
+        let heard = match event.kind {
+            SessionEvent::Accepted(id) => {
+                let item = self.host.pushed(id).unwrap_or_else(|| {
+                    self.look_at_waiting();
+                    Pushed { text: String::new(), how: How::Queue, origin: Origin::Elsewhere }
+                });
+                Heard::Accepted { id, item }
+            }
+            SessionEvent::TurnStarted { items, .. } => Heard::Started(items),
+            _ => Heard::Event(event),
+        };
+        let acts = self.state.hear(heard, Instant::now());
+        self.act(acts);
+    }
+
+    fn act(&mut self, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Push { text, how } => self.push(text, how),
+                Act::Stop(hardness) => self.stop(hardness),
+                Act::Quit(leave) => self.leave(leave),
+                Act::Suspend => self.suspend(),
+                Act::Withdraw(items) => self.take_back(items, Came::Back),
+                Act::HandBack => self.take_back(self.host.waiting_here(), Came::Handed),
+                Act::GoTo(named) => {
+                    let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
+                    let id = at.and_then(|at| self.listed.get(at).cloned());
+                    self.later(Act::GoTo(id.unwrap_or(named)));
+                }
+                Act::Resume
+                | Act::List
+                | Act::Decide(..)
+                | Act::WhoAnswered(_)
+                | Act::LookAt(_)
+                | Act::Model(_) => self.later(act),
+            }
+        }
+    }
+
+    fn push(&mut self, text: String, how: How) {
+        let policy = if how == How::Steer { Policy::steer() } else { Policy::Enqueue };
+        if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
+            self.state.tell(Tone::Bad, &error.to_string());
+            self.state.back(&error.into_item().unwrap_or_default());
+        }
+    }
+
+    fn stop(&self, hardness: Hardness) {
+        let request = match (hardness, Grace::try_from(self.times.grace)) {
+            (Hardness::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
+            _ => StopRequest::now(),
+        };
+        let request =
+            request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"));
+        // The run's events tell what it reached.
+        drop(self.host.session.stop_turn(None, request));
+    }
+
+    /// Whether more can be taken in: of a terminal that is slow so much waits, and what the session shows beyond that is
+    /// dropped there and counted. Its end is seen in any case.
+    fn has_room(&self) -> bool {
+        self.state.has_room() || self.state.leaving.is_some() || self.host.session.is_done()
+    }
+
+    fn draw(&mut self) {
+        if self.away.is_some() || !self.terminal.is_free() {
+            return;
+        }
+        // The size is looked at too: what is said of it may come late.
+        let size = terminal::size();
+        if !self.surface.is_for(size) {
+            self.resize(size);
+        }
+        // What waits is drawn with a later tick.
+        if !self.surface.is_steady(Instant::now()) {
+            return;
+        }
+        let above = self.state.take_above();
+        let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
+        if let Some(frame) = self.surface.frame(&above, pane) {
+            self.terminal.write(frame);
+        }
+    }
+
+    /// What is left to say goes up, the pane goes away.
+    async fn end(mut self) -> anyhow::Result<After> {
+        self.state.end_text();
+        let typed = self.state.input.take();
+        let back = self.state.handed.take();
+        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
+            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
+        }
+        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
+            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
+        {
+            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
+            self.code = self.code.max(1);
+        } else if self.state.leaving.is_none() {
+            self.code = STOPPED;
+        }
+        let above = self.state.take_above();
+        let last = self.surface.frame(&above, crate::render::chat::surface::Pane::default());
+        self.terminal.leave(last);
+        Ok(match self.next {
+            Some(id) => After::Next(id),
+            None => After::Over(ExitCode::from(self.code)),
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! How a chat is ended: by its person, by the terminal's going away, or by a signal.
+//!
+//! **Invariants**: what a signal asks is asked on the thread that hears it, once; the loop only takes note of it.
+
+use std::time::{Duration, Instant};
+
+use safepoint::{Reason, SessionHandle, SessionStop};
+use safepoint_tools::process::Processes;
+
+use super::{driver::Driver, pending::Came};
+use crate::{
+    render::chat::state::Leave,
+    signals::{Answered, Answers, Got, Heard, LAST_CAP, Signals, Strength},
+};
+
+/// The exit code where the terminal went away.
+pub(crate) const HUNG_UP: u8 = 129;
+
+/// From now on a signal ends the session as it is heard, whatever is drawn meanwhile (S12.5).
+pub(crate) fn answers(signals: &Signals, session: &SessionHandle<String>, processes: &Processes) -> Answers {
+    let (session, processes) = (session.clone(), processes.clone());
+    signals.answer(move |_any| {
+        processes.end_jobs();
+        drop(session.stop(at_once()));
+        Some(Strength::Now)
+    })
+}
+
+fn at_once() -> SessionStop {
+    // What is left after that, the guard ends with this program.
+    within(LAST_CAP.mul_f64(0.75))
+}
+
+fn within(cap: Duration) -> SessionStop {
+    SessionStop::now().cleanup_cap(cap).with_reason(Reason::user("at the terminal"))
+}
+
+impl Driver {
+    /// The person goes: what they said and no turn has is not sent. What others have pushed waits on.
+    pub(crate) fn leave(&mut self, leave: Leave) {
+        let code = if leave == Leave::AtOnce { 130 } else { 0 };
+        let own = self.host.waiting_here();
+        // The session's end must not be there before the withdrawal. Who wants to be gone at once does not wait for a store:
+        // what could not be taken back is told as waiting.
+        if leave == Leave::AtOnce && self.host.session.current_turn().is_some() {
+            self.quit(leave, code);
+            self.take_back(own, |_told| Came::Left);
+        } else {
+            self.take_back(own, |_told| Came::Left);
+            self.quit(leave, code);
+        }
+    }
+
+    /// Ends the session; at once means within a second, whatever is alive.
+    pub(crate) fn quit(&mut self, leave: Leave, code: u8) {
+        self.processes.end_jobs();
+        drop(self.host.session.stop(match leave {
+            Leave::Tidily => within(self.times.cleanup_cap),
+            Leave::AtOnce => at_once(),
+        }));
+        self.quits(leave, code, Instant::now());
+    }
+
+    /// It was asked to end, at this moment.
+    fn quits(&mut self, leave: Leave, code: u8, asked: Instant) {
+        self.state.leaving = Some(leave);
+        self.code = self.code.max(code);
+        if leave == Leave::AtOnce {
+            self.go.get_or_insert(asked + LAST_CAP);
+        }
+    }
+
+    /// What was asked by a signal is known before what comes of it is told.
+    pub(crate) fn take_signals(&mut self, signals: &mut Signals) {
+        while let Some(heard) = signals.heard_already() {
+            self.signalled(heard);
+        }
+    }
+
+    pub(crate) fn signalled(&mut self, heard: Heard) {
+        let code = match heard.got {
+            Got::Interrupt | Got::Terminate => heard.got.exit_code(),
+            Got::Hangup => HUNG_UP,
+        };
+        match heard.answered {
+            Answered::With(_) => self.quits(Leave::AtOnce, code, heard.at),
+            Answered::NotYet => self.quit(Leave::AtOnce, code),
+        }
+    }
+}

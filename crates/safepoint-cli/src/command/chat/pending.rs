@@ -1,0 +1,157 @@
+//! What is asked of the session and answered later: keys come first.
+
+use std::{sync::Arc, time::Instant};
+
+use safepoint::{
+    ids::{ApprovalId, ItemId},
+    store::Store,
+};
+
+use super::{driver::Driver, reopen};
+use crate::{
+    render::{
+        approval,
+        chat::{
+            events::Heard,
+            queue::{How, Origin, Pushed},
+            state::{Act, Tone},
+        },
+    },
+    session::host::Host,
+};
+
+/// What acts come to, once it is known.
+pub(crate) enum Came {
+    Back(String),
+    /// The same at a stop.
+    Handed(String),
+    /// What waits, whoever pushed it.
+    Waits(Vec<(ItemId, String)>),
+    /// The same as the chat ends.
+    Left,
+    Told(Tone, String),
+    /// Questions that nobody asks any more.
+    Gone(Vec<ApprovalId>),
+    Model(String),
+    Listed(Vec<String>, String),
+    Next(String),
+}
+
+impl Driver {
+    /// Takes items back. It is asked before this returns: what is said afterwards comes after it.
+    pub(crate) fn take_back(&mut self, items: Vec<ItemId>, came_as: fn(String) -> Came) {
+        self.state.asked_back(&items);
+        let asked: Vec<_> = items.iter().map(|id| self.host.session.withdraw(*id)).collect();
+        let (host, came) = (Arc::clone(&self.host), self.came.0.clone());
+        tokio::spawn(async move {
+            let mut texts = Vec::new();
+            for (id, asked) in items.into_iter().zip(asked) {
+                // Somebody else may have been first: it is nowhere else then.
+                texts.extend(asked.await.or_else(|| host.withdrawn(id)));
+            }
+            if !texts.is_empty() && came.send(came_as(texts.join("\n"))).is_err() {
+                // The chat is over, and has told it.
+            }
+        });
+    }
+
+    /// Has the session say what waits that was not pushed through this program.
+    pub(crate) fn look_at_waiting(&self) {
+        let (host, came) = (Arc::clone(&self.host), self.came.0.clone());
+        tokio::spawn(async move {
+            if came.send(Came::Waits(host.session.queued().await)).is_err() {
+                // The chat is over.
+            }
+        });
+    }
+
+    /// What waited before the session was opened.
+    pub(crate) fn take_left(&mut self, left: Vec<(ItemId, String)>) {
+        self.state.tell_left(left.len());
+        for (id, text) in left {
+            let item = Pushed { text, how: How::Queue, origin: Origin::Before };
+            self.host.found(id, item.clone());
+            drop(self.state.hear(Heard::Accepted { id, item }, Instant::now()));
+        }
+    }
+
+    /// What it says in full.
+    pub(crate) fn take_waiting(&mut self, waiting: Vec<(ItemId, String)>) {
+        for (id, text) in waiting {
+            if self.host.pushed(id).is_none() {
+                self.state.items.say(id, &text);
+                self.host.found(id, Pushed { text, how: How::Queue, origin: Origin::Elsewhere });
+            }
+        }
+    }
+
+    /// What the session answers is not waited for here: keys come first.
+    pub(crate) fn later(&self, act: Act) {
+        let (host, crew, came) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.came.0.clone());
+        let (store, columns) = (self.store.clone(), self.state.columns());
+        tokio::spawn(async move {
+            let answer = match act {
+                Act::Resume => match host.session.resume().await {
+                    true => None,
+                    false => Some(list(store.as_ref(), &host, columns).await),
+                },
+                Act::List => Some(list(store.as_ref(), &host, columns).await),
+                Act::GoTo(named) => Some(match reopen::meant(store.as_ref(), &host.id, &named).await {
+                    Ok(Ok(id)) => Came::Next(id),
+                    Ok(Err(why)) => Came::Told(Tone::Plain, why),
+                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+                }),
+                Act::Decide(id, decision) => match host.session.decide(&id, decision).await {
+                    Ok(()) => {
+                        // One that was cut while it waited is taken up by whoever answers.
+                        if host.session.current_turn().is_none() {
+                            host.session.resume().await;
+                        }
+                        None
+                    }
+                    Err(error) => {
+                        if came.send(Came::Told(Tone::Aside, error.to_string())).is_err() {
+                            // The chat is over.
+                        }
+                        Some(Came::Gone(vec![id]))
+                    }
+                },
+                Act::WhoAnswered(id) => who(store.as_ref(), &host, &id).await,
+                Act::LookAt(mut asked) => {
+                    let open = host.session.approvals().await;
+                    asked.retain(|id| open.iter().all(|open| open.id != *id));
+                    Some(Came::Gone(asked))
+                }
+                Act::Model(name) => Some(match crew.take_model(&name).await {
+                    Ok(()) => Came::Model(name),
+                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+                }),
+                Act::Push { .. }
+                | Act::Withdraw(_)
+                | Act::HandBack
+                | Act::Stop(_)
+                | Act::Quit(_)
+                | Act::Suspend => None,
+            };
+            if let Some(answer) = answer
+                && came.send(answer).is_err()
+            {
+                // The chat is over.
+            }
+        });
+    }
+}
+
+/// Who has answered; nothing if that is not known.
+async fn who(store: Option<&Arc<dyn Store>>, host: &Host, id: &ApprovalId) -> Option<Came> {
+    let row = store?.approval(&host.id, id).await.ok()??;
+    let said = approval::decided(&row)?;
+    Some(Came::Told(Tone::Aside, format!("  answered elsewhere: {said}")))
+}
+
+async fn list(store: Option<&Arc<dyn Store>>, host: &Host, columns: usize) -> Came {
+    match reopen::listed(store, &host.id, columns).await {
+        Ok((ids, text)) => Came::Listed(ids, text),
+        Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+    }
+}

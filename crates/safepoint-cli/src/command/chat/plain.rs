@@ -1,0 +1,293 @@
+//! A chat where there is no terminal: lines from stdin, one turn each, text to stdout, everything else to stderr.
+
+use std::{
+    io::IsTerminal as _,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use safepoint::{
+    Grace, Reason, Receipt, SessionStop, StopRequest,
+    event::{EventKind, Fact},
+    ids::SessionId,
+    receipt::Ending,
+    session::{ItemOutcome, Policy, SessionEvent},
+};
+use safepoint_tools::process::Processes;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
+
+use super::driver::Times;
+use crate::{
+    args::OnDisconnect,
+    command::leaving::Over,
+    render::{
+        chat::{queue::Origin, work::brief},
+        hints,
+        screen::Screen,
+        turn::missed,
+    },
+    session::host::Host,
+    signals::{Answered, Answers, Got, Heard, LAST_CAP, Signals, Strength},
+};
+
+/// One turn for each line, until the input or the session ends. `kept` is the session, where it is.
+pub(crate) async fn chat(
+    host: &Arc<Host>,
+    screen: &Arc<Screen>,
+    processes: &Processes,
+    times: Times,
+    kept: Option<&SessionId>,
+) -> anyhow::Result<ExitCode> {
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
+    let mut turns = Turns {
+        host,
+        screen,
+        times,
+        signals: Signals::listen(OnDisconnect::Stop)?,
+        pressed: Arc::default(),
+        code: 0,
+        ending: None,
+        told: None,
+    };
+    let mut events = host.session.events();
+    loop {
+        let Some(line) = turns.line(&mut lines).await? else { break };
+        if line.trim().is_empty() {
+            continue;
+        }
+        if let Err(error) = host.push(line, Policy::Enqueue, None, Origin::Here) {
+            screen.note(&format!("safepoint: {error}"));
+            break;
+        }
+        turns.signals.turn_begins();
+        if turns.follow(&mut events).await == After::Leave {
+            break;
+        }
+    }
+    processes.end_jobs();
+    let cap = if turns.is_pressed() { LAST_CAP } else { times.cleanup_cap };
+    drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
+    drop(host.session.done().await);
+    let Turns { code, ending, mut signals, .. } = turns;
+    let over = Over { code: ExitCode::from(code), ending, kept, on_disconnect: OnDisconnect::Stop };
+    Ok(over.leave(&mut signals, screen).await)
+}
+
+struct Turns<'a> {
+    host: &'a Arc<Host>,
+    screen: &'a Arc<Screen>,
+    times: Times,
+    signals: Signals,
+    /// How many signals have asked something of a turn; counted by the thread that hears them.
+    pressed: Arc<AtomicU32>,
+    code: u8,
+    /// How the last turn ended; none if there was none.
+    ending: Option<Ending>,
+    /// The receipt of a turn that ended early, which was shown but for its last line.
+    told: Option<Arc<Receipt>>,
+}
+
+/// The exit code of a session that waits for a decision.
+const SUSPENDED: u8 = 11;
+
+/// Exhaustive: another line may come, or it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Next,
+    Leave,
+}
+
+impl Turns<'_> {
+    /// The next line; none at the end of input, at a signal, when nobody reads the answers, or when the session is over.
+    async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
+        const AGAIN: Duration = Duration::from_secs(5);
+        let mut warned: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = self.signals.next() => {
+                    let is_first = warned.is_none_or(|warned| warned.elapsed() >= AGAIN);
+                    if got == Got::Interrupt && is_first && std::io::stdin().is_terminal() {
+                        warned = Some(Instant::now());
+                        self.screen.note("Ctrl-C again ends this chat; so does Ctrl-D");
+                        continue;
+                    }
+                    self.code = code(got);
+                    return Ok(None);
+                }
+                // Losing this one loses nothing: what stdout has refused stays refused.
+                _ = self.screen.closed() => return Ok(None),
+                // Losing this one loses nothing: everybody sees the same end.
+                _ = self.host.session.done() => return Ok(None),
+                // Losing this one loses nothing: what was read of a line stays read.
+                line = lines.next_segment() => return Ok(line?.map(|line| self.text(line))),
+            }
+        }
+    }
+
+    /// What a line says; nothing, and a word about it, if it is no text.
+    fn text(&mut self, line: Vec<u8>) -> String {
+        let Ok(mut text) = String::from_utf8(line) else {
+            self.screen.note("safepoint: a line is not UTF-8; it was not sent");
+            self.code = 1;
+            return String::new();
+        };
+        text.truncate(text.strip_suffix('\r').map_or(text.len(), str::len));
+        text
+    }
+
+    /// Shows a turn until it is quiet.
+    async fn follow(&mut self, events: &mut safepoint::event::Events<SessionEvent>) -> After {
+        let _answers = self.answers();
+        loop {
+            let event = tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                heard = self.signals.heard() => {
+                    self.signalled(heard);
+                    continue;
+                }
+                // Losing this one loses nothing: the reader's place moves only when an event is returned.
+                event = events.next() => event,
+            };
+            let Some(event) = event else {
+                // It ended before anybody knew: that is what the last line says.
+                self.tell_end(None, &[]);
+                return After::Leave;
+            };
+            match event.kind {
+                SessionEvent::Run { event, .. } => self.show(&event.kind),
+                SessionEvent::TurnEnded { fate, receipt, .. } => {
+                    // What ended it was asked a moment before its end was seen.
+                    while let Some(heard) = self.signals.heard_already() {
+                        self.signalled(heard);
+                    }
+                    self.ended(fate, &receipt);
+                    // Another line would wait behind the decision.
+                    if matches!(fate, ItemOutcome::Suspended(_)) {
+                        let id = &self.host.id;
+                        self.screen.note(&format!(
+                            "safepoint: it waits for a decision: safepoint approvals {id}, then approve, deny or respond"
+                        ));
+                        self.code = SUSPENDED;
+                    }
+                }
+                SessionEvent::TurnQuiet { survivors, .. } => {
+                    self.tell_end(Some(event.at), &survivors);
+                    let is_over = self.is_pressed() || self.code == SUSPENDED;
+                    return if is_over { After::Leave } else { After::Next };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The last line of a receipt that was shown; what is still alive is told of every turn.
+    fn tell_end(&mut self, quiet: Option<Timestamp>, survivors: &[String]) {
+        match self.told.take() {
+            Some(receipt) => {
+                let quiet_at = quiet.filter(|_| survivors.is_empty());
+                let receipt = Receipt { quiet_at, survivors: survivors.to_vec(), ..Receipt::clone(&receipt) };
+                self.screen.note(parts(&receipt.to_string()).1);
+            }
+            None if survivors.is_empty() => {}
+            None => self.screen.note(&format!("safepoint: still alive: {}", survivors.join(", "))),
+        }
+    }
+
+    /// From now on a signal is asked of the turn as it is heard, whatever is shown meanwhile (S12.5).
+    fn answers(&self) -> Answers {
+        let (host, pressed, times) = (Arc::clone(self.host), Arc::clone(&self.pressed), self.times);
+        self.signals.answer(move |got| Some(stop(got, &host, &pressed, times)))
+    }
+
+    fn signalled(&mut self, heard: Heard) {
+        if heard.answered == Answered::NotYet {
+            stop(heard.got, self.host, &self.pressed, self.times);
+        }
+        self.code = code(heard.got);
+        self.screen.note("stopping…");
+    }
+
+    fn is_pressed(&self) -> bool {
+        self.pressed.load(Ordering::Relaxed) > 0
+    }
+
+    fn show(&self, kind: &EventKind) {
+        match kind {
+            EventKind::Text(text) => self.screen.text(text),
+            EventKind::Lagged { count } => self.screen.note(&missed(*count)),
+            EventKind::Fact(fact) => match &**fact {
+                Fact::ModelEnded { .. } => self.screen.end_line(),
+                Fact::CallStarted { name, args, .. } => {
+                    self.screen.note(&format!("▸ {name} {}", brief(args)));
+                }
+                Fact::CallEnded { report, .. } => {
+                    self.screen.note(&format!("▪ {}", crate::render::approval::ended(report)));
+                }
+                Fact::Settled { error: Some(error), .. } => {
+                    self.screen.note(&format!("safepoint: {}", error.message));
+                    if let Some(hint) = &error.hint {
+                        self.screen.note(&format!("  hint: {}", hints::here(&error.code, hint)));
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, fate: ItemOutcome, receipt: &Arc<Receipt>) {
+        self.ending = Some(match fate {
+            ItemOutcome::Completed(_) => Ending::Done,
+            ItemOutcome::Failed(_) => Ending::Failed,
+            ItemOutcome::Suspended(_) => Ending::Suspended,
+            _ => Ending::Stopped,
+        });
+        self.screen.end_line();
+        match fate {
+            ItemOutcome::Completed(_) => self.code = 0,
+            ItemOutcome::Failed(_) => self.code = 1,
+            _ => {
+                self.screen.note(parts(&receipt.to_string()).0);
+                self.told = Some(Arc::clone(receipt));
+                if !self.is_pressed() {
+                    const STOPPED: u8 = 10;
+                    self.code = STOPPED;
+                }
+            }
+        }
+    }
+}
+
+/// Asks the turn at work what a signal asks of it.
+fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
+    let is_first = pressed.fetch_add(1, Ordering::Relaxed) == 0;
+    let (request, strength) = match Grace::try_from(times.grace) {
+        Ok(grace) if is_first && got != Got::Hangup => {
+            (StopRequest::graceful(grace).with_cleanup_cap(times.cleanup_cap), Strength::AtSafePoint)
+        }
+        _ => (StopRequest::now().with_cleanup_cap(LAST_CAP), Strength::Now),
+    };
+    drop(host.session.stop_turn(None, request.with_reason(Reason::user("a signal"))));
+    strength
+}
+
+/// What a receipt says of the turn, and its last line, which says what of it is alive.
+fn parts(receipt: &str) -> (&str, &str) {
+    receipt.rsplit_once('\n').unwrap_or((receipt, ""))
+}
+
+fn code(got: Got) -> u8 {
+    match got {
+        Got::Interrupt => 130,
+        Got::Terminate => 143,
+        Got::Hangup => 10,
+    }
+}

@@ -1,0 +1,199 @@
+//! A chat that a store keeps: what was said in it before, what it stands open with, and which others there are.
+
+use std::sync::Arc;
+
+use safepoint::{
+    approval::ApprovalRequest,
+    event::Fact,
+    history::Message,
+    ids::{SessionId, TurnId},
+    receipt::ReasonReport,
+    session::{JournalFact, StoredStop, read_journal},
+    store::{ApprovalState, Store},
+};
+
+use crate::{
+    control::list::{self, Listed},
+    render::{
+        chat::state::{State, Tone},
+        text::cut,
+    },
+};
+
+/// What a session was left with.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    said: Vec<(TurnId, Said)>,
+    questions: Vec<ApprovalRequest>,
+    label: String,
+}
+
+/// Who said what. Exhaustive: the two sides of a conversation.
+#[derive(Debug)]
+enum Said {
+    Person(String),
+    Model(String),
+}
+
+impl Left {
+    /// Reads it from the store; nothing of a session that is new.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
+        let label = store.open(session).await?.label;
+        let mut said: Vec<(TurnId, Said)> = Vec::new();
+        read_journal(store, session, |past| match past.what {
+            Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
+                let people = grown.iter().filter_map(|entry| match &**entry {
+                    Message::User(message) => Some((turn, Said::Person(message.text.clone()))),
+                    Message::Assistant(_) | Message::Results { .. } => None,
+                });
+                said.extend(people);
+                said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
+            }
+            Ok(JournalFact::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
+            _ => {}
+        })
+        .await?;
+        let now = jiff::Timestamp::now();
+        let rows = store.approvals(session).await?;
+        let open = rows.iter().filter(|row| row.state == ApprovalState::Open && row.asked.expires > now);
+        let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
+        Ok(Self { said, questions, label })
+    }
+
+    /// Shows it: the last that was said, how the last turn ended, and the questions that are open.
+    pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
+        const SHOWN: usize = 8;
+        let session = state.about.session.clone();
+        if self.said.is_empty() {
+            let kept = format!("kept as {session}: safepoint chat --session {session} comes back to it");
+            return state.tell(Tone::Aside, &kept);
+        }
+        let before = self.said.len().saturating_sub(SHOWN);
+        let earlier = if before > 0 { format!("; {before} messages before these") } else { String::new() };
+        state.tell(
+            Tone::Aside,
+            &format!("{session}, as it was left{earlier} (safepoint trace {session} tells all)"),
+        );
+        for (_, said) in self.said.into_iter().skip(before) {
+            match said {
+                Said::Person(text) => {
+                    state.said(&text, "");
+                    state.last_message = Some(text);
+                }
+                Said::Model(text) => {
+                    state.text(&text);
+                    state.end_text();
+                }
+            }
+        }
+        state.gap();
+        if let Some(how) = how(&self.label, self.questions.len()) {
+            state.tell(Tone::Plain, &how);
+        }
+        for question in self.questions {
+            state.ask(question, now);
+        }
+    }
+}
+
+fn spoken(fact: &Fact) -> Vec<Said> {
+    match fact {
+        Fact::ModelEnded { message, .. } => {
+            let text = message.text();
+            if text.trim().is_empty() { Vec::new() } else { vec![Said::Model(text.into_owned())] }
+        }
+        Fact::SteerTaken { steers, .. } => {
+            let said = steers.iter().filter(|steer| !steer.is_notice());
+            said.map(|steer| Said::Person(steer.message.text.clone())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Stops that were asked while nobody had the session open: who asked, and when. They are seen to as it is opened.
+pub(crate) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String> {
+    // What cannot be read is told by whoever opens the session.
+    let rows = store.stops(session, 0).await.unwrap_or_default();
+    let unseen = rows.into_iter().filter(|row| !row.seen);
+    let stops = unseen.filter_map(|row| match StoredStop::from_bytes(&row.bytes) {
+        Ok(StoredStop::Session(stop)) => {
+            let by = stop.reason().map_or(String::new(), |by| {
+                let ReasonReport { code, actor, text, .. } = by.into();
+                format!(" by {code} ({actor}): {text}")
+            });
+            Some(format!("{session} was asked to stop{by}, at {}, while nobody had it open", told_at(row.at)))
+        }
+        _ => None,
+    });
+    stops.collect()
+}
+
+fn told_at(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// What a person has to know of the last turn before they go on.
+fn how(label: &str, questions: usize) -> Option<String> {
+    let how = match (label, questions) {
+        ("suspended" | "running", 1..) => return Some("the last turn waits for your answer".to_owned()),
+        ("running", 0) => "was cut off when its program ended",
+        // A stop took its questions back.
+        ("stopped", _) | ("suspended", 0) => "was stopped",
+        ("failed", _) => "failed",
+        _ => return None,
+    };
+    Some(format!("the last turn {how}: /resume goes on with it, a new message leaves it"))
+}
+
+/// The sessions with their last state, numbered.
+pub(crate) async fn listed(
+    store: Option<&Arc<dyn Store>>,
+    here: &SessionId,
+    columns: usize,
+) -> anyhow::Result<(Vec<String>, String)> {
+    const NEWEST: usize = 15;
+    const NUMBER: usize = 6;
+    let mut all = list::recent(store, NEWEST).await?;
+    all.retain(|one| one.id != here.as_str());
+    if all.is_empty() {
+        return Ok((
+            Vec::new(),
+            "there is no other session (safepoint chat --session NAME keeps one)".to_owned(),
+        ));
+    }
+    let lines: Vec<String> = all
+        .iter()
+        .enumerate()
+        .map(|(index, one)| {
+            format!("  {:>2}  {}", index + 1, cut(&one.line(), columns.saturating_sub(NUMBER)))
+        })
+        .collect();
+    let ids = all.into_iter().map(|one| one.id).collect();
+    Ok((ids, format!("{}\n/resume N goes on with one of them, and leaves this one", lines.join("\n"))))
+}
+
+/// The session that is meant, or why this chat cannot go on with it.
+pub(crate) async fn meant(
+    store: Option<&Arc<dyn Store>>,
+    here: &SessionId,
+    named: &str,
+) -> anyhow::Result<Result<String, String>> {
+    let Some(one) = list::meant(store, named).await? else {
+        return Ok(Err(format!("there is no session {named}; /sessions lists them")));
+    };
+    let Listed { id, .. } = &one;
+    Ok(match one.owner() {
+        _ if id == here.as_str() => Err("that is this one".to_owned()),
+        Some(owner) => Err(format!(
+            "{id} is open elsewhere, in {owner}: talk to it there, or from here with `safepoint steer {id} TEXT`; \
+             `safepoint stop {id}` ends it there"
+        )),
+        None if !one.is_kept() => {
+            Err(format!("{id} is not kept: it lives in its own process alone, and cannot go on in another"))
+        }
+        None => Ok(id.clone()),
+    })
+}

@@ -1,0 +1,39 @@
+//! A signal while the chat's own thread is busy.
+
+use std::{sync::mpsc, time::Duration};
+
+use rustix::process::{Signal, getpid, kill_process};
+use safepoint::{Agent, Session, session::ChatPlanner};
+use safepoint_testkit::{script::Script, scripted::ScriptedModel};
+use safepoint_tools::process::Processes;
+use tokio::runtime::Runtime;
+
+use crate::{
+    args::OnDisconnect,
+    command::chat::ends::answers,
+    signals::{Answered, Got, ONE_AT_A_TIME, Signals, Strength},
+};
+
+/// S12.5: a signal ends the session while the loop that draws it does not come to hear it: the thread that would waits here for
+/// the session's end.
+#[test]
+fn a_signal_ends_the_session_while_the_loop_is_busy() {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let _alone = ONE_AT_A_TIME.blocking_lock();
+    let runtime = Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
+    let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
+    let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
+    let _answers = answers(&signals, &session.handle(), &Processes::new("run_1"));
+    let (tell, ended) = mpsc::channel();
+    let handle = session.handle();
+    runtime.spawn(async move {
+        handle.done().await;
+        tell.send(()).unwrap();
+    });
+    kill_process(getpid(), Signal::HUP).unwrap();
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(()), "nobody asked it to end");
+    let heard = signals.heard_already().unwrap();
+    assert_eq!((heard.got, heard.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
+}

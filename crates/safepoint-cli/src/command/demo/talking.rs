@@ -1,0 +1,106 @@
+//! The scenes of a session: a message for a turn at work, and a newer one in its place.
+
+use safepoint::{
+    RunHandle, Session, SessionStop,
+    event::{EventKind, Fact},
+    session::{ChatPlanner, Policy, Preempt, Push, SessionEvent},
+};
+use safepoint_testkit::script::Reply;
+use serde_json::json;
+
+use super::{builder, indented, scene, server};
+use crate::output::say;
+
+/// Waits for an event of the session.
+async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -> bool) {
+    let mut events = session.events();
+    while let Some(event) = events.next().await {
+        if is_it(&event.kind) {
+            return;
+        }
+    }
+}
+
+fn is_call(event: &SessionEvent) -> bool {
+    matches!(event, SessionEvent::Run { event, .. }
+        if matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. })))
+}
+
+/// The run of the session's first turn.
+pub(crate) async fn first_run(session: &Session<String>) -> Option<RunHandle> {
+    let mut first = None;
+    until(session, |event| {
+        if let SessionEvent::TurnStarted { run, .. } = event {
+            first = Some(run.clone());
+        }
+        first.is_some()
+    })
+    .await;
+    first
+}
+
+pub(crate) async fn a_steer() -> anyhow::Result<()> {
+    scene(
+        6,
+        "A steer",
+        "The agent is looking something up; you have a better idea. Nothing is stopped: it reads that next.",
+    )?;
+    let server = server(vec![
+        Reply::call("sleep", json!({ "seconds": 0.5 })),
+        Reply::text("Then I look in the kitchen."),
+    ])
+    .await?;
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
+    let agent = builder(&server).tools(tools).build();
+    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
+    let first = session.push("Where is my key?".to_owned())?;
+    until(&session, is_call).await;
+    let steer = session.push(Push::new("Try the kitchen.".to_owned()).policy(Policy::steer()))?;
+    say("  you, while it works: Try the kitchen.")?;
+    match steer.delivered().await {
+        Some(at) => say(format_args!("  delivered in {}, before request {} to the model", at.turn, at.round)),
+        None => say("  not delivered"),
+    }?;
+    say(format_args!(
+        "  the first message: {:?}; the steer: {:?}",
+        first.outcome().await,
+        steer.outcome().await
+    ))?;
+    drop(session.stop(SessionStop::at_turn_end()));
+    let answer = session.done().await.history().last_text().unwrap_or_default();
+    say(format_args!("  model: {answer}\n"))?;
+    Ok(())
+}
+
+pub(crate) async fn a_preempt() -> anyhow::Result<()> {
+    scene(
+        7,
+        "A preempt",
+        "What it does is not wanted any more: the turn stops, and the next one answers the newer message.",
+    )?;
+    let server = server(vec![
+        Reply::call("sleep", json!({ "seconds": 300 })),
+        Reply::text("Dinner is booked; the report I left."),
+    ])
+    .await?;
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
+    let agent = builder(&server).tools(tools).build();
+    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
+    let old = session.push("Write the long report.".to_owned())?;
+    until(&session, is_call).await;
+    let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
+    say("  you, while it works: Book dinner instead.")?;
+    say(format_args!(
+        "  the preempt: {:?}; the old message: {:?}",
+        new.preempted().await,
+        old.outcome().await
+    ))?;
+    if let Some(run) = first_run(&session).await {
+        say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
+    }
+    say(format_args!("  the newer message: {:?}", new.outcome().await))?;
+    drop(session.stop(SessionStop::at_turn_end()));
+    let exit = session.done().await;
+    say(format_args!("  model: {}\n", exit.history().last_text().unwrap_or_default()))?;
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! `safepoint run`: turns one after the other, each shown as it happens, each with its outcome.
+
+use std::{collections::VecDeque, process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+use safepoint::{Agent, approval::WithoutApprover, ids::SessionId, remote::AfterWord};
+use safepoint_testkit::{replay::Replay, server::ModelServer};
+use safepoint_tools::process::Processes;
+
+mod turn;
+mod turns;
+
+use turn::gone;
+use turns::{Begin, Course};
+
+use crate::{
+    agent::limits::limits,
+    agent::{approvals, backend, mcp::Used, model::Chosen, tools},
+    args::{ResumeArgs, RunArgs},
+    command::leaving::Over,
+    control::Inlet,
+    control::{self, Turns},
+    output,
+    render::{approval, screen::Screen, turn::View},
+    session::processes,
+    session::{
+        attachments,
+        conversation::{Conversation, Hand, Must},
+        prompts::{prompts, says_something},
+    },
+    settings::{AgentSettings, store::kept_in},
+    signals::Signals,
+};
+
+/// Runs the turns; the exit code is the last one's.
+pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
+    // First: a signal from now on is answered with an account.
+    let mut signals = Signals::listen(args.on_disconnect)?;
+    let settings = settled(&mut args).await?;
+    let asked = Arc::new(RunArgs::clone(&args));
+    let read = tokio::task::spawn_blocking(move || prompts(&asked));
+    let prompts = tokio::select! {
+        biased;
+        read = read => read.context("the prompt could not be read")??,
+        // What was read so far is lost, and there is no run that could keep it.
+        got = signals.next() => {
+            output::tell("safepoint: stopped before the prompt was read; no run began");
+            return Ok(ExitCode::from(got.exit_code()));
+        }
+    };
+    turns((&args, &settings), prompts.into_iter().map(Begin::Prompt).collect(), signals).await
+}
+
+/// Goes on with a kept session, and then takes the prompts, if there are any.
+pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
+    let ResumeArgs { resumed, run: mut args } = *args;
+    let signals = Signals::listen(args.on_disconnect)?;
+    says_something(args.prompt.iter().chain(&args.then))?;
+    args.session = Some(resumed);
+    let settings = settled(&mut args).await?;
+    let prompts = args.prompt.iter().chain(&args.then).cloned().map(Begin::Prompt);
+    let begins = std::iter::once(Begin::Again).chain(prompts).collect();
+    turns((&args, &settings), begins, signals).await
+}
+
+/// Reads what else speaks of the run; what was left open is filled in.
+async fn settled(args: &mut RunArgs) -> anyhow::Result<AgentSettings> {
+    let (session, store) = (args.session.as_ref(), args.store.as_ref());
+    let settings = AgentSettings::complete(args.agent.clone(), session, store, None).await?;
+    args.agent = settings.args.clone();
+    Ok(settings)
+}
+
+async fn turns(
+    (args, settings): (&RunArgs, &AgentSettings),
+    begins: VecDeque<Begin>,
+    mut signals: Signals,
+) -> anyhow::Result<ExitCode> {
+    let is_there = if matches!(begins.front(), Some(Begin::Again)) { Must::Exist } else { Must::BeMade };
+    let attached = attachments::parts(args)?;
+    let screen = Screen::start(args.json);
+    let (processes, deadline) = processes::processes(settings).await;
+    let ready = async {
+        let (agent, needs) = agent((args, settings), &screen, &processes).await?;
+        anyhow::Ok((Conversation::open((args, settings), agent, is_there, deadline).await?, needs))
+    };
+    let (conversation, needs) = tokio::select! {
+        biased;
+        ready = ready => ready?,
+        // A session that was taken is given back by the end of this program; nothing was said in it.
+        got = signals.next() => {
+            screen.note("safepoint: stopped before a turn began");
+            let code = ExitCode::from(got.exit_code());
+            let over = Over { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
+            return Ok(over.leave(&mut signals, &screen).await);
+        }
+    };
+    let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
+    tell_earlier(&conversation, &session, &screen).await;
+    let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
+    let view = View::new(
+        args,
+        Arc::clone(&screen),
+        &session,
+        conversation.kept().map(|kept| (kept.epoch, Arc::clone(&kept.store))),
+    );
+    let mut course = Course {
+        args,
+        signals: &mut signals,
+        conversation,
+        view,
+        screen: &screen,
+        turns,
+        processes: &processes,
+        attached,
+        begins,
+        earlier: Vec::new(),
+        code: ExitCode::SUCCESS,
+        ending: None,
+    };
+    let went = course.go().await;
+    let Course { conversation, earlier, code, ending, .. } = course;
+    signals.turns_are_over();
+    gone(&earlier, &mut signals).await;
+    let kept = conversation.id().cloned();
+    if let Some(word) = needs.left() {
+        screen.note(&word);
+    }
+    end(conversation, needs, &mut signals).await;
+    let over = Over { code, ending, kept: kept.as_ref(), on_disconnect: args.on_disconnect };
+    let code = over.leave(&mut signals, &screen).await;
+    went?;
+    if let Some(socket) = socket {
+        socket.finish().await;
+    }
+    Ok(code)
+}
+
+/// Says what of the session's earlier life has yet to be seen to.
+async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: &Screen) {
+    for lost in conversation.lost() {
+        screen.note(&format!("safepoint: {}", approval::lost(&lost)));
+    }
+    for (number, why) in conversation.undeliverable().await {
+        screen.note(&format!(
+            "safepoint: item-{number} is not delivered, {why}; safepoint withdraw {session} item-{number} takes it out"
+        ));
+    }
+}
+
+/// Gives back what the run used. A signal has it end at once, and another one does not wait for that.
+async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
+    let hand = conversation.hand();
+    let mut ending = std::pin::pin!(async {
+        conversation.close().await;
+        needs.servers.close().await;
+    });
+    for _first_and_second in 0..2 {
+        tokio::select! {
+            biased;
+            () = &mut ending => return,
+            // Losing this branch loses nothing: what ends goes on ending.
+            _ = signals.next() => hand.iter().for_each(Hand::end_now),
+        }
+    }
+}
+
+/// Opens the socket over which other terminals reach the turns; without one the run goes on, and says so.
+async fn reachable(
+    session: &SessionId,
+    conversation: &Conversation,
+    args: &RunArgs,
+    screen: &Screen,
+) -> (Arc<Turns>, Option<control::Server>) {
+    let turns = Arc::new(Turns::default());
+    if let Some(kept) = conversation.kept() {
+        turns.of(Inlet::new(kept.handle()).kept(Arc::clone(&kept.store), session.clone()));
+    }
+    let model = args.agent.model.clone().or_else(|| args.agent.backend.clone()).unwrap_or_default();
+    match control::open_run(session.as_str(), &turns, model).await {
+        Ok(socket) => (turns, Some(socket)),
+        Err(error) => {
+            screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
+            (turns, None)
+        }
+    }
+}
+
+/// What a run needs beside its agent, for as long as it lasts.
+struct Needs {
+    servers: Used,
+    replay: Option<Replay>,
+    _practice: Option<Arc<ModelServer>>,
+}
+
+impl Needs {
+    /// What a recording holds that nobody asked for.
+    fn left(&self) -> Option<String> {
+        let left = self.replay.as_ref().map(Replay::left).filter(|left| *left > 0)?;
+        Some(format!("safepoint: the recording goes on: {left} of its requests were not made"))
+    }
+}
+
+async fn agent(
+    (args, settings): (&RunArgs, &AgentSettings),
+    screen: &Arc<Screen>,
+    processes: &Processes,
+) -> anyhow::Result<(Agent, Needs)> {
+    let note = |word: &str| screen.note(&format!("safepoint: {word}"));
+    let (mut tools, servers) = tools::chosen(settings, note, processes).await?;
+    tools.extend(servers.offered());
+    let kept_in = kept_in(args.session.as_ref(), args.store.as_ref())?;
+    let settings = &AgentSettings { kept_in, ..settings.clone() };
+    // This program ends with the run.
+    let chosen = backend::choose(settings, processes, AfterWord::Leaves).await?;
+    let Chosen { mut builder, notice, replay, _server, .. } = chosen;
+    if let Some(notice) = notice {
+        screen.note(&format!("safepoint: {notice}"));
+    }
+    builder = builder.limits(limits(&args.agent));
+    if let Some(system) = &args.agent.system {
+        builder = builder.system(system.as_str());
+    }
+    let keeps = args.session.is_some() || args.store.is_some();
+    let unanswered = if keeps { WithoutApprover::Suspend } else { WithoutApprover::Deny };
+    builder = approvals::under(builder, (settings, unanswered), &tools, screen)?;
+    Ok((builder.tools(tools).try_build()?, Needs { servers, replay, _practice: _server }))
+}

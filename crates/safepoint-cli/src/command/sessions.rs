@@ -1,0 +1,77 @@
+//! `safepoint sessions`: one list of what the store keeps and of what runs.
+
+use std::process::ExitCode;
+
+use safepoint::{ids::SessionId, store::Error};
+use serde_json::json;
+
+mod show;
+
+use crate::{
+    args::sessions::{LsArgs, OneArgs, SessionsCommand},
+    command::store::{code, no_session},
+    control::list::{meant, recent},
+    output::{self, Stream},
+    render::{reply_json::Told, text::cut},
+    settings::store::existing_store,
+};
+
+/// Runs the command.
+pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        SessionsCommand::Ls(args) => list(args).await,
+        SessionsCommand::Show(args) => show::show(args).await,
+        SessionsCommand::Rm(args) => remove(args).await,
+    }
+}
+
+async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
+    let store = existing_store(args.place.store.clone())?;
+    let listed = recent(store.as_ref(), args.most).await?;
+    let mut told = Told::default();
+    for one in &listed {
+        if args.place.json {
+            output::say_json(one.json(&mut told))?;
+        } else {
+            output::say(cut(&one.line(), width()))?;
+        }
+    }
+    if args.place.json {
+        return Ok(ExitCode::SUCCESS);
+    }
+    match listed.iter().filter(|one| one.is_kept()).count() {
+        _ if listed.is_empty() => output::tell("no session is kept, and none runs"),
+        count if count >= args.most => output::tell(format_args!("the newest {count}; -n N lists more")),
+        _ => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
+    let store = existing_store(args.place.store.clone())?;
+    let Some(one) = meant(store.as_ref(), &args.session).await? else {
+        return no_session(&SessionId::from(args.session), &args.place);
+    };
+    let id = SessionId::from(one.id.as_str());
+    let (number, said) = match (&store, one.is_kept()) {
+        (Some(store), true) => match store.remove(&id).await {
+            Ok(()) => (0, format!("{id} is removed")),
+            Err(Error::NoSession(_)) => return no_session(&id, &args.place),
+            Err(error @ Error::Held(..)) => (code::CONFLICT, format!("{error}; safepoint stop {id} ends it")),
+            Err(error) => return Err(error.into()),
+        },
+        _ => (code::CONFLICT, format!("{id} is not kept, it runs; safepoint stop {id} ends it")),
+    };
+    if args.place.json {
+        Told::default().say("removed", Some(id.as_str()), json!({"code": number, "said": said}))?;
+    } else {
+        output::tell(format_args!("safepoint: {said}"));
+    }
+    Ok(ExitCode::from(number))
+}
+
+/// The columns of stdout, where it is a terminal.
+fn width() -> usize {
+    const LEAST: usize = 40;
+    Stream::Out.columns().map_or(usize::MAX, |columns| columns.max(LEAST))
+}

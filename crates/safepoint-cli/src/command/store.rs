@@ -1,0 +1,188 @@
+//! Commands on kept sessions, through the store alone: they work before, while and after an owner lives.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use safepoint::{
+    approval::decode_approval,
+    ids::SessionId,
+    session::{StoredStop, decode_row},
+    store::{self, ChainCheck, Error, JournalEntry, Store},
+};
+use safepoint_stores::SqliteStore;
+use serde_json::{Value, json};
+
+use crate::{
+    args::{
+        names,
+        store::{ExportArgs, Where},
+    },
+    output::{self, Bulk},
+    render::{reply_json::Told, text::one_line},
+    settings::store::{existing_file, existing_store},
+};
+
+/// Exit codes of control commands.
+pub(crate) mod code {
+    pub(crate) const USAGE: u8 = 2;
+    pub(crate) const NO_SUCH: u8 = 3;
+    pub(crate) const TOO_LATE: u8 = 4;
+    pub(crate) const CONFLICT: u8 = 5;
+}
+
+/// `safepoint store check`.
+pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
+    let named = place.store.clone();
+    let Some(store) = existing_file(place.store)? else {
+        if let Some(path) = named {
+            anyhow::bail!("there is no store {}", path.display());
+        }
+        output::tell("safepoint: no session is kept");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let mut older = None;
+    let mut bad = 0;
+    let mut told = place.json.then(Told::default);
+    if let Some(flaw) = store.check_file().await? {
+        bad += 1;
+        match told.as_mut() {
+            Some(told) => told.say("checked", None, json!({"sound": false, "said": flaw}))?,
+            None => output::say(format_args!("the file itself: {flaw}"))?,
+        }
+    }
+    loop {
+        let rows = store.list(PAGE, older.take()).await.context("the sessions cannot be listed")?;
+        for row in &rows {
+            bad += usize::from(!is_sound(&store, &row.id, told.as_mut()).await?);
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE => older = Some(last.older()),
+            _ => break,
+        }
+    }
+    Ok(ExitCode::from(u8::from(bad > 0)))
+}
+
+/// How many sessions are listed at once.
+const PAGE: usize = 256;
+
+async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut Told>) -> anyhow::Result<bool> {
+    let (sound, said) = match store.check(session).await? {
+        ChainCheck::Intact(sound) => match flawed_row(store, session).await? {
+            None => (true, format!("{} records, sound", sound.records)),
+            Some(flaw) => (false, flaw),
+        },
+        ChainCheck::Damaged(damage) => (false, damage.to_string()),
+    };
+    match told {
+        Some(told) => told.say("checked", Some(session.as_str()), json!({"sound": sound, "said": said}))?,
+        None => output::say(format_args!("{}  {said}", one_line(session.as_str())))?,
+    }
+    Ok(sound)
+}
+
+/// The first of the rows beside the journal that cannot be read, or is not what was put there.
+async fn flawed_row(store: &SqliteStore, session: &SessionId) -> Result<Option<String>, Error> {
+    for row in store.inbox(session).await? {
+        if let Err(why) = decode_row::<Value>(&row) {
+            return Ok(Some(format!("item-{}: {why}", row.number)));
+        }
+    }
+    for row in store.stops(session, 0).await? {
+        if let Err(why) = StoredStop::from_bytes(&row.bytes) {
+            return Ok(Some(format!("stop {}: {why}", row.number)));
+        }
+    }
+    for row in store.approvals(session).await? {
+        if let Err(why) = decode_approval(&row.asked.bytes, &row.asked.digest) {
+            return Ok(Some(format!("approval {}: {why}", row.asked.id)));
+        }
+    }
+    Ok(None)
+}
+
+/// `safepoint store export`: nothing else is on stdout.
+pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
+    let session = SessionId::from(args.session);
+    // On stdout there is nothing but records.
+    let place = Where { store: args.store, json: false };
+    let Some(store) = existing_store(place.store.clone())? else { return no_session(&session, &place) };
+    let mut out = Bulk::default();
+    let (mut damaged, mut written, mut told) = (0, Ok(()), Told::default());
+    let done = store::export(&*store, &session, |entry| {
+        damaged += usize::from(entry.record.is_err());
+        if written.is_ok() {
+            written = out.json(exported(&mut told, &session, entry));
+        }
+    });
+    match done.await {
+        Err(Error::NoSession(_)) => return no_session(&session, &place),
+        done => done?,
+    }
+    written.and_then(|()| out.flush())?;
+    if damaged > 0 {
+        output::tell(format_args!(
+            "safepoint: {damaged} records cannot be read; they are told in their places"
+        ));
+    }
+    Ok(ExitCode::from(u8::from(damaged > 0)))
+}
+
+fn exported(told: &mut Told, session: &SessionId, entry: JournalEntry) -> Value {
+    let mut line = told.line("record", Some(session.as_str()), json!({"position": entry.position}));
+    let (name, value) = match entry.record {
+        Err(damage) => ("damage", json!(damage.to_string())),
+        Ok(record) => {
+            line["path"] = json!(record.path);
+            line["kind"] = json!(record.kind);
+            line["version"] = json!(record.version);
+            match serde_json::from_slice::<Value>(&record.bytes) {
+                Ok(value) => ("record", value),
+                Err(_not_json) => ("bytes", json!(record.bytes)),
+            }
+        }
+    };
+    line[name] = value;
+    line
+}
+
+/// There is no such session, or can be none: said in the form that was asked for.
+///
+/// # Errors
+/// If stdout does not take it.
+pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<ExitCode> {
+    match names::check(session.as_str()) {
+        Ok(()) => {
+            let said = format!("there is no session {session}; `safepoint sessions ls` lists them");
+            none_such((session, "no_such_session"), said, place)
+        }
+        Err(why) => refused(session, (code::USAGE, "refused"), &why.to_string(), place),
+    }
+}
+
+/// The same of anything else that is not there.
+///
+/// # Errors
+/// If stdout does not take it.
+pub(crate) fn none_such(
+    (session, status): (&SessionId, &str),
+    said: String,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    refused(session, (code::NO_SUCH, status), &said, place)
+}
+
+fn refused(
+    session: &SessionId,
+    (code, status): (u8, &str),
+    said: &str,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    if place.json {
+        let fields = json!({"code": code, "status": status, "message": said, "detail": {}, "last": true});
+        Told::default().say("reply", Some(session.as_str()).filter(|named| !named.is_empty()), fields)?;
+    } else {
+        output::tell(format_args!("safepoint: {}", one_line(said)));
+    }
+    Ok(ExitCode::from(code))
+}

@@ -1,0 +1,185 @@
+//! A chat as it is talked to from elsewhere.
+
+use std::{sync::Arc, time::Instant};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    StopAck,
+    ids::{CallId, ItemId},
+    session::{SessionEvent, TurnStopAck, TurnView},
+};
+use serde_json::json;
+
+use super::{
+    about::About,
+    inlet::Inlet,
+    item_reply, offline,
+    protocol::{Ask, ModeWord, Reply, StopAsk, Wait, code},
+    server::{Say, Target},
+};
+use crate::{render::chat::queue::Origin, session::host::Host};
+
+/// The session of a chat.
+pub(super) struct ChatTarget {
+    pub(super) host: Arc<Host>,
+    pub(super) inlet: Inlet,
+    pub(super) about: About,
+}
+
+impl Target for ChatTarget {
+    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            match ask {
+                Ask::Look => {
+                    self.inlet.look();
+                    say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+                }
+                Ask::Show => say.last(self.show()),
+                Ask::Push(push) => {
+                    let put = |text, policy, id| self.host.push(text, policy, id, Origin::Elsewhere);
+                    self.inlet.take(push, put, &say).await;
+                }
+                Ask::Withdraw { item } => say.last(self.withdraw(&item).await),
+                Ask::Stop(stop) => self.stop(stop, &say).await,
+            }
+        })
+    }
+}
+
+impl ChatTarget {
+    fn show(&self) -> Reply {
+        let turn = self.host.session.current_turn();
+        let waiting: Vec<_> = self
+            .host
+            .waiting()
+            .into_iter()
+            .map(|(ticket, text)| json!({ "item": item_reply::name(&ticket), "text": text }))
+            .collect();
+        let detail = self.about.detail(json!({
+            "turn": turn.as_ref().map(|turn| turn.turn.to_string()),
+            "run": turn.as_ref().map(|turn| turn.run.id().as_str().to_owned()),
+            "alive": turn.as_ref().map(|turn| turn.run.alive()).unwrap_or_default(),
+            "waiting": waiting,
+        }));
+        let state = turn.map_or("idle".to_owned(), |turn| format!("{} at work", turn.turn));
+        Reply::new(code::ACCEPTED, "running", format!("{}, {state}", self.about)).detail(detail)
+    }
+
+    async fn withdraw(&self, item: &str) -> Reply {
+        if let Some(place) = self.inlet.place() {
+            return offline::withdraw(place, item).await.unwrap_or_else(|error| failed(&error));
+        }
+        let id = match item.parse::<ItemId>() {
+            Ok(id) => id,
+            Err(error) => return Reply::new(code::USAGE, "refused", error.to_string()),
+        };
+        if self.host.pushed(id).is_none() {
+            return Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {id}"));
+        }
+        match self.host.session.withdraw(id).await {
+            Some(text) => Reply::new(code::ACCEPTED, "withdrawn", format!("{id} is withdrawn"))
+                .detail(json!({ "item": id.to_string(), "text": text })),
+            None => Reply::new(
+                code::TOO_LATE,
+                "too_late",
+                format!("{id} does not wait: a turn has it, or it is gone"),
+            ),
+        }
+    }
+
+    async fn stop(&self, stop: StopAsk, say: &Say) {
+        let turn = self.host.session.current_turn();
+        if stop.run.is_some() || stop.call.is_some() {
+            return self.stop_part(stop, turn, say).await;
+        }
+        let (request, of_turn) = match stop.session_stop() {
+            Ok(asked) => asked,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let asked = self.host.session.stop(request).asked().await;
+        if let Some(request) = of_turn {
+            self.host.session.stop_turn(None, request).asked().await;
+        }
+        let reply = asked_reply(asked);
+        let is_idle_wait = matches!(stop.mode, ModeWord::WhenIdle { .. });
+        if stop.wait == Wait::No || asked == StopAck::TooLate && !is_idle_wait {
+            return say.last(reply);
+        }
+        say.first(reply);
+        let began = Instant::now();
+        tokio::select! {
+            biased;
+            // Losing this branch loses nothing: everybody sees the same end.
+            _ = self.host.session.done() => {
+                say.last(Reply::new(code::ACCEPTED, "ended", format!("ended after {:.1?}", began.elapsed())));
+            }
+            () = say.hung_up() => {}
+        }
+    }
+
+    /// One run or one call of it; the session goes on.
+    async fn stop_part(&self, stop: StopAsk, turn: Option<TurnView>, say: &Say) {
+        let request = match stop.request() {
+            Ok(request) => request,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let is_it = |turn: &TurnView| stop.run.as_deref().is_none_or(|run| run == turn.run.id().as_str());
+        let Some(turn) = turn.filter(is_it) else {
+            return say.last(none_at_work(&stop));
+        };
+        let asked = match &stop.call {
+            Some(call) => match turn.run.stop_call(&CallId::from(call.as_str()), request) {
+                Some(asked) => asked,
+                None => return say.last(no_such_call(call)),
+            },
+            None => match self.host.session.stop_turn(Some(turn.turn), request).asked().await {
+                TurnStopAck::Stopping(_) => StopAck::First,
+                TurnStopAck::NoTurn | TurnStopAck::Mismatch(_) => StopAck::TooLate,
+            },
+        };
+        let reply = asked_reply(asked);
+        if stop.wait == Wait::No || asked == StopAck::TooLate || stop.call.is_some() {
+            return say.last(reply);
+        }
+        say.first(reply);
+        let mut events = self.host.session.events();
+        while let Some(event) = events.next().await {
+            let is_over = match event.kind {
+                SessionEvent::TurnEnded { turn: ended, .. } => {
+                    stop.wait == Wait::Settled && ended == turn.turn
+                }
+                SessionEvent::TurnQuiet { turn: quiet, .. } => quiet == turn.turn,
+                _ => false,
+            };
+            if is_over {
+                break;
+            }
+        }
+        say.last(Reply::new(code::ACCEPTED, "ended", format!("{} has ended", turn.turn)));
+    }
+}
+
+/// No run of this name is at work, or none at all: said of the call, where one was meant.
+pub(super) fn none_at_work(stop: &StopAsk) -> Reply {
+    match &stop.call {
+        Some(call) => no_such_call(call),
+        None => Reply::new(code::NONE_SUCH, "no_such_run", "no such run is at work"),
+    }
+}
+
+pub(super) fn no_such_call(call: &str) -> Reply {
+    Reply::new(code::NONE_SUCH, "no_such_call", format!("no call {call} is at work"))
+}
+
+pub(super) fn failed(error: &anyhow::Error) -> Reply {
+    Reply::new(code::OTHER, "failed", format!("{error:#}"))
+}
+
+pub(super) fn asked_reply(asked: StopAck) -> Reply {
+    match asked {
+        StopAck::First => Reply::new(code::ACCEPTED, "first", "asked to stop"),
+        StopAck::Strengthened => Reply::new(code::ACCEPTED, "strengthened", "asked to stop sooner"),
+        StopAck::Unchanged => Reply::new(code::ACCEPTED, "nothing_added", "that was asked already"),
+        StopAck::TooLate => Reply::new(code::TOO_LATE, "too_late", "it has ended already"),
+    }
+}

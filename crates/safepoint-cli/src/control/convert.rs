@@ -1,0 +1,166 @@
+//! A stop or a policy as it came over the socket, as the engine takes it.
+
+use std::time::Duration;
+
+use safepoint::{
+    Grace, Reach, Reason, SafePoints, SessionStop, StopRequest,
+    session::{IfUndelivered, Policy, Preempt, RejectReason},
+    steer::SteerTiming,
+};
+
+use super::protocol::{Afterwards, ModeWord, PushAsk, StopAsk, code};
+use crate::args::control::{OrWord, PolicyWord, ScopeWord};
+
+impl PushAsk {
+    /// # Errors
+    /// If that is no policy, with why.
+    pub(super) fn policy(&self) -> Result<Policy, String> {
+        let of_a_preempt = [
+            ("--at", self.at.is_some()),
+            ("--within", self.within_ms.is_some()),
+            ("--delay", self.delay_ms.is_some()),
+            ("--turn", self.turn.is_some()),
+        ];
+        if let Some((option, _)) = of_a_preempt.iter().find(|(_, is_given)| *is_given)
+            && self.policy != PolicyWord::Preempt
+        {
+            return Err(format!("{option} says how a turn is stopped: it goes with --policy preempt"));
+        }
+        if self.within_ms == Some(0) {
+            return Err("--within 0 is now: leave out --at and --within".to_owned());
+        }
+        Ok(match self.policy {
+            PolicyWord::Enqueue => Policy::Enqueue,
+            PolicyWord::Reject => Policy::Reject,
+            PolicyWord::Rollback => Policy::Rollback,
+            PolicyWord::Steer => Policy::Steer(
+                SteerTiming::NextRequest,
+                match self.or {
+                    OrWord::Queue => IfUndelivered::Queue,
+                    OrWord::Return => IfUndelivered::Return,
+                },
+            ),
+            PolicyWord::Preempt => {
+                let points = self.at.as_deref().map(points).transpose()?;
+                let mut preempt = match (points, self.within_ms.and_then(grace)) {
+                    (None, _) => Preempt::now(),
+                    (Some(points), None) => Preempt::at(points),
+                    (Some(points), Some(grace)) => Preempt::at_within(points, grace),
+                };
+                if let Some(delay) = self.delay_ms {
+                    preempt = preempt.after(Duration::from_millis(delay));
+                }
+                if let Some(turn) = &self.turn {
+                    preempt = preempt.of(turn.parse().map_err(|error| format!("{error}"))?);
+                }
+                preempt.into()
+            }
+        })
+    }
+}
+
+impl StopAsk {
+    /// Whether it can be asked, of whatever session it may be.
+    ///
+    /// # Errors
+    /// If not, with why.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.within_ms == Some(0) {
+            return Err("--within 0 is now: write --now".to_owned());
+        }
+        if self.mode == (ModeWord::WhenIdle { ms: 0 }) {
+            return Err("--when-idle 0 is the turn's end: write --at turn-end".to_owned());
+        }
+        if self.run.is_some() || self.call.is_some() {
+            return self.request().map(drop);
+        }
+        self.session_stop().and_then(|_| self.turn_stop()).map(drop)
+    }
+
+    /// As a request to a run.
+    pub(super) fn request(&self) -> Result<StopRequest, String> {
+        let grace = self.within_ms.and_then(grace);
+        let request = match (&self.mode, grace) {
+            (ModeWord::Now, _) => StopRequest::now(),
+            (ModeWord::Points(_) | ModeWord::TurnEnd | ModeWord::WhenIdle { .. }, _)
+                if self.within_ms == Some(0) =>
+            {
+                StopRequest::now()
+            }
+            (ModeWord::Points(names), Some(grace)) => StopRequest::at_within(points(names)?, grace),
+            (ModeWord::Points(names), None) => StopRequest::at(points(names)?),
+            (ModeWord::TurnEnd | ModeWord::WhenIdle { .. }, _) => {
+                return Err("a turn's end and idleness are a session's; name safe points, or now".to_owned());
+            }
+        };
+        let request = request.with_reach(match self.scope {
+            ScopeWord::Root => Reach::Root,
+            ScopeWord::Tree => Reach::Tree,
+        });
+        let request = match self.cleanup_cap_ms {
+            Some(cap) => request.with_cleanup_cap(Duration::from_millis(cap)),
+            None => request,
+        };
+        Ok(request.with_reason(self.reason()))
+    }
+
+    /// As a request to the turn, at work or waiting; none where that is to end by itself.
+    pub(super) fn turn_stop(&self) -> Result<Option<StopRequest>, String> {
+        match self.mode {
+            ModeWord::TurnEnd | ModeWord::WhenIdle { .. } => Ok(None),
+            ModeWord::Now | ModeWord::Points(_) => self.request().map(Some),
+        }
+    }
+
+    pub(super) fn reason(&self) -> Reason {
+        Reason::user(self.because.clone().unwrap_or_else(|| "from another terminal".to_owned()))
+    }
+
+    /// As a stop of the whole session, and of the turn at work where the session's own words do not say it all.
+    pub(super) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), String> {
+        let is_tree = self.scope == ScopeWord::Tree;
+        let (stop, turn) = match &self.mode {
+            ModeWord::Now if is_tree => (SessionStop::now(), None),
+            ModeWord::TurnEnd => (SessionStop::at_turn_end(), None),
+            ModeWord::WhenIdle { ms } => (SessionStop::when_idle_for(Duration::from_millis(*ms)), None),
+            ModeWord::Points(names) if is_tree && points(names)? == SafePoints::ANY => {
+                match (self.within_ms, self.within_ms.and_then(grace)) {
+                    (None, _) => (SessionStop::graceful(), None),
+                    (Some(_), Some(grace)) => (SessionStop::graceful_within(grace), None),
+                    (Some(_zero), None) => (SessionStop::now(), None),
+                }
+            }
+            ModeWord::Now | ModeWord::Points(_) => (SessionStop::at_turn_end(), Some(self.request()?)),
+        };
+        let mut stop = stop.with_reason(self.reason());
+        if let Some(cap) = self.cleanup_cap_ms {
+            stop = stop.cleanup_cap(Duration::from_millis(cap));
+        }
+        if let Some(because) = &self.because {
+            stop = stop.with_cause(because.clone());
+        }
+        if self.afterwards == Afterwards::Abandoned {
+            stop = stop.abandon();
+        }
+        Ok((stop, turn))
+    }
+}
+
+/// The exit code for an item that came back.
+pub(super) fn refused(refusal: RejectReason) -> u8 {
+    match refusal {
+        RejectReason::Busy(_) | RejectReason::TurnMismatch => code::CONFLICT,
+        RejectReason::NoActiveTurn | RejectReason::NotDelivered => code::TOO_LATE,
+        RejectReason::Closed => code::NO_ROOM,
+        RejectReason::Blank => code::USAGE,
+        _ => code::OTHER,
+    }
+}
+
+fn points(names: &str) -> Result<SafePoints, String> {
+    names.parse().map_err(|error| format!("{error}"))
+}
+
+fn grace(ms: u64) -> Option<Grace> {
+    Grace::try_from(Duration::from_millis(ms)).ok()
+}

@@ -1,0 +1,240 @@
+//! One talk with a session: with its owner where one answers, with its store where one keeps it, and what is shown of it.
+//!
+//! **Invariants**: an item goes to a living owner first, and to the store only if that owner does not say that it has it;
+//! under one id, so that it is one item whichever way it came.
+
+use std::{process::ExitCode, time::Duration};
+
+use safepoint::store::LeaseHolder;
+use tokio::{
+    io::BufReader,
+    net::UnixStream,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    client::{details, nudge, owner, silent},
+    item_reply,
+    offline::{self, Place},
+    offline_items::{self, Waits},
+    protocol::{self, Ask, PushAsk, Reply, Request, VERSION, Wait, code},
+    socket_dir,
+};
+use crate::{
+    args::{Usage, control::Common, names},
+    output,
+    render::reply_json::Told,
+};
+
+/// How long the owner of a session may take to say that it has heard.
+pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
+
+/// Asks, and shows each reply; the exit code is the last one's.
+pub(super) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
+    let over = common.timeout.map(|timeout| Instant::now() + timeout);
+    let mut talk = Talk { common, over, told: Told::default() };
+    let done = match ask {
+        Ok(ask) => talk.go(ask).await,
+        Err(why) => Err(why),
+    };
+    match done {
+        // Whoever reads lines of JSON reads this as one too.
+        Err(error) if common.json => {
+            let (number, status) =
+                if error.is::<Usage>() { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
+            talk.last(&Reply::new(number, status, format!("{error:#}")))
+        }
+        done => done,
+    }
+}
+
+struct Talk<'a> {
+    common: &'a Common,
+    /// When whoever asks waits no longer.
+    over: Option<Instant>,
+    told: Told,
+}
+
+/// How a talk with an owner ended. Exhaustive: with its last word, or without.
+enum Heard {
+    Last(Reply),
+    /// Whoever asked waits no longer.
+    Over,
+    /// It lives, and has said nothing.
+    Silent(Option<i32>),
+    /// It went away; what it had said by then.
+    Gone(Option<Reply>),
+}
+
+impl Talk<'_> {
+    async fn go(&mut self, ask: Ask) -> anyhow::Result<ExitCode> {
+        let ask = match (offline::kept(self.common).await?, ask) {
+            (Some(place), Ask::Push(push)) => return self.push(&place, push).await,
+            (Some(place), ask) => match offline::through_store(&place, self.common, &ask).await? {
+                Some(reply) => return self.last(&reply),
+                None => ask,
+            },
+            (None, ask) => ask,
+        };
+        let Some(stream) = reached(&self.common.session).await? else {
+            let session = &self.common.session;
+            names::check(session)?;
+            let message = format!("no session {session} is running (safepoint sessions ls lists them)");
+            return self.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
+        };
+        match self.ask(stream, ask).await? {
+            Heard::Last(reply) => self.last(&reply),
+            Heard::Over => self.too_long(),
+            Heard::Silent(pid) => self.last(&unheard(&self.common.session, pid)),
+            Heard::Gone(_) => anyhow::bail!("the session went away before it answered"),
+        }
+    }
+
+    /// An item for a session that is kept: its owner takes it, who records it first; the store does where none answers.
+    async fn push(&mut self, place: &Place, mut asked: PushAsk) -> anyhow::Result<ExitCode> {
+        let is_named = asked.client_id.is_some();
+        asked.client_id.get_or_insert_with(|| format!("cli_{}", uuid::Uuid::now_v7().simple()));
+        let (mut waits, mut but) = (None, None);
+        match self.owner_of(place).await? {
+            None => {}
+            Some(stream) => match self.ask(stream, Ask::Push(asked.clone())).await? {
+                Heard::Last(reply) => return self.last(&reply),
+                Heard::Over => return self.too_long(),
+                Heard::Silent(pid) => but = Some(silent(pid)),
+                Heard::Gone(said) => {
+                    let item =
+                        said.as_ref().and_then(|reply| item_reply::number(reply.detail["item"].as_str()?));
+                    waits = item.map(|number| Waits::of(place, &asked, number));
+                }
+            },
+        }
+        let waits = match waits {
+            Some(waits) => waits,
+            None => {
+                let (mut reply, waits) = offline_items::push(place, &asked).await?;
+                reply.session = place.session.to_string();
+                let Some(waits) = waits else { return self.last(&reply) };
+                // It is in by an owner who could not say so any more, and may have given it back.
+                if !is_named
+                    && reply.status == "same"
+                    && let Some(rests) = waits.rests().await?
+                {
+                    return self.last(&rests);
+                }
+                if but.is_none() {
+                    but = nudge(place.session.as_str()).await;
+                }
+                let reply = reply.but(but);
+                if asked.wait == Wait::No {
+                    return self.last(&reply);
+                }
+                self.show(&Reply { last: false, ..reply })?;
+                waits
+            }
+        };
+        let reply = waits.rest(self.over).await?;
+        self.last(&reply)
+    }
+
+    /// The living owner of a kept session, if it can be reached from here, and is the one that the store names.
+    async fn owner_of(&self, place: &Place) -> anyhow::Result<Option<UnixStream>> {
+        let holder = place.store.open(&place.session).await?.holder;
+        let found = socket_dir::sessions()?.into_iter().find(|(id, _)| id == place.session.as_str());
+        let (Some(holder), Some((_, path))) = (holder, found) else { return Ok(None) };
+        let is_it = |stream: &UnixStream| names(&holder, owner(stream));
+        Ok(socket_dir::connect(&path).await.filter(is_it))
+    }
+
+    /// Asks an owner, and shows all but its last word.
+    async fn ask(&mut self, mut stream: UnixStream, ask: Ask) -> anyhow::Result<Heard> {
+        let (began, over, pid) = (Instant::now(), self.over, owner(&stream));
+        let waits = ask.wait() != Wait::No;
+        let request = Request { v: VERSION, ask };
+        match timeout_at(began + TO_HEAR, protocol::write(&mut stream, &request)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_gone)) => return Ok(Heard::Gone(None)),
+            Err(_silent) => return Ok(Heard::Silent(pid)),
+        }
+        // The first word comes soon, whatever is waited for.
+        let mut deadline = Some(over.map_or(began + TO_HEAR, |over| over.min(began + TO_HEAR)));
+        let (mut reader, mut said) = (BufReader::new(stream), None);
+        loop {
+            let line = match deadline {
+                None => protocol::read_line(&mut reader).await,
+                Some(deadline) => match timeout_at(deadline, protocol::read_line(&mut reader)).await {
+                    Ok(line) => line,
+                    Err(_over) if over.is_some_and(|over| over <= deadline) => return Ok(Heard::Over),
+                    Err(_silent) => return Ok(Heard::Silent(pid)),
+                },
+            };
+            let Ok(Some(line)) = line else { return Ok(Heard::Gone(said)) };
+            let reply: Reply = serde_json::from_slice(&line)?;
+            if reply.last {
+                return Ok(Heard::Last(reply));
+            }
+            self.show(&reply)?;
+            said = Some(reply);
+            deadline = if waits { over } else { deadline };
+        }
+    }
+
+    fn too_long(&mut self) -> anyhow::Result<ExitCode> {
+        let message = "it was asked; its end was not seen in time";
+        self.last(&Reply::new(code::TIMED_OUT, "timed_out", message))
+    }
+
+    fn last(&mut self, reply: &Reply) -> anyhow::Result<ExitCode> {
+        self.show(reply)?;
+        Ok(ExitCode::from(reply.code))
+    }
+
+    fn show(&mut self, reply: &Reply) -> anyhow::Result<()> {
+        if self.common.json {
+            let session = if reply.session.is_empty() { &self.common.session } else { &reply.session };
+            self.told.say("reply", Some(session), reply.fields())?;
+            return Ok(());
+        }
+        let message = &reply.message;
+        if reply.code == code::ACCEPTED {
+            output::say(message)?;
+            details(&reply.detail).iter().try_for_each(|line| output::say(format_args!("  {line}")))?;
+        } else {
+            output::tell(format_args!("safepoint: {message}"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the store's holder is this process.
+fn names(holder: &LeaseHolder, pid: Option<i32>) -> bool {
+    pid.and_then(|pid| u32::try_from(pid).ok()) == Some(holder.owner.pid)
+}
+
+/// The session that is meant, if it runs: its id, or an end of it that no other has.
+async fn reached(named: &str) -> anyhow::Result<Option<UnixStream>> {
+    const LEAST: usize = 4;
+    let sessions = socket_dir::sessions()?;
+    if let Some((_, path)) = sessions.iter().find(|(id, _)| id == named) {
+        return Ok(socket_dir::connect(path).await);
+    }
+    let mut ending = sessions.iter().filter(|(id, _)| named.len() >= LEAST && id.ends_with(named));
+    match (ending.next(), ending.next()) {
+        (Some((_, path)), None) => Ok(socket_dir::connect(path).await),
+        (Some(_), Some(_)) => {
+            Err(Usage(format!("more than one session ends in {named}: write more of it")).into())
+        }
+        (None, _) => Ok(None),
+    }
+}
+
+/// It was asked, and nobody knows whether it was heard.
+fn unheard(session: &str, pid: Option<i32>) -> Reply {
+    let end = pid
+        .map_or(String::new(), |pid| format!(", kill -CONT {pid} if it was paused, or kill {pid} ends it"));
+    let message = format!(
+        "{}: whether it takes this is not known; see safepoint sessions show {session}{end}. Of a session that is kept, \
+         name the file with --store: then this waits in it",
+        silent(pid)
+    );
+    Reply::new(code::OTHER, "not_answering", message).detail(serde_json::json!({ "owner": pid }))
+}

@@ -1,0 +1,72 @@
+//! What is said of an item: that it is in, and where it came to rest.
+
+use futures_util::FutureExt as _;
+use safepoint::session::{ItemOutcome, Ticket};
+use serde_json::json;
+
+use super::{
+    convert::refused,
+    protocol::{Reply, code},
+};
+
+/// Where the item is that its session left behind. Exhaustive: it is gone with the session, or a store has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Gone,
+    InStore,
+}
+
+/// What an item is called, here and in the store: by its number there, where there is one.
+pub(super) fn name(ticket: &Ticket<String>) -> String {
+    match ticket.recorded().now_or_never().flatten() {
+        Some(number) => named(number),
+        None => ticket.id().to_string(),
+    }
+}
+
+/// The same of an item of the store.
+pub(super) fn named(number: u64) -> String {
+    format!("item-{number}")
+}
+
+/// The number of an item, as a person writes it.
+pub(super) fn number(item: &str) -> Option<u64> {
+    item.strip_prefix("item-").unwrap_or(item).parse().ok()
+}
+
+pub(super) fn accepted(item: &str) -> Reply {
+    Reply::new(code::ACCEPTED, "accepted", format!("{item} is accepted")).detail(json!({ "item": item }))
+}
+
+/// It is answered, or this is why not: only an answer is a success.
+pub(super) fn rested(item: &str, fate: ItemOutcome, left: Left) -> Reply {
+    let (number, message) = match fate {
+        ItemOutcome::Completed(turn) => (code::ACCEPTED, format!("{item} is answered in {turn}")),
+        ItemOutcome::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
+        ItemOutcome::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
+        ItemOutcome::Unhandled => {
+            let waits =
+                if left == Left::InStore { "; it waits in the store for whoever opens it next" } else { "" };
+            (code::TOO_LATE, format!("{item} was not handled: the session ended first{waits}"))
+        }
+        ItemOutcome::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),
+        ItemOutcome::Interrupted(turn) => {
+            (code::TOO_LATE, format!("{turn} was stopped, and {item} with it; it may be resumed"))
+        }
+        ItemOutcome::Preempted(turn) => {
+            (code::TOO_LATE, format!("{turn} was stopped for a newer item, and {item} with it"))
+        }
+        ItemOutcome::RolledBack(turn) => {
+            (code::TOO_LATE, format!("{turn} was stopped and forgotten, and {item} with it"))
+        }
+        ItemOutcome::Suspended(turn) => {
+            (code::TOO_LATE, format!("{turn}, which has {item}, waits for a decision"))
+        }
+        ItemOutcome::Dropped => (code::TOO_LATE, format!("{item} was dropped")),
+    };
+    let status = match fate {
+        ItemOutcome::Returned(refusal) => refusal.code(),
+        _ => "settled",
+    };
+    Reply::new(number, status, message).detail(json!({ "item": item, "fate": fate }))
+}

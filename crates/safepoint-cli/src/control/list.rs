@@ -1,0 +1,220 @@
+//! One session of the list: what its row says, what its process says, and how it stands by both.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::Timestamp;
+use safepoint::store::{ApprovalRow, ApprovalState, DecisionUse, Liveness, SessionRow, Store};
+use serde_json::{Value, json};
+
+use super::state::State;
+use crate::{
+    args::Usage,
+    control::client::{Answers, Running, running},
+    render::{reply_json::Told, text::one_line},
+    settings::remembered::Setup,
+};
+use safepoint::{ids::SessionId, store::Error};
+
+/// One session of the list.
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    /// In the store; none if it lives in memory alone.
+    pub(crate) row: Option<SessionRow>,
+    /// What its own process says, if it runs and answers.
+    pub(crate) running: Option<Running>,
+    waits: Waits,
+}
+
+/// What a suspended session waits for. Exhaustive: somebody, or nothing any more, since a stop took its questions back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    ForSomebody,
+    ForNothing,
+}
+
+impl Waits {
+    /// Looked at only where it matters.
+    async fn of(store: Option<&Arc<dyn Store>>, row: &SessionRow) -> anyhow::Result<Self> {
+        let Some(store) = store.filter(|_| row.label == SUSPENDED) else { return Ok(Self::ForSomebody) };
+        let rows = store.approvals(&row.id).await?;
+        let is_left = |row: &ApprovalRow| {
+            matches!(
+                row.state,
+                ApprovalState::Open | ApprovalState::Decided { used: DecisionUse::Waiting, .. }
+            )
+        };
+        Ok(if rows.iter().any(is_left) { Self::ForSomebody } else { Self::ForNothing })
+    }
+}
+
+/// How the store names a session that waits for a decision.
+const SUSPENDED: &str = "suspended";
+
+impl Listed {
+    /// One that lives in its own process alone.
+    pub(crate) fn unkept(running: Running) -> Self {
+        Self { id: running.session.clone(), row: None, running: Some(running), waits: Waits::ForSomebody }
+    }
+
+    /// One that the store keeps; what lives of it is taken out of `live`.
+    pub(crate) async fn kept(
+        store: Option<&Arc<dyn Store>>,
+        row: SessionRow,
+        live: &mut HashMap<String, Running>,
+    ) -> anyhow::Result<Self> {
+        let (id, waits) = (row.id.as_str().to_owned(), Waits::of(store, &row).await?);
+        Ok(Self { running: live.remove(&id), row: Some(row), id, waits })
+    }
+
+    /// Whether it is in the store.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.row.is_some()
+    }
+
+    /// Whether somebody is known to be alive who has it.
+    fn is_held(&self) -> bool {
+        let held = self.row.as_ref().and_then(|row| row.holder.as_ref());
+        self.running.is_some() || held.is_some_and(|held| held.owner.life() != Liveness::Dead)
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let is_at_work = self.running.as_ref().is_some_and(|running| !running.detail["turn"].is_null());
+        let label = self.row.as_ref().map_or("", |row| row.label.as_str());
+        if self.running.as_ref().is_some_and(|running| running.answers == Answers::No) {
+            return State::NotAnswering;
+        }
+        match (label, self.is_held()) {
+            ("running", true) => State::Running,
+            ("running", false) => State::Crashed,
+            (SUSPENDED, false) if self.waits == Waits::ForNothing => State::Stopped,
+            (SUSPENDED, _) => State::Suspended,
+            (_, true) if is_at_work => State::Running,
+            ("stopped", false) => State::Stopped,
+            ("failed", false) => State::Failed,
+            (_, true) => State::Open,
+            (_, false) => State::Idle,
+        }
+    }
+
+    /// Who has it, as far as that can be known.
+    pub(crate) fn owner(&self) -> Option<String> {
+        let held = self.row.as_ref().and_then(|row| row.holder.as_ref())?;
+        match held.owner.life() {
+            Liveness::Alive => Some(held.owner.to_string()),
+            Liveness::Dead => None,
+            Liveness::Unknown => Some(format!("{}, perhaps", held.owner)),
+        }
+    }
+
+    /// In one line.
+    pub(crate) fn line(&self) -> String {
+        const ID: usize = 36;
+        const STATE: usize = 13;
+        let when = self.row.as_ref().map_or_else(|| "not kept".to_owned(), |row| ago(row.updated));
+        let more = match (&self.running, self.owner(), &self.row) {
+            (Some(running), ..) => one_line(&running.said),
+            (None, Some(owner), _) => owner,
+            (None, None, Some(row)) => {
+                let title = one_line(&row.title);
+                if title.is_empty() { format!("{} records", row.head) } else { title }
+            }
+            (None, None, None) => String::new(),
+        };
+        format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().as_str())
+    }
+
+    pub(crate) fn json(&self, told: &mut Told) -> Value {
+        let row = self.row.as_ref();
+        let holder = row.and_then(|row| row.holder.as_ref());
+        let fields = json!({
+            "state": self.state().as_str(), "kept": self.is_kept(),
+            "created_at": row.map(|row| row.created), "updated_at": row.map(|row| row.updated),
+            "title": row.map(|row| &row.title), "records": row.map(|row| row.head),
+            "setup": row.map(Setup::read),
+            "owner": holder.map(|held| json!({
+                "pid": held.owner.pid, "host": held.owner.host, "since": held.since,
+                "life": match held.owner.life() {
+                    Liveness::Alive => "alive", Liveness::Dead => "dead", Liveness::Unknown => "unknown",
+                },
+            })),
+            "message": self.running.as_ref().map(|running| &running.said),
+            "detail": self.running.as_ref().map(|running| &running.detail),
+        });
+        told.line("session", Some(&self.id), fields)
+    }
+}
+
+/// How long ago, in one unit.
+fn ago(at: Timestamp) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    match Timestamp::now().duration_since(at).as_secs() {
+        days @ DAY.. => format!("{} d ago", days / DAY),
+        hours @ HOUR.. => format!("{} h ago", hours / HOUR),
+        minutes @ MINUTE.. => format!("{} min ago", minutes / MINUTE),
+        seconds => format!("{} s ago", seconds.max(0)),
+    }
+}
+
+/// The newest kept sessions, and all that run: newest first.
+///
+/// # Errors
+/// If the store or the directory of the sockets cannot be used.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn recent(store: Option<&Arc<dyn Store>>, most: usize) -> anyhow::Result<Vec<Listed>> {
+    let mut live: HashMap<String, Running> =
+        running().await?.into_iter().map(|running| (running.session.clone(), running)).collect();
+    let mut rows = match store {
+        Some(store) => store.list(most, None).await?,
+        None => Vec::new(),
+    };
+    // One that runs is listed, however old it is.
+    if let Some(store) = store {
+        for id in live
+            .keys()
+            .filter(|id| rows.iter().all(|row| row.id.as_str() != **id))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            match store.open(&SessionId::from(id)).await {
+                Ok(row) => rows.push(row),
+                Err(Error::NoSession(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
+        kept.push(Listed::kept(store, row, &mut live).await?);
+    }
+    let mut listed: Vec<Listed> = live.into_values().map(Listed::unkept).collect();
+    listed.sort_by(|one, other| other.id.cmp(&one.id));
+    listed.extend(kept);
+    Ok(listed)
+}
+
+/// The session that is meant: its id, or an end of it that no other of the newest has.
+pub(crate) async fn meant(store: Option<&Arc<dyn Store>>, named: &str) -> anyhow::Result<Option<Listed>> {
+    /// Less of an id says too little.
+    const LEAST: usize = 4;
+    const LOOKED_AT: usize = 1024;
+    let mut listed = recent(store, LOOKED_AT).await?;
+    if let Some(at) = listed.iter().position(|one| one.id == named) {
+        return Ok(Some(listed.swap_remove(at)));
+    }
+    if let Some(store) = store {
+        match store.open(&SessionId::from(named)).await {
+            Ok(row) => return Ok(Some(Listed::kept(Some(store), row, &mut HashMap::new()).await?)),
+            Err(Error::NoSession(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    listed.retain(|one| named.len() >= LEAST && one.id.ends_with(named));
+    match listed.len() {
+        0 | 1 => Ok(listed.pop()),
+        _ => Err(Usage(format!("more than one session ends in {named}: write more of it")).into()),
+    }
+}

@@ -1,0 +1,249 @@
+//! An item that the store alone takes, because no owner of its session answers: what can be refused at once, and the
+//! wait until it rests.
+//!
+//! **Invariants**: an item is in the store before anybody is told that it is in; one id is one item.
+
+use safepoint::{
+    event::{Fact, RecordedSteer},
+    ids::TurnId,
+    session::{IfUndelivered, ItemOutcome, JournalFact, Policy, RejectReason, encode_item, read_journal},
+    store::{self, InboxRow, ItemState, Liveness, Pushed, SessionRow},
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    convert::refused,
+    item_reply::{self, Left},
+    offline::{LOOK, Place},
+    protocol::{PushAsk, Reply, code},
+};
+use crate::session::stored::INBOX;
+
+/// An item of the store that somebody waits for.
+pub(super) struct Waits<'a> {
+    place: &'a Place,
+    asked: &'a PushAsk,
+    number: u64,
+    /// What was recorded before this is not about it.
+    since: u64,
+    whose: Whose,
+}
+
+/// Whose end ends the wait too. Exhaustive: nobody's, or that of the owner who has taken the item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Nobody,
+    Owner,
+}
+
+/// Where an item is. Exhaustive: it waits, a turn has it, had it, or it went out without one.
+enum Found {
+    Waiting,
+    AtWork(TurnId),
+    Rests(ItemOutcome),
+    Out,
+}
+
+/// Puts an item into the store, or says why not; also what to wait for, if it is in.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// It may be in.
+pub(super) async fn push<'a>(
+    place: &'a Place,
+    asked: &'a PushAsk,
+) -> anyhow::Result<(Reply, Option<Waits<'a>>)> {
+    let no = |number, status: &str, why: String| Ok((Reply::new(number, status, why), None));
+    let policy = match asked.policy() {
+        Ok(policy) => policy,
+        Err(why) => return no(code::USAGE, "refused", why),
+    };
+    let row = place.store.open(&place.session).await?;
+    if let Some(why) = refusal(place, &row, policy, asked).await? {
+        let reply = Reply::new(refused(why), why.code(), format!("it is not taken: {why}"));
+        return Ok((reply.detail(json!({ "fate": ItemOutcome::Returned(why) })), None));
+    }
+    let sealed = encode_item(&asked.text, policy, asked.client_id.clone(), INBOX)?;
+    match place.store.push(&place.session, sealed).await? {
+        Pushed::Accepted(number) => {
+            let waits = Waits { place, asked, number, since: row.head, whose: Whose::Nobody };
+            Ok((item_reply::accepted(&item_reply::named(number)), Some(waits)))
+        }
+        Pushed::Same(number) => {
+            let name = item_reply::named(number);
+            let said = format!("it is in already, as {name}");
+            let reply = Reply::new(code::ACCEPTED, "same", said).detail(json!({ "item": name }));
+            Ok((reply, Some(Waits { place, asked, number, since: 0, whose: Whose::Nobody })))
+        }
+        Pushed::Conflict(number) => {
+            no(code::CONFLICT, "other_content", format!("item-{number} has this id, with other content"))
+        }
+        Pushed::Full => no(code::NO_ROOM, "full", "the inbox is full".into()),
+        Pushed::Closed => no(code::NO_ROOM, "closed", "the inbox takes nothing".into()),
+    }
+}
+
+/// Why whoever opens the session next would give the item back, as far as that is certain: nobody has the session, so no
+/// turn is at work, and only one that waits for a decision can be meant or be in the way.
+async fn refusal(
+    place: &Place,
+    row: &SessionRow,
+    policy: Policy,
+    asked: &PushAsk,
+) -> anyhow::Result<Option<RejectReason>> {
+    if !is_free(row) {
+        return Ok(None);
+    }
+    let is_suspended = row.label == "suspended";
+    Ok(match (policy, &asked.turn) {
+        (Policy::Steer(_, IfUndelivered::Return), _) => Some(RejectReason::NoActiveTurn),
+        (Policy::Reject, _) if is_suspended => Some(RejectReason::Busy(last_turn(place).await?)),
+        (Policy::Preempt(_), Some(meant)) => {
+            let there = if is_suspended { last_turn(place).await? } else { None };
+            (there.map(|turn| turn.to_string()).as_ref() != Some(meant)).then_some(RejectReason::TurnMismatch)
+        }
+        _ => None,
+    })
+}
+
+/// Whether nobody has it who may be alive.
+fn is_free(row: &SessionRow) -> bool {
+    row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead)
+}
+
+async fn last_turn(place: &Place) -> Result<Option<TurnId>, store::Error> {
+    let mut last = None;
+    read_journal(&*place.store, &place.session, |past| {
+        if let Ok(JournalFact::Planned { turn, .. }) = past.what {
+            last = Some(turn);
+        }
+    })
+    .await?;
+    Ok(last)
+}
+
+impl<'a> Waits<'a> {
+    /// An item that its owner has recorded, who says no more: the end of that owner is an answer as well.
+    pub(super) fn of(place: &'a Place, asked: &'a PushAsk, number: u64) -> Self {
+        Self { place, asked, number, since: 0, whose: Whose::Owner }
+    }
+
+    /// Waits until it rests, or until it is over.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn rest(&self, over: Option<Instant>) -> anyhow::Result<Reply> {
+        let mut seen = None;
+        loop {
+            // In this order: what the owner has recorded by its end is seen.
+            let is_gone = self.whose == Whose::Owner && self.is_free().await?;
+            let stamp = self.place.store.stamp().await?;
+            if (is_gone || seen != Some(stamp))
+                && let Some(reply) = self.told(self.look().await?, is_gone)
+            {
+                return Ok(reply);
+            }
+            seen = Some(stamp);
+            if over.is_some_and(|over| Instant::now() >= over) {
+                let name = item_reply::named(self.number);
+                let said = format!("{name} is in; its end was not seen in time");
+                return Ok(Reply::new(code::TIMED_OUT, "timed_out", said).detail(json!({ "item": name })));
+            }
+            let look = Instant::now() + LOOK;
+            sleep_until(over.map_or(look, |over| over.min(look))).await;
+        }
+    }
+
+    /// Whether nobody has the session.
+    async fn is_free(&self) -> Result<bool, store::Error> {
+        Ok(is_free(&self.place.store.open(&self.place.session).await?))
+    }
+
+    /// What became of it, if it rests.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn rests(&self) -> Result<Option<Reply>, store::Error> {
+        Ok(self.told(self.look().await?, false))
+    }
+
+    /// What is said of it, if there is an end to tell: its own, or that of its owner.
+    fn told(&self, found: Found, is_gone: bool) -> Option<Reply> {
+        let name = item_reply::named(self.number);
+        let fate = match found {
+            Found::Rests(fate) => fate,
+            Found::Waiting | Found::AtWork(_) if !is_gone => return None,
+            Found::Waiting => ItemOutcome::Unhandled,
+            Found::AtWork(turn) => ItemOutcome::Interrupted(turn),
+            Found::Out => match self.came_back() {
+                Some(why) => ItemOutcome::Returned(why),
+                None => {
+                    let said = format!("{name} was taken back, or dropped");
+                    return Some(Reply::new(code::TOO_LATE, "gone", said).detail(json!({ "item": name })));
+                }
+            },
+        };
+        Some(item_reply::rested(&name, fate, Left::InStore))
+    }
+
+    /// Why an item of this policy goes out without a turn.
+    fn came_back(&self) -> Option<RejectReason> {
+        match self.asked.policy().ok()? {
+            // Who had the session is gone, and did not say which turn was in the way.
+            Policy::Reject => Some(RejectReason::Busy(None)),
+            Policy::Preempt(_) if self.asked.turn.is_some() => Some(RejectReason::TurnMismatch),
+            Policy::Steer(_, IfUndelivered::Return) => Some(RejectReason::NotDelivered),
+            _ => None,
+        }
+    }
+
+    async fn look(&self) -> Result<Found, store::Error> {
+        let items = self.place.store.inbox(&self.place.session).await?;
+        let state = items.iter().find(|item: &&InboxRow| item.number == self.number).map(|item| item.state);
+        if state == Some(ItemState::Waiting) {
+            return Ok(Found::Waiting);
+        }
+        let mut last: Option<(TurnId, Option<ItemOutcome>)> = None;
+        let is_it = |steer: &RecordedSteer| steer.item().is_some() && steer.message.text == self.asked.text;
+        read_journal(&*self.place.store, &self.place.session, |past| match past.what {
+            Ok(JournalFact::Planned { turn, items }) if items.contains(&self.number) => {
+                last = Some((turn, None))
+            }
+            Ok(JournalFact::Fact { turn, path, fact, .. })
+                if path.is_root() && past.position >= self.since =>
+            {
+                if let Fact::SteerTaken { steers, .. } = &*fact
+                    && steers.iter().any(is_it)
+                {
+                    last = Some((turn, None));
+                }
+            }
+            Ok(JournalFact::Ended { turn, fate }) => {
+                last = last.map(|(of, told)| (of, if of == turn { Some(fate) } else { told }));
+            }
+            Ok(JournalFact::Forgotten { turn }) => {
+                last = last.map(|(of, told)| {
+                    (of, if of == turn { Some(ItemOutcome::RolledBack(turn)) } else { told })
+                });
+            }
+            _ => {}
+        })
+        .await?;
+        Ok(match (state, last) {
+            (_, Some((_, Some(fate)))) => Found::Rests(fate),
+            (_, Some((turn, None))) => Found::AtWork(turn),
+            // What took it is about to be read.
+            (Some(_), None) => Found::Waiting,
+            (None, None) => Found::Out,
+        })
+    }
+}

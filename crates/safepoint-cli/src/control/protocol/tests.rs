@@ -1,0 +1,177 @@
+//! The golden file of the control socket: requests, replies, and what is said of an item.
+
+use safepoint::session::ItemOutcome;
+use safepoint_golden::each;
+
+use super::{
+    super::item_reply::{Left, accepted, rested},
+    *,
+};
+use crate::tests::golden::{golden, of_the_engine};
+
+fn policies() -> Vec<PolicyWord> {
+    each!(PolicyWord {
+        PolicyWord::Enqueue => PolicyWord::Enqueue;
+        PolicyWord::Steer => PolicyWord::Steer;
+        PolicyWord::Preempt => PolicyWord::Preempt;
+        PolicyWord::Reject => PolicyWord::Reject;
+        PolicyWord::Rollback => PolicyWord::Rollback;
+    })
+}
+
+fn ors() -> Vec<OrWord> {
+    each!(OrWord {
+        OrWord::Queue => OrWord::Queue;
+        OrWord::Return => OrWord::Return;
+    })
+}
+
+fn waits() -> Vec<Wait> {
+    each!(Wait {
+        Wait::No => Wait::No;
+        Wait::Settled => Wait::Settled;
+        Wait::Quiet => Wait::Quiet;
+    })
+}
+
+fn modes() -> Vec<ModeWord> {
+    each!(ModeWord {
+        ModeWord::Now => ModeWord::Now;
+        ModeWord::TurnEnd => ModeWord::TurnEnd;
+        ModeWord::Points(_) => ModeWord::Points("after-model".into());
+        ModeWord::WhenIdle { .. } => ModeWord::WhenIdle { ms: 3000 };
+    })
+}
+
+fn scopes() -> Vec<ScopeWord> {
+    each!(ScopeWord {
+        ScopeWord::Root => ScopeWord::Root;
+        ScopeWord::Tree => ScopeWord::Tree;
+    })
+}
+
+fn afterwards() -> Vec<Afterwards> {
+    each!(Afterwards {
+        Afterwards::Resumable => Afterwards::Resumable;
+        Afterwards::Abandoned => Afterwards::Abandoned;
+    })
+}
+
+fn push(policy: PolicyWord, or: OrWord, wait: Wait) -> Ask {
+    Ask::Push(PushAsk {
+        text: "hello".into(),
+        policy,
+        at: None,
+        within_ms: None,
+        delay_ms: None,
+        turn: None,
+        client_id: None,
+        or,
+        wait,
+    })
+}
+
+fn stop(mode: ModeWord, scope: ScopeWord, afterwards: Afterwards) -> Ask {
+    Ask::Stop(StopAsk {
+        mode,
+        within_ms: None,
+        scope,
+        run: None,
+        call: None,
+        cleanup_cap_ms: None,
+        afterwards,
+        because: None,
+        wait: Wait::No,
+    })
+}
+
+/// Each request with each word that it can carry, and with every field set.
+fn asks() -> Vec<Ask> {
+    let full_push = PushAsk {
+        text: "hello".into(),
+        policy: PolicyWord::Preempt,
+        at: Some("after-model".into()),
+        within_ms: Some(1500),
+        delay_ms: Some(20),
+        turn: Some("turn-2".into()),
+        client_id: Some("c1".into()),
+        or: OrWord::Return,
+        wait: Wait::Quiet,
+    };
+    let full_stop = StopAsk {
+        mode: ModeWord::Points("after-model".into()),
+        within_ms: Some(1500),
+        scope: ScopeWord::Root,
+        run: Some("root/call_1".into()),
+        call: Some("call_1".into()),
+        cleanup_cap_ms: Some(250),
+        afterwards: Afterwards::Abandoned,
+        because: Some("enough".into()),
+        wait: Wait::Settled,
+    };
+    let mut asks = each!(Ask {
+        Ask::Show => Ask::Show;
+        Ask::Look => Ask::Look;
+        Ask::Push(_) => Ask::Push(full_push);
+        Ask::Withdraw { .. } => Ask::Withdraw { item: "item-3".into() };
+        Ask::Stop(_) => Ask::Stop(full_stop);
+    });
+    asks.extend(policies().into_iter().map(|policy| push(policy, OrWord::Queue, Wait::No)));
+    asks.extend(ors().into_iter().map(|or| push(PolicyWord::Steer, or, Wait::No)));
+    asks.extend(waits().into_iter().map(|wait| push(PolicyWord::Enqueue, OrWord::Queue, wait)));
+    asks.extend(modes().into_iter().map(|mode| stop(mode, ScopeWord::Tree, Afterwards::Resumable)));
+    asks.extend(scopes().into_iter().map(|scope| stop(ModeWord::Now, scope, Afterwards::Resumable)));
+    asks.extend(afterwards().into_iter().map(|after| stop(ModeWord::Now, ScopeWord::Tree, after)));
+    asks
+}
+
+fn replies() -> Vec<Reply> {
+    let full = Reply {
+        v: VERSION,
+        code: code::CONFLICT,
+        status: "busy".into(),
+        session: "ses_1".into(),
+        message: "a turn is at work".into(),
+        detail: json!({"run": "run_1", "item": "item-3"}),
+        last: false,
+    };
+    vec![full, Reply::new(code::ACCEPTED, "accepted", "in")]
+}
+
+/// Replies about an item, by what became of it.
+fn of_items() -> Vec<Reply> {
+    let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
+    let rest = fates
+        .into_iter()
+        .flat_map(|fate| [Left::Gone, Left::InStore].map(|left| rested("item-3", fate, left)));
+    [accepted("item-3")].into_iter().chain(rest).collect()
+}
+
+/// A reply without what it says to people.
+fn silent(reply: Reply) -> Reply {
+    Reply { message: String::new(), ..reply }
+}
+
+#[test]
+fn what_goes_over_the_socket() {
+    let requests = asks().into_iter().map(|ask| Request { v: VERSION, ask });
+    golden("control")
+        .json("request", requests)
+        .json("reply", replies())
+        .json_out("line of a reply", replies().iter().map(Reply::fields))
+        .json("reply about an item", of_items().into_iter().map(silent))
+        .check();
+}
+
+/// The wording may change, and then this file alone.
+#[test]
+fn what_is_said_of_an_item() {
+    golden("control.people").lines("item", of_items().into_iter().map(|reply| reply.message)).check();
+}
+
+#[tokio::test]
+async fn a_line_over_the_socket() {
+    let mut line = Vec::new();
+    write(&mut line, &Request { v: VERSION, ask: Ask::Show }).await.unwrap();
+    assert_eq!(line, b"{\"v\":1,\"ask\":{\"do\":\"show\"}}\n");
+}

@@ -1,0 +1,174 @@
+//! A `safepoint run` as it is talked to from elsewhere: it can be stopped and steered; its turns are those that it was
+//! started with.
+
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use futures_util::future::BoxFuture;
+use safepoint::{RunHandle, Steer, SteerOutcome, ids::CallId, receipt::QuietReport};
+use serde_json::json;
+
+use super::{
+    about::About,
+    chat_target::{asked_reply, failed, no_such_call, none_at_work},
+    inlet::Inlet,
+    offline,
+    protocol::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait, code},
+    server::{Say, Target},
+};
+use crate::args::control::PolicyWord;
+
+/// The turn at work, as the run's loop says it.
+#[derive(Default)]
+pub(crate) struct Turns {
+    at_work: Mutex<Option<RunHandle>>,
+    is_ending: AtomicBool,
+    /// The way into the session that they are turns of, where it is kept.
+    inlet: OnceLock<Inlet>,
+}
+
+impl Turns {
+    /// This turn is at work from now on.
+    pub(crate) fn begin(&self, handle: &RunHandle) {
+        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+    }
+
+    /// The session that they are turns of is kept, and this is the way in.
+    pub(crate) fn of(&self, inlet: Inlet) {
+        // Set once, when the conversation is opened.
+        drop(self.inlet.set(inlet));
+    }
+
+    /// Whether the session was asked to stop: no further turn begins.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
+    }
+
+    fn at_work(&self) -> Option<RunHandle> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+pub(super) struct RunTarget {
+    pub(super) turns: Arc<Turns>,
+    pub(super) about: About,
+}
+
+impl Target for RunTarget {
+    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            match ask {
+                Ask::Show => say.last(self.show()),
+                Ask::Look => {
+                    if let Some(inlet) = self.turns.inlet.get() {
+                        inlet.look();
+                    }
+                    say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+                }
+                Ask::Push(push) => match self.turns.inlet.get() {
+                    Some(inlet) => {
+                        inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &say).await
+                    }
+                    None => self.steer(&push, &say).await,
+                },
+                Ask::Withdraw { item } => match self.turns.inlet.get().and_then(Inlet::place) {
+                    Some(place) => {
+                        say.last(
+                            offline::withdraw(place, &item).await.unwrap_or_else(|error| failed(&error)),
+                        );
+                    }
+                    None => say.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run")),
+                },
+                Ask::Stop(stop) => self.stop(&stop, &say).await,
+            }
+        })
+    }
+}
+
+impl RunTarget {
+    fn show(&self) -> Reply {
+        let run = self.turns.at_work();
+        let detail = self.about.detail(json!({
+            "run": run.as_ref().map(|run| run.id().as_str().to_owned()),
+            "alive": run.as_ref().map(RunHandle::alive).unwrap_or_default(),
+        }));
+        Reply::new(code::ACCEPTED, "running", self.about.to_string()).detail(detail)
+    }
+
+    async fn steer(&self, push: &PushAsk, say: &Say) {
+        let steer = match (push.policy, Steer::new(push.text.as_str())) {
+            (PolicyWord::Steer, Ok(steer)) => steer,
+            (_, Err(blank)) => return say.last(Reply::new(code::USAGE, "blank", blank.to_string())),
+            _ => {
+                let why = "a single run takes the turns that it was started with, and steers; nothing can wait in it";
+                return say.last(Reply::new(code::NO_ROOM, "closed", why));
+            }
+        };
+        let Some(run) = self.turns.at_work().filter(|run| !run.is_done()) else {
+            return say.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is at work"));
+        };
+        let steering = run.steer(steer);
+        let accepted =
+            Reply::new(code::ACCEPTED, "accepted", "it goes with the next request, if there is one");
+        if push.wait == Wait::No {
+            return say.last(accepted);
+        }
+        say.first(accepted);
+        say.last(match steering.outcome().await {
+            SteerOutcome::Delivered { round } => {
+                Reply::new(code::ACCEPTED, "delivered", format!("delivered with request {round}"))
+                    .detail(json!({ "round": round }))
+            }
+            SteerOutcome::Returned(_) => {
+                Reply::new(code::TOO_LATE, "not_delivered", "the turn ended before its next request")
+            }
+        });
+    }
+
+    async fn stop(&self, stop: &StopAsk, say: &Say) {
+        let run = self.turns.at_work();
+        let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
+        if stop.run.is_none() && stop.call.is_none() {
+            self.turns.is_ending.store(true, Ordering::Release);
+            if matches!(stop.mode, ModeWord::TurnEnd | ModeWord::WhenIdle { .. }) {
+                return say.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
+            }
+        }
+        let request = match stop.request() {
+            Ok(request) => request,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let Some(run) = run.filter(is_it) else {
+            return say.last(none_at_work(stop));
+        };
+        let asked = match &stop.call {
+            None => run.stop(request),
+            Some(call) => match run.stop_call(&CallId::from(call.as_str()), request) {
+                Some(asked) => asked,
+                None => return say.last(no_such_call(call)),
+            },
+        };
+        let reply = asked_reply(asked);
+        if stop.wait == Wait::No || reply.code != code::ACCEPTED || stop.call.is_some() {
+            return say.last(reply);
+        }
+        say.first(reply);
+        let outcome = run.done().await;
+        let ending = outcome.ending().as_str();
+        if stop.wait != Wait::Quiet {
+            let reply = Reply::new(code::ACCEPTED, ending, ending);
+            return say.last(reply.detail(json!({ "receipt": **outcome.receipt() })));
+        }
+        let quiet = run.quiet().await;
+        let reply = match &quiet {
+            QuietReport::Quiet(_) => Reply::new(code::ACCEPTED, ending, ending),
+            QuietReport::NotQuiet(receipt) => {
+                let alive = receipt.survivors.join(", ");
+                Reply::new(code::OTHER, "not_quiet", format!("{ending}; NOT QUIET, this may go on: {alive}"))
+            }
+        };
+        say.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
+    }
+}

@@ -1,0 +1,33 @@
+//! How a session stands, as lists say it.
+
+/// How a session stands. Exhaustive: what a person does next depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its process lives and does not answer.
+    NotAnswering,
+    /// A turn is at work.
+    Running,
+    /// It is open in a process, and no turn is at work.
+    Open,
+    /// A turn was at work when its process ended.
+    Crashed,
+    Suspended,
+    Stopped,
+    Failed,
+    Idle,
+}
+
+impl State {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::NotAnswering => "not answering",
+            Self::Running => "running",
+            Self::Open => "open",
+            Self::Crashed => "crashed",
+            Self::Suspended => "suspended",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Idle => "idle",
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What happens, as people and programs read it: text, lines of JSON, the chat screen, a trace.
+
+pub(crate) mod activity;
+pub(crate) mod approval;
+pub(crate) mod chat;
+pub(crate) mod events_json;
+pub(crate) mod hints;
+pub(crate) mod keyboard;
+pub(crate) mod reply_json;
+pub(crate) mod screen;
+pub(crate) mod text;
+pub(crate) mod trace;
+pub(crate) mod turn;

@@ -1,0 +1,119 @@
+//! The words of a question: what would run, what may have run, and what each answer would do.
+//!
+//! **Invariants**: all of the arguments are shown up to a size that nobody reads, with that size, their head and their tail
+//! beside the answer; whatever could disguise them is shown as what it is.
+
+use safepoint::{
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Holds},
+    receipt::{CallReport, CallStatus, SideEffect},
+    session::LostRun,
+};
+
+use crate::{
+    render::text::moment,
+    visible::{block, one_line},
+};
+use safepoint::{
+    approval::Decision,
+    store::{ApprovalRow, ApprovalState},
+};
+
+/// Letters of a name that a question shows.
+const NAME: usize = 120;
+
+/// The question, in lines of its own.
+pub(crate) fn put(asked: &ApprovalRequest) -> String {
+    let args = block(&asked.args);
+    let name = one_line(&asked.tool, NAME);
+    let tool = match asked.path.is_root() {
+        true => name,
+        false => format!("{name} (of the agent at {})", one_line(&asked.path.to_string(), NAME)),
+    };
+    let lasts = match asked.holds {
+        Holds::Once => "",
+        Holds::Session => "\n  A yes holds for the rest of this session, for exactly this.",
+    };
+    match asked.question {
+        ApprovalKind::BeforeCall => format!("? {tool} wants to run with\n{args}{lasts}"),
+        ApprovalKind::DuringCall => format!("? a call at work wants to do {tool} with\n{args}{lasts}"),
+        ApprovalKind::AfterUnknownEnd => format!(
+            "? {tool} was at work when it was cut off, and NOBODY KNOWS WHETHER IT HAPPENED. It was given\n{args}\n  \
+             Look whether it happened before you answer: run again, it may happen twice."
+        ),
+    }
+}
+
+/// The same in a few words.
+pub(crate) fn short(asked: &ApprovalRequest) -> String {
+    match asked.question {
+        ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
+            format!("may {} run", one_line(&asked.tool, NAME))
+        }
+        ApprovalKind::AfterUnknownEnd => format!("{} may have happened already", one_line(&asked.tool, NAME)),
+    }
+}
+
+/// What is allowed from now on.
+pub(crate) fn always(covers: AllowScope, tool: &str) -> String {
+    let tool = one_line(tool, NAME);
+    match covers {
+        AllowScope::Call => format!("{tool} with exactly these arguments"),
+        AllowScope::Tool => format!("every call of {tool}, whatever its arguments"),
+    }
+}
+
+/// Whether it was cut off in an earlier attempt, and nobody knows whether it happened. It is not run again (S7.3).
+pub(crate) fn is_lost(report: &CallReport) -> bool {
+    let was_cut = report.status == CallStatus::Stopped && report.started_at.is_none();
+    was_cut && report.effect == SideEffect::Unknown && report.stopped_by.is_none()
+}
+
+/// What became of a call, for somebody who may have to act on it.
+pub(crate) fn ended(report: &CallReport) -> String {
+    let status = report.status.as_str().replace('_', " ");
+    match (report.effect, report.status) {
+        _ if is_lost(report) => format!(
+            "{}: NOBODY KNOWS WHETHER IT HAPPENED; it was at work when it was cut off. It is not run again, and the \
+             model is told so",
+            report.name
+        ),
+        (SideEffect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
+            format!("{}: {status} while it was at work; what it did is not known", report.name)
+        }
+        _ => format!("{}: {status}", report.name),
+    }
+}
+
+/// A run in the background that ended with the process that it lived in.
+pub(crate) fn lost(lost: &LostRun) -> String {
+    let LostRun { turn, path, unknown, .. } = lost;
+    let said = format!(
+        "what {turn} started in the background ({path}) ended with its process and does not go on; the model is told"
+    );
+    match &**unknown {
+        [] => said,
+        tools => format!("{said}. NOBODY KNOWS WHETHER IT HAPPENED: {}", tools.join(", ")),
+    }
+}
+
+/// What was decided about it, by whom and when; none if nothing was.
+pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
+    match &row.state {
+        ApprovalState::Decided { principal, bytes, at, .. } => {
+            let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
+            Some(format!("{what} by {principal} at {}", moment(*at)))
+        }
+        ApprovalState::Open | ApprovalState::Withdrawn | ApprovalState::Expired => None,
+    }
+}
+
+pub(crate) fn verb(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Approve => "approved",
+        Decision::ApproveAlways { covers: AllowScope::Call } => "approved, always with these arguments,",
+        Decision::ApproveAlways { covers: AllowScope::Tool } => "approved, always this tool,",
+        Decision::ApproveWith { .. } => "approved with other arguments",
+        Decision::Deny { .. } => "denied",
+        Decision::Respond { .. } => "answered instead",
+    }
+}

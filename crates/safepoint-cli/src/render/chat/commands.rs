@@ -1,0 +1,135 @@
+//! Commands that begin with a slash: what there is, and what each does.
+
+use super::{
+    queue::How,
+    state::{Act, Hardness, Leave, State, Tone},
+};
+
+/// Each with what it does, as `/help` tells it.
+const COMMANDS: [(&str, &str); 11] = [
+    ("help", "this"),
+    ("stop", "stop the turn at the next safe point; `/stop now` at once"),
+    ("resume", "go on with the turn that was stopped or failed; `/resume N` or an id: with another session"),
+    ("sessions", "the sessions that are kept or run, with their last state"),
+    ("retry", "send your last message again"),
+    ("receipt", "the whole receipt of the last turn"),
+    ("trace", "what was recorded in the last turn, step by step"),
+    ("tools", "which tools there are, and which ask first"),
+    ("model", "which model; `/model WIRE:NAME` takes another from the next turn on"),
+    ("session", "this session's id, for `safepoint steer`, `push` and `stop` from elsewhere"),
+    ("quit", "end"),
+];
+
+const KEYS: &str = "\
+Enter       send; while the agent works: steer it (it reads that with its next request)
+Alt-Enter   while the agent works: queue it for the next turn (Tab does the same)
+Ctrl-J      a new line
+Up          take the last queued message back; else an earlier one
+Esc         stop the turn at the next safe point; again: now
+Ctrl-C      stop what runs, or clear the input; twice: end within a second
+Ctrl-Z      back to the shell; `fg` goes on
+Ctrl-D      quit";
+
+/// The command that this begins, if it is the only one.
+pub(crate) fn complete(text: &str) -> Option<String> {
+    let begun = text.strip_prefix('/').filter(|begun| !begun.is_empty())?;
+    let mut fitting = COMMANDS.iter().filter(|(name, _)| name.starts_with(begun));
+    let (name, _) = fitting.next()?;
+    fitting.next().is_none().then(|| format!("/{name}"))
+}
+
+impl State {
+    pub(crate) fn command(&mut self, command: &str) -> Vec<Act> {
+        self.gap();
+        self.tell(Tone::Aside, &format!("/{command}"));
+        let (name, rest) = command.split_once(' ').map_or((command, ""), |(name, rest)| (name, rest.trim()));
+        match (name, rest) {
+            ("help" | "?", _) => self.help(),
+            ("stop", "now") => return self.stop_now(),
+            ("stop", _) => return self.told_if_none(Self::stop, "no turn is at work"),
+            ("resume", named) => return self.resume(named),
+            ("sessions", _) => return vec![Act::List],
+            ("retry", _) => return self.retry(),
+            ("receipt", _) => match self.last.clone() {
+                Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
+                None => self.tell(Tone::Aside, "no turn has ended yet"),
+            },
+            ("trace", _) => self.tell_trace(),
+            ("tools", _) => self.tell_tools(),
+            ("model", "") => self.tell(Tone::Plain, &format!("the model is {}", self.model)),
+            ("model", named) => return vec![Act::Model(named.to_owned())],
+            ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
+            ("quit" | "exit" | "q", _) => return self.quit(Leave::Tidily),
+            (unknown, _) => {
+                self.tell(Tone::Bad, &format!("there is no command /{unknown}; /help lists them"))
+            }
+        }
+        Vec::new()
+    }
+
+    fn help(&mut self) {
+        let commands: Vec<String> =
+            COMMANDS.iter().map(|(name, what)| format!("/{name:<10} {what}")).collect();
+        self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
+    }
+
+    fn told_if_none(&mut self, what: impl FnOnce(&mut Self) -> Vec<Act>, else_told: &str) -> Vec<Act> {
+        let acts = what(self);
+        if acts.is_empty() {
+            self.tell(Tone::Aside, else_told);
+        }
+        acts
+    }
+
+    fn stop_now(&mut self) -> Vec<Act> {
+        let stops = |state: &mut Self| {
+            let stops = state.stop();
+            let now = |act| match act {
+                Act::Stop(_) => Act::Stop(Hardness::Now),
+                act => act,
+            };
+            stops.into_iter().map(now).collect()
+        };
+        self.told_if_none(stops, "no turn is at work")
+    }
+
+    fn resume(&mut self, named: &str) -> Vec<Act> {
+        if self.is_busy() {
+            self.tell(Tone::Aside, "a turn is at work; /stop first");
+            return Vec::new();
+        }
+        vec![if named.is_empty() { Act::Resume } else { Act::GoTo(named.to_owned()) }]
+    }
+
+    fn retry(&mut self) -> Vec<Act> {
+        match self.last_message.clone() {
+            Some(text) => vec![Act::Push { text, how: How::Queue }],
+            None => {
+                self.tell(Tone::Aside, "nothing was sent yet");
+                Vec::new()
+            }
+        }
+    }
+
+    fn tell_trace(&mut self) {
+        let Some((first, _)) = self.trace.first() else {
+            self.tell(Tone::Aside, "no turn has begun yet");
+            return;
+        };
+        let first = *first;
+        let lines: Vec<String> = self
+            .trace
+            .iter()
+            .map(|(at, what)| format!("{:>9.3} s  {what}", at.duration_since(first).as_secs_f64()))
+            .collect();
+        self.tell_columns(&lines.join("\n"));
+    }
+
+    fn tell_tools(&mut self) {
+        if self.about.tools.is_empty() {
+            self.tell(Tone::Plain, "no tools (start with --tools all, or name some)");
+            return;
+        }
+        self.tell_columns(&self.about.tools.join("\n"));
+    }
+}

@@ -1,0 +1,294 @@
+//! What the session's events change on the screen.
+
+use std::{sync::Arc, time::Instant};
+
+use safepoint::{
+    History, Receipt,
+    approval::ApprovalRequest,
+    event::{Completion, Event, EventKind, Fact, Resolution},
+    history::Message,
+    ids::{ApprovalId, ItemId},
+    session::{ItemOutcome, PreemptOutcome, SessionEvent},
+};
+
+use super::{
+    fact,
+    queue::{Pushed, Turn},
+    short,
+    state::{Act, Asked, State, Tone, Unsaid},
+    work::{Stage, Work, brief},
+};
+use crate::render::{approval, hints};
+
+/// What is heard of the session. Exhaustive: an item with its words, a turn on items, or any other event.
+#[derive(Clone, Debug)]
+pub(crate) enum Heard {
+    Accepted { id: ItemId, item: Pushed },
+    Started(Vec<ItemId>),
+    Event(Event<SessionEvent>),
+}
+
+impl State {
+    pub(crate) fn hear(&mut self, heard: Heard, now: Instant) -> Vec<Act> {
+        let event = match heard {
+            Heard::Accepted { id, item } => {
+                let at_work = self.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
+                self.items.accepted(id, item, if at_work { Turn::AtWork } else { Turn::None });
+                return Vec::new();
+            }
+            Heard::Started(items) => {
+                self.begin(&items);
+                return Vec::new();
+            }
+            Heard::Event(event) => event,
+        };
+        match event.kind {
+            SessionEvent::Run { event, .. } => {
+                self.run_event(&event, now);
+                return self.stop_heard(&event.kind).into_iter().chain(self.who_answered()).collect();
+            }
+            SessionEvent::Background { event, .. } => {
+                self.child_event(&event.kind, now);
+                return self.who_answered().into_iter().collect();
+            }
+            SessionEvent::BackgroundLost(lost) => self.tell(Tone::Bad, &approval::lost(&lost)),
+            SessionEvent::Requeued(item) => self.items.requeue(item),
+            SessionEvent::ItemSettled { item, fate } => self.fate(item, fate),
+            SessionEvent::Preempted { item, preempted } => {
+                self.items.answered(item);
+                if let PreemptOutcome::StoppedTurn(turn) = preempted {
+                    self.instead.insert(item, turn);
+                }
+            }
+            SessionEvent::TurnEnded { turn, fate, receipt } => {
+                self.last_turn = Some(turn);
+                return self.ended(fate, receipt, now);
+            }
+            SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
+            SessionEvent::StopRequested { cause, once_idle_for } => {
+                let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+                let when =
+                    once_idle_for.map_or(String::new(), |idle| format!(" once it is idle for {idle:?}"));
+                let said = format!("the session was asked to stop{when}{cause}");
+                if self.leaving.is_none() && self.stop_said.as_ref() != Some(&said) {
+                    self.tell(Tone::Aside, &said);
+                    self.stop_said = Some(said);
+                }
+            }
+            SessionEvent::Missed(count) => {
+                self.tell(
+                    Tone::Aside,
+                    &format!("({count} pieces of text are not shown: the terminal was slow)"),
+                );
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn begin(&mut self, items: &[ItemId]) {
+        // Another turn may have come between.
+        let is_instead =
+            items.iter().any(|id| self.instead.remove(id).is_some_and(|of| self.last_turn == Some(of)));
+        let taken: Vec<Pushed> =
+            items.iter().filter_map(|id| self.items.take(*id)).filter(|item| !item.text.is_empty()).collect();
+        let is_new = !taken.is_empty();
+        for item in taken {
+            let label = if is_instead { "instead of the turn before" } else { "" };
+            self.said(&item.text, label);
+            self.last_message = Some(item.text);
+        }
+        if is_new {
+            self.trace.clear();
+        } else {
+            self.unsaid = Unsaid::Yes;
+        }
+        self.work = Some(Work::new());
+        (self.ctrl_c, self.warned) = (None, None);
+    }
+
+    fn run_event(&mut self, event: &Event, now: Instant) {
+        if let Some(work) = &mut self.work {
+            work.on(&event.kind, now);
+        }
+        match &event.kind {
+            EventKind::Text(text) => self.text(text),
+            EventKind::Retrying { failed, after, error } => {
+                self.tell(Tone::Aside, &format!("try {failed} failed ({error}); again in {after:.1?}"));
+            }
+            EventKind::Lagged { count } => {
+                self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
+            }
+            EventKind::Notice { text, .. } => self.tell(Tone::Aside, text),
+            EventKind::Ruled { ruled, .. } => self.tell(Tone::Aside, &ruled.to_string()),
+            EventKind::Child { .. } => self.child_event(&event.kind, now),
+            EventKind::Fact(fact) => {
+                self.trace.push((event.at, fact::line(fact)));
+                self.fact(fact, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Of a run below the turn's own only the questions: its call is listed, and its text is not the answer. One that goes
+    /// on in the background asks after its turn, too.
+    fn child_event(&mut self, kind: &EventKind, now: Instant) {
+        if let EventKind::Child { event, .. } = kind
+            && let EventKind::Fact(fact) = &**event
+            && let Fact::ApprovalRequested(_) | Fact::ApprovalResolved { .. } = **fact
+        {
+            self.fact(fact, now);
+        }
+    }
+
+    fn fact(&mut self, fact: &Fact, now: Instant) {
+        match fact {
+            Fact::ModelEnded { whole, .. } => {
+                self.end_text();
+                match whole {
+                    Completion::Stopped => self.tell(Tone::Aside, "(cut here)"),
+                    Completion::Steered => self.tell(Tone::Aside, "(cut here by your message)"),
+                    Completion::Complete | Completion::Failed(_) => {}
+                }
+            }
+            Fact::SteerTaken { round, steers } => {
+                for steer in steers.iter().filter(|steer| !steer.is_notice()) {
+                    if let Some(id) = steer.item() {
+                        self.items.take(id);
+                    }
+                    self.said(&steer.message.text, &format!("steered, in request {round}"));
+                }
+            }
+            Fact::CallStarted { name, args, .. } => {
+                self.tell(Tone::Aside, &format!("▸ {name} {}", brief(args)));
+            }
+            Fact::CallEnded { report, result, extent } => {
+                self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));
+                // Of a call that was stopped the receipt speaks.
+                if report.stopped_by.is_none() {
+                    self.output(&result.text, extent);
+                }
+            }
+            Fact::AttemptOpened { attempt, history, .. } if self.unsaid == Unsaid::Yes => {
+                self.unsaid = Unsaid::No;
+                let asked = history.as_ref().filter(|_| *attempt == 1).and_then(last_said);
+                match asked {
+                    Some(text) => self.said(&text, "from elsewhere"),
+                    None => self.tell(Tone::Aside, "going on"),
+                }
+            }
+            Fact::ApprovalRequested(question) => self.ask(question.clone(), now),
+            Fact::ApprovalResolved { id, answer, .. } => self.closed(id, answer, now),
+            Fact::StopEscalated => self.tell(Tone::Aside, "the grace is over: stopping now"),
+            Fact::Settled { error: Some(error), .. } => {
+                self.end_text();
+                self.tell(Tone::Bad, &format!("failed: {}", error.message));
+                if let Some(hint) = &error.hint {
+                    self.tell(Tone::Aside, &format!("  hint: {}", hints::here(&error.code, hint)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A question that is open.
+    pub(crate) fn ask(&mut self, question: ApprovalRequest, now: Instant) {
+        if self.questions.iter().any(|asked| asked.question.id == question.id) {
+            return;
+        }
+        self.end_text();
+        self.questions.push_back(Asked { question, since: now });
+        if self.questions.len() == 1 {
+            self.put_question(now);
+        }
+    }
+
+    /// Shows all of the question that is to be answered now: one at a time, so that it is clear which.
+    fn put_question(&mut self, now: Instant) {
+        let Some(asked) = self.questions.front_mut() else { return };
+        asked.since = now;
+        let put = approval::put(&asked.question);
+        self.tell(Tone::Plain, &put);
+    }
+
+    /// Nobody asks these any more: the run that did is over.
+    pub(crate) fn gone(&mut self, gone: &[ApprovalId], now: Instant) {
+        let was_put = self.deciding.take_if(|deciding| gone.contains(deciding)).is_some()
+            || self.questions.front().is_some_and(|asked| gone.contains(&asked.question.id));
+        self.questions.retain(|asked| !gone.contains(&asked.question.id));
+        if was_put {
+            self.end_answer();
+            self.put_question(now);
+        }
+    }
+
+    fn closed(&mut self, id: &ApprovalId, answer: &Resolution, now: Instant) {
+        let was_put = match self.questions.front() {
+            Some(asked) if asked.question.id == *id => {
+                self.end_answer();
+                self.questions.pop_front();
+                self.elsewhere = matches!(answer, Resolution::Decided(_)).then(|| id.clone());
+                true
+            }
+            // Its answer was given here, and it is not in the list any more.
+            _ => self.deciding.take_if(|deciding| deciding == id).is_some(),
+        };
+        self.questions.retain(|asked| asked.question.id != *id);
+        if was_put {
+            self.tell(Tone::Aside, short::answered(answer));
+            self.put_question(now);
+        }
+    }
+
+    /// A question that stood here was answered by somebody else.
+    fn who_answered(&mut self) -> Option<Act> {
+        self.elsewhere.take().filter(|_| self.about.is_kept).map(Act::WhoAnswered)
+    }
+
+    fn ended(&mut self, fate: ItemOutcome, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
+        self.end_text();
+        self.settled_at = Some(now);
+        if let Some(work) = &mut self.work {
+            work.stage = Stage::Settled(now);
+        }
+        if receipt.stop.is_some() {
+            self.tell(Tone::Plain, &short::few_lines(&receipt));
+        }
+        self.last = Some(receipt);
+        if let ItemOutcome::Failed(_) = fate {
+            self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again");
+        }
+        // A queue that would wait for ever is the sender's again.
+        let back = if let ItemOutcome::Interrupted(_) = fate { self.hand_back() } else { None };
+        self.end_hand_back();
+        // Some may be of runs that go on in the background.
+        let asked = self.questions.iter().map(|asked| &asked.question.id);
+        let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();
+        let look = (!asked.is_empty()).then_some(Act::LookAt(asked));
+        back.into_iter().chain(look).collect()
+    }
+
+    fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Act> {
+        let was_stopped = self.last.as_ref().is_some_and(|receipt| receipt.stop.is_some());
+        if !survivors.is_empty() {
+            self.tell(Tone::Bad, &format!("  NOT QUIET, still alive: {}", survivors.join(", ")));
+        } else if was_stopped {
+            self.tell(Tone::Plain, "  quiet: nothing of it is running");
+        }
+        if let Some(receipt) = &mut self.last {
+            let receipt = Arc::make_mut(receipt);
+            receipt.quiet_at = survivors.is_empty().then_some(at);
+            receipt.survivors = survivors.to_vec();
+        }
+        self.work = None;
+        Vec::new()
+    }
+}
+
+/// What a person said last.
+fn last_said(history: &History) -> Option<String> {
+    history.entries().iter().rev().find_map(|entry| match &**entry {
+        Message::User(message) => Some(message.text.clone()),
+        Message::Assistant(_) | Message::Results { .. } => None,
+    })
+}

@@ -1,0 +1,226 @@
+//! The pane below the scrollback: the text that streams, what runs, what a stop waits for, the lists, and the input.
+//!
+//! **Invariants**: a function of the state, the size and the time; the input is always whole in it or around its cursor.
+
+use std::time::Instant;
+
+use ratatui_core::{
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+};
+
+use safepoint::{
+    approval::{AllowScope, ApprovalKind},
+    receipt::Ending,
+};
+
+use super::{
+    markdown::DIM,
+    queue::{Items, Origin, Place, Pushed},
+    state::{Edge, Leave, Mode, State},
+    surface::Pane,
+    work::{Call, CallState, Stage, Stop, Work, brief, elapsed},
+};
+use crate::{output, render::approval, visible};
+
+const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
+const LABEL: Style = Style::new().fg(Color::Blue);
+const PROMPT: Style = Style::new().fg(Color::Green);
+/// Rows of a list, of the input and of the text that streams, at most.
+const LISTED: usize = 3;
+const TYPED: usize = 4;
+const STREAMED: usize = 8;
+/// Letters of the arguments beside a question: both ends of them, in a line of a narrow terminal.
+const ASKED: usize = 48;
+
+/// What stands below the scrollback now.
+pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
+    let mut lines = Vec::new();
+    if let Some(work) = &state.work {
+        running(work, now, &mut lines);
+        stopping(work, now, &mut lines);
+    }
+    lists(&state.items, &mut lines);
+    taken_back(state.handed.texts(), &mut lines);
+    if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
+        let args = visible::one_line(&brief(&asked.question.args), ASKED);
+        lines.push(Line::styled(format!("? {}: {args}", approval::short(&asked.question)), STOPPING));
+        if state.mode == Mode::Allowing {
+            let covers = [("e", AllowScope::Call), ("t", AllowScope::Tool)];
+            lines.push(Line::raw("  from now on, in this session and in no other, without a question:"));
+            lines.extend(covers.map(|(key, covers)| {
+                let what = one_line(&approval::always(covers, &asked.question.tool));
+                Line::from(vec![Span::styled(format!("  {key} "), LABEL), Span::raw(what)])
+            }));
+        }
+    }
+    let (typed, cursor) = input(state);
+    let top = lines.len();
+    lines.extend(typed);
+    lines.push(Line::styled(hint(state, now), DIM));
+    let mut partial = state.partial();
+    let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
+    partial.drain(..partial.len().saturating_sub(shown));
+    // A blank row keeps what is said apart from what is going on.
+    if !partial.is_empty() || state.edge() != Edge::Blank {
+        partial.push(Line::default());
+    }
+    let above = partial.len();
+    partial.extend(lines);
+    Pane { lines: partial, cursor: (cursor.0, above + top + cursor.1) }
+}
+
+fn running(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
+    if let Some(since) = work.model() {
+        lines.push(Line::from(vec![
+            Span::styled("● ", LABEL),
+            Span::raw(format!("the model  {}", elapsed(since, now))),
+        ]));
+    }
+    // What runs comes before what waits.
+    let mut calls: Vec<&Call> = work.calls.iter().collect();
+    calls.sort_by_key(|call| call.state != CallState::Runs);
+    for call in calls.into_iter().take(LISTED) {
+        let what = match call.state {
+            CallState::Asked => "waits for your answer  ",
+            CallState::Allowed => "waits its turn  ",
+            CallState::Runs => "",
+        };
+        let what = format!("{}  {what}{}  ", call.name, call.elapsed(now));
+        let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
+        let detail = one_line(detail);
+        lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what), Span::styled(detail, DIM)]));
+    }
+    if work.calls.len() > LISTED {
+        lines.push(Line::styled(format!("  and {} more calls", work.calls.len() - LISTED), DIM));
+    }
+    if let Stage::Settled(since) = work.stage {
+        let text = format!("the turn has ended; what it started is still ending  {}", elapsed(since, now));
+        lines.push(Line::styled(text, DIM));
+    }
+}
+
+/// At once what a stop waits for, and when it becomes now.
+fn stopping(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
+    let Some(stop) = work.stop.filter(|_| work.stage == Stage::Works) else { return };
+    let waits = work.waits_for();
+    let text = match stop {
+        Stop::Now => format!("Stopping now… waits for {waits}"),
+        Stop::AtSafePoint(None) => format!("Stopping… at the next safe point, waits for {waits} (Esc: now)"),
+        Stop::AtSafePoint(Some(deadline)) => {
+            let left = deadline.saturating_duration_since(now).as_secs_f64().ceil();
+            format!("Stopping… waits for {waits}; now in {left:.0} s (Esc: at once)")
+        }
+    };
+    lines.push(Line::styled(text, STOPPING));
+}
+
+fn lists(items: &Items, lines: &mut Vec<Line<'static>>) {
+    let steers: Vec<_> = items.steers().map(|(_, item)| (item, Place::Queued)).collect();
+    list("steers, with the next request:", &steers, lines);
+    let queue: Vec<_> = items.queue().map(|(id, item)| (item, items.place(id))).collect();
+    list("queue, for the next turns (Up takes the last one back):", &queue, lines);
+}
+
+fn list(label: &'static str, items: &[(&Pushed, Place)], lines: &mut Vec<Line<'static>>) {
+    if items.is_empty() {
+        return;
+    }
+    lines.push(Line::styled(label, LABEL));
+    // The last ones: they are what was just typed, and what Up takes back.
+    let hidden = items.len().saturating_sub(LISTED);
+    if hidden > 0 {
+        lines.push(Line::styled(format!("  {hidden} before these"), DIM));
+    }
+    for (index, (item, place)) in items.iter().enumerate().skip(hidden) {
+        let mark = match place {
+            Place::Preempting => " (instead of the turn at work)",
+            Place::First => " (before the queue)",
+            Place::Queued => "",
+        };
+        let from = match item.origin {
+            Origin::Here => "",
+            Origin::Elsewhere => " (from elsewhere)",
+            Origin::Before => " (from before)",
+        };
+        lines.push(Line::raw(format!("  {}. {}{mark}{from}", index + 1, one_line(&item.text))));
+    }
+}
+
+/// What a stop has taken out of the queue.
+fn taken_back(texts: &[String], lines: &mut Vec<Line<'static>>) {
+    if texts.is_empty() {
+        return;
+    }
+    lines.push(Line::styled("not sent, yours again when the turn has ended:", LABEL));
+    let texts = texts.iter().flat_map(|text| text.lines()).take(LISTED);
+    lines.extend(texts.map(|text| Line::raw(format!("  {}", one_line(text)))));
+}
+
+/// What comes of a stop while it is under way.
+fn stopping_hint(state: &State, stop: Stop) -> String {
+    let ends = if state.ctrl_c.is_some() { "Ctrl-C ends" } else { "Ctrl-C twice ends" };
+    let esc = if stop == Stop::Now { "" } else { "Esc stops at once · " };
+    match (state.handed.is_asked(), state.handed.texts()) {
+        (true, []) => format!("{esc}{ends}"),
+        (true, _) => format!("{esc}what waited comes back to you · {ends}"),
+        (false, _) => format!("{esc}the newer message goes next, the queue after it · {ends}"),
+    }
+}
+
+/// The rows of the input around its cursor.
+fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
+    const LEAD: usize = 2;
+    let (rows, (column, row)) = state.input.rows(state.columns().saturating_sub(LEAD + 1).max(1));
+    let first = (row + 1).saturating_sub(TYPED);
+    let lead = match state.mode {
+        Mode::Denying => "✗ ",
+        Mode::Telling => "= ",
+        Mode::Typing | Mode::Allowing => "› ",
+    };
+    let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
+        Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
+    });
+    (shown.collect(), (column + LEAD, row - first))
+}
+
+fn hint(state: &State, now: Instant) -> String {
+    let works = state.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
+    let stop = state.work.as_ref().filter(|_| works).and_then(|work| work.stop);
+    match (state.leaving, state.mode, state.questions.front()) {
+        (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
+        (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
+        (None, Mode::Denying, _) => "say why not · Enter denies with this message · Esc back".to_owned(),
+        (None, Mode::Telling, _) => {
+            "what did it come to? · Enter: it is done, with this · Esc back".to_owned()
+        }
+        (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
+        (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {
+            let more = state.questions.len() - 1;
+            let more = if more > 0 { format!(" · {more} more after it") } else { String::new() };
+            match asked.question.question {
+                ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
+                    format!("y yes · n no · m no, saying why · a always… · Esc stops{more}")
+                }
+                ApprovalKind::AfterUnknownEnd => {
+                    format!("r run it again · d it is done… · g give it up · Esc stops{more}")
+                }
+            }
+        }
+        (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
+        (None, Mode::Typing, None) if works => stop.map_or_else(
+            || "Enter steers · Alt-Enter queues · Esc stops · /help".to_owned(),
+            |stop| stopping_hint(state, stop),
+        ),
+        (None, Mode::Typing, None) if state.work.is_some() => "Enter queues · /help".to_owned(),
+        (None, Mode::Typing, None) => {
+            let is_open = state.last.as_ref().is_some_and(|receipt| receipt.ending != Ending::Done);
+            let resume = if is_open { " · /resume goes on" } else { "" };
+            format!("{} · Enter sends{resume} · /help · Ctrl-D quits", state.model)
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    output::plain(text).replace(['\n', '\t'], " ")
+}

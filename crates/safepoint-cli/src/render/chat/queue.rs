@@ -1,0 +1,129 @@
+//! What was pushed and is not yet part of a turn: pending steers, and the queue.
+//!
+//! **Invariants**: in the order in which the session takes them (what came with a preempt first, then by position); each
+//! item is in at most one of the lists; what is said of a preempt holds until it is answered, and no longer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use safepoint::ids::ItemId;
+
+/// One item as it was pushed; without a text as long as nobody has looked what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pushed {
+    pub(crate) text: String,
+    pub(crate) how: How,
+    pub(crate) origin: Origin,
+}
+
+/// How it was pushed. Exhaustive: as the lists are labelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Queue,
+    Steer,
+    Preempt,
+}
+
+/// Who pushed it. Exhaustive: the person here, somebody from elsewhere, or whoever did before the session was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Here,
+    Elsewhere,
+    Before,
+}
+
+/// The two lists.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    waiting: BTreeMap<ItemId, Pushed>,
+    steers: BTreeMap<ItemId, Pushed>,
+    /// In a turn, in case they wait again.
+    taken: BTreeMap<ItemId, Pushed>,
+    /// Of those that came with a preempt: whose turn has ended, or was never there.
+    answered: BTreeSet<ItemId>,
+}
+
+/// Where an item stands in the queue. Exhaustive: for its sake the turn at work is stopped; that turn has ended, and the
+/// item goes first; or it waits its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Preempting,
+    First,
+    Queued,
+}
+
+/// Whether a turn could take a steer. Exhaustive: it could or it could not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    AtWork,
+    None,
+}
+
+impl Items {
+    pub(crate) fn accepted(&mut self, id: ItemId, item: Pushed, turn: Turn) {
+        let list =
+            if item.how == How::Steer && turn == Turn::AtWork { &mut self.steers } else { &mut self.waiting };
+        list.insert(id, item);
+    }
+
+    /// What one says of which only the number was known.
+    pub(crate) fn say(&mut self, id: ItemId, text: &str) {
+        if let Some(item) = self.waiting.get_mut(&id) {
+            text.clone_into(&mut item.text);
+        }
+    }
+
+    /// It is part of a turn now.
+    pub(crate) fn take(&mut self, id: ItemId) -> Option<Pushed> {
+        self.answered.remove(&id);
+        let item = self.waiting.remove(&id).or_else(|| self.steers.remove(&id))?;
+        self.taken.insert(id, item.clone());
+        Some(item)
+    }
+
+    pub(crate) fn requeue(&mut self, id: ItemId) {
+        if let Some(mut item) = self.steers.remove(&id).or_else(|| self.taken.remove(&id)) {
+            // It has had its place.
+            item.how = How::Queue;
+            self.waiting.insert(id, item);
+        }
+    }
+
+    /// The preempt that came with it has hit its turn, or no turn at all.
+    pub(crate) fn answered(&mut self, id: ItemId) {
+        if self.waiting.contains_key(&id) {
+            self.answered.insert(id);
+        }
+    }
+
+    pub(crate) fn place(&self, id: ItemId) -> Place {
+        let preempts = self.waiting.get(&id).is_some_and(|item| item.how == How::Preempt);
+        match (preempts, self.answered.contains(&id)) {
+            (true, false) => Place::Preempting,
+            (true, true) => Place::First,
+            (false, _) => Place::Queued,
+        }
+    }
+
+    /// It has come to rest: what it was, if no turn had it.
+    pub(crate) fn forget(&mut self, id: ItemId) -> Option<Pushed> {
+        self.taken.remove(&id);
+        self.answered.remove(&id);
+        self.waiting.remove(&id).or_else(|| self.steers.remove(&id))
+    }
+
+    pub(crate) fn queue(&self) -> impl DoubleEndedIterator<Item = (ItemId, &Pushed)> {
+        let mut queue: Vec<_> = self.waiting.iter().map(|(id, item)| (*id, item)).collect();
+        // Stable: in each part the order of their positions stays.
+        queue.sort_by_key(|(_, item)| item.how != How::Preempt);
+        queue.into_iter()
+    }
+
+    pub(crate) fn steers(&self) -> impl DoubleEndedIterator<Item = (ItemId, &Pushed)> {
+        self.steers.iter().map(|(id, item)| (*id, item))
+    }
+
+    /// What the person here has queued, and what was left to them, in order.
+    pub(crate) fn editable(&self) -> Vec<ItemId> {
+        self.queue().filter(|(_, item)| item.origin != Origin::Elsewhere).map(|(id, _)| id).collect()
+    }
+}

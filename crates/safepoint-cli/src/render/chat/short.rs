@@ -1,0 +1,57 @@
+//! What is said of an output, an answer and a receipt in few lines; the whole is elsewhere, and it is said where.
+
+use safepoint::{
+    Receipt,
+    approval::{AllowScope, Decision},
+    event::{OutputExtent, Resolution},
+};
+
+use super::state::{State, Tone};
+
+impl State {
+    /// The first lines of what a call came to, and how much there is more, where.
+    pub(crate) fn output(&mut self, output: &str, extent: &OutputExtent) {
+        const SHOWN: usize = 5;
+        let lines: Vec<&str> = output.lines().collect();
+        for line in lines.iter().take(SHOWN) {
+            self.tell(Tone::Aside, &format!("  {line}"));
+        }
+        let more = match extent {
+            OutputExtent::All if lines.len() <= SHOWN => return,
+            OutputExtent::All => format!("{} more lines", lines.len() - SHOWN),
+            OutputExtent::Truncated { bytes, file: Some(file) } => format!("{bytes} bytes in all: {file}"),
+            OutputExtent::Truncated { bytes, file: None } => {
+                format!("{bytes} bytes in all, of which the beginning and the end are kept")
+            }
+        };
+        self.tell(Tone::Aside, &format!("  … {more}"));
+    }
+}
+
+pub(crate) fn answered(answer: &Resolution) -> &'static str {
+    match answer {
+        Resolution::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "  allowed",
+        Resolution::Decided(Decision::ApproveAlways { covers: AllowScope::Call }) => {
+            "  allowed, and not asked again in this session with these arguments"
+        }
+        Resolution::Decided(Decision::ApproveAlways { covers: AllowScope::Tool }) => {
+            "  allowed, and not asked again in this session, whatever the arguments"
+        }
+        Resolution::Decided(Decision::Deny { .. }) => "  denied",
+        Resolution::Decided(Decision::Respond { .. }) => "  answered instead",
+        Resolution::Expired => "  nobody answered in time: denied",
+        Resolution::Withdrawn => "  (the question is withdrawn)",
+    }
+}
+
+/// The receipt without its last line, which is told once it is known; long lists are cut.
+pub(crate) fn few_lines(receipt: &Receipt) -> String {
+    const SHOWN: usize = 9;
+    let text = receipt.to_string();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.pop();
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
+    let more = if more > 0 { format!("\n  … {more} more lines: /receipt") } else { String::new() };
+    format!("{}{more}", lines.join("\n"))
+}

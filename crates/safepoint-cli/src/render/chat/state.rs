@@ -1,0 +1,333 @@
+//! The screen as a pure model: keys and events in, acts and lines out. No terminal, no clock, no session in it.
+//!
+//! **Invariants**
+//! - What is in `above` goes into the scrollback once, in order, and is never changed after that.
+//! - A question is answered by a key only when no key was pressed for a moment since it could be read.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
+
+use jiff::Timestamp;
+use ratatui_core::text::{Line, Span};
+use safepoint::{
+    Receipt,
+    approval::{ApprovalRequest, Decision},
+    ids::{ApprovalId, ItemId, TurnId},
+};
+
+use super::{
+    input::Input,
+    markdown::{self, Block, DIM},
+    queue::{How, Items},
+    returned::Handed,
+    work::Work,
+};
+use crate::output;
+
+/// What is to be done. Exhaustive: the driver does each.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Act {
+    /// Hand the session a message.
+    Push { text: String, how: How },
+    /// Take waiting ones back into the input, in this order.
+    Withdraw(Vec<ItemId>),
+    /// Take back whatever was said here and no turn has: a stop is asked.
+    HandBack,
+    /// Stop the turn at work.
+    Stop(Hardness),
+    /// Take the last turn up again; list the sessions if there is none.
+    Resume,
+    /// List the sessions.
+    List,
+    /// Leave this session for that one.
+    GoTo(String),
+    /// Answer a question.
+    Decide(ApprovalId, Decision),
+    /// See who has answered this question, which was put here.
+    WhoAnswered(ApprovalId),
+    /// See which of these questions are still open.
+    LookAt(Vec<ApprovalId>),
+    /// Use another model from the next turn on.
+    Model(String),
+    /// End the session and the program.
+    Quit(Leave),
+    /// Give the terminal back to the shell, until it says to go on.
+    Suspend,
+}
+
+/// Exhaustive: at the next safe point, or now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hardness {
+    AtSafePoint,
+    Now,
+}
+
+/// How the program ends. Exhaustive: once the turn is stopped and quiet, or within a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    Tidily,
+    AtOnce,
+}
+
+/// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, or say how
+/// far a yes reaches. Exhaustive: the four.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    #[default]
+    Typing,
+    Denying,
+    /// What a call came to that nobody knows the end of.
+    Telling,
+    Allowing,
+}
+
+/// What does not change while the program runs.
+#[derive(Debug, Default)]
+pub(crate) struct About {
+    pub(crate) session: String,
+    pub(crate) tools: Vec<String>,
+    /// Whether a store keeps what waits.
+    pub(crate) is_kept: bool,
+}
+
+/// Everything the screen shows.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) about: About,
+    pub(crate) model: String,
+    pub(crate) input: Input,
+    pub(crate) draft: String,
+    pub(crate) mode: Mode,
+    pub(crate) items: Items,
+    pub(crate) handed: Handed,
+    /// Which turn was stopped for which item, and which turn was the last.
+    pub(crate) instead: BTreeMap<ItemId, TurnId>,
+    pub(crate) last_turn: Option<TurnId>,
+    pub(crate) work: Option<Work>,
+    pub(crate) questions: VecDeque<Asked>,
+    /// The question that was answered here, until the session has taken the answer.
+    pub(crate) deciding: Option<ApprovalId>,
+    /// The question that stood here and was answered elsewhere, until it was asked by whom.
+    pub(crate) elsewhere: Option<ApprovalId>,
+    pub(crate) last: Option<Arc<Receipt>>,
+    pub(crate) last_message: Option<String>,
+    pub(crate) trace: Vec<(Timestamp, String)>,
+    pub(crate) leaving: Option<Leave>,
+    /// What was last said of a stop of the session.
+    pub(crate) stop_said: Option<String>,
+    /// When a key was last pressed, and when that was Ctrl-C.
+    pub(crate) pressed: Option<Instant>,
+    pub(crate) ctrl_c: Option<Instant>,
+    /// When it was said that another Ctrl-C ends the chat.
+    pub(crate) warned: Option<Instant>,
+    pub(crate) settled_at: Option<Instant>,
+    above: Vec<Line<'static>>,
+    /// A turn began on items that were pushed elsewhere, or goes on: its first fact says which.
+    pub(crate) unsaid: Unsaid,
+    edge: Edge,
+    partial: String,
+    block: Block,
+    columns: usize,
+}
+
+/// Whether what a turn is about is not shown yet. Exhaustive: it is, or it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsaid {
+    No,
+    Yes,
+}
+
+/// A question, and since when it can be read.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) question: ApprovalRequest,
+    pub(crate) since: Instant,
+}
+
+/// What the last row of the scrollback is. Exhaustive: something of a message, something else, or blank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    Text,
+    Note,
+    Blank,
+}
+
+/// How a line is said. Exhaustive: an aside, a good end, a bad one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Aside,
+    Plain,
+    Bad,
+}
+
+impl State {
+    pub(crate) fn new(about: About, model: String, columns: usize) -> Self {
+        Self {
+            about,
+            model,
+            input: Input::default(),
+            draft: String::new(),
+            mode: Mode::Typing,
+            items: Items::default(),
+            handed: Handed::default(),
+            instead: BTreeMap::new(),
+            last_turn: None,
+            work: None,
+            questions: VecDeque::new(),
+            deciding: None,
+            elsewhere: None,
+            last: None,
+            last_message: None,
+            trace: Vec::new(),
+            leaving: None,
+            stop_said: None,
+            pressed: None,
+            ctrl_c: None,
+            warned: None,
+            settled_at: None,
+            above: Vec::new(),
+            unsaid: Unsaid::No,
+            edge: Edge::Blank,
+            partial: String::new(),
+            block: Block::Prose,
+            columns,
+        }
+    }
+
+    pub(crate) fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// What goes up into the scrollback now.
+    pub(crate) fn take_above(&mut self) -> Vec<Line<'static>> {
+        std::mem::take(&mut self.above)
+    }
+
+    /// Whether more may be put above before that is drawn.
+    pub(crate) fn has_room(&self) -> bool {
+        const MOST: usize = 1024;
+        self.above.len() < MOST
+    }
+
+    /// More of the model's text. Whole lines go up; the rest is shown in the pane, and drawn anew with each frame, so a line that
+    /// never ends goes up in pieces.
+    pub(crate) fn text(&mut self, text: &str) {
+        const LONGEST: usize = 16 << 10;
+        for mut line in text.split_inclusive('\n') {
+            while self.partial.len() + line.len() > LONGEST {
+                let fits = LONGEST.saturating_sub(self.partial.len()).min(line.len());
+                let fits = (0..=fits).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+                self.partial.push_str(&line[..fits]);
+                line = &line[fits..];
+                self.line_up();
+            }
+            self.partial.push_str(line);
+            if line.ends_with('\n') {
+                self.line_up();
+            }
+        }
+    }
+
+    fn line_up(&mut self) {
+        let line = std::mem::take(&mut self.partial);
+        self.text_line(line.trim_end_matches(['\n', '\r']));
+    }
+
+    /// The line of text that has begun, as rows.
+    pub(crate) fn partial(&self) -> Vec<Line<'static>> {
+        if self.partial.is_empty() {
+            return Vec::new();
+        }
+        markdown::rows(&self.partial, &mut self.block.clone(), self.columns)
+    }
+
+    /// The message is over, however it ended.
+    pub(crate) fn end_text(&mut self) {
+        let rest = std::mem::take(&mut self.partial);
+        if !rest.is_empty() {
+            self.text_line(&rest);
+        }
+        self.block = Block::Prose;
+        if self.edge == Edge::Text {
+            self.gap();
+        }
+    }
+
+    /// What the last row of the scrollback is.
+    pub(crate) fn edge(&self) -> Edge {
+        self.edge
+    }
+
+    /// A blank row, unless there is one.
+    pub(crate) fn gap(&mut self) {
+        if self.edge != Edge::Blank {
+            self.above.push(Line::default());
+            self.edge = Edge::Blank;
+        }
+    }
+
+    fn text_line(&mut self, line: &str) {
+        let rows = markdown::rows(line, &mut self.block, self.columns);
+        self.above.extend(rows);
+        self.edge = Edge::Text;
+    }
+
+    /// Something to tell, in rows of its own.
+    pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
+        self.tell_in_rows(tone, text, |line| line.len() - line.trim_start().len());
+    }
+
+    /// The same of rows whose last column, which is prose, stays in its place where it is broken.
+    pub(crate) fn tell_columns(&mut self, text: &str) {
+        let half = self.columns / 2;
+        self.tell_in_rows(Tone::Plain, text, |line| {
+            let gap = line.get(..half).and_then(|head| head.rfind("  ")).map_or(0, |at| at + 2);
+            line.len() - line[gap..].trim_start().len()
+        });
+    }
+
+    fn tell_in_rows(&mut self, tone: Tone, text: &str, lead: impl Fn(&str) -> usize) {
+        for line in output::plain(text).lines() {
+            let lead = lead(line);
+            let span = match tone {
+                Tone::Aside => Span::styled(line.to_owned(), DIM),
+                Tone::Plain => Span::raw(line.to_owned()),
+                Tone::Bad => Span::styled(line.to_owned(), ratatui_core::style::Color::Red),
+            };
+            self.above.extend(markdown::wrap(vec![span], self.columns, lead));
+            self.edge = Edge::Note;
+        }
+    }
+
+    /// What a person said, as it enters the conversation.
+    pub(crate) fn said(&mut self, text: &str, label: &str) {
+        let style = ratatui_core::style::Style::new().fg(ratatui_core::style::Color::Green);
+        self.end_text();
+        self.gap();
+        let label = if label.is_empty() { String::new() } else { format!("  ({label})") };
+        let text = format!("{}{label}", output::plain(text));
+        for (index, line) in text.lines().enumerate() {
+            let lead = if index == 0 { "› " } else { "  " };
+            let spans = vec![Span::styled(lead, style), Span::styled(line.to_owned(), style)];
+            self.above.extend(markdown::wrap(spans, self.columns, 2));
+        }
+        self.edge = Edge::Note;
+        self.gap();
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// A message taken back: into the input, before what is typed.
+    pub(crate) fn back(&mut self, text: &str) {
+        self.input.put_before(text);
+    }
+}

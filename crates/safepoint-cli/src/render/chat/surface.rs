@@ -1,0 +1,374 @@
+//! The inline part of the screen: lines that go up into the scrollback, and below them a pane that is drawn again.
+//!
+//! The terminal is never asked where its cursor is, so nothing waits for an answer over a slow line; all moves are
+//! relative to where the pane was drawn. The pane may change its height at any time.
+//!
+//! **Invariants**: the pane is never higher than the screen and no line of it wider; what is above it is never touched.
+
+use std::time::{Duration, Instant};
+
+use ratatui_core::{
+    style::{Color, Modifier, Style},
+    text::Line,
+};
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::markdown::TAB;
+use crate::output::Drawn;
+
+/// What is drawn below the scrollback, and where the cursor stands in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pane {
+    pub(crate) lines: Vec<Line<'static>>,
+    /// Column and row.
+    pub(crate) cursor: (usize, usize),
+}
+
+/// Whether styles are shown. Exhaustive: they are, or `NO_COLOR` is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Styled,
+    Plain,
+}
+
+/// What is on the screen.
+#[derive(Debug)]
+pub(crate) struct Surface {
+    paint: Paint,
+    columns: usize,
+    rows: usize,
+    size: (u16, u16),
+    drawn: Pane,
+    /// Whether the terminal has had another size since.
+    place: Place,
+    /// When its size last changed.
+    resized: Option<Instant>,
+}
+
+/// How what was drawn stands there. Exhaustive: as it was drawn, or in rows that another size has broken anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    AsDrawn,
+    Moved,
+}
+
+/// For so long the size must have stayed the same before anything is drawn: a terminal multiplexer breaks its lines anew at
+/// once, and tells a program of it up to a quarter of a second later. What is drawn in between, for a size that is not so
+/// any more, would leave rows behind.
+pub(crate) const SETTLES: Duration = Duration::from_millis(300);
+
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?2026l";
+const CLEAR_LINE: &str = "\x1b[2K";
+const CLEAR_BELOW: &str = "\x1b[J";
+const RESET: &str = "\x1b[0m";
+
+impl Surface {
+    pub(crate) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
+        let (drawn, place) = (Pane::default(), Place::AsDrawn);
+        let mut surface = Self { paint, columns: 0, rows: 0, size: (0, 0), drawn, place, resized: None };
+        surface.size((columns, rows));
+        surface
+    }
+
+    /// Columns that lines may use.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Rows that a pane may have: one less than the screen, so that the scrollback is never touched.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether it is drawn for this size.
+    pub(crate) fn is_for(&self, size: (u16, u16)) -> bool {
+        self.size == size
+    }
+
+    /// The terminal has another size. A narrower one has broken the pane's lines into more rows.
+    pub(crate) fn resize(&mut self, size: (u16, u16), now: Instant) {
+        self.size(size);
+        self.resized = Some(now);
+        // Whatever stands there is drawn anew; where it stands is found then, for there may be yet another size.
+        self.place = Place::Moved;
+    }
+
+    /// Others have written to the terminal since: the pane is drawn where its cursor is now.
+    pub(crate) fn forget(&mut self) {
+        (self.drawn, self.place) = (Pane::default(), Place::AsDrawn);
+    }
+
+    /// Whether its size is what it is known to be, so that something may be drawn.
+    pub(crate) fn is_steady(&self, now: Instant) -> bool {
+        self.resized.is_none_or(|at| now.saturating_duration_since(at) >= SETTLES)
+    }
+
+    fn size(&mut self, (columns, rows): (u16, u16)) {
+        const LEAST: (usize, usize) = (10, 3);
+        self.size = (columns, rows);
+        self.columns = usize::from(columns).max(LEAST.0);
+        self.rows = usize::from(rows).max(LEAST.1) - 1;
+    }
+
+    /// What to write so that `above` goes into the scrollback and `pane` stands below it; none if nothing changes.
+    pub(crate) fn frame(&mut self, above: &[Line<'static>], pane: Pane) -> Option<Drawn> {
+        let mut pane = self.fitted(pane);
+        if above.is_empty() && pane == self.drawn && self.place == Place::AsDrawn {
+            return None;
+        }
+        if pane.lines.is_empty() {
+            pane.cursor = (0, 0);
+        }
+        let mut drawn = Drawn::default();
+        drawn.mark(BEGIN);
+        self.to_top(&mut drawn);
+        // A line that fills its row leaves the cursor on it, so what is below is cleared first, never after.
+        if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() || self.place == Place::Moved {
+            drawn.mark(CLEAR_BELOW);
+        }
+        for line in above {
+            self.line(line, &mut drawn);
+            drawn.mark("\r\n");
+        }
+        for (index, line) in pane.lines.iter().enumerate() {
+            if index > 0 {
+                drawn.mark("\r\n");
+            }
+            drawn.mark(CLEAR_LINE);
+            self.line(line, &mut drawn);
+        }
+        drawn.mark('\r');
+        up(pane.lines.len().saturating_sub(1 + pane.cursor.1), &mut drawn);
+        right(pane.cursor.0, &mut drawn);
+        drawn.mark(END);
+        (self.drawn, self.place) = (pane, Place::AsDrawn);
+        Some(drawn)
+    }
+
+    fn to_top(&self, drawn: &mut Drawn) {
+        drawn.mark('\r');
+        up(self.rows_above(), drawn);
+    }
+
+    /// How many rows of the pane stand above the cursor. A terminal that became narrower has broken its lines.
+    fn rows_above(&self) -> usize {
+        let (column, row) = self.drawn.cursor;
+        let broken = |line: &Line<'_>| line.width().max(1).div_ceil(self.columns);
+        let above: usize = self.drawn.lines.iter().take(row).map(broken).sum();
+        (above + column / self.columns).min(self.rows)
+    }
+
+    fn fitted(&self, mut pane: Pane) -> Pane {
+        let over = pane.lines.len().saturating_sub(self.rows);
+        pane.lines.drain(..over);
+        pane.cursor.1 = pane.cursor.1.saturating_sub(over);
+        pane.cursor.0 = pane.cursor.0.min(self.columns - 1);
+        for line in &mut pane.lines {
+            for span in line.spans.iter_mut().filter(|span| span.content.contains('\t')) {
+                span.content = span.content.replace('\t', TAB).into();
+            }
+            if line.width() > self.columns {
+                *line = cut(line, self.columns);
+            }
+        }
+        pane
+    }
+
+    fn line(&self, line: &Line<'_>, drawn: &mut Drawn) {
+        for span in &line.spans {
+            let style = line.style.patch(span.style);
+            let codes = if self.paint == Paint::Plain { String::new() } else { codes(style) };
+            if !codes.is_empty() {
+                drawn.mark(format_args!("\x1b[{codes}m"));
+            }
+            drawn.words(&span.content);
+            if !codes.is_empty() {
+                drawn.mark(RESET);
+            }
+        }
+    }
+}
+
+fn up(rows: usize, drawn: &mut Drawn) {
+    if rows > 0 {
+        drawn.mark(format_args!("\x1b[{rows}A"));
+    }
+}
+
+fn right(columns: usize, drawn: &mut Drawn) {
+    if columns > 0 {
+        drawn.mark(format_args!("\x1b[{columns}C"));
+    }
+}
+
+/// As much of a line as a row holds.
+fn cut(line: &Line<'static>, width: usize) -> Line<'static> {
+    let mut left = width.saturating_sub(1);
+    let mut spans = Vec::new();
+    for span in &line.spans {
+        let mut kept = String::new();
+        for cluster in span.content.graphemes(true) {
+            if cluster.width() > left {
+                kept.push('…');
+                spans.push(ratatui_core::text::Span::styled(kept, span.style));
+                return Line::from(spans).style(line.style);
+            }
+            left -= cluster.width();
+            kept.push_str(cluster);
+        }
+        spans.push(ratatui_core::text::Span::styled(kept, span.style));
+    }
+    Line::from(spans).style(line.style)
+}
+
+fn codes(style: Style) -> String {
+    let modifiers =
+        [(Modifier::BOLD, "1"), (Modifier::DIM, "2"), (Modifier::ITALIC, "3"), (Modifier::REVERSED, "7")];
+    let colour = match style.fg {
+        Some(Color::Red) => Some("31"),
+        Some(Color::Green) => Some("32"),
+        Some(Color::Yellow) => Some("33"),
+        Some(Color::Blue) => Some("34"),
+        Some(Color::Magenta) => Some("35"),
+        Some(Color::Cyan) => Some("36"),
+        _ => None,
+    };
+    let modifiers = modifiers.iter().filter(|(modifier, _)| style.add_modifier.contains(*modifier));
+    modifiers.map(|(_, code)| *code).chain(colour).collect::<Vec<_>>().join(";")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZero;
+
+    use super::*;
+
+    const SIZE: (u16, u16) = (20, 6);
+
+    struct Seen {
+        surface: Surface,
+        screen: vt100::Parser,
+    }
+
+    impl Seen {
+        fn new(paint: Paint) -> Self {
+            const KEPT: usize = 100;
+            Self {
+                surface: Surface::new(paint, SIZE),
+                screen: vt100::Parser::new(
+                    NonZero::new(SIZE.1).unwrap(),
+                    NonZero::new(SIZE.0).unwrap(),
+                    KEPT,
+                ),
+            }
+        }
+
+        fn draw(&mut self, above: &[&str], pane: &[&str], cursor: (usize, usize)) -> String {
+            let above: Vec<Line<'static>> = above.iter().map(|line| Line::raw((*line).to_owned())).collect();
+            let lines = pane.iter().map(|line| Line::raw((*line).to_owned())).collect();
+            let frame = self.surface.frame(&above, Pane { lines, cursor }).unwrap_or_default();
+            self.screen.process(frame.to_string().as_bytes());
+            self.screen.screen().contents()
+        }
+    }
+
+    #[test]
+    fn what_was_said_stays_and_the_pane_moves_below_it() {
+        let mut seen = Seen::new(Paint::Plain);
+        assert_eq!(seen.draw(&["a"], &["one", "two", "> x"], (2, 2)), "a\none\ntwo\n> x");
+        assert_eq!(seen.screen.screen().cursor_position(), (3, 2));
+        assert_eq!(seen.draw(&["b"], &["> x"], (2, 0)), "a\nb\n> x");
+        assert_eq!(seen.draw(&[], &["1", "2", "> x"], (0, 1)), "a\nb\n1\n2\n> x");
+        assert_eq!(seen.draw(&["c", "d", "e"], &["> x", "hint"], (0, 0)), "b\nc\nd\ne\n> x\nhint");
+        assert_eq!(seen.draw(&[], &[], (0, 0)), "b\nc\nd\ne");
+    }
+
+    #[test]
+    fn nothing_is_written_when_nothing_changes() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let pane = Pane { lines: vec![Line::raw("x")], cursor: (0, 0) };
+        assert!(surface.frame(&[], pane.clone()).is_some());
+        assert!(surface.frame(&[], pane).is_none());
+    }
+
+    #[test]
+    fn a_line_that_fills_its_row_keeps_its_last_letter() {
+        let mut seen = Seen::new(Paint::Plain);
+        let full = "abcdefghijklmnopqrst";
+        seen.draw(&[], &[full, "x"], (0, 1));
+        assert_eq!(seen.draw(&[], &["y", full], (0, 1)), format!("y\n{full}"));
+        assert_eq!(seen.draw(&[full], &["z"], (0, 0)), format!("{full}\nz"));
+        assert_eq!(
+            seen.draw(&[], &["abcdefghijklmnopqrstuvw"], (0, 0)),
+            format!("{full}\nabcdefghijklmnopqrs…")
+        );
+    }
+
+    #[test]
+    fn a_tab_in_the_pane_leaves_no_row_behind() {
+        let mut seen = Seen::new(Paint::Plain);
+        assert_eq!(seen.draw(&[], &["\t\t\tabcdefghijklm", "x"], (0, 1)), "            abcdefg…\nx");
+        assert_eq!(seen.draw(&[], &["y"], (0, 0)), "y");
+    }
+
+    #[test]
+    fn a_pane_is_never_higher_than_the_screen() {
+        let mut seen = Seen::new(Paint::Plain);
+        let shown = seen.draw(&["kept"], &["1", "2", "3", "4", "5", "6", "7"], (0, 6));
+        assert_eq!(shown, "kept\n3\n4\n5\n6\n7");
+    }
+
+    #[test]
+    fn colours_are_shown_unless_none_are_wanted() {
+        let line = Line::styled("x", Style::new().fg(Color::Red));
+        let frame = |paint| {
+            Surface::new(paint, SIZE).frame(std::slice::from_ref(&line), Pane::default()).unwrap_or_default()
+        };
+        assert!(frame(Paint::Styled).to_string().contains("\x1b[31mx\x1b[0m"));
+        assert!(!frame(Paint::Plain).to_string().contains("\x1b[31m"));
+    }
+
+    #[test]
+    fn a_size_that_changes_twice_before_the_next_frame_leaves_no_row() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let pane = Pane { lines: vec![Line::raw("abcdefghijklmno"), Line::raw("> x")], cursor: (3, 1) };
+        surface.frame(&[], pane.clone());
+        surface.resize((15, 6), Instant::now());
+        surface.resize((10, 6), Instant::now());
+        let frame = surface.frame(&[], pane.clone()).unwrap_or_default();
+        assert!(
+            frame.to_string().contains("\r\x1b[2A\x1b[J"),
+            "up over both rows of the first line: {frame:?}"
+        );
+        surface.resize((12, 6), Instant::now());
+        surface.resize((10, 6), Instant::now());
+        assert!(surface.frame(&[], pane).is_some(), "what stands there may have been moved");
+    }
+
+    #[test]
+    fn nothing_is_drawn_while_the_size_still_changes() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let began = Instant::now();
+        assert!(surface.is_steady(began));
+        surface.resize((15, 6), began);
+        let again = began + SETTLES / 2;
+        surface.resize((10, 6), again);
+        assert!(!surface.is_steady(began + SETTLES));
+        assert!(surface.is_steady(again + SETTLES));
+    }
+
+    #[test]
+    fn a_narrower_terminal_has_broken_the_pane_into_more_rows() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let pane = Pane { lines: vec![Line::raw("abcdefghijklmno"), Line::raw("> x")], cursor: (3, 1) };
+        surface.frame(&[], pane.clone());
+        surface.resize((10, 6), Instant::now());
+        let frame = surface.frame(&[], pane).unwrap_or_default();
+        assert!(
+            frame.to_string().contains("\r\x1b[2A\x1b[J"),
+            "up over both rows of the first line: {frame:?}"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! The terminal itself: its mode, and a thread that writes to it, so that one that is slow or stopped holds up nobody.
+//!
+//! **Invariants**: at most one frame is unwritten; the mode is restored when this is dropped.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use crossterm::terminal;
+use rustix::process::{Signal, kill_current_process_group};
+use tokio::sync::Notify;
+
+use crate::output::{self, Drawn, Piece, Stream};
+
+const ENTER: &str = "\x1b[?2004h";
+const LEAVE: &str = "\x1b[?2004l\x1b[?25h";
+
+/// The terminal in raw mode.
+pub(crate) struct Terminal {
+    frames: mpsc::Sender<Drawn>,
+    written: Arc<Written>,
+}
+
+#[derive(Default)]
+struct Written {
+    is_writing: AtomicBool,
+    told: Notify,
+}
+
+impl Terminal {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// If its mode cannot be changed.
+    pub(crate) fn enter() -> io::Result<Self> {
+        terminal::enable_raw_mode()?;
+        let (frames, received) = mpsc::channel::<Drawn>();
+        let written = Arc::new(Written::default());
+        let told = Arc::clone(&written);
+        std::thread::spawn(move || {
+            for frame in received {
+                // Where nobody sees it, the hang-up comes as a signal.
+                drop(output::put(Stream::Out, &Piece::Drawn(frame)));
+                told.is_writing.store(false, Ordering::Release);
+                told.told.notify_one();
+            }
+        });
+        let terminal = Self { frames, written };
+        let mut enter = Drawn::default();
+        enter.mark(ENTER);
+        terminal.write(enter);
+        Ok(terminal)
+    }
+
+    /// Whether another frame may be written.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.written.is_writing.load(Ordering::Acquire)
+    }
+
+    /// Resolves when a frame was written.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: it is told again.
+    pub(crate) async fn written(&self) {
+        self.written.told.notified().await;
+    }
+
+    pub(crate) fn write(&self, frame: Drawn) {
+        self.written.is_writing.store(true, Ordering::Release);
+        if self.frames.send(frame).is_err() {
+            // The thread lives as long as the sender.
+        }
+    }
+
+    /// Gives the terminal back to the shell, and stops this job as its own Ctrl-Z would. It is gone on with by a SIGCONT.
+    ///
+    /// # Errors
+    /// If the mode cannot be changed, or the job not be stopped.
+    pub(crate) fn suspend(&self, last: Option<Drawn>) -> io::Result<()> {
+        self.last(last);
+        terminal::disable_raw_mode()?;
+        Ok(kill_current_process_group(Signal::TSTP)?)
+    }
+
+    /// Takes the terminal over again.
+    ///
+    /// # Errors
+    /// If its mode cannot be changed.
+    pub(crate) fn go_on(&self) -> io::Result<()> {
+        // What is remembered of the mode is from before; the shell may have set another since.
+        terminal::disable_raw_mode()?;
+        terminal::enable_raw_mode()?;
+        let mut enter = Drawn::default();
+        enter.mark(ENTER);
+        self.write(enter);
+        Ok(())
+    }
+
+    /// Writes a last frame, but waits for it only a moment.
+    pub(crate) fn leave(self, last: Option<Drawn>) {
+        self.last(last);
+    }
+
+    fn last(&self, last: Option<Drawn>) {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        const LOOK: Duration = Duration::from_millis(2);
+        let wait = || {
+            let began = Instant::now();
+            while !self.is_free() && began.elapsed() < PATIENCE {
+                std::thread::sleep(LOOK);
+            }
+        };
+        wait();
+        let mut last = last.unwrap_or_default();
+        last.mark(LEAVE);
+        self.write(last);
+        wait();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if terminal::disable_raw_mode().is_err() {
+            // The terminal is gone.
+        }
+    }
+}
+
+/// Columns and rows; the usual ones where it does not say.
+pub(crate) fn size() -> (u16, u16) {
+    const USUAL: (u16, u16) = (80, 24);
+    terminal::size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(USUAL)
+}

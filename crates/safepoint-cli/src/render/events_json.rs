@@ -1,0 +1,355 @@
+//! Events as lines of JSON: the contract of `--json`, described in `docs/schema/event.json`.
+
+use std::{
+    collections::HashMap,
+    fmt::{self, Display},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use safepoint::{
+    Outcome,
+    event::{Completion, Event, EventKind, Fact, OutputExtent, Resolution},
+    history::Omission,
+    ids::{Path, SessionId},
+    message::AssistantMessage,
+    outcome::Persisted,
+    receipt::{CallReport, Ending, Receipt, RequestReport},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    output::{Line, Text},
+    render::hints,
+};
+
+/// Numbers lines without a gap and stamps them. The next owner of a session begins anew, in another epoch.
+pub(crate) struct Lines {
+    session: SessionId,
+    /// Which owner of the session this is; none where it lives in memory, and nothing survives this process.
+    epoch: Option<u64>,
+    seq: u64,
+    turn: u64,
+    run: String,
+    round: u32,
+    reason: Value,
+    rounds: HashMap<Path, u32>,
+    /// Events of which no line was made, because the reader is too slow.
+    missed: u64,
+}
+
+impl Lines {
+    /// Lines of this session, which is kept and in this epoch, or lives in memory.
+    pub(crate) fn new(session: &SessionId, epoch: Option<u64>) -> Self {
+        Self {
+            epoch,
+            session: session.clone(),
+            seq: 0,
+            turn: 0,
+            run: String::new(),
+            round: 0,
+            reason: Value::Null,
+            rounds: HashMap::new(),
+            missed: 0,
+        }
+    }
+
+    pub(crate) fn turn(&mut self, number: u64, run: &str) {
+        self.turn = number;
+        self.round = 0;
+        self.rounds.clear();
+        run.clone_into(&mut self.run);
+        self.reason = Value::Null;
+    }
+
+    /// The line of one event: most have one, some have none.
+    pub(crate) fn event(&mut self, event: &Event) -> Option<Line> {
+        let (kind, fields) = self.fields(&event.kind)?;
+        Some(self.line(kind, event.at, fields))
+    }
+
+    /// The line that was made last says more of the one before it, and is no line by itself.
+    pub(crate) fn joined(&mut self) {
+        self.seq -= 1;
+    }
+
+    /// No line is made of this one, which is told again at its end.
+    pub(crate) fn pass_over(&mut self) {
+        self.missed += 1;
+    }
+
+    /// The line that says how many were passed over, if there were any.
+    pub(crate) fn missed(&mut self) -> Option<Line> {
+        let count = std::mem::take(&mut self.missed);
+        (count > 0).then(|| self.line("missed", Timestamp::now(), json!({ "count": count })))
+    }
+
+    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: impl Into<Line>) -> Line {
+        let mut all = fields.into();
+        let mut line = Map::new();
+        line.insert("v".into(), json!(1));
+        line.insert("type".into(), json!(kind));
+        line.insert("session".into(), json!(self.session));
+        line.insert("run".into(), json!(self.run));
+        line.insert("epoch".into(), json!(self.epoch.unwrap_or_default()));
+        line.insert("seq".into(), json!(self.seq));
+        line.insert("at".into(), json!(at.to_string()));
+        line.insert("turn".into(), json!(self.turn));
+        if let Value::Object(fields) = all.fields().take() {
+            line.extend(fields);
+        }
+        self.seq += 1;
+        *all.fields() = Value::Object(line);
+        all
+    }
+
+    fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, Line)> {
+        let (kind, fields) = match kind {
+            EventKind::Child { path, event } => return self.child(path, event),
+            EventKind::Fact(fact) => return self.fact(fact),
+            EventKind::Text(text) => return Some(("text_delta", self.said(text))),
+            EventKind::Reasoning(text) => return Some(("reasoning_delta", self.said(text))),
+            EventKind::Retrying { failed, after, error } => (
+                "model_retrying",
+                json!({"round": self.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
+            ),
+            EventKind::FailedOver { from, to, error } => {
+                ("model_failed_over", json!({"round": self.round, "from": from, "to": to, "error": error}))
+            }
+            EventKind::Progress { call_id, text } => {
+                let line = Line::from(json!({ "call_id": call_id }));
+                return Some(("call_progress", line.saying("text", Text::Shared(text.as_str().into()))));
+            }
+            EventKind::Notice { call_id, text } => ("call_notice", json!({"call_id": call_id, "text": text})),
+            EventKind::Ruled { call_id, ruled } => (
+                "approval_ruled",
+                json!({"call_id": call_id, "name": ruled.tool, "what": ruled.what,
+                    "permission": ruled.permission, "by": ruled.by}),
+            ),
+            EventKind::Lagged { count } => ("missed", json!({"count": count})),
+            EventKind::Late(what) => ("late", json!({"what": what})),
+            EventKind::Quiet(receipt) => {
+                ("quiet", json!({"quiet": receipt.quiet_at, "survivors": receipt.survivors}))
+            }
+            _ => return None,
+        };
+        Some((kind, fields.into()))
+    }
+
+    /// Something that was said in the round at work.
+    fn said(&self, text: &Arc<str>) -> Line {
+        Line::from(json!({"round": self.round})).saying("text", Text::Shared(Arc::clone(text)))
+    }
+
+    /// A child run's line is like the root's, with the path of the run, and rounds of its own.
+    fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, Line)> {
+        let root = std::mem::replace(&mut self.round, self.rounds.get(path).copied().unwrap_or(0));
+        let reason = self.reason.clone();
+        let line = self.fields(event);
+        self.reason = reason;
+        self.rounds.insert(path.clone(), std::mem::replace(&mut self.round, root));
+        let (kind, mut fields) = line?;
+        fields.fields()["path"] = json!(path);
+        Some((kind, fields))
+    }
+
+    fn fact(&mut self, fact: &Arc<Fact>) -> Option<(&'static str, Line)> {
+        let (kind, fields) = match &**fact {
+            Fact::AttemptOpened { attempt, .. } => ("run_started", json!({"attempt": attempt})),
+            Fact::TimeTaken { .. } => return None,
+            Fact::HistoryRepaired { repairs } => ("history_repaired", json!({"repairs": repairs})),
+            Fact::ModelStarted { round } => {
+                self.round = *round;
+                ("model_started", json!({"round": round}))
+            }
+            Fact::ModelEnded { whole, report, message } => {
+                let fields = json!({"round": report.round, "name": report.model, "status": status(whole),
+                    "state": report.state, "usage": report.usage});
+                let text = Texts(Arc::clone(message));
+                return Some(("model_ended", Line::from(fields).with("text", text)));
+            }
+            Fact::SteerTaken { round, steers } => {
+                let steers: Vec<Value> =
+                    steers.iter().map(|steer| json!({"id": steer.id, "text": steer.message.text, "notice": steer.is_notice()})).collect();
+                ("steer_delivered", json!({"round": round, "steers": steers}))
+            }
+            Fact::HistoryShortened(shortened) => ("history_shortened", shortened_by(shortened)),
+            Fact::SummaryStarted { round } => ("summary_started", json!({"round": round})),
+            Fact::SummaryEnded { whole, report, shortened } => {
+                let fields = json!({"round": report.round, "name": report.model, "status": status(whole),
+                    "state": report.state, "usage": report.usage,
+                    "shortened": shortened.as_ref().map(shortened_by)});
+                ("summary_ended", fields)
+            }
+            Fact::CallStarted { call_id, name, round, args, effect, .. } => (
+                "call_started",
+                json!({"call_id": call_id, "name": name, "round": round, "args": args, "effect": effect}),
+            ),
+            Fact::RemoteTaskNamed { call_id, task } => {
+                ("call_named", json!({"call_id": call_id, "task": task}))
+            }
+            Fact::CallEnded { report, extent, .. } => {
+                return Some(("call_ended", call_ended(fact, report, extent)));
+            }
+            Fact::ChildSuspended { call_id, child, .. } => {
+                ("call_suspended", json!({"call_id": call_id, "child": child.path}))
+            }
+            Fact::ApprovalRequested(request) => (
+                "approval_asked",
+                json!({"approval_id": request.id, "call_id": request.call_id, "name": request.tool,
+                    "args": request.args, "digest": request.digest, "expires_at": request.expires_at}),
+            ),
+            Fact::ApprovalResolved { id, call_id, answer } => (
+                "approval_decided",
+                json!({"approval_id": id, "call_id": call_id, "answer": resolved(answer)}),
+            ),
+            Fact::StopRequested(request) => ("stop_requested", asked(request)),
+            Fact::StopEscalated => ("stop_escalated", json!({"by": "deadline"})),
+            Fact::StopObserved { at } => ("stop_observed", json!({"observed_at": at})),
+            Fact::Settled { receipt, .. } => {
+                self.reason = json!(receipt.stop.as_ref().map(|stop| &stop.reason));
+                ("settled", json!({"status": receipt.ending}))
+            }
+        };
+        Some((kind, fields.into()))
+    }
+
+    /// The last line of a turn.
+    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Line {
+        let error = match outcome {
+            Outcome::Failed(error) => {
+                let hint = error.hint().map(|hint| hints::here(error.code(), hint));
+                json!({"code": error.code(), "message": error.to_string(), "hint": hint})
+            }
+            Outcome::Done(_) | Outcome::Stopped(_) | Outcome::Suspended(_) => Value::Null,
+        };
+        let reason = match (outcome.ending(), &error["code"]) {
+            (Ending::Done, _) => json!({"code": "natural", "actor": "engine", "text": ""}),
+            (Ending::Failed, code) => json!({"code": code, "actor": "engine", "text": error["message"]}),
+            (Ending::Stopped | Ending::Suspended, _) => std::mem::take(&mut self.reason),
+        };
+        let persisted = match outcome.persisted() {
+            // The log of this command lives in memory: it does not survive the process, and is not said to.
+            Persisted::Yes if self.epoch.is_none() => json!("no"),
+            Persisted::Yes => json!("yes"),
+            Persisted::No(error) => json!({"no": error}),
+            Persisted::Unknown => json!("unknown"),
+        };
+        let fields = json!({"status": outcome.ending(), "reason": reason, "usage": outcome.usage(),
+            "persisted": persisted, "error": error, "receipt": quiet_named(receipt)});
+        let mut fields = Line::from(fields).with("partial_text", Partial(outcome.clone()));
+        match outcome {
+            Outcome::Done(answer) => fields = fields.with("answer", answer.clone()),
+            Outcome::Stopped(_) | Outcome::Failed(_) | Outcome::Suspended(_) => {
+                fields.fields()["answer"] = Value::Null;
+            }
+        }
+        self.line("outcome", Timestamp::now(), fields)
+    }
+}
+
+/// The text of a message, written from where it is.
+struct Texts(Arc<AssistantMessage>);
+
+impl Display for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.texts().try_for_each(|text| f.write_str(text))
+    }
+}
+
+/// What a model is told of a call, written from where it is.
+struct Told(Arc<Fact>);
+
+impl Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Fact::CallEnded { result, .. } => f.write_str(&result.text),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What was said last, written from where it is.
+struct Partial(Outcome);
+
+impl Display for Partial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.partial_text())
+    }
+}
+
+/// The receipt with `quiet` beside its own fields, as the contract names it.
+fn quiet_named(receipt: &Receipt) -> Value {
+    let mut value = json!(receipt);
+    value["quiet"] = json!(receipt.quiet_at);
+    value
+}
+
+/// How a question ended.
+fn resolved(answer: &Resolution) -> Value {
+    match answer {
+        Resolution::Decided(decision) => json!(decision),
+        Resolution::Expired => json!({"decision": "expired"}),
+        Resolution::Withdrawn => json!({"decision": "cancelled"}),
+    }
+}
+
+fn status(whole: &Completion) -> &'static str {
+    match whole {
+        Completion::Complete => "completed",
+        Completion::Stopped => "stopped",
+        Completion::Steered => "steered",
+        Completion::Failed(_) => "failed",
+    }
+}
+
+fn shortened_by(shortened: &Omission) -> Value {
+    let omitted = &shortened.omitted;
+    json!({"by": omitted.by, "entries": omitted.entries, "rounds": omitted.rounds, "text": omitted.text(),
+        "tokens_before": shortened.tokens_before, "tokens_after": shortened.tokens_after})
+}
+
+fn asked(request: &RequestReport) -> Value {
+    let points: Vec<&str> =
+        if request.mode == "now" { Vec::new() } else { request.mode.split(',').collect() };
+    let mode = if points.is_empty() { "now" } else { "at" };
+    json!({"mode": mode, "points": points, "scope": request.reach, "within_ms": request.within_ms,
+        "reason": request.reason, "asked": request.asked})
+}
+
+fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &OutputExtent) -> Line {
+    let (truncated, file) = match extent {
+        OutputExtent::All => (false, None),
+        OutputExtent::Truncated { file, .. } => (true, file.as_ref()),
+    };
+    let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
+        "status": report.status, "effect": report.effect, "truncated": truncated, "file": file,
+        "started_at": report.started_at, "ended_at": report.ended_at});
+    Line::from(fields).with("output", Told(Arc::clone(fact)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S11.4: lines that were joined, and events of which no line was made, leave no gap in what a reader gets.
+    #[test]
+    fn what_is_joined_or_passed_over_leaves_no_gap() {
+        let mut lines = Lines::new(&SessionId::from("ses_1"), None);
+        let seq = |mut line: Line| line.fields()["seq"].clone();
+        let text = |lines: &mut Lines| {
+            let event = Event { seq: 0, at: Timestamp::now(), kind: EventKind::Text("a".into()) };
+            seq(lines.event(&event).unwrap())
+        };
+        assert_eq!(text(&mut lines), 0);
+        assert_eq!(text(&mut lines), 1);
+        lines.joined();
+        assert_eq!(text(&mut lines), 1);
+        lines.pass_over();
+        lines.pass_over();
+        let missed = lines.missed().unwrap().fields().take();
+        assert_eq!((&missed["count"], &missed["seq"]), (&json!(2), &json!(2)));
+        assert!(lines.missed().is_none());
+        assert_eq!(text(&mut lines), 3);
+    }
+}

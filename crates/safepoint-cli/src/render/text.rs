@@ -1,0 +1,62 @@
+//! Pieces of text that several screens and lists share.
+
+use jiff::{Timestamp, tz::TimeZone};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::output::plain;
+
+/// Shown, not obeyed, and on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As much of it as so many columns hold.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= room;
+        room = room.saturating_sub(wide);
+        fits
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    kept.push('…');
+    kept
+}
+
+/// A moment for people, in UTC.
+pub(crate) fn moment(at: Timestamp) -> String {
+    let at = at.to_zoned(TimeZone::UTC);
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// A backend's name as it may be shown: without the user and password of its address.
+pub(crate) fn shown(named: &str) -> String {
+    let without = without_user(named).filter(|_| named.starts_with("a2a:"));
+    without.unwrap_or_else(|| named.to_owned())
+}
+
+/// An address without the user and password that stand in it; none if none do.
+pub(crate) fn without_user(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let (place, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (_user, host) = place.rsplit_once('@')?;
+    Some(format!("{scheme}://{host}{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    /// A password in an address is shown nowhere; a command is shown as it is.
+    #[test]
+    fn a_password_in_an_address_is_not_shown() {
+        assert_eq!(shown("a2a:http://otter:s3cret@host:9000/a@b"), "a2a:http://host:9000/a@b");
+        for plain in ["a2a:http://host:9000", "acp:agent --at http://x@y", "responses:m"] {
+            assert_eq!(shown(plain), plain);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! A kept session as a story: as text, as JSON, as a page.
+
+pub(crate) mod calls;
+pub(crate) mod facts;
+pub(crate) mod fold;
+pub(crate) mod json;
+pub(crate) mod page;
+#[cfg(test)]
+mod tests;
+pub(crate) mod text;
+pub(crate) mod timeline;

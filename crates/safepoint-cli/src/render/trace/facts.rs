@@ -1,0 +1,257 @@
+//! What each fact of a run says in a story.
+
+use jiff::Timestamp;
+use safepoint::{
+    event::{Completion, ErrorReport, Fact, RecordedSteer},
+    ids::{Path, TurnId},
+    message::AssistantMessage,
+    receipt::{Ending, ModelReport, Receipt, RequestReport},
+};
+use serde_json::{Value, json};
+
+use super::{
+    fold::{Folder, Open, said},
+    text::lasting,
+    timeline::{Kind, Step, Tone},
+};
+
+/// Where and when something was recorded.
+pub(crate) struct Moment {
+    pub(crate) turn: TurnId,
+    pub(crate) path: Path,
+    pub(crate) position: u64,
+    pub(crate) at: Option<Timestamp>,
+}
+
+/// Two stops that say the same within this are one that was asked.
+const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+impl Folder {
+    pub(crate) fn fact(&mut self, moment: Moment, fact: &Fact) {
+        match fact {
+            Fact::AttemptOpened { run, attempt, history, at, .. } => {
+                self.forget_open(&moment.path);
+                let asked = history.as_ref().and_then(|history| {
+                    history.entries().iter().rev().find_map(|entry| said(entry).map(ToOwned::to_owned))
+                });
+                let step = self.begin_step(Open::Attempt(moment.path.clone()), Kind::Attempt, &moment);
+                step.from = Some(*at);
+                step.title = format!("attempt {attempt}");
+                step.fields.insert("run".into(), json!(run));
+                step.fields.insert("attempt".into(), json!(attempt));
+                if let Some(asked) = asked {
+                    step.fields.insert("asked".into(), json!(asked));
+                }
+            }
+            Fact::ModelStarted { round } => self.model_started(&moment, *round),
+            Fact::ModelEnded { message, whole, report } => {
+                self.model_ended(&moment, message, whole, report);
+            }
+            Fact::SummaryStarted { round } => {
+                let step = self.begin_step(Open::Summary(moment.path.clone()), Kind::Model, &moment);
+                step.round = Some(*round);
+                step.title = format!("summary before round {round}");
+            }
+            Fact::SummaryEnded { whole, report, shortened } => {
+                let open = Open::Summary(moment.path.clone());
+                if let Some(at) = self.exchange_ended(&moment, &open, whole, report) {
+                    self.steps[at].fields.insert("shortened".into(), json!(shortened));
+                }
+            }
+            Fact::SteerTaken { round, steers } => self.steered(&moment, *round, steers),
+            Fact::CallStarted { .. } => self.call_started(&moment, fact),
+            Fact::CallEnded { report, result, extent } => self.call_ended(&moment, report, result, extent),
+            Fact::ApprovalRequested(asked) => self.asked(&moment, asked),
+            Fact::ApprovalResolved { id, answer, .. } => self.answered(&moment, id.as_str(), answer),
+            Fact::StopRequested(request) => self.stop_asked(&moment, request),
+            Fact::StopEscalated => {
+                let step = self.step(Kind::StopEscalated, &moment);
+                step.title = "stop escalated".into();
+                step.said = "now".into();
+                step.tone = Tone::Stopped;
+            }
+            Fact::StopObserved { at } => {
+                let step = self.step(Kind::StopObserved, &moment);
+                step.from = Some(*at);
+                step.title = "stop took effect".into();
+                step.tone = Tone::Stopped;
+            }
+            Fact::Settled { receipt, error } => self.settled(&moment, receipt, error.as_ref()),
+            other => self.other(&moment, other),
+        }
+    }
+
+    /// A fact without a look of its own: its name, and what it says.
+    fn other(&mut self, moment: &Moment, fact: &Fact) {
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(fact) else { return };
+        let name = match fields.remove("fact") {
+            Some(Value::String(name)) => name.replace('_', " "),
+            _ => "something else".into(),
+        };
+        let step = self.step(Kind::Other, moment);
+        step.title = name;
+        step.round = fields.get("round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
+        step.fields.extend(fields);
+    }
+
+    fn model_started(&mut self, moment: &Moment, round: u32) {
+        if moment.path.is_root()
+            && let Some(turn) = self.turn(moment.turn)
+        {
+            turn.rounds = turn.rounds.max(round);
+        }
+        let step = self.begin_step(Open::Model(moment.path.clone()), Kind::Model, moment);
+        step.round = Some(round);
+        step.title = format!("round {round}");
+    }
+
+    fn model_ended(
+        &mut self,
+        moment: &Moment,
+        message: &AssistantMessage,
+        whole: &Completion,
+        report: &ModelReport,
+    ) {
+        let open = Open::Model(moment.path.clone());
+        if !self.is_open(&open) {
+            self.model_started(moment, report.round);
+        }
+        let Some(at) = self.exchange_ended(moment, &open, whole, report) else { return };
+        let step = &mut self.steps[at];
+        let calls: Vec<Value> = message
+            .calls()
+            .map(|call| json!({"call_id": call.id, "name": call.name, "args": call.args}))
+            .collect();
+        step.fields.insert("text".into(), json!(message.text()));
+        step.fields.insert("calls".into(), Value::Array(calls));
+    }
+
+    /// The place of the step that ends here.
+    fn exchange_ended(
+        &mut self,
+        moment: &Moment,
+        open: &Open,
+        whole: &Completion,
+        report: &ModelReport,
+    ) -> Option<usize> {
+        if let Some(turn) = self.turn(moment.turn) {
+            turn.usage.add(&report.usage);
+        }
+        let at = self.end_step(open)?;
+        let step = &mut self.steps[at];
+        step.from = Some(report.started_at);
+        step.to = Some(report.ended_at);
+        let (how, tone) = match whole {
+            Completion::Complete => ("complete".to_owned(), Tone::Good),
+            Completion::Stopped => ("cut by a stop".to_owned(), Tone::Stopped),
+            Completion::Steered => ("cut by a steer".to_owned(), Tone::Stopped),
+            Completion::Failed(error) => (format!("failed: {}", error.message), Tone::Bad),
+        };
+        step.tone = tone;
+        let usage = &report.usage;
+        step.said = format!("{}, {how}, {} in, {} out", report.model, usage.input, usage.output);
+        let fields = [
+            ("name", json!(report.model)),
+            ("state", json!(report.state)),
+            ("whole", json!(whole)),
+            ("usage", json!(usage)),
+        ];
+        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        self.retried(moment, report);
+        Some(at)
+    }
+
+    fn retried(&mut self, moment: &Moment, report: &ModelReport) {
+        for retry in &report.retries {
+            let step = self.step(Kind::Retry, moment);
+            step.round = Some(report.round);
+            step.from = Some(retry.at);
+            let after = i64::try_from(retry.after_ms).unwrap_or(i64::MAX);
+            step.to = retry.at.checked_add(jiff::SignedDuration::from_millis(after)).ok();
+            step.tone = Tone::Bad;
+            step.title = match &retry.instead {
+                Some(model) => format!("failed over to {model}"),
+                None => "waits to try again".into(),
+            };
+            step.said.clone_from(&retry.error);
+            step.fields.insert("error".into(), json!(retry.error));
+            step.fields.insert("after_ms".into(), json!(retry.after_ms));
+            step.fields.insert("instead".into(), json!(retry.instead));
+        }
+    }
+
+    fn steered(&mut self, moment: &Moment, round: u32, steers: &[RecordedSteer]) {
+        for steer in steers {
+            let step = self.step(Kind::Steer, moment);
+            step.round = Some(round);
+            step.title = if steer.is_notice() { "notice" } else { "steer" }.into();
+            step.said.clone_from(&steer.message.text);
+            step.fields.insert("steer_id".into(), json!(steer.id));
+            step.fields.insert("text".into(), json!(steer.message.text));
+        }
+    }
+
+    fn stop_asked(&mut self, moment: &Moment, request: &RequestReport) {
+        let within = request
+            .within_ms
+            .map(|ms| format!(", now after {}", lasting(i128::from(ms) * 1_000)))
+            .unwrap_or_default();
+        let is_any = request.mode == safepoint::SafePoints::ANY.to_string();
+        let mode = if is_any { "at any safe point" } else { &request.mode };
+        let reason = &request.reason;
+        let text = if reason.text.is_empty() { String::new() } else { format!(": {}", reason.text) };
+        let said = format!("{mode} ({}){within}; {} ({}){text}", request.reach, reason.code, reason.actor);
+        let run = self.lane(moment.turn, &moment.path, None);
+        let is_told = |step: &Step| {
+            let age = step.from.map(|from| request.at.duration_since(from));
+            (step.kind, step.run, &step.said) == (Kind::StopAsked, run, &said)
+                && age.is_some_and(|age| age < SAME_ASK)
+        };
+        // Asked of the turn and of its session in one breath: told once.
+        if self.steps.last().is_some_and(is_told) {
+            return;
+        }
+        let step = self.step(Kind::StopAsked, moment);
+        step.from = Some(request.at);
+        step.tone = Tone::Stopped;
+        step.title = "stop asked".into();
+        step.said = said;
+        if let Ok(Value::Object(fields)) = serde_json::to_value(request) {
+            step.fields.extend(fields.into_iter().filter(|(name, _)| name != "at" && name != "seq"));
+        }
+    }
+
+    fn settled(&mut self, moment: &Moment, receipt: &Receipt, error: Option<&ErrorReport>) {
+        let how = match error {
+            Some(error) => format!("{}: {}", receipt.ending.as_str(), error.message),
+            None => receipt.ending.as_str().to_owned(),
+        };
+        let tone = match receipt.ending {
+            Ending::Done => Tone::Good,
+            Ending::Stopped => Tone::Stopped,
+            Ending::Failed => Tone::Bad,
+            Ending::Suspended => Tone::Plain,
+        };
+        if let Some(at) = self.end_step(&Open::Attempt(moment.path.clone())) {
+            let attempt = &mut self.steps[at];
+            attempt.to = Some(receipt.settled_at);
+            attempt.said.clone_from(&how);
+            attempt.tone = tone;
+        }
+        let step = self.step(Kind::Settled, moment);
+        step.from = Some(receipt.settled_at);
+        step.title = "settled".into();
+        step.said = how;
+        step.tone = tone;
+        let fields = [
+            ("run", json!(receipt.run)),
+            ("ending", json!(receipt.ending)),
+            ("usage", json!(receipt.usage)),
+            ("usage_total", json!(receipt.usage_total)),
+            ("error", json!(error)),
+            ("receipt", json!(receipt)),
+            ("account", json!(receipt.to_string())),
+        ];
+        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+}

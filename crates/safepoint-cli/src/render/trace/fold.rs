@@ -1,0 +1,272 @@
+//! Folds what was recorded into steps.
+//!
+//! **Invariants**: every record becomes a step or the end of one; one that cannot be read becomes a step that says so.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use safepoint::{
+    Usage,
+    history::Message,
+    ids::{Path, TurnId},
+    receipt::ReasonReport,
+    session::{ItemOutcome, JournalFact, JournalStep, StoredStop},
+    store::{SessionRow, StopRow},
+};
+use serde_json::{Map, json};
+
+use super::{
+    facts::Moment,
+    timeline::{Kind, Lane, Step, Story, Tone, Turn},
+};
+
+/// What has been read so far.
+#[derive(Default)]
+pub(crate) struct Folder {
+    turns: Vec<Turn>,
+    runs: Vec<Lane>,
+    lanes: HashMap<(TurnId, Path), usize>,
+    pub(crate) steps: Vec<Step>,
+    /// Steps that have no end yet.
+    open: HashMap<Open, usize>,
+    /// When the last record was written.
+    last: Option<Timestamp>,
+}
+
+/// What an end belongs to. Exhaustive: what lasts.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Open {
+    Attempt(Path),
+    Model(Path),
+    Summary(Path),
+    Call(Path, String),
+    Approval(String),
+}
+
+impl Folder {
+    pub(crate) fn take(&mut self, past: JournalStep) {
+        let JournalStep { position, at, what } = past;
+        let at = at.or(self.last);
+        self.last = at;
+        match what {
+            Err(damage) => {
+                let turn = self.turns.last().map(|turn| turn.id);
+                let step = self.mark(Kind::Damaged, turn, position, at);
+                step.tone = Tone::Bad;
+                step.title = "unreadable record".to_owned();
+                step.said = damage.to_string();
+            }
+            Ok(JournalFact::Planned { turn, .. }) => self.begin(turn, at),
+            Ok(JournalFact::Fact { turn, path, fact, grown }) => {
+                self.begin(turn, at);
+                if let Some(asked) = grown.iter().rev().find_map(|entry| said(entry))
+                    && let Some(turn) = self.turn(turn)
+                    && turn.asked.is_empty()
+                {
+                    asked.clone_into(&mut turn.asked);
+                }
+                self.fact(Moment { turn, path, position, at }, &fact);
+            }
+            Ok(JournalFact::Ended { turn, fate }) => self.ended(turn, fate, position, at),
+            Ok(JournalFact::Forgotten { turn }) => {
+                self.ended(turn, ItemOutcome::RolledBack(turn), position, at);
+            }
+            Ok(JournalFact::GivenUp { turn }) => {
+                self.mark(Kind::Other, None, position, at).title =
+                    format!("{turn} is given up: nobody takes it up again");
+            }
+            Ok(JournalFact::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
+            Ok(other) => {
+                let step = self.mark(Kind::Other, None, position, at);
+                step.title = format!("{other:?}");
+            }
+        }
+    }
+
+    /// A stop that was put into the store: told where no run has recorded it as its own.
+    pub(crate) fn asked_of_the_store(&mut self, stop: &StopRow) {
+        let (of, reason) = match StoredStop::from_bytes(&stop.bytes) {
+            Ok(StoredStop::Session(asked)) => ("the session", asked.reason().map(ReasonReport::from)),
+            Ok(StoredStop::Turn(_, request)) => ("the turn", request.reason().map(ReasonReport::from)),
+            Ok(_) | Err(_) => ("what cannot be read", None),
+        };
+        let told = json!(reason);
+        let is_told = |step: &Step| match &reason {
+            Some(_) => step.fields.get("reason") == Some(&told),
+            None => stop.seen && step.from.is_some_and(|from| from >= stop.at),
+        };
+        if self.steps.iter().any(|step| step.kind == Kind::StopAsked && is_told(step)) {
+            return;
+        }
+        let before = self.turns.iter().rfind(|turn| turn.from.is_none_or(|from| from <= stop.at));
+        let turn = before.or(self.turns.first()).map(|turn| turn.id);
+        let earlier = self.steps.iter().filter(|step| step.from.is_some_and(|from| from <= stop.at));
+        let position = earlier.map(|step| step.position).max().unwrap_or_default();
+        let step = self.mark(Kind::StopAsked, turn, position, Some(stop.at));
+        step.tone = Tone::Stopped;
+        step.title = "stop asked".into();
+        step.said = match &reason {
+            Some(ReasonReport { code, actor, text, .. }) => {
+                let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+                format!("of {of}, through the store; {code} ({actor}){text}")
+            }
+            None => format!("of {of}, through the store"),
+        };
+        step.fields.insert("reason".into(), told);
+        step.fields.insert("seen".into(), json!(stop.seen));
+    }
+
+    /// The story, once everything was taken.
+    pub(crate) fn story(mut self, row: SessionRow) -> Story {
+        for step in &mut self.steps {
+            if step.kind.is_span() && step.to.is_none() && step.said.is_empty() {
+                step.tone = Tone::Open;
+                "no recorded end".clone_into(&mut step.said);
+            }
+        }
+        // Retries are told by the end of their model call, and began before it.
+        self.steps.sort_by_key(|step| (step.turn, step.from));
+        let mut story = Story { row, turns: self.turns, runs: self.runs, steps: self.steps };
+        if story.runs.is_empty() {
+            story.runs.push(Lane { name: String::new(), path: Vec::new() });
+        }
+        story
+    }
+
+    fn begin(&mut self, id: TurnId, at: Option<Timestamp>) {
+        if self.turn(id).is_none() {
+            let (asked, usage) = (String::new(), Usage::default());
+            self.turns.push(Turn { id, asked, fate: None, from: at, to: at, usage, rounds: 0 });
+        }
+        if let Some(turn) = self.turn(id) {
+            turn.to = at.max(turn.to);
+        }
+    }
+
+    /// Only the last ones are still written to.
+    pub(crate) fn turn(&mut self, id: TurnId) -> Option<&mut Turn> {
+        self.turns.iter_mut().rev().find(|turn| turn.id == id)
+    }
+
+    fn ended(&mut self, turn: TurnId, fate: ItemOutcome, position: u64, at: Option<Timestamp>) {
+        self.begin(turn, at);
+        if let Some(turn) = self.turn(turn) {
+            turn.fate = Some(fate);
+        }
+        let step = self.mark(Kind::TurnEnded, Some(turn), position, at);
+        step.title = turn.to_string();
+        step.said = super::timeline::standing(Some(fate)).to_owned();
+        step.tone = match fate {
+            ItemOutcome::Completed(_) => Tone::Good,
+            ItemOutcome::Failed(_) => Tone::Bad,
+            ItemOutcome::Interrupted(_) | ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_) => {
+                Tone::Stopped
+            }
+            _ => Tone::Plain,
+        };
+        if let Ok(fate) = serde_json::to_value(fate) {
+            step.fields.insert("fate".into(), fate);
+        }
+    }
+
+    fn quiet(&mut self, turn: TurnId, survivors: &[String], position: u64, at: Option<Timestamp>) {
+        let step = self.mark(Kind::Quiet, Some(turn), position, at);
+        (step.title, step.said, step.tone) = match survivors {
+            [] => ("quiet".into(), "nothing of it is running".into(), Tone::Good),
+            alive => ("NOT QUIET".into(), format!("still alive: {}", alive.join(", ")), Tone::Bad),
+        };
+        step.fields.insert("survivors".into(), json!(survivors));
+    }
+
+    /// Adds a step without more; its place in the tree is the root's.
+    pub(crate) fn mark(
+        &mut self,
+        kind: Kind,
+        turn: Option<TurnId>,
+        position: u64,
+        from: Option<Timestamp>,
+    ) -> &mut Step {
+        let at = self.steps.len();
+        self.steps.push(Step {
+            position,
+            turn,
+            run: 0,
+            round: None,
+            kind,
+            tone: Tone::Plain,
+            from,
+            to: None,
+            title: String::new(),
+            said: String::new(),
+            fields: Map::new(),
+        });
+        &mut self.steps[at]
+    }
+
+    /// The same, in its run's place.
+    pub(crate) fn step(&mut self, kind: Kind, moment: &Moment) -> &mut Step {
+        let run = self.lane(moment.turn, &moment.path, None);
+        let step = self.mark(kind, Some(moment.turn), moment.position, moment.at);
+        step.run = run;
+        step
+    }
+
+    /// Adds a step whose end will be found under `open`.
+    pub(crate) fn begin_step(&mut self, open: Open, kind: Kind, moment: &Moment) -> &mut Step {
+        self.open.insert(open, self.steps.len());
+        self.step(kind, moment)
+    }
+
+    /// The place of the step that was begun as this, and is over now.
+    pub(crate) fn end_step(&mut self, open: &Open) -> Option<usize> {
+        self.open.remove(open)
+    }
+
+    /// Whether something was begun as this.
+    pub(crate) fn is_open(&self, open: &Open) -> bool {
+        self.open.contains_key(open)
+    }
+
+    /// What a new attempt finds open was cut by the end of a process.
+    pub(crate) fn forget_open(&mut self, path: &Path) {
+        self.open.retain(|open, _| match open {
+            Open::Attempt(of) | Open::Model(of) | Open::Summary(of) | Open::Call(of, _) => of != path,
+            Open::Approval(_) => true,
+        });
+    }
+
+    /// The place of a run, made if need be under the name of its agent.
+    pub(crate) fn lane(&mut self, turn: TurnId, path: &Path, name: Option<&str>) -> usize {
+        if self.runs.is_empty() {
+            self.runs.push(Lane { name: String::new(), path: Vec::new() });
+        }
+        if path.is_root() {
+            return 0;
+        }
+        if let Some(lane) = self.lanes.get(&(turn, path.clone())) {
+            return *lane;
+        }
+        let name = name.unwrap_or("child");
+        let same = self.lanes.iter().filter(|((of, _), lane)| {
+            let known = &self.runs[**lane].name;
+            *of == turn
+                && (known == name || known.strip_prefix(name).is_some_and(|rest| rest.starts_with('#')))
+        });
+        let name = match same.count() {
+            0 => name.to_owned(),
+            others => format!("{name}#{}", others + 1),
+        };
+        let path_words = path.calls().iter().map(|call| call.as_str().to_owned()).collect();
+        self.runs.push(Lane { name, path: path_words });
+        self.lanes.insert((turn, path.clone()), self.runs.len() - 1);
+        self.runs.len() - 1
+    }
+}
+
+/// What a person said.
+pub(crate) fn said(entry: &Message) -> Option<&str> {
+    match entry {
+        Message::User(message) => Some(&message.text),
+        Message::Assistant(_) | Message::Results { .. } => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! The golden files of `trace`: a story of every record, as JSON and as text.
+
+use std::sync::Arc;
+
+use safepoint::{
+    event::Fact,
+    history::Message,
+    ids::{Path, TurnId},
+    session::{ItemOutcome, JournalFact, JournalStep},
+    store::{Chain, Damage, DamageKind, SessionRow},
+};
+
+use super::{fold::Folder, json::lines, text::text, timeline::Story};
+use crate::tests::golden::{at, golden, of_the_engine, schema};
+
+/// Each fact of the engine's golden file, of the root and of a child, then each other record; a turn for each end.
+fn story() -> Story {
+    let turn: TurnId = "turn-1".parse().unwrap();
+    let facts: Vec<Fact> = of_the_engine("facts", "fact");
+    let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
+    let child = Path::default().of(&"call_1".into());
+    let fact = |path: &Path, fact: &Fact| JournalFact::Fact {
+        turn,
+        path: path.clone(),
+        fact: Arc::new(fact.clone()),
+        grown: vec![Arc::new(Message::User("list".into()))],
+    };
+    let mut happened = vec![Ok(JournalFact::Planned { turn, items: vec![1] })];
+    for path in [Path::default(), child] {
+        happened.extend(facts.iter().map(|one| Ok(fact(&path, one))));
+    }
+    happened.extend(fates.into_iter().map(|fate| Ok(JournalFact::Ended { turn, fate })));
+    happened.extend([
+        Ok(JournalFact::Forgotten { turn }),
+        Ok(JournalFact::GivenUp { turn }),
+        Ok(JournalFact::Quiet { turn, survivors: vec!["sleep (pid 7)".into()] }),
+        Err(Damage { position: 99, flaw: DamageKind::Altered }),
+    ]);
+    let mut folder = Folder::default();
+    for (position, what) in happened.into_iter().enumerate() {
+        let at = Some(at(10 * position as i64));
+        folder.take(JournalStep { position: position as u64, at, what });
+    }
+    folder.story(SessionRow {
+        id: "ses_1".into(),
+        created: at(0),
+        updated: at(9000),
+        label: "idle".into(),
+        title: "a title".into(),
+        setup: String::new(),
+        head: 99,
+        chain: Chain::of(&"ses_1".into()),
+        epoch: 3,
+        holder: None,
+    })
+}
+
+/// S11.4: a line of each step, as it is published; what it says to people is in the text.
+#[test]
+fn a_story_as_json() {
+    let schema = schema("trace");
+    let mut written = Vec::new();
+    lines(&story(), |mut line| -> Result<(), ()> {
+        assert_eq!(schema.check(&line), Ok(()), "{line}");
+        for words in ["title", "said"] {
+            if line.get(words).is_some_and(|words| words != "") {
+                line[words] = "…".into();
+            }
+        }
+        written.push(line.to_string());
+        Ok(())
+    })
+    .unwrap();
+    golden("trace").lines("line", written).check();
+}
+
+/// The wording may change, and then this file alone.
+#[test]
+fn a_story_as_text() {
+    golden("trace.people").lines("text", text(&story()).lines()).check();
+}

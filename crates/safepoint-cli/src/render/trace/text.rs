@@ -1,0 +1,198 @@
+//! A story as text: readable at 80 columns, one line a step, in the order of time.
+
+use jiff::Timestamp;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::timeline::{Kind, Step, Story, Turn, standing};
+use crate::render::text::{cut, moment, one_line};
+
+/// How wide the text is.
+const WIDTH: usize = 80;
+/// What stands before the words of a step: when, and for how long.
+const TIMES: usize = 22;
+
+/// The whole story.
+pub(crate) fn text(story: &Story) -> String {
+    let mut out = String::new();
+    head(story, &mut out);
+    let mut steps = story.steps.as_slice();
+    let before = steps.iter().take_while(|step| step.turn.is_none()).count();
+    let (early, rest) = steps.split_at(before);
+    steps = rest;
+    early.iter().for_each(|step| line(story, step, None, &mut out));
+    for turn in &story.turns {
+        turn_head(turn, &mut out);
+        let count = steps.iter().take_while(|step| step.turn == Some(turn.id)).count();
+        let (of_turn, rest) = steps.split_at(count);
+        steps = rest;
+        of_turn.iter().for_each(|step| line(story, step, turn.from, &mut out));
+    }
+    out
+}
+
+fn head(story: &Story, out: &mut String) {
+    let row = &story.row;
+    let (usage, damaged) = (story.usage(), story.damaged());
+    push(out, &cut(&one_line(&format!("session {}: {}", row.id, story.state())), WIDTH));
+    push(out, &format!("made {}, last changed {}", moment(row.created), moment(row.updated)));
+    push(
+        out,
+        &format!(
+            "{}, {} records, {} tokens in, {} out",
+            many(story.turns.len(), "turn"),
+            row.head,
+            usage.input,
+            usage.output
+        ),
+    );
+    if damaged > 0 {
+        push(out, &format!("UNREADABLE: {}, told in their places", many(damaged, "record")));
+    }
+}
+
+fn turn_head(turn: &Turn, out: &mut String) {
+    let took = match (turn.from, turn.to) {
+        (Some(from), Some(to)) => format!(", {}", span(from, to)),
+        _ => String::new(),
+    };
+    let at = turn.from.map(|from| format!(", {}", moment(from))).unwrap_or_default();
+    out.push('\n');
+    push(out, &format!("{}: {}{took}{at}", turn.id, standing(turn.fate)));
+    if !turn.asked.is_empty() {
+        push(out, &cut(&format!("  > {}", one_line(&turn.asked)), WIDTH));
+    }
+}
+
+fn line(story: &Story, step: &Step, from: Option<Timestamp>, out: &mut String) {
+    let when = match (from, step.from) {
+        (Some(from), Some(at)) => elapsed(from, at),
+        _ => String::new(),
+    };
+    let took = match (step.kind.is_span(), step.from, step.to) {
+        (true, Some(from), Some(to)) => span(from, to),
+        (true, _, None) => "…".to_owned(),
+        _ => String::new(),
+    };
+    let lane = &story.runs[step.run];
+    let depth = lane.depth() + usize::from(step.kind != Kind::Attempt && !is_mark(step.kind));
+    let whose = if lane.name.is_empty() { String::new() } else { format!("[{}] ", lane.name) };
+    let lead = format!("{}{whose}", "  ".repeat(depth));
+    let room = (WIDTH - TIMES).saturating_sub(lead.width()).max(LEAST);
+    let mut times = format!("{when:>10}  {took:>8}");
+    for words in rows(&words(step, room), room) {
+        push(out, &cut(&format!("{times}  {lead}{words}").replace('\u{a0}', " "), WIDTH));
+        times = " ".repeat(TIMES - 2);
+    }
+}
+
+/// The least room for words, however deep their run hangs.
+const LEAST: usize = 20;
+/// The most lines of one step.
+const ROWS: usize = 4;
+
+/// The words in rows of so much room, as few as hold them, but no more than [`ROWS`].
+fn rows(words: &str, room: usize) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    for word in words.split(' ') {
+        let last = rows.len() - 1;
+        if rows[last].is_empty() {
+            rows[last] = cut(word, room);
+        } else if rows[last].width() + 1 + word.width() <= room {
+            rows[last] = format!("{} {word}", rows[last]);
+        } else if rows.len() < ROWS {
+            rows.push(format!("  {}", cut(word, room - 2)));
+        } else {
+            rows[last] = cut(&format!("{}…{}", rows[last], " ".repeat(room)), room);
+            break;
+        }
+    }
+    rows
+}
+
+/// What concerns the whole run stands as far left as the run does.
+fn is_mark(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::StopAsked
+            | Kind::StopEscalated
+            | Kind::StopObserved
+            | Kind::Settled
+            | Kind::Quiet
+            | Kind::TurnEnded
+            | Kind::Damaged
+    )
+}
+
+/// The least of the arguments that a line shows.
+const ARGUMENTS: usize = 12;
+
+/// What it is, with as much of its arguments as leaves room for how it went.
+fn words(step: &Step, room: usize) -> String {
+    let mark = match step.kind {
+        Kind::StopAsked | Kind::StopEscalated | Kind::StopObserved => "■ ",
+        Kind::Damaged => "! ",
+        Kind::Steer => "> ",
+        Kind::Approval => "? ",
+        _ => "",
+    };
+    let title = one_line(&step.title);
+    let taken = title.width() + one_line(&step.said).width() + ": ".len() + 1;
+    let arguments = match (step.kind, step.fields.get("args")) {
+        (Kind::Call | Kind::Child, Some(args)) => {
+            // One word, however long: it is not broken at its spaces.
+            let left = room.saturating_sub(taken).max(ARGUMENTS);
+            format!(" {}", cut(&one_line(&args.to_string()), left).replace(' ', "\u{a0}"))
+        }
+        _ => String::new(),
+    };
+    match step.said.as_str() {
+        "" => format!("{mark}{title}{arguments}"),
+        said => format!("{mark}{title}{arguments}: {}", one_line(said)),
+    }
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// How long after the turn began.
+fn elapsed(from: Timestamp, at: Timestamp) -> String {
+    const HOUR: i128 = 3_600_000;
+    const MINUTE: i128 = 60_000;
+    const SECOND: i128 = 1_000;
+    let millis = at.duration_since(from).as_millis();
+    let (sign, millis) = if millis < 0 { ('-', -millis) } else { ('+', millis) };
+    let (seconds, rest) = (millis / SECOND, millis % SECOND);
+    match millis {
+        HOUR.. => format!("{sign}{}:{:02}:{:02}", millis / HOUR, millis % HOUR / MINUTE, seconds % 60),
+        _ => format!("{sign}{seconds}.{rest:03}"),
+    }
+}
+
+/// How long it took.
+fn span(from: Timestamp, to: Timestamp) -> String {
+    lasting(to.duration_since(from).as_micros().max(0))
+}
+
+/// So many microseconds, for people.
+pub(crate) fn lasting(micros: i128) -> String {
+    const MILLI: i128 = 1_000;
+    const SECOND: i128 = 1_000 * MILLI;
+    const MINUTE: i128 = 60 * SECOND;
+    const HOUR: i128 = 60 * MINUTE;
+    const DAY: i128 = 24 * HOUR;
+    match micros {
+        DAY.. => format!("{}d {}h", micros / DAY, micros % DAY / HOUR),
+        HOUR.. => format!("{}h {:02}m", micros / HOUR, micros % HOUR / MINUTE),
+        MINUTE.. => format!("{}m {:02}s", micros / MINUTE, micros % MINUTE / SECOND),
+        SECOND.. => format!("{}.{} s", micros / SECOND, micros % SECOND * 10 / SECOND),
+        MILLI.. => format!("{} ms", micros / MILLI),
+        _ => format!("{micros} µs"),
+    }
+}
+
+/// So many of them.
+pub(crate) fn many(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

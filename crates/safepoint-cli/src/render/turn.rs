@@ -1,0 +1,263 @@
+//! One turn as it is shown: lines of JSON, or text, notes and the live line.
+
+use std::{sync::Arc, time::Instant};
+
+use safepoint::{
+    Outcome, RunHandle,
+    approval::{ApprovalKind, ApprovalRequest},
+    event::{Event, EventKind, Fact, Resolution, StreamEvent as _},
+    history::OmissionKind,
+    ids::{ApprovalId, RunId, SessionId},
+    receipt::Receipt,
+    store::Store,
+};
+use serde_json::json;
+
+use crate::{
+    args::RunArgs,
+    output::{Put, Unwritten},
+    render::{
+        activity::Status, approval, chat::work::brief, events_json::Lines, hints, keyboard::Keyboard,
+        screen::Screen,
+    },
+    signals::Strength,
+};
+
+/// What the user sees.
+pub(crate) struct View {
+    screen: Arc<Screen>,
+    lines: Option<Lines>,
+    status: Status,
+    /// Whether text of the turn was shown.
+    has_shown: bool,
+    /// The session, and the store where it is kept: others can answer its questions.
+    kept: Option<(Arc<dyn Store>, SessionId)>,
+}
+
+impl View {
+    pub(crate) fn new(
+        args: &RunArgs,
+        screen: Arc<Screen>,
+        session: &SessionId,
+        kept: Option<(u64, Arc<dyn Store>)>,
+    ) -> Self {
+        let lines = args.json.then(|| Lines::new(session, kept.as_ref().map(|(epoch, _)| *epoch)));
+        let kept = kept.map(|(_, store)| (store, session.clone()));
+        Self { screen, lines, status: Status::default(), has_shown: false, kept }
+    }
+
+    /// Resolves when nobody reads stdout any more, or it takes nothing.
+    pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
+        self.screen.closed()
+    }
+
+    pub(crate) fn begin(&mut self, number: u64, run: &RunId) {
+        self.status = Status::default();
+        self.has_shown = false;
+        if let Some(lines) = &mut self.lines {
+            lines.turn(number, run.as_str());
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: &Event, handle: &RunHandle) {
+        self.status.on(event, Instant::now());
+        if self.lines.is_some() {
+            return self.lines_of(event);
+        }
+        match &event.kind {
+            EventKind::Text(text) => {
+                self.has_shown = true;
+                self.screen.text(text);
+            }
+            EventKind::Retrying { failed, after, error } => {
+                self.screen.note(&format!("try {failed} failed ({error}); again in {after:.1?}"));
+            }
+            EventKind::FailedOver { from, to, error } => {
+                self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
+            }
+            EventKind::Lagged { count } => self.screen.note(&missed(*count)),
+            EventKind::Notice { text, .. } => self.screen.note(&format!("  {text}")),
+            EventKind::Ruled { ruled, .. } => self.screen.note(&format!("  {ruled}")),
+            EventKind::Fact(fact) => self.fact(fact),
+            _ => {}
+        }
+        self.live(handle);
+    }
+
+    /// Its line; for a reader that is far behind none of what its end tells again.
+    fn lines_of(&mut self, event: &Event) {
+        let Some(lines) = &mut self.lines else { return };
+        if event.kind.is_provisional() && self.screen.is_behind() {
+            return lines.pass_over();
+        }
+        if let Some(line) = lines.missed() {
+            self.screen.line(line);
+        }
+        if let Some(line) = lines.event(event)
+            && self.screen.line(line) == Put::Joined
+        {
+            lines.joined();
+        }
+    }
+
+    fn fact(&self, fact: &Fact) {
+        match fact {
+            Fact::CallStarted { name, args, .. } => {
+                let args = if args["conversation"].is_string() { brief(args) } else { args.to_string() };
+                self.screen.note(&format!("▸ {name} {}", short(&args)));
+            }
+            Fact::CallEnded { report, .. } => {
+                self.screen.note(&format!("▪ {}", approval::ended(report)));
+            }
+            Fact::HistoryShortened(shortened) | Fact::SummaryEnded { shortened: Some(shortened), .. } => {
+                let place = match shortened.omitted.by {
+                    OmissionKind::Note => "are not sent any more",
+                    OmissionKind::Summary => "are sent as a summary from now on",
+                };
+                self.screen.note(&format!(
+                    "the model's window is full: its first {} messages {place} (about {} tokens instead of {})",
+                    shortened.omitted.rounds, shortened.tokens_after, shortened.tokens_before
+                ));
+            }
+            Fact::ApprovalRequested(asked) if asked.question == ApprovalKind::DuringCall => {
+                self.waits_for_somebody(asked)
+            }
+            Fact::ApprovalResolved { id, answer: Resolution::Decided(_), .. } => self.tell_who(id),
+            Fact::StopEscalated => self.screen.note("the grace is over: stopping now"),
+            Fact::ModelEnded { .. } => self.screen.end_line(),
+            _ => {}
+        }
+    }
+
+    /// A question that was put here was answered elsewhere: says by whom, once the store has said it.
+    fn tell_who(&self, id: &ApprovalId) {
+        let Some((store, session)) = self.kept.clone().filter(|_| self.screen.was_put(id.as_str())) else {
+            return;
+        };
+        let (screen, id) = (Arc::clone(&self.screen), id.clone());
+        tokio::spawn(async move {
+            if let Ok(Some(row)) = store.approval(&session, &id).await
+                && let Some(said) = approval::decided(&row)
+            {
+                screen.note(&format!("  answered elsewhere: {said}"));
+            }
+        });
+    }
+
+    /// A call at work asks something, and nobody is here who could answer.
+    fn waits_for_somebody(&self, asked: &ApprovalRequest) {
+        let Some((_, session)) = self.kept.as_ref().filter(|_| !Keyboard::is_there()) else { return };
+        let (question, id) = (approval::put(asked), &asked.id);
+        self.screen.note(&format!(
+            "{question}\n  it waits: safepoint approve {session} {id} lets it, deny or respond do not"
+        ));
+    }
+
+    /// A turn begins: all of its text is shown.
+    pub(crate) fn begins(&self) {
+        self.screen.calm();
+    }
+
+    /// Somebody stops at once: text that a terminal has not shown yet is only counted.
+    pub(crate) fn hurry(&self) {
+        self.screen.hurry();
+    }
+
+    /// What ran in the background when the turn's work was over: it does not outlive it, and that is said.
+    fn ended_with(&self, receipt: &Receipt) {
+        for process in receipt.calls.iter().flat_map(|call| &call.processes) {
+            let by_us = process.left_behind.iter().filter(|left| !process.ended_with.contains(left));
+            let ended: Vec<&str> = process.ended_with.iter().chain(by_us).map(String::as_str).collect();
+            if !ended.is_empty() {
+                self.screen.note(&format!("  ended with the turn: {}", ended.join(", ")));
+            }
+        }
+    }
+
+    /// Says again what is running: seconds have passed.
+    pub(crate) fn live(&self, handle: &RunHandle) {
+        if self.screen.is_live() {
+            let line = self.status.line(&handle.alive(), Instant::now());
+            self.screen.live(line.map(|(text, weight)| (format!("· {text}"), weight)));
+        }
+    }
+
+    /// Says at once that a stop was asked, and what it waits for; a live line says it by itself.
+    pub(crate) fn asked(&self, strength: Strength) {
+        if strength == Strength::Now {
+            self.hurry();
+        }
+        if self.screen.is_live() {
+            return;
+        }
+        let running = self.status.running(Instant::now());
+        let waits = if running.is_empty() { String::new() } else { format!(" waits for {running}") };
+        self.screen.note(&match strength {
+            Strength::Now => format!("stopping now…{waits}"),
+            Strength::AtSafePoint => format!("stopping…{waits} (again to stop now)"),
+        });
+    }
+
+    /// Says what a turn that has ended still waits for.
+    pub(crate) fn waits(&self, alive: &[String]) {
+        if !self.screen.is_live() && !alive.is_empty() {
+            self.screen
+                .note(&format!("the turn has ended; waits for {} (Ctrl-C to leave)", alive.join(", ")));
+        }
+    }
+
+    pub(crate) fn note(&self, text: &str) {
+        self.screen.note(text);
+    }
+
+    pub(crate) fn end(&mut self, outcome: &Outcome, receipt: &Receipt) {
+        self.screen.live(None);
+        if let Some(lines) = &mut self.lines {
+            let at = receipt.quiet_at.unwrap_or(receipt.settled_at);
+            for late in &receipt.late {
+                self.screen.line(lines.line("late", at, json!({ "what": late })));
+            }
+            let quiet = json!({ "quiet": receipt.quiet_at, "survivors": receipt.survivors });
+            self.screen.line(lines.line("quiet", at, quiet));
+            self.screen.line(lines.outcome(outcome, receipt));
+            return;
+        }
+        if let Outcome::Done(answer) = outcome
+            && !self.has_shown
+        {
+            // It was recorded before the process died that heard it.
+            self.screen.text(&answer.text().into());
+        }
+        self.screen.end_line();
+        match outcome {
+            Outcome::Done(_) => self.ended_with(receipt),
+            Outcome::Stopped(_) | Outcome::Suspended(_) => {
+                self.screen.note(&receipt.to_string());
+            }
+            Outcome::Failed(error) => {
+                self.screen.note(&format!("safepoint: {error}"));
+                if let Some(hint) = error.hint() {
+                    self.screen.note(&format!("  hint: {}", hints::here(error.code(), hint)));
+                }
+                // What goes on, or may have been done, is said also where nobody asked for a stop.
+                if !receipt.survivors.is_empty() {
+                    self.screen.note(&receipt.to_string());
+                }
+            }
+        }
+    }
+}
+
+/// What is told of text that came faster than it was shown; what is kept of the message holds it.
+pub(crate) fn missed(count: u64) -> String {
+    format!("safepoint: {count} pieces of text are not shown: they came faster than they could be")
+}
+
+/// Enough of a call's arguments to know it again; a question shows all of them.
+fn short(args: &str) -> String {
+    const MOST: usize = 240;
+    match args.char_indices().nth(MOST) {
+        None => args.to_owned(),
+        Some((end, _)) => format!("{}… ({} bytes)", &args[..end], args.len()),
+    }
+}

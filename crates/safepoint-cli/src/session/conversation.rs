@@ -1,0 +1,274 @@
+//! What turns are part of: a history in memory, or a session that a store keeps.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use safepoint::{
+    Agent, History, Outcome, RunHandle, SessionHandle,
+    ids::{ItemId, SessionId},
+    message::UserMessage,
+    session::{ChatPlanner, LostRun, OnTurnFailure, Session, SessionBuilder, SessionStop},
+    store::{self, Store},
+};
+use safepoint_tools::process::Deadline;
+
+use crate::{
+    args::RunArgs,
+    session::{stored::Kept, survivors},
+    settings::{AgentSettings, store::open_store},
+    signals::LAST_CAP,
+};
+
+/// Turns one after the other. Exhaustive: kept in memory, or in a store.
+pub(crate) enum Conversation {
+    Bare { agent: Box<Agent>, history: History, turns: u64, begun: Option<RunHandle> },
+    Kept(Box<Kept>),
+}
+
+/// What comes after a prompt was said, or a session taken up. Exhaustive: whoever waits for a turn acts on each.
+pub(crate) enum Next {
+    /// The turn that was asked for.
+    Own(Turn),
+    /// One that comes before it: somebody else pushed it, or it waited.
+    Other(Turn),
+    /// No turn, before so many questions are decided.
+    Undecided(usize),
+    /// No turn: the session was asked to stop, for this cause.
+    Stopped(Option<String>),
+    /// No turn: the prompt was taken back.
+    TakenBack,
+    /// No turn: nothing is left to take up.
+    Nothing,
+}
+
+/// A turn that has begun.
+pub(crate) struct Turn {
+    /// Which of its conversation, from 1; of a kept session, over all the processes that have had it.
+    pub(crate) number: u64,
+    pub(crate) run: RunHandle,
+}
+
+/// When a run is over. Exhaustive: with the turn at work, or with a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    WithThisTurn,
+    Later,
+}
+
+/// Reaches the session while somebody waits for its turn.
+pub(crate) struct Hand {
+    session: SessionHandle<String>,
+    said: Option<ItemId>,
+}
+
+/// Whether the session must be there. Exhaustive: it must, or it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Must {
+    Exist,
+    BeMade,
+}
+
+/// There is no such session: exit code 3.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no session {0}; `safepoint sessions ls` lists them")]
+pub(crate) struct NoSession(SessionId);
+
+/// Somebody else holds the session: exit code 5.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}; ask that one to stop (safepoint stop {1}), or wait for its end")]
+pub(crate) struct Elsewhere(store::Error, SessionId);
+
+impl Conversation {
+    /// Opens what the command line names: a session if there is `--session` or `--store`. Its commands end with its lease.
+    pub(crate) async fn open(
+        (args, settings): (&RunArgs, &AgentSettings),
+        agent: Agent,
+        is_there: Must,
+        deadline: Deadline,
+    ) -> anyhow::Result<Self> {
+        if args.session.is_none() && args.store.is_none() {
+            return Ok(Self::Bare { agent: Box::new(agent), history: History::new(), turns: 0, begun: None });
+        }
+        let id = args.session.as_deref().map_or_else(SessionId::fresh, SessionId::from);
+        let store = open_store(args.store.clone())?;
+        if is_there == Must::Exist
+            && let Err(store::Error::NoSession(_)) = store.open(&id).await
+        {
+            return Err(NoSession(id).into());
+        }
+        // The next prompt is typed by somebody who has seen that the last turn failed.
+        let mut builder = Session::builder(ChatPlanner::new(agent)).on_failure(OnTurnFailure::Continue);
+        if let Some(setup) = &settings.remembered {
+            builder = builder.setup(setup);
+        }
+        let session = own(builder, deadline, &store, &id).await?;
+        let epoch = store.open(&id).await?.epoch;
+        Ok(Self::Kept(Box::new(Kept::new(session, (id, epoch), store))))
+    }
+
+    /// The session's id, where there is one.
+    pub(crate) fn id(&self) -> Option<&SessionId> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => Some(&kept.id),
+        }
+    }
+
+    /// The session that it is, where it is kept.
+    pub(crate) fn kept(&self) -> Option<&Kept> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => Some(kept),
+        }
+    }
+
+    /// What went on in the background of another process, and ended with it.
+    pub(crate) fn lost(&self) -> Vec<LostRun> {
+        match self {
+            Self::Bare { .. } => Vec::new(),
+            Self::Kept(kept) => kept.lost(),
+        }
+    }
+
+    /// What waits in its store and is not delivered: its number, and why.
+    pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
+        match self {
+            Self::Bare { .. } => Vec::new(),
+            Self::Kept(kept) => kept.undeliverable().await,
+        }
+    }
+
+    /// Whether it is a session that no turn ever had anything of, and in which nothing waits.
+    pub(crate) async fn never_began(&self) -> bool {
+        match self {
+            Self::Bare { .. } => false,
+            Self::Kept(kept) => kept.never_began().await,
+        }
+    }
+
+    /// Says this; its turn is one of the next.
+    pub(crate) fn say(&mut self, prompt: UserMessage) -> anyhow::Result<()> {
+        match self {
+            Self::Bare { agent, history, turns, begun } => {
+                *turns += 1;
+                *begun = Some(agent.run_on(std::mem::take(history), prompt).detach());
+                Ok(())
+            }
+            Self::Kept(kept) => kept.say(prompt.text),
+        }
+    }
+
+    /// Takes the turn up again that ended early, and whatever waits.
+    pub(crate) fn take_up(&mut self) {
+        if let Self::Kept(kept) = self {
+            kept.take_up();
+        }
+    }
+
+    /// Waits for the next turn. The run goes on until its handle stops it.
+    ///
+    /// # Errors
+    /// If the store did not take what was said, or the session failed.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
+        match self {
+            Self::Bare { begun, turns, .. } => {
+                let number = *turns;
+                Ok(begun.take().map_or(Next::Nothing, |run| Next::Own(Turn { number, run })))
+            }
+            Self::Kept(kept) => kept.next().await,
+        }
+    }
+
+    /// What reaches it while its next turn is waited for.
+    pub(crate) fn hand(&self) -> Option<Hand> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => Some(Hand { session: kept.session.handle(), said: kept.said() }),
+        }
+    }
+
+    /// The number under which the store keeps what was said.
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => kept.number(),
+        }
+    }
+
+    /// The turn that has begun is the last one that anybody here asked for: what others pushed stays for the next
+    /// owner. Only a session that was taken up goes on while something waits.
+    pub(crate) async fn end_with_it(&mut self) -> Ends {
+        match self {
+            Self::Bare { .. } => Ends::WithThisTurn,
+            Self::Kept(kept) if kept.goes_on().await => Ends::Later,
+            Self::Kept(kept) => {
+                drop(kept.session.stop(SessionStop::at_turn_end()));
+                Ends::WithThisTurn
+            }
+        }
+    }
+
+    /// Whether somebody has stopped the session: no further turn begins.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self, Self::Kept(kept) if kept.session.is_done())
+    }
+
+    /// The turn is over.
+    pub(crate) fn after(&mut self, outcome: &Outcome) {
+        if let Self::Bare { history, .. } = self {
+            *history = outcome.history().clone();
+        }
+    }
+
+    /// Gives the session back to the store.
+    pub(crate) async fn close(self) {
+        if let Self::Kept(kept) = self {
+            drop(kept.session.stop(SessionStop::at_turn_end()));
+            drop(kept.session.done().await);
+        }
+    }
+}
+
+impl Hand {
+    /// Ends the session, and takes back what was said if no turn has it: nothing waits for its turn any more.
+    pub(crate) fn leave(&self, stop: SessionStop) {
+        let (session, said) = (self.session.clone(), self.said);
+        tokio::spawn(async move {
+            let stop = async { drop(session.stop(stop)) };
+            match said {
+                // The first is posted before the second.
+                Some(item) => drop(futures_util::future::join(session.withdraw(item), stop).await),
+                None => stop.await,
+            }
+        });
+    }
+
+    /// Ends it at once.
+    pub(crate) fn end_now(&self) {
+        drop(self.session.stop(SessionStop::now().cleanup_cap(LAST_CAP)));
+    }
+}
+
+/// Becomes the owner of a session, whose commands end with its lease, and ends what a killed owner of it has left running.
+///
+/// # Errors
+/// [`Elsewhere`] if somebody else has it; the store's.
+pub(crate) async fn own(
+    builder: SessionBuilder<String>,
+    deadline: Deadline,
+    store: &Arc<dyn Store>,
+    id: &SessionId,
+) -> anyhow::Result<Session<String>> {
+    let dead = store.open(id).await.ok().as_ref().and_then(survivors::dead_holder);
+    let builder = builder.on_lease(move |until| deadline.extend(until));
+    let session = match builder.open(Arc::clone(store), id.clone(), store::OwnerProcess::here()).await {
+        Ok(session) => session,
+        Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),
+        Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
+    };
+    // The session is ours: nobody else looks for them.
+    if let Some(dead) = dead {
+        survivors::reap(dead).await;
+    }
+    Ok(session)
+}

@@ -1,0 +1,98 @@
+//! A session that is talked to from here and from elsewhere: who pushed what, so that every list can say it.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use safepoint::{
+    SessionHandle,
+    ids::{ItemId, SessionId},
+    session::{ItemOutcome, Policy, Push, PushError, Ticket},
+};
+
+use crate::render::chat::queue::{How, Origin, Pushed};
+
+/// The session of this process.
+pub(crate) struct Host {
+    pub(crate) session: SessionHandle<String>,
+    pub(crate) id: SessionId,
+    pushed: Mutex<HashMap<ItemId, (Pushed, Ticket<String>)>>,
+    /// What others put into the store.
+    found: Mutex<HashMap<ItemId, Pushed>>,
+}
+
+impl Host {
+    pub(crate) fn new(session: SessionHandle<String>, id: SessionId) -> Self {
+        Self { session, id, pushed: Mutex::default(), found: Mutex::default() }
+    }
+
+    /// Pushes, and remembers by whom.
+    ///
+    /// # Errors
+    /// [`PushError`], with the text.
+    pub(crate) fn push(
+        &self,
+        text: String,
+        policy: Policy,
+        client_id: Option<String>,
+        origin: Origin,
+    ) -> Result<Ticket<String>, PushError<String>> {
+        let how = match policy {
+            Policy::Steer(..) => How::Steer,
+            Policy::Preempt(_) | Policy::Rollback => How::Preempt,
+            _ => How::Queue,
+        };
+        let mut push = Push::new(text.clone()).policy(policy);
+        if let Some(id) = client_id {
+            push = push.id(id);
+        }
+        // Under the lock: whoever hears that it was accepted finds it here.
+        let mut pushed = self.lock();
+        let ticket = self.session.push(push)?;
+        pushed.entry(ticket.id()).or_insert_with(|| (Pushed { text, how, origin }, ticket.clone()));
+        Ok(ticket)
+    }
+
+    /// Something that waits and was pushed past this: from elsewhere into the store, or before it was opened.
+    pub(crate) fn found(&self, id: ItemId, item: Pushed) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(id, item);
+    }
+
+    pub(crate) fn pushed(&self, id: ItemId) -> Option<Pushed> {
+        let pushed = self.lock().get(&id).map(|(item, _)| item.clone());
+        pushed.or_else(|| self.found.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned())
+    }
+
+    /// What no turn has yet, in order.
+    pub(crate) fn waiting(&self) -> Vec<(Ticket<String>, String)> {
+        let taken = self.session.current_turn().map(|turn| turn.items).unwrap_or_default();
+        let waits = |id: &ItemId, ticket: &Ticket<String>| ticket.fate_now().is_none() && !taken.contains(id);
+        let pushed = self.lock();
+        let mut waiting: Vec<_> = pushed
+            .iter()
+            .filter(|(id, (_, ticket))| waits(id, ticket))
+            .map(|(_, (item, ticket))| (ticket.clone(), item.text.clone()))
+            .collect();
+        waiting.sort_by_key(|(ticket, _)| ticket.id());
+        waiting
+    }
+
+    /// What was said here and no turn has, in order.
+    pub(crate) fn waiting_here(&self) -> Vec<ItemId> {
+        let mut here: Vec<ItemId> = self.waiting().into_iter().map(|(ticket, _)| ticket.id()).collect();
+        here.retain(|id| self.pushed(*id).is_some_and(|item| item.origin == Origin::Here));
+        here
+    }
+
+    /// What was taken out of the queue, whoever asked.
+    pub(crate) fn withdrawn(&self, id: ItemId) -> Option<String> {
+        let pushed = self.lock();
+        let (item, ticket) = pushed.get(&id)?;
+        (ticket.fate_now() == Some(ItemOutcome::Withdrawn)).then(|| item.text.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ItemId, (Pushed, Ticket<String>)>> {
+        self.pushed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

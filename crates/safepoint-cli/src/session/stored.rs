@@ -1,0 +1,237 @@
+//! A session of a store that this process owns, and the wait for its turns.
+//!
+//! **Invariants**: an event is read once, except to look back at what has happened; a wait can be left at any moment and
+//! taken up again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint::{
+    SessionHandle,
+    event::Events,
+    ids::{ItemId, SessionId},
+    session::{
+        ExitReason, ItemOutcome, LostRun, Policy, PushError, Session, SessionEvent, Ticket, decode_row,
+        encode_item,
+    },
+    store::{ApprovalState, ItemState, Pushed, Store},
+};
+
+use super::conversation::{Next, Turn};
+use crate::args::Usage;
+
+/// How many items may wait in a kept session.
+pub(crate) const INBOX: usize = 1024;
+
+/// A session of a store that this process owns.
+pub(crate) struct Kept {
+    pub(crate) session: Session<String>,
+    pub(crate) id: SessionId,
+    /// How many owners it has had, this process the last.
+    pub(crate) epoch: u64,
+    events: Events<SessionEvent>,
+    pub(crate) store: Arc<dyn Store>,
+    wait: Wait,
+    number: Option<u64>,
+}
+
+/// What is waited for. Exhaustive: the turn of what was said, or what a session that is taken up has left.
+enum Wait {
+    Said(Ticket<String>),
+    /// What was said to a session that had just ended: it waits in the store for the next owner.
+    Late(String),
+    /// And nobody has asked for it yet.
+    TakeUp,
+    Left,
+}
+
+impl Kept {
+    pub(crate) fn new(
+        session: Session<String>,
+        (id, epoch): (SessionId, u64),
+        store: Arc<dyn Store>,
+    ) -> Self {
+        let events = session.events();
+        Self { session, id, epoch, events, store, wait: Wait::Left, number: None }
+    }
+
+    pub(crate) fn handle(&self) -> SessionHandle<String> {
+        self.session.handle()
+    }
+
+    pub(crate) fn say(&mut self, text: String) -> anyhow::Result<()> {
+        self.number = None;
+        self.wait = match self.session.push(text) {
+            Ok(ticket) => Wait::Said(ticket),
+            // A stop that waited in the store was first.
+            Err(PushError::Closed(text)) => Wait::Late(text),
+            Err(error) => return Err(Usage(error.to_string()).into()),
+        };
+        Ok(())
+    }
+
+    pub(crate) fn take_up(&mut self) {
+        (self.wait, self.number) = (Wait::TakeUp, None);
+    }
+
+    pub(crate) fn said(&self) -> Option<ItemId> {
+        match &self.wait {
+            Wait::Said(ticket) => Some(ticket.id()),
+            Wait::Late(_) | Wait::TakeUp | Wait::Left => None,
+        }
+    }
+
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Whether a turn follows that nobody here has asked for: what waits in a session that was taken up.
+    pub(crate) async fn goes_on(&self) -> bool {
+        self.said().is_none() && (self.items_waiting().await > 0)
+    }
+
+    /// What went on in the background of another process, and ended with it.
+    pub(crate) fn lost(&self) -> Vec<LostRun> {
+        let (mut lost, mut all) = (Vec::new(), self.session.events());
+        while let Some(event) = all.now() {
+            match event.kind {
+                SessionEvent::BackgroundLost(one) => lost.push(one),
+                // It is told before anything begins.
+                SessionEvent::TurnStarted { .. } => break,
+                _ => {}
+            }
+        }
+        lost
+    }
+
+    /// What waits and is not delivered, and why.
+    pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
+        let items = self.store.inbox(&self.id).await.unwrap_or_default();
+        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
+        waiting
+            .filter_map(|item| Some((item.number, decode_row::<String>(item).err()?.to_string())))
+            .collect()
+    }
+
+    /// Whether it has no first turn, which gives a session its title, and no item of one.
+    pub(crate) async fn never_began(&self) -> bool {
+        let is_untitled = self.store.open(&self.id).await.is_ok_and(|row| row.title.is_empty());
+        is_untitled && self.store.inbox(&self.id).await.is_ok_and(|items| items.is_empty())
+    }
+
+    /// Waits for a turn, or for what says that none comes.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
+        match &self.wait {
+            Wait::Said(ticket) => {
+                self.number = ticket.recorded().await;
+                if let (None, Some(ItemOutcome::Returned(why))) = (self.number, ticket.fate_now()) {
+                    anyhow::bail!("the prompt was not taken: {why}");
+                }
+            }
+            Wait::Late(text) => {
+                self.session.done().await;
+                let push = encode_item(text, Policy::Enqueue, None, INBOX)?;
+                if let Pushed::Accepted(number) = self.store.push(&self.id, push).await? {
+                    self.number = Some(number);
+                }
+            }
+            Wait::TakeUp => {
+                self.wait = Wait::Left;
+                // Always asked: a decision that was taken meanwhile takes up a turn that waits for it, but none that was
+                // cut before it could wait.
+                if !self.session.resume().await
+                    && let Some(none) = self.none().await
+                {
+                    return Ok(none);
+                }
+            }
+            Wait::Left => {}
+        }
+        self.turn().await
+    }
+
+    /// What the turn that waits for decisions comes to: where somebody can be asked it is put to them first, and its turn is
+    /// the next; so it is where it was decided meanwhile. Else nothing comes before they have decided.
+    async fn held_up(&self) -> Option<Next> {
+        if self.session.resume().await || self.session.current_turn().is_some() {
+            return None;
+        }
+        let open = self.open_questions().await;
+        (open > 0).then_some(Next::Undecided(open))
+    }
+
+    async fn turn(&mut self) -> anyhow::Result<Next> {
+        while let Some(event) = self.events.next().await {
+            match event.kind {
+                SessionEvent::TurnStarted { turn, items, run } => {
+                    let is_own = self.said().is_none_or(|said| items.contains(&said));
+                    let turn = Turn { number: turn.number(), run };
+                    return Ok(if is_own { Next::Own(turn) } else { Next::Other(turn) });
+                }
+                SessionEvent::Blocked { item, .. } if self.said().is_none_or(|said| said == item) => {
+                    if let Some(undecided) = self.held_up().await {
+                        return Ok(undecided);
+                    }
+                }
+                SessionEvent::ItemSettled { item, fate } if self.said() == Some(item) => match fate {
+                    ItemOutcome::Withdrawn => return Ok(Next::TakenBack),
+                    ItemOutcome::Unhandled => break,
+                    ItemOutcome::Returned(why) => anyhow::bail!("the prompt was not taken: {why}"),
+                    _ => {}
+                },
+                SessionEvent::ItemSettled { fate: ItemOutcome::Withdrawn, .. }
+                    if self.said().is_none() && self.items_waiting().await == 0 =>
+                {
+                    return Ok(Next::Nothing);
+                }
+                _ => {}
+            }
+        }
+        let exit = self.session.done().await;
+        match exit.reason() {
+            ExitReason::Failed(error) => anyhow::bail!("the session failed: {}", error.message),
+            ExitReason::Stopped | ExitReason::Idle => Ok(Next::Stopped(exit.cause().map(str::to_owned))),
+        }
+    }
+
+    /// Why no turn comes, if none does: nothing could be taken up.
+    async fn none(&self) -> Option<Next> {
+        let open = self.open_questions().await;
+        // What is taken has a turn, which may be about to be told of.
+        let (waiting, taken) = (self.items_waiting().await, self.items_taken().await);
+        let (mut has_begun, mut stopped) = (false, None);
+        let mut all = self.session.events();
+        while let Some(event) = all.now() {
+            match event.kind {
+                SessionEvent::TurnStarted { .. } => has_begun = true,
+                SessionEvent::StopRequested { cause, once_idle_for: None } => stopped = Some(cause),
+                _ => {}
+            }
+        }
+        match (has_begun, stopped, open) {
+            (true, ..) => None,
+            (false, Some(cause), _) => Some(Next::Stopped(cause)),
+            (false, None, 1..) => Some(Next::Undecided(open)),
+            (false, None, 0) => (waiting + taken == 0).then_some(Next::Nothing),
+        }
+    }
+
+    /// How many of its questions can still be answered.
+    async fn open_questions(&self) -> usize {
+        let now = Timestamp::now();
+        let rows = self.store.approvals(&self.id).await.unwrap_or_default();
+        rows.iter().filter(|row| row.state == ApprovalState::Open && row.asked.expires > now).count()
+    }
+
+    async fn items_taken(&self) -> usize {
+        let items = self.store.inbox(&self.id).await.unwrap_or_default();
+        items.iter().filter(|item| item.state == ItemState::Taken).count()
+    }
+
+    /// How many items wait for a turn that this release can read.
+    async fn items_waiting(&self) -> usize {
+        let items = self.store.inbox(&self.id).await.unwrap_or_default();
+        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
+        waiting.filter(|item| decode_row::<String>(item).is_ok()).count()
+    }
+}

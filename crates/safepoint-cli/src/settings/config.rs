@@ -1,0 +1,121 @@
+//! The config file: what the command line does not say.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::{
+    args::{AgentArgs, Approve, OnFull, Unknown, Usage, duration::parse_or_never},
+    settings::{
+        AgentSettings,
+        commands::Commands,
+        mcp::Servers,
+        rules::{Rules, Written},
+    },
+};
+
+/// What a config file may say. The command line outranks it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    model: Option<String>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    system: Option<String>,
+    max_tokens: Option<u64>,
+    temperature: Option<f64>,
+    window: Option<u64>,
+    on_full: Option<OnFull>,
+    tools: Option<String>,
+    parallel: Option<usize>,
+    approve: Option<Approve>,
+    unknown: Option<Unknown>,
+    approval_expiry: Option<String>,
+    max_rounds: Option<u32>,
+    mcp: Servers,
+    commands: Commands,
+    rules: Vec<Spanned<Written>>,
+    secret_files: Vec<String>,
+    #[serde(skip)]
+    expiry: Option<Duration>,
+    #[serde(skip)]
+    read: Rules,
+}
+
+impl Config {
+    /// Reads the named file, or the usual one where it exists.
+    pub(crate) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
+        let path = match (named, usual()) {
+            (Some(path), _) => path.to_owned(),
+            (None, Some(usual)) if usual.exists() => usual,
+            (None, _) => return Ok(Self::default()),
+        };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Usage(format!("the config {} cannot be read: {error}", path.display())))?;
+        let mut config: Self = toml::from_str(&text).map_err(|error| {
+            let why = error.to_string();
+            let why = why.trim_end();
+            let path = path.display();
+            Usage(format!("the config {path} is not right; mend it, or name another with --config\n{why}"))
+        })?;
+        let expiry = config.approval_expiry.as_deref().map(parse_or_never).transpose();
+        config.expiry = expiry
+            .map_err(|why| Usage(format!("approval_expiry in the config {}: {why}", path.display())))?;
+        config.read = Rules::read(path, &text, std::mem::take(&mut config.rules))?;
+        Ok(config)
+    }
+
+    /// Fills in what the command line left open.
+    pub(crate) fn fill(self, mut args: AgentArgs) -> AgentSettings {
+        args.approval_expiry = args.approval_expiry.or(self.expiry);
+        args.model = args.model.take().or(self.model);
+        args.base_url = args.base_url.take().or(self.base_url);
+        args.api_key_env = args.api_key_env.take().or(self.api_key_env);
+        args.system = args.system.take().or(self.system);
+        args.max_tokens = args.max_tokens.or(self.max_tokens);
+        args.temperature = args.temperature.or(self.temperature);
+        args.window = args.window.or(self.window);
+        args.on_full = args.on_full.or(self.on_full);
+        args.tools = args.tools.take().or(self.tools);
+        args.parallel = args.parallel.or(self.parallel);
+        args.approve = args.approve.or(self.approve);
+        args.unknown = args.unknown.or(self.unknown);
+        args.max_rounds = args.max_rounds.or(self.max_rounds);
+        AgentSettings {
+            args,
+            servers: self.mcp,
+            commands: self.commands,
+            kept_in: None,
+            remembered: None,
+            secret_files: self.secret_files,
+            rules: self.read,
+        }
+    }
+
+    pub(crate) fn into_servers(self) -> Servers {
+        self.mcp
+    }
+}
+
+/// The config file that is meant, in words, be it there or not.
+pub(crate) fn place(named: Option<&Path>) -> String {
+    match named.map(Path::to_owned).or_else(usual) {
+        Some(path) if path.exists() => format!("the config file {}", path.display()),
+        Some(path) => format!("the config file {}, which does not exist,", path.display()),
+        None => "the config file, which no home directory could hold,".to_owned(),
+    }
+}
+
+/// `$XDG_CONFIG_HOME/safepoint/config.toml`, or below `~/.config`; none without a home directory.
+fn usual() -> Option<PathBuf> {
+    let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;
+    Some(folder.join("safepoint").join("config.toml"))
+}
+
+#[cfg(test)]
+mod tests;

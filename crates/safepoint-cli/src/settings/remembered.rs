@@ -1,0 +1,181 @@
+//! What works in a kept session, remembered with it: whoever goes on with it need not say it again.
+//!
+//! What is said now outranks what was said before, and that outranks the config file. Who decides about calls is not
+//! remembered: that is asked of whoever sits there.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use anyhow::Context as _;
+use safepoint::{
+    ids::SessionId,
+    store::{Error, SessionRow, Store},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    args::{AgentArgs, OnFull, Usage, backend::Known},
+    render::text,
+};
+
+/// What is remembered. What an older release did not know is as if it had not been said.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Setup {
+    backend: Option<String>,
+    known: Known,
+    model: Option<String>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    system: Option<String>,
+    max_tokens: Option<u64>,
+    temperature: Option<f64>,
+    window: Option<u64>,
+    on_full: Option<OnFull>,
+    tools: Option<String>,
+    root: Option<PathBuf>,
+    max_rounds: Option<u32>,
+    timeout: Option<Duration>,
+    /// Which of the addresses had a user and a password in it: those are kept nowhere.
+    withheld: Option<Withheld>,
+}
+
+/// What has to be said again. Exhaustive: the flags that take an address.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Withheld {
+    Backend,
+    BaseUrl,
+}
+
+impl Setup {
+    /// What the session was last worked with; nothing if there is none, or nothing that this release can read.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Option<Self>> {
+        match store.open(session).await {
+            Ok(row) => Ok(Some(Self::read(&row))),
+            Err(Error::NoSession(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What a session's row says of it.
+    pub(crate) fn read(row: &SessionRow) -> Self {
+        let setup: Self = serde_json::from_str(&row.setup).unwrap_or_default();
+        setup.without_passwords()
+    }
+
+    /// What may be kept and shown: no address with a password in it.
+    fn without_passwords(mut self) -> Self {
+        let shown = self.backend.as_deref().map(text::shown);
+        if shown != self.backend {
+            (self.backend, self.withheld) = (shown, Some(Withheld::Backend));
+        }
+        if let Some(shown) = self.base_url.as_deref().and_then(text::without_user) {
+            (self.base_url, self.withheld) = (Some(shown), Some(Withheld::BaseUrl));
+        }
+        self
+    }
+
+    /// Fills in what the command line left open. What belongs together comes together: a model with its server, and
+    /// tools with the directory that they work in.
+    ///
+    /// # Errors
+    /// If the one who works is behind an address whose password is not kept.
+    pub(crate) fn fill(self, args: &mut AgentArgs) -> Result<(), Usage> {
+        let (works, acts) = (who_works(args), who_acts(args));
+        if works {
+            self.withheld.map_or(Ok(()), |withheld| Err(withheld.again()))?;
+            (args.backend, args.known) = (self.backend, self.known);
+            (args.model, args.base_url, args.api_key_env) = (self.model, self.base_url, self.api_key_env);
+        }
+        if args.backend.is_none() {
+            args.system = args.system.take().or(self.system);
+            args.max_tokens = args.max_tokens.or(self.max_tokens);
+            args.temperature = args.temperature.or(self.temperature);
+            args.window = args.window.or(self.window);
+            args.on_full = args.on_full.or(self.on_full);
+        }
+        // A limit is the run's: whoever takes it up again raises it by saying so, and not by saying nothing.
+        args.max_rounds = args.max_rounds.or(self.max_rounds);
+        args.timeout = args.timeout.or(self.timeout);
+        if acts {
+            args.tools = self.tools.filter(|_| args.backend.is_none());
+            args.root = self.root;
+        }
+        Ok(())
+    }
+
+    /// What is remembered from now on, where `tools` are those that the config file or the kind of command chose.
+    ///
+    /// # Errors
+    /// If the working directory cannot be known.
+    pub(crate) fn from_now_on(args: &AgentArgs, tools: Option<&str>) -> anyhow::Result<String> {
+        let tools = args.tools.as_deref().or(tools).filter(|_| args.backend.is_none()).map(str::to_owned);
+        let root = match &args.root {
+            _ if tools.is_none() && args.backend.is_none() => None,
+            Some(root) => Some(std::path::absolute(root)?),
+            None => Some(std::env::current_dir().context("the working directory cannot be used")?),
+        };
+        let AgentArgs { backend, known, model, base_url, api_key_env, system, .. } = args.clone();
+        let AgentArgs { max_tokens, temperature, window, on_full, max_rounds, timeout, .. } = *args;
+        let setup = Self {
+            backend,
+            known,
+            model,
+            base_url,
+            api_key_env,
+            system,
+            max_tokens,
+            temperature,
+            window,
+            on_full,
+            tools,
+            root,
+            max_rounds,
+            timeout,
+            withheld: None,
+        };
+        Ok(serde_json::to_string(&setup.without_passwords())?)
+    }
+}
+
+impl Withheld {
+    fn again(self) -> Usage {
+        let (flag, key) = match self {
+            Self::Backend => ("--backend", "--backend-key-env"),
+            Self::BaseUrl => ("--base-url", "--api-key-env"),
+        };
+        Usage(format!(
+            "the password in the address of {flag} is not kept with the session: say {flag} again; a key that {key} \
+             names need not be said again"
+        ))
+    }
+}
+
+/// In one line; nothing of what is long, or nobody's business.
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools = self.tools.as_ref().map(|tools| format!("tools {tools}"));
+        let root = self.root.as_ref().map(|root| format!("in {}", root.display()));
+        let backend = self.backend.as_deref().map(text::shown);
+        let who = backend.iter().chain(&self.model).cloned();
+        let said: Vec<String> = who.chain(tools).chain(root).collect();
+        f.write_str(&said.join(", "))
+    }
+}
+
+/// Whether it was left open who answers.
+fn who_works(args: &AgentArgs) -> bool {
+    let said = [&args.backend, &args.model, &args.base_url, &args.api_key_env];
+    said.iter().all(|said| said.is_none()) && args.replay.is_none()
+}
+
+/// Whether it was left open what is done, and where.
+fn who_acts(args: &AgentArgs) -> bool {
+    args.tools.is_none() && args.root.is_none()
+}
+
+#[cfg(test)]
+mod tests;
