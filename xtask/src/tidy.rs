@@ -35,7 +35,7 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 20] = [
+const RULES: [(&str, Rule); 21] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
@@ -56,6 +56,7 @@ const RULES: [(&str, Rule); 20] = [
     ("print", prints::prints_only_where_it_may),
     ("crate-edge", edges::crate_edges),
     ("module-edge", edges::module_edges),
+    ("cli-edge", edges::cli_edges),
 ];
 
 /// How many differences of one `api.txt` are shown.

@@ -22,9 +22,10 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 7] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 8] = [
     "safepoint",
     "safepoint-bench",
+    "safepoint-cli",
     "safepoint-golden",
     "safepoint-remote",
     "safepoint-stores",

@@ -59,6 +59,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tests", &[]),
 ];
 
+/// The layers of the command line, in the order of import: a layer may use those before it.
+const CLI: [&str; 10] =
+    ["visible", "args", "output", "signals", "render", "settings", "agent", "session", "control", "command"];
+
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {
     let Some(name) = file.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"))
     else {
@@ -161,6 +165,33 @@ pub(super) fn module_edges(file: &File) -> Vec<Fault> {
     faults
 }
 
+/// The same of the command line, whose layers have no order inside. `main` uses all of them, and tests do.
+pub(super) fn cli_edges(file: &File) -> Vec<Fault> {
+    let Some(path) = file.path.strip_prefix("crates/safepoint-cli/src/").filter(|path| *path != "main.rs")
+    else {
+        return Vec::new();
+    };
+    let own = path.split(['/', '.']).next().unwrap_or_default();
+    if own == "tests" || file.is_test() {
+        return Vec::new();
+    }
+    let Some(place) = CLI.iter().position(|layer| *layer == own) else {
+        return vec![Fault::new(1, format!("give `{own}` its place in xtask/src/tidy/edges.rs"))];
+    };
+    let mut faults = Vec::new();
+    for (line, used) in used_paths(file) {
+        let layer = used.split("::").next().unwrap_or_default();
+        match CLI.iter().position(|other| *other == layer) {
+            Some(used) if used <= place => {}
+            Some(_) => {
+                faults.push(Fault::new(line, format!("`{own}` comes before `{layer}` and may not use it")));
+            }
+            None => faults.push(Fault::new(line, format!("name `{used}` by its layer"))),
+        }
+    }
+    faults
+}
+
 /// The first two names after each `crate::`, of a braced list each of them, and each with its line.
 fn used_paths(file: &File) -> Vec<(usize, String)> {
     let code: String = file.product_code().flat_map(|(_, line)| [line, "\n"]).collect();
@@ -230,6 +261,17 @@ mod tests {
         assert!(module("run/driver/a.rs", "use crate::definition::Definition;\n").is_empty());
         assert_eq!(module("run/steer.rs", "use crate::agent::Agent;\n"), [1]);
         assert_eq!(module("session/a.rs", "use crate::ids::RunId;\n"), [1], "not by its layer");
+    }
+
+    #[test]
+    fn a_layer_of_the_command_line_may_not_use_a_later_one() {
+        let cli = |path: &str, text| broken(cli_edges, &format!("crates/safepoint-cli/src/{path}"), text);
+        let text = "//! x\nuse crate::{\n    args::Usage,\n    control::{self, client::push},\n};\n";
+        assert_eq!(cli("settings/a.rs", text), [4, 4]);
+        assert!(cli("command/a.rs", text).is_empty());
+        assert!(cli("main.rs", text).is_empty());
+        assert_eq!(cli("novel/a.rs", "//! x\n"), [1], "it has no place");
+        assert_eq!(cli("command/a.rs", "use crate::Novel;\n"), [1], "not by its layer");
     }
 
     #[test]

@@ -14,18 +14,16 @@ use turn::gone;
 use turns::{Begin, Course};
 
 use crate::{
-    agent::limits::limits,
-    agent::{approvals, backend, mcp::Used, model::Chosen, tools},
+    agent::{approvals, backend, limits::limits, mcp::Used, model::Chosen, tools},
     args::{ResumeArgs, RunArgs},
     command::leaving::Over,
-    control::Inlet,
-    control::{self, Turns},
+    control::{self, Inlet, Turns},
     output,
     render::{approval, screen::Screen, turn::View},
-    session::processes,
     session::{
         attachments,
         conversation::{Conversation, Hand, Must},
+        processes,
         prompts::{prompts, says_something},
     },
     settings::{AgentSettings, store::kept_in},

@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
-use safepoint::store::{ApprovalRow, ApprovalState, DecisionUse, Liveness, SessionRow, Store};
+use safepoint::{
+    ids::SessionId,
+    store::{ApprovalRow, ApprovalState, DecisionUse, Error, Liveness, SessionRow, Store},
+};
 use serde_json::{Value, json};
 
 use super::state::State;
@@ -13,7 +16,6 @@ use crate::{
     render::{reply_json::Told, text::one_line},
     settings::remembered::Setup,
 };
-use safepoint::{ids::SessionId, store::Error};
 
 /// One session of the list.
 pub(crate) struct Listed {

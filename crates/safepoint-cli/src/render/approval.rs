@@ -4,18 +4,15 @@
 //! beside the answer; whatever could disguise them is shown as what it is.
 
 use safepoint::{
-    approval::{AllowScope, ApprovalKind, ApprovalRequest, Holds},
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds},
     receipt::{CallReport, CallStatus, SideEffect},
     session::LostRun,
+    store::{ApprovalRow, ApprovalState},
 };
 
 use crate::{
     render::text::moment,
     visible::{block, one_line},
-};
-use safepoint::{
-    approval::Decision,
-    store::{ApprovalRow, ApprovalState},
 };
 
 /// Letters of a name that a question shows.
