@@ -10,19 +10,22 @@ pub(crate) mod sessions;
 pub(crate) mod store;
 pub(crate) mod trace;
 
-use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::args::{
-    approvals::{ApprovalsArgs, DecideArgs},
-    backend::Known,
-    control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
-    duration::{parse as duration, parse_or_never as duration_or_never},
-    mcp::McpArgs,
-    sessions::SessionsCommand,
-    store::StoreCommand,
-    trace::TraceArgs,
+use crate::{
+    args::{
+        approvals::{ApprovalsArgs, DecideArgs},
+        backend::Known,
+        control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
+        duration::{parse as duration, parse_or_never as duration_or_never},
+        mcp::McpArgs,
+        sessions::SessionsCommand,
+        store::StoreCommand,
+        trace::TraceArgs,
+    },
+    exit::Usage,
 };
 
 /// Agents that can be stopped, and that tell the truth about what was stopped.
@@ -375,15 +378,3 @@ pub(crate) struct PracticeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }
-
-/// A mistake in how the program was called: exit code 2.
-#[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}

@@ -4,6 +4,7 @@ mod agent;
 mod args;
 mod command;
 mod control;
+mod exit;
 mod output;
 mod render;
 mod session;
@@ -25,7 +26,6 @@ use crate::{
     },
     output::Unwritten,
     render::hints,
-    session::conversation,
 };
 
 fn main() -> ExitCode {
@@ -94,14 +94,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
         }
     }
     if let Some(unwritten) = unwritten {
-        return ExitCode::from(unwritten.exit_code());
+        return exit::with(unwritten.exit_code());
     }
-    let usage = error.is::<args::Usage>() || error.chain().any(|cause| cause.is::<args::Usage>());
-    let elsewhere = error.is::<conversation::Elsewhere>();
-    ExitCode::from(match (usage, elsewhere, error.is::<conversation::NoSession>()) {
-        (true, ..) => 2,
-        (false, _, true) => 3,
-        (false, true, false) => 5,
-        (false, false, false) => 1,
-    })
+    exit::of(error)
 }

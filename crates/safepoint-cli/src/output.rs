@@ -36,7 +36,7 @@ pub(crate) use queue::{Left, Put};
 pub(crate) use text::Text;
 pub(crate) use usage::of_clap;
 
-use crate::{args::OnDisconnect, visible::hides};
+use crate::{args::OnDisconnect, exit, visible::hides};
 
 /// Which of the two outputs. Exhaustive: there are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +100,9 @@ impl Unwritten {
     /// told to; what could not be written is never a success.
     pub(crate) fn instead_of(&self, code: ExitCode, on_disconnect: OnDisconnect) -> ExitCode {
         match (self, on_disconnect) {
-            (Self::Closed, OnDisconnect::Stop) if code == ExitCode::SUCCESS => ExitCode::from(CLOSED),
-            (Self::Failed(_), _) if code == ExitCode::SUCCESS || code == ExitCode::from(CLOSED) => {
-                ExitCode::from(FAILED)
+            (Self::Closed, OnDisconnect::Stop) if code == ExitCode::SUCCESS => exit::with(CLOSED),
+            (Self::Failed(_), _) if code == ExitCode::SUCCESS || code == exit::with(CLOSED) => {
+                exit::with(FAILED)
             }
             _ => code,
         }
@@ -378,10 +378,10 @@ mod tests {
         let full = Unwritten::from(io::Error::from(io::ErrorKind::StorageFull));
         let closed = Unwritten::from(io::Error::from(io::ErrorKind::BrokenPipe));
         let (stop, detach) = (OnDisconnect::Stop, OnDisconnect::Detach);
-        let (good, interrupted) = (ExitCode::SUCCESS, ExitCode::from(130));
-        assert_eq!(full.instead_of(good, detach), ExitCode::from(1));
-        assert_eq!(full.instead_of(ExitCode::from(10), stop), ExitCode::from(1));
-        assert_eq!(closed.instead_of(good, stop), ExitCode::from(10));
+        let (good, interrupted) = (ExitCode::SUCCESS, exit::with(130));
+        assert_eq!(full.instead_of(good, detach), exit::with(1));
+        assert_eq!(full.instead_of(exit::with(10), stop), exit::with(1));
+        assert_eq!(closed.instead_of(good, stop), exit::with(10));
         assert_eq!(closed.instead_of(good, detach), good);
         assert_eq!(closed.instead_of(interrupted, stop), interrupted);
     }

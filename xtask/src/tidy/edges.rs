@@ -60,8 +60,10 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The layers of the command line, in the order of import: a layer may use those before it.
-const CLI: [&str; 10] =
-    ["visible", "args", "output", "signals", "render", "settings", "agent", "session", "control", "command"];
+const CLI: [&str; 11] = [
+    "exit", "visible", "args", "output", "signals", "render", "settings", "agent", "session", "control",
+    "command",
+];
 
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {
     let Some(name) = file.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"))

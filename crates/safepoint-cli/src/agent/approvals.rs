@@ -14,7 +14,8 @@ use safepoint::{
 use tokio::sync::Mutex;
 
 use crate::{
-    args::{Approve, Unknown, Usage},
+    args::{Approve, Unknown},
+    exit::Usage,
     render::{
         approval,
         keyboard::Keyboard,

@@ -8,10 +8,8 @@ use safepoint_tools::process::{Processes, Service};
 
 use crate::{
     agent::model::{self, Chosen},
-    args::{
-        Usage,
-        backend::{Known, Stops},
-    },
+    args::backend::{Known, Stops},
+    exit::Usage,
     render::text::shown,
     settings::{AgentSettings, secrets},
 };

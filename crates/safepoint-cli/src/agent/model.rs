@@ -17,7 +17,8 @@ use tokio::{
 };
 
 use crate::{
-    args::{AgentArgs, OnFull, Usage},
+    args::{AgentArgs, OnFull},
+    exit::Usage,
     settings::{AgentSettings, secrets},
 };
 

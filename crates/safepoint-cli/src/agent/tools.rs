@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use safepoint::Tool;
 use safepoint_tools::{Root, SecretFiles, Toolbox, process::Processes};
 
-use crate::{agent::mcp::Used, args::Usage, settings::AgentSettings};
+use crate::{agent::mcp::Used, exit::Usage, settings::AgentSettings};
 
 /// All servers, in a list of tools; one of them with its name behind a colon.
 const SERVERS: &str = "mcp";

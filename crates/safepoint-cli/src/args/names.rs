@@ -6,7 +6,7 @@
 //! **Invariants**: a session that is there is found by its name, whatever that is.
 
 use crate::{
-    args::Usage,
+    exit::Usage,
     visible::{hides, one_line},
 };
 

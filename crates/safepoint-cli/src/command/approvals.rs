@@ -18,11 +18,11 @@ mod decide;
 
 use crate::{
     args::{
-        Usage,
         approvals::{ApprovalsArgs, DecideArgs, Reach},
         store::Where,
     },
-    command::store::{code, no_session, none_such},
+    command::store::{no_session, none_such},
+    exit::{self, Usage, code},
     output,
     render::{
         approval::{self, verb},
@@ -183,7 +183,7 @@ fn refused(
     } else {
         output::tell(format_args!("safepoint: {said}"));
     }
-    Ok(ExitCode::from(code::CONFLICT))
+    Ok(exit::with(code::CONFLICT))
 }
 
 /// Nobody can say yes or no to what is not shown.
@@ -212,7 +212,7 @@ fn told(
     } else {
         output::tell(format_args!("safepoint: {}", said));
     }
-    Ok(ExitCode::from(code))
+    Ok(exit::with(code))
 }
 
 /// The approval that is named, by an end of its id too; the only open one where none is, and the last one where none is open.

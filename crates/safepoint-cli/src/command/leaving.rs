@@ -10,6 +10,7 @@ use safepoint::{ids::SessionId, receipt::Ending};
 
 use crate::{
     args::OnDisconnect,
+    exit,
     output::{self, Left},
     render::screen::Screen,
     signals::Signals,
@@ -49,7 +50,7 @@ impl Over<'_> {
         if tokio::time::timeout(LAST_WORDS, told).await.is_err() {
             // Nobody reads it: there is nobody to tell.
         }
-        if self.code == ExitCode::SUCCESS { ExitCode::from(got.exit_code()) } else { self.code }
+        if self.code == ExitCode::SUCCESS { exit::with(got.exit_code()) } else { self.code }
     }
 
     fn told(&self, left: Left) -> String {

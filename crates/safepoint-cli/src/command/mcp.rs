@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 use crate::{
     agent::mcp::warn,
     args::{
-        OnDisconnect, Usage,
+        OnDisconnect,
         mcp::{LsArgs, McpArgs, McpCommand},
     },
+    exit::{self, Usage},
     output,
     render::reply_json::Told,
     settings::{
@@ -55,7 +56,7 @@ async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Resu
 
 fn stopped(got: Got, what: &str) -> ExitCode {
     output::tell(format_args!("safepoint: stopped; {what}"));
-    ExitCode::from(got.exit_code())
+    exit::with(got.exit_code())
 }
 
 fn servers(config: Option<&Path>) -> anyhow::Result<Servers> {

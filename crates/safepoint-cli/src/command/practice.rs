@@ -9,7 +9,8 @@ use safepoint_testkit::{
 };
 
 use crate::{
-    args::{OnDisconnect, PracticeArgs, Usage},
+    args::{OnDisconnect, PracticeArgs},
+    exit::Usage,
     output,
     signals::Signals,
 };

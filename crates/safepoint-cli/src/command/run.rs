@@ -18,7 +18,7 @@ use crate::{
     args::{ResumeArgs, RunArgs},
     command::leaving::Over,
     control::{self, Inlet, Turns},
-    output,
+    exit, output,
     render::{approval, screen::Screen, turn::View},
     session::{
         attachments,
@@ -43,7 +43,7 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
         // What was read so far is lost, and there is no run that could keep it.
         got = signals.next() => {
             output::tell("safepoint: stopped before the prompt was read; no run began");
-            return Ok(ExitCode::from(got.exit_code()));
+            return Ok(exit::with(got.exit_code()));
         }
     };
     turns((&args, &settings), prompts.into_iter().map(Begin::Prompt).collect(), signals).await
@@ -88,7 +88,7 @@ async fn turns(
         // A session that was taken is given back by the end of this program; nothing was said in it.
         got = signals.next() => {
             screen.note("safepoint: stopped before a turn began");
-            let code = ExitCode::from(got.exit_code());
+            let code = exit::with(got.exit_code());
             let over = Over { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
             return Ok(over.leave(&mut signals, &screen).await);
         }

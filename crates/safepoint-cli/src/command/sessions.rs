@@ -9,8 +9,9 @@ mod show;
 
 use crate::{
     args::sessions::{LsArgs, OneArgs, SessionsCommand},
-    command::store::{code, no_session},
+    command::store::no_session,
     control::list::{meant, recent},
+    exit::{self, code},
     output::{self, Stream},
     render::{reply_json::Told, text::cut},
     settings::store::existing_store,
@@ -67,7 +68,7 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
     } else {
         output::tell(format_args!("safepoint: {said}"));
     }
-    Ok(ExitCode::from(number))
+    Ok(exit::with(number))
 }
 
 /// The columns of stdout, where it is a terminal.

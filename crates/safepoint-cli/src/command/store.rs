@@ -17,18 +17,11 @@ use crate::{
         names,
         store::{ExportArgs, Where},
     },
+    exit::{self, code},
     output::{self, Bulk},
     render::{reply_json::Told, text::one_line},
     settings::store::{existing_file, existing_store},
 };
-
-/// Exit codes of control commands.
-pub(crate) mod code {
-    pub(crate) const USAGE: u8 = 2;
-    pub(crate) const NO_SUCH: u8 = 3;
-    pub(crate) const TOO_LATE: u8 = 4;
-    pub(crate) const CONFLICT: u8 = 5;
-}
 
 /// `safepoint store check`.
 pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
@@ -60,7 +53,7 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
             _ => break,
         }
     }
-    Ok(ExitCode::from(u8::from(bad > 0)))
+    Ok(exit::with(u8::from(bad > 0)))
 }
 
 /// How many sessions are listed at once.
@@ -125,7 +118,7 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
             "safepoint: {damaged} records cannot be read; they are told in their places"
         ));
     }
-    Ok(ExitCode::from(u8::from(damaged > 0)))
+    Ok(exit::with(u8::from(damaged > 0)))
 }
 
 fn exported(told: &mut Told, session: &SessionId, entry: JournalEntry) -> Value {
@@ -169,7 +162,7 @@ pub(crate) fn none_such(
     said: String,
     place: &Where,
 ) -> anyhow::Result<ExitCode> {
-    refused(session, (code::NO_SUCH, status), &said, place)
+    refused(session, (code::NONE_SUCH, status), &said, place)
 }
 
 fn refused(
@@ -184,5 +177,5 @@ fn refused(
     } else {
         output::tell(format_args!("safepoint: {}", one_line(said)));
     }
-    Ok(ExitCode::from(code))
+    Ok(exit::with(code))
 }

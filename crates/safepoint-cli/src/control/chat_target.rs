@@ -14,10 +14,10 @@ use super::{
     about::About,
     inlet::Inlet,
     item_reply, offline,
-    protocol::{Ask, ModeWord, Reply, StopAsk, Wait, code},
+    protocol::{Ask, ModeWord, Reply, StopAsk, Wait},
     server::{Say, Target},
 };
-use crate::{render::chat::queue::Origin, session::host::Host};
+use crate::{exit::code, render::chat::queue::Origin, session::host::Host};
 
 /// The session of a chat.
 pub(super) struct ChatTarget {

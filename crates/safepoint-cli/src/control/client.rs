@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     args::{
-        Usage,
         control::{OrWord, PolicyWord, PushArgs, SteerArgs, StopArgs, WithdrawArgs},
         duration::parse as duration,
     },
     control::protocol::{Afterwards, ModeWord, StopAsk},
+    exit::Usage,
     render::text::one_line,
 };
 

@@ -8,8 +8,11 @@ use safepoint::{
     steer::SteerTiming,
 };
 
-use super::protocol::{Afterwards, ModeWord, PushAsk, StopAsk, code};
-use crate::args::control::{OrWord, PolicyWord, ScopeWord};
+use super::protocol::{Afterwards, ModeWord, PushAsk, StopAsk};
+use crate::{
+    args::control::{OrWord, PolicyWord, ScopeWord},
+    exit::code,
+};
 
 impl PushAsk {
     /// # Errors

@@ -17,11 +17,12 @@ use super::{
     item_reply,
     offline::{self, Place},
     offline_items::{self, Waits},
-    protocol::{self, Ask, PushAsk, Reply, Request, VERSION, Wait, code},
+    protocol::{self, Ask, PushAsk, Reply, Request, VERSION, Wait},
     socket_dir,
 };
 use crate::{
-    args::{Usage, control::Common, names},
+    args::{control::Common, names},
+    exit::{self, Usage, code},
     output,
     render::reply_json::Told,
 };
@@ -185,7 +186,7 @@ impl Talk<'_> {
 
     fn last(&mut self, reply: &Reply) -> anyhow::Result<ExitCode> {
         self.show(reply)?;
-        Ok(ExitCode::from(reply.code))
+        Ok(exit::with(reply.code))
     }
 
     fn show(&mut self, reply: &Reply) -> anyhow::Result<()> {

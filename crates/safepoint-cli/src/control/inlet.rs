@@ -16,9 +16,10 @@ use super::{
     item_reply::{self, Left},
     offline::Place,
     offline_items,
-    protocol::{PushAsk, Reply, Wait, code},
+    protocol::{PushAsk, Reply, Wait},
     server::Say,
 };
+use crate::exit::code;
 
 /// A session of this process, and where it is kept, if it is.
 pub(crate) struct Inlet {

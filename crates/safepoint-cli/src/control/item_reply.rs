@@ -4,10 +4,8 @@ use futures_util::FutureExt as _;
 use safepoint::session::{ItemOutcome, Ticket};
 use serde_json::json;
 
-use super::{
-    convert::refused,
-    protocol::{Reply, code},
-};
+use super::{convert::refused, protocol::Reply};
+use crate::exit::code;
 
 /// Where the item is that its session left behind. Exhaustive: it is gone with the session, or a store has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

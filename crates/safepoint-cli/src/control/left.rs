@@ -7,7 +7,8 @@ use safepoint::{
 };
 use serde_json::json;
 
-use super::protocol::{Reply, Wait, code};
+use super::protocol::{Reply, Wait};
+use crate::exit::code;
 
 /// What may be alive. Exhaustive: nothing, what was named, or nobody has said.
 enum Left {

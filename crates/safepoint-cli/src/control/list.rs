@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::state::State;
 use crate::{
-    args::Usage,
     control::client::{Answers, Running, running},
+    exit::Usage,
     render::{reply_json::Told, text::one_line},
     settings::remembered::Setup,
 };

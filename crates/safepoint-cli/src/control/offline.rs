@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep};
 use super::{
     client::nudge,
     item_reply, left,
-    protocol::{Ask, Reply, StopAsk, Wait, code},
+    protocol::{Ask, Reply, StopAsk, Wait},
 };
-use crate::{args::control::Common, settings::store::existing_store};
+use crate::{args::control::Common, exit::code, settings::store::existing_store};
 
 /// How often the end of a stop, or of an item, is looked for.
 pub(super) const LOOK: Duration = Duration::from_millis(50);

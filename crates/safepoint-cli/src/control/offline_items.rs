@@ -16,9 +16,9 @@ use super::{
     convert::refused,
     item_reply::{self, Left},
     offline::{LOOK, Place},
-    protocol::{PushAsk, Reply, code},
+    protocol::{PushAsk, Reply},
 };
-use crate::session::stored::INBOX;
+use crate::{exit::code, session::stored::INBOX};
 
 /// An item of the store that somebody waits for.
 pub(super) struct Waits<'a> {

@@ -122,18 +122,6 @@ pub(super) struct Reply {
     pub(super) last: bool,
 }
 
-/// The exit codes of the control commands.
-pub(crate) mod code {
-    pub(crate) const ACCEPTED: u8 = 0;
-    pub(crate) const OTHER: u8 = 1;
-    pub(crate) const USAGE: u8 = 2;
-    pub(crate) const NONE_SUCH: u8 = 3;
-    pub(crate) const TOO_LATE: u8 = 4;
-    pub(crate) const CONFLICT: u8 = 5;
-    pub(crate) const NO_ROOM: u8 = 6;
-    pub(crate) const TIMED_OUT: u8 = 7;
-}
-
 impl Reply {
     pub(super) fn new(code: u8, status: &str, message: impl Into<String>) -> Self {
         let (status, session) = (status.to_owned(), String::new());

@@ -15,10 +15,10 @@ use super::{
     chat_target::{asked_reply, failed, no_such_call, none_at_work},
     inlet::Inlet,
     offline,
-    protocol::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait, code},
+    protocol::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait},
     server::{Say, Target},
 };
-use crate::args::control::PolicyWord;
+use crate::{args::control::PolicyWord, exit::code};
 
 /// The turn at work, as the run's loop says it.
 #[derive(Default)]

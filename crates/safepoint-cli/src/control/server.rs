@@ -15,9 +15,10 @@ use tokio::{
 };
 
 use super::{
-    protocol::{self, Ask, Reply, Request, VERSION, code},
+    protocol::{self, Ask, Reply, Request, VERSION},
     socket_dir,
 };
+use crate::exit::code;
 
 /// Who is talked to.
 pub(super) trait Target: Send + Sync + 'static {

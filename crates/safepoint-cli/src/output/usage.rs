@@ -10,7 +10,7 @@ use clap::{
 };
 
 use super::{Drawn, FAILED, Piece, Stream, named, put, seen, tell};
-use crate::visible::hides;
+use crate::{exit, visible::hides};
 
 /// Says it. Its own words keep their look on a terminal; whatever repeats what somebody wrote does not.
 pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {
@@ -28,9 +28,9 @@ pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {
     match put(stream, &piece) {
         Err(why) if stream == Stream::Out => {
             tell(format_args!("safepoint: {why}"));
-            ExitCode::from(why.exit_code())
+            exit::with(why.exit_code())
         }
-        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)),
+        _ => exit::with(u8::try_from(error.exit_code()).unwrap_or(FAILED)),
     }
 }
 

@@ -14,6 +14,7 @@ use safepoint_tools::process::Deadline;
 
 use crate::{
     args::RunArgs,
+    exit::{Elsewhere, NoSession},
     session::{stored::Kept, survivors},
     settings::{AgentSettings, store::open_store},
     signals::LAST_CAP,
@@ -67,16 +68,6 @@ pub(crate) enum Must {
     Exist,
     BeMade,
 }
-
-/// There is no such session: exit code 3.
-#[derive(Debug, thiserror::Error)]
-#[error("there is no session {0}; `safepoint sessions ls` lists them")]
-pub(crate) struct NoSession(SessionId);
-
-/// Somebody else holds the session: exit code 5.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}; ask that one to stop (safepoint stop {1}), or wait for its end")]
-pub(crate) struct Elsewhere(store::Error, SessionId);
 
 impl Conversation {
     /// Opens what the command line names: a session if there is `--session` or `--store`. Its commands end with its lease.

@@ -18,7 +18,7 @@ use safepoint::{
 };
 
 use super::conversation::{Next, Turn};
-use crate::args::Usage;
+use crate::exit::Usage;
 
 /// How many items may wait in a kept session.
 pub(crate) const INBOX: usize = 1024;

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    args::{AgentArgs, Approve, OnFull, Unknown, Usage, duration::parse_or_never},
+    args::{AgentArgs, Approve, OnFull, Unknown, duration::parse_or_never},
+    exit::Usage,
     settings::{
         AgentSettings,
         commands::Commands,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use safepoint_tools::mcp::{Annotations, Protocol, Server};
 use serde::Deserialize;
 
-use crate::args::{Usage, duration};
+use crate::{args::duration, exit::Usage};
 
 /// Every `[mcp.NAME]`.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -13,7 +13,8 @@ use safepoint::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    args::{AgentArgs, OnFull, Usage, backend::Known},
+    args::{AgentArgs, OnFull, backend::Known},
+    exit::Usage,
     render::text,
 };
 

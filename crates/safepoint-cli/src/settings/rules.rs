@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
-use crate::args::Usage;
+use crate::exit::Usage;
 
 mod address;
 mod pattern;

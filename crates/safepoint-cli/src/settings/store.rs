@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use safepoint::store::Store;
 use safepoint_stores::SqliteStore;
 
-use crate::args::Usage;
+use crate::exit::Usage;
 
 /// Opens the store at `path`, or the usual one.
 ///

@@ -10,8 +10,9 @@ use safepoint::{
 
 use super::asked;
 use crate::{
-    command::{principal, store::code},
+    command::principal,
     control::nudge,
+    exit::code,
     render::{
         approval::{self, verb},
         text::moment,
@@ -75,7 +76,7 @@ pub(crate) async fn judged(
             code::CONFLICT,
             format!("the question is about other arguments now; look again: safepoint approvals {session}"),
         ),
-        DecisionResult::Unknown => (code::NO_SUCH, "there is no such question".into()),
+        DecisionResult::Unknown => (code::NONE_SUCH, "there is no such question".into()),
     })
 }
 

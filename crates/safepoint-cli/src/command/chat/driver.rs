@@ -29,6 +29,7 @@ use super::{
 use crate::{
     agent::current::Crew,
     args::OnDisconnect,
+    exit,
     render::chat::{
         events::Heard,
         pane,
@@ -333,7 +334,7 @@ impl Driver {
         self.terminal.leave(last);
         Ok(match self.next {
             Some(id) => After::Next(id),
-            None => After::Over(ExitCode::from(self.code)),
+            None => After::Over(exit::with(self.code)),
         })
     }
 }

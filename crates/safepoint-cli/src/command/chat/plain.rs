@@ -25,6 +25,7 @@ use super::driver::Times;
 use crate::{
     args::OnDisconnect,
     command::leaving::Over,
+    exit,
     render::{
         chat::{queue::Origin, work::brief},
         hints,
@@ -74,7 +75,7 @@ pub(crate) async fn chat(
     drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
     drop(host.session.done().await);
     let Turns { code, ending, mut signals, .. } = turns;
-    let over = Over { code: ExitCode::from(code), ending, kept, on_disconnect: OnDisconnect::Stop };
+    let over = Over { code: exit::with(code), ending, kept, on_disconnect: OnDisconnect::Stop };
     Ok(over.leave(&mut signals, screen).await)
 }
 

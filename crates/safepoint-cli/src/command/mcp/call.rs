@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{processes, servers, stopped, unless};
 use crate::{
-    args::{Usage, mcp::CallArgs},
+    args::mcp::CallArgs,
+    exit::Usage,
     output::{self, Piece, Stream},
     render::reply_json::Told,
     signals::Signals,

@@ -16,6 +16,7 @@ use super::turn::Turn;
 use crate::{
     args::{OnDisconnect, RunArgs},
     control::Turns,
+    exit,
     render::{screen::Screen, turn::View},
     session::{
         attachments,
@@ -103,7 +104,7 @@ impl Course<'_> {
             Some(none) if early.is_none() => return Ok(self.none(&none).await),
             Some(_) | None => {
                 self.screen.note("safepoint: stopped before the turn began");
-                self.code = ExitCode::from(early.map_or(STOPPED, Got::exit_code));
+                self.code = exit::with(early.map_or(STOPPED, Got::exit_code));
                 return Ok(Then::Leave);
             }
         };
@@ -216,7 +217,7 @@ impl Course<'_> {
             Next::Nothing | Next::Own(_) | Next::Other(_) => return self.nothing_left().await,
         };
         self.screen.note(&format!("safepoint: {said}"));
-        self.code = ExitCode::from(code);
+        self.code = exit::with(code);
         if !matches!(next, Next::TakenBack) {
             self.waits();
         }
@@ -232,7 +233,7 @@ impl Course<'_> {
                      not kept. Say it again: safepoint run PROMPT --session {id}"
                 ));
                 if self.begins.is_empty() {
-                    self.code = ExitCode::from(NONE_SUCH);
+                    self.code = exit::with(NONE_SUCH);
                 }
                 return Then::Next;
             }
@@ -302,7 +303,7 @@ fn may_go_on(outcome: &Outcome, whose: Whose, left: usize) -> bool {
 }
 
 fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
-    ExitCode::from(match (outcome.ending(), pressed.first) {
+    exit::with(match (outcome.ending(), pressed.first) {
         (Ending::Done, _) => 0,
         (Ending::Failed, _) => 1,
         (Ending::Suspended, _) => SUSPENDED,

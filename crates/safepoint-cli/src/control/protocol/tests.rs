@@ -7,7 +7,10 @@ use super::{
     super::item_reply::{Left, accepted, rested},
     *,
 };
-use crate::tests::golden::{golden, of_the_engine};
+use crate::{
+    exit::code,
+    tests::golden::{golden, of_the_engine},
+};
 
 fn policies() -> Vec<PolicyWord> {
     each!(PolicyWord {

@@ -1,0 +1,55 @@
+//! The exit codes: of the control commands by name, and of the mistakes that have one of their own.
+
+use std::{fmt, process::ExitCode};
+
+use safepoint::{ids::SessionId, store};
+
+/// The exit codes of the control commands.
+pub(crate) mod code {
+    pub(crate) const ACCEPTED: u8 = 0;
+    pub(crate) const OTHER: u8 = 1;
+    pub(crate) const USAGE: u8 = 2;
+    pub(crate) const NONE_SUCH: u8 = 3;
+    pub(crate) const TOO_LATE: u8 = 4;
+    pub(crate) const CONFLICT: u8 = 5;
+    pub(crate) const NO_ROOM: u8 = 6;
+    pub(crate) const TIMED_OUT: u8 = 7;
+}
+
+/// This number, to the shell.
+pub(crate) fn with(code: u8) -> ExitCode {
+    ExitCode::from(code)
+}
+
+/// What a command that failed comes to.
+pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
+    let is_usage = error.is::<Usage>() || error.chain().any(|cause| cause.is::<Usage>());
+    with(match (is_usage, error.is::<Elsewhere>(), error.is::<NoSession>()) {
+        (true, ..) => code::USAGE,
+        (false, _, true) => code::NONE_SUCH,
+        (false, true, false) => code::CONFLICT,
+        (false, false, false) => code::OTHER,
+    })
+}
+
+/// A mistake in how the program was called: exit code 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// There is no such session: exit code 3.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no session {0}; `safepoint sessions ls` lists them")]
+pub(crate) struct NoSession(pub(crate) SessionId);
+
+/// Somebody else holds the session: exit code 5.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}; ask that one to stop (safepoint stop {1}), or wait for its end")]
+pub(crate) struct Elsewhere(pub(crate) store::Error, pub(crate) SessionId);
