@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use safepoint::Tool;
-use safepoint_tools::mcp::{Client, Error, Offer, Server};
+use safepoint_tools::mcp::{Client, McpError, Offer, Server};
 
 use crate::output;
 
@@ -16,12 +16,12 @@ pub(crate) struct Used {
 
 impl Used {
     /// Starts or reaches servers, all at once. Each that failed is given to `failed`.
-    pub(crate) async fn start(servers: Vec<Server>, mut failed: impl FnMut(&Error)) -> Self {
+    pub(crate) async fn start(servers: Vec<Server>, mut failed: impl FnMut(&McpError)) -> Self {
         let started = join_all(servers.into_iter().map(|server| async {
             let client = server.connect().await?;
             let offer = client.offer().await?;
             warn(client.name(), &offer);
-            Ok::<_, Error>((client, offer.tools))
+            Ok::<_, McpError>((client, offer.tools))
         }));
         let mut used = Self::default();
         for result in started.await {
