@@ -17,7 +17,7 @@ use crate::{
 impl PushAsk {
     /// # Errors
     /// If that is no policy, with why.
-    pub(super) fn policy(&self) -> Result<Policy, String> {
+    pub(crate) fn policy(&self) -> Result<Policy, String> {
         let of_a_preempt = [
             ("--at", self.at.is_some()),
             ("--within", self.within_ms.is_some()),
@@ -67,7 +67,7 @@ impl StopAsk {
     ///
     /// # Errors
     /// If not, with why.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.within_ms == Some(0) {
             return Err("--within 0 is now: write --now".to_owned());
         }
@@ -81,7 +81,7 @@ impl StopAsk {
     }
 
     /// As a request to a run.
-    pub(super) fn request(&self) -> Result<StopRequest, String> {
+    pub(crate) fn request(&self) -> Result<StopRequest, String> {
         let grace = self.within_ms.and_then(grace);
         let request = match (&self.mode, grace) {
             (ModeWord::Now, _) => StopRequest::now(),
@@ -108,19 +108,19 @@ impl StopAsk {
     }
 
     /// As a request to the turn, at work or waiting; none where that is to end by itself.
-    pub(super) fn turn_stop(&self) -> Result<Option<StopRequest>, String> {
+    pub(crate) fn turn_stop(&self) -> Result<Option<StopRequest>, String> {
         match self.mode {
             ModeWord::TurnEnd | ModeWord::WhenIdle { .. } => Ok(None),
             ModeWord::Now | ModeWord::Points(_) => self.request().map(Some),
         }
     }
 
-    pub(super) fn reason(&self) -> Reason {
+    pub(crate) fn reason(&self) -> Reason {
         Reason::user(self.because.clone().unwrap_or_else(|| "from another terminal".to_owned()))
     }
 
     /// As a stop of the whole session, and of the turn at work where the session's own words do not say it all.
-    pub(super) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), String> {
+    pub(crate) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), String> {
         let is_tree = self.scope == ScopeWord::Tree;
         let (stop, turn) = match &self.mode {
             ModeWord::Now if is_tree => (SessionStop::now(), None),
@@ -150,7 +150,7 @@ impl StopAsk {
 }
 
 /// The exit code for an item that came back.
-pub(super) fn refused(refusal: RejectReason) -> u8 {
+pub(crate) fn refused(refusal: RejectReason) -> u8 {
     match refusal {
         RejectReason::Busy(_) | RejectReason::TurnMismatch => code::CONFLICT,
         RejectReason::NoActiveTurn | RejectReason::NotDelivered => code::TOO_LATE,

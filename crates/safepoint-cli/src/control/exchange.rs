@@ -31,7 +31,7 @@ use crate::{
 pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
 
 /// Asks, and shows each reply; the exit code is the last one's.
-pub(super) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
+pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let over = common.timeout.map(|timeout| Instant::now() + timeout);
     let mut talk = Talk { common, over, told: Told::default() };
     let done = match ask {

@@ -13,21 +13,21 @@ use tokio::io::{
 use crate::args::control::{OrWord, PolicyWord, ScopeWord};
 
 /// The version of these lines.
-pub(super) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// The longest line that is read: 1 MiB.
 const LONGEST: u64 = 1 << 20;
 
 /// A request: one of a connection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
-    pub(super) v: u32,
-    pub(super) ask: Ask,
+pub(crate) struct Request {
+    pub(crate) v: u32,
+    pub(crate) ask: Ask,
 }
 
 /// What is asked. Exhaustive: a session answers each.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Ask {
+pub(crate) enum Ask {
     Show,
     /// Somebody wrote into the store of this kept session: look at once.
     Look,
@@ -40,7 +40,7 @@ pub(super) enum Ask {
 
 impl Ask {
     /// What is waited for.
-    pub(super) fn wait(&self) -> Wait {
+    pub(crate) fn wait(&self) -> Wait {
         match self {
             Self::Push(push) => push.wait,
             Self::Stop(stop) => stop.wait,
@@ -52,23 +52,23 @@ impl Ask {
 /// A message on its way in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PushAsk {
-    pub(super) text: String,
-    pub(super) policy: PolicyWord,
+pub(crate) struct PushAsk {
+    pub(crate) text: String,
+    pub(crate) policy: PolicyWord,
     /// Safe points for a preempt; none: now.
-    pub(super) at: Option<String>,
-    pub(super) within_ms: Option<u64>,
-    pub(super) delay_ms: Option<u64>,
-    pub(super) turn: Option<String>,
-    pub(super) client_id: Option<String>,
-    pub(super) or: OrWord,
-    pub(super) wait: Wait,
+    pub(crate) at: Option<String>,
+    pub(crate) within_ms: Option<u64>,
+    pub(crate) delay_ms: Option<u64>,
+    pub(crate) turn: Option<String>,
+    pub(crate) client_id: Option<String>,
+    pub(crate) or: OrWord,
+    pub(crate) wait: Wait,
 }
 
 /// What is waited for. Exhaustive: nothing, the outcome, or that nothing is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Wait {
+pub(crate) enum Wait {
     No,
     Settled,
     Quiet,
@@ -77,23 +77,23 @@ pub(super) enum Wait {
 /// A stop as the command line asks it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StopAsk {
-    pub(super) mode: ModeWord,
+pub(crate) struct StopAsk {
+    pub(crate) mode: ModeWord,
     /// Milliseconds of grace; none: for ever.
-    pub(super) within_ms: Option<u64>,
-    pub(super) scope: ScopeWord,
-    pub(super) run: Option<String>,
-    pub(super) call: Option<String>,
-    pub(super) cleanup_cap_ms: Option<u64>,
-    pub(super) afterwards: Afterwards,
-    pub(super) because: Option<String>,
-    pub(super) wait: Wait,
+    pub(crate) within_ms: Option<u64>,
+    pub(crate) scope: ScopeWord,
+    pub(crate) run: Option<String>,
+    pub(crate) call: Option<String>,
+    pub(crate) cleanup_cap_ms: Option<u64>,
+    pub(crate) afterwards: Afterwards,
+    pub(crate) because: Option<String>,
+    pub(crate) wait: Wait,
 }
 
 /// Exhaustive: the modes of `stop`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ModeWord {
+pub(crate) enum ModeWord {
     Now,
     TurnEnd,
     Points(String),
@@ -103,33 +103,33 @@ pub(super) enum ModeWord {
 /// Exhaustive: the turn may be resumed, or it is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Afterwards {
+pub(crate) enum Afterwards {
     Resumable,
     Abandoned,
 }
 
 /// One answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Reply {
-    pub(super) v: u32,
+pub(crate) struct Reply {
+    pub(crate) v: u32,
     /// The exit code of whoever asked.
-    pub(super) code: u8,
-    pub(super) status: String,
-    pub(super) session: String,
+    pub(crate) code: u8,
+    pub(crate) status: String,
+    pub(crate) session: String,
     /// For people.
-    pub(super) message: String,
-    pub(super) detail: Value,
-    pub(super) last: bool,
+    pub(crate) message: String,
+    pub(crate) detail: Value,
+    pub(crate) last: bool,
 }
 
 impl Reply {
-    pub(super) fn new(code: u8, status: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: u8, status: &str, message: impl Into<String>) -> Self {
         let (status, session) = (status.to_owned(), String::new());
         Self { v: VERSION, code, status, session, message: message.into(), detail: json!({}), last: true }
     }
 
     /// With what else is to be known.
-    pub(super) fn but(mut self, what: Option<String>) -> Self {
+    pub(crate) fn but(mut self, what: Option<String>) -> Self {
         if let Some(what) = what {
             self.message = format!("{}; {what}", self.message);
         }
@@ -146,7 +146,7 @@ impl Reply {
         fields
     }
 
-    pub(super) fn detail(mut self, detail: Value) -> Self {
+    pub(crate) fn detail(mut self, detail: Value) -> Self {
         self.detail = detail;
         self
     }
@@ -156,7 +156,7 @@ impl Reply {
 ///
 /// # Errors
 /// If the other end is gone.
-pub(super) async fn write(out: &mut (impl AsyncWrite + Unpin), value: &impl Serialize) -> io::Result<()> {
+pub(crate) async fn write(out: &mut (impl AsyncWrite + Unpin), value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     out.write_all(&line).await?;
@@ -167,7 +167,7 @@ pub(super) async fn write(out: &mut (impl AsyncWrite + Unpin), value: &impl Seri
 ///
 /// # Errors
 /// If the line is too long, is cut, or the other end is gone.
-pub(super) async fn read_line<R: AsyncRead + Unpin>(
+pub(crate) async fn read_line<R: AsyncRead + Unpin>(
     reader: &mut BufReader<R>,
 ) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();

@@ -1,0 +1,50 @@
+//! `safepoint push`: says something to a session that runs elsewhere, or that a store keeps. What is asked is judged before the
+//! session is looked for.
+
+use std::{io::Read as _, process::ExitCode, time::Duration};
+
+use crate::{
+    args::control::{OrWord, PushArgs},
+    control::{Ask, PushAsk, Wait, talk},
+    exit::Usage,
+};
+
+pub(crate) async fn push(args: PushArgs) -> anyhow::Result<ExitCode> {
+    let common = args.common.clone();
+    talk(&common, pushed(args)).await
+}
+
+/// What is to be pushed, judged before anybody is asked.
+fn pushed(args: PushArgs) -> anyhow::Result<Ask> {
+    let push = PushAsk {
+        text: text(&args.text)?,
+        policy: args.policy,
+        at: args.at,
+        within_ms: args.within.map(millis),
+        delay_ms: args.delay.map(millis),
+        turn: args.turn,
+        client_id: args.id,
+        or: OrWord::Queue,
+        wait: if args.wait { Wait::Settled } else { Wait::No },
+    };
+    push.policy().map_err(Usage)?;
+    Ok(Ask::Push(push))
+}
+
+/// What is to be said.
+pub(crate) fn text(given: &str) -> anyhow::Result<String> {
+    let mut text = given.to_owned();
+    if given == "-" {
+        text.clear();
+        std::io::stdin().read_to_string(&mut text)?;
+        text.truncate(text.trim_end_matches(['\r', '\n']).len());
+    }
+    if text.trim().is_empty() {
+        return Err(Usage("there is nothing in it: say something".into()).into());
+    }
+    Ok(text)
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,26 @@
+//! `safepoint steer`: says something to the turn at work elsewhere.
+
+use std::process::ExitCode;
+
+use super::push::text;
+use crate::{
+    args::control::{PolicyWord, SteerArgs},
+    control::{Ask, PushAsk, Wait, talk},
+};
+
+pub(crate) async fn steer(args: SteerArgs) -> anyhow::Result<ExitCode> {
+    let ask = text(&args.text).map(|text| {
+        Ask::Push(PushAsk {
+            text,
+            policy: PolicyWord::Steer,
+            at: None,
+            within_ms: None,
+            delay_ms: None,
+            turn: None,
+            client_id: None,
+            or: args.or,
+            wait: if args.wait { Wait::Settled } else { Wait::No },
+        })
+    });
+    talk(&args.common, ask).await
+}
