@@ -9,8 +9,9 @@
 
 pub use crate::{
     contract::remote::{
-        AfterWord, DEFAULT_LISTEN, DEFAULT_STOP_WITHIN, LAST_PROCESSES, LAST_WORDS, Lives, Reattach, Remote,
-        RemoteCall, RemoteEvent, RemoteQuestion, RemoteSpec, RemoteStopReply, RemoteTask, Term,
+        AfterWord, DEFAULT_LISTEN, DEFAULT_STOP_WITHIN, LAST_LOOK, LAST_PROCESSES, LAST_WORDS, Lives,
+        Reattach, Remote, RemoteCall, RemoteEvent, RemoteQuestion, RemoteSpec, RemoteStopReply, RemoteTask,
+        Term,
     },
     external::remote::RemoteTool,
 };

@@ -50,13 +50,14 @@ pub(super) struct Talk {
     pub(super) stands: Option<Status>,
 }
 
-/// What is known of the answer to a cancel. Exhaustive: none was sent, or its answer was told; it is waited for; or it says that the
-/// work was over, and is told with the end that is looked for.
+/// What is known of the answer to a cancel. Exhaustive: none was sent, or its answer was told; it is waited for; it was a refusal,
+/// which was told, and the task is looked at; or it says that the work was over, and is told with the end that is looked for.
 #[derive(Default)]
 pub(super) enum Telling {
     #[default]
     Done,
-    Asked(BoxFuture<'static, Answer>),
+    Asked(BoxFuture<'static, Result<Value, Broke>>),
+    Refused(Broke, BoxFuture<'static, Option<Value>>),
     WasOver(RemoteStopReply),
 }
 
@@ -154,7 +155,6 @@ impl Talk {
         };
         match came {
             Came::Told(answer) => {
-                self.telling = Telling::Done;
                 let told = self.answered(answer);
                 self.heard.extend(told.map(RemoteEvent::Told));
             }
@@ -307,10 +307,11 @@ fn has_room(heard: &VecDeque<RemoteEvent>) -> bool {
     heard.len() < BACKLOG && heard.iter().map(RemoteEvent::bytes).sum::<usize>() < BACKLOG_BYTES
 }
 
-/// The answer to a cancel; never, where none was sent.
+/// The answer to a cancel, and a look behind a refusal; never, where none was sent.
 async fn answered(telling: &mut Telling) -> Came {
     match telling {
-        Telling::Asked(answer) => Came::Told(answer.await),
+        Telling::Asked(answer) => Came::Told(Answer::Told(answer.await)),
+        Telling::Refused(_, look) => Came::Told(Answer::Shown(look.await)),
         Telling::Done | Telling::WasOver(_) => pending().await,
     }
 }

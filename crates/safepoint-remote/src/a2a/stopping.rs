@@ -25,7 +25,7 @@ use super::{
     wire::{self, Event, Method, State, Status},
 };
 
-/// How often a peer that hangs up on being told is told again.
+/// How often a peer that nobody could be reached at is told: nothing was sent to it.
 const TELLS: u32 = 3;
 /// The wait before that.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -33,11 +33,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 const NOTHING_SENT: &str = "nothing was sent";
 /// What is said of work that has no name by which it could be told.
 const NO_NAME: &str = "it has not named its work yet";
+/// What is said of a cancel that was sent, and of which nobody knows what came of it.
+const SENT: &str = "it was told once";
 
-/// What a peer answered to a cancel; to a refusal belongs the task as it stood after it.
-pub(super) struct Answer {
-    told: Result<Value, Broke>,
-    task: Option<Value>,
+/// What came of a cancel. Exhaustive: the peer's answer; or, once that was a refusal, the task as it stood after it, if it could
+/// be looked at.
+pub(super) enum Answer {
+    Told(Result<Value, Broke>),
+    Shown(Option<Value>),
 }
 
 impl Talk {
@@ -83,12 +86,22 @@ impl Talk {
 
     /// What its answer is worth; none as long as the end that it names is looked for.
     pub(super) fn answered(&mut self, answer: Answer) -> Option<RemoteStopReply> {
-        match answer.told {
-            Ok(value) => self.nodded(&value),
-            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Some(RemoteStopReply::unreachable(why)),
-            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
-                self.refused(&refusal, answer.task.as_ref())
+        match (answer, std::mem::take(&mut self.telling)) {
+            (Answer::Told(Ok(value)), _) => self.nodded(&value),
+            (Answer::Told(Err(Broke::Unreachable(why))), _) => Some(RemoteStopReply::unreachable(why)),
+            // It may have heard: that is not asked a second time, and no answer will come.
+            (Answer::Told(Err(Broke::Lost(why))), _) => {
+                Some(RemoteStopReply { word: format!("{SENT}: {why}"), ..RemoteStopReply::requested() })
             }
+            (Answer::Told(Err(refusal)), _) => {
+                // Its word counts from now on; what became of the task is told beside it.
+                let told = RemoteStopReply::refused(refusal.to_string());
+                let look = self.ask(Method::Get);
+                self.telling = Telling::Refused(refusal, Box::pin(async { look.await.ok() }));
+                Some(told)
+            }
+            (Answer::Shown(task), Telling::Refused(refusal, _)) => self.refused(&refusal, task),
+            (Answer::Shown(_), Telling::Done | Telling::Asked(_) | Telling::WasOver(_)) => None,
         }
     }
 
@@ -127,40 +140,38 @@ impl Talk {
         })
     }
 
-    /// It will not: what became of the task is told beside its word. Also a peer that is believed when it says that it
-    /// stopped is not believed any more: it has said that it does not.
-    fn refused(&mut self, refusal: &Broke, task: Option<&Value>) -> Option<RemoteStopReply> {
-        let task = task.and_then(|value| wire::event(value).or_else(|| wire::task(value)));
-        let task = task.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
-        match task {
-            Some(Event::Task { status: Status { state, .. }, .. }) => {
-                let told = RemoteStopReply::refused(format!("{refusal}; its task was {}", name(state)));
-                if state == State::Completed { self.was_over(told) } else { Some(told) }
+    /// It will not: what became of the task is told beside its word, which is told once more in any case. Also a peer that is
+    /// believed when it says that it stopped is not believed any more: it has said that it does not.
+    fn refused(&mut self, refusal: &Broke, task: Option<Value>) -> Option<RemoteStopReply> {
+        let event = task.as_ref().and_then(|value| wire::event(value).or_else(|| wire::task(value)));
+        let event = event.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
+        let Some(Event::Task { status: Status { state, .. }, .. }) = event else {
+            return Some(RemoteStopReply::refused(refusal.to_string()));
+        };
+        let told = RemoteStopReply::refused(format!("{refusal}; its task was {}", name(state)));
+        match task.filter(|_| state == State::Completed) {
+            Some(task) => {
+                self.telling = Telling::WasOver(told);
+                self.looked(Ok(task));
+                None
             }
-            _ => Some(RemoteStopReply::refused(refusal.to_string())),
+            None => Some(told),
         }
     }
 }
 
-/// Tells it; asking for the same end again changes nothing, so a broken line is tried again.
-async fn tell(peer: Arc<Peer>, params: Value) -> Answer {
+/// Tells it, once: only where nobody was reached, so that nothing was sent, it is tried again.
+async fn tell(peer: Arc<Peer>, params: Value) -> Result<Value, Broke> {
     let mut tells = 0;
-    let told = loop {
+    loop {
         sleep(if tells == 0 { Duration::ZERO } else { PAUSE }).await;
         let answer = asking::about(&peer, Method::Cancel, params.clone()).await;
         tells += 1;
         match answer {
-            Err(Broke::Lost(_)) if tells < TELLS => {}
-            answer => break answer,
+            Err(Broke::Unreachable(_)) if tells < TELLS => {}
+            answer => return answer,
         }
-    };
-    let task = match &told {
-        Err(Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. }) => {
-            asking::about(&peer, Method::Get, params).await.ok()
-        }
-        Ok(_) | Err(Broke::Unreachable(_) | Broke::Lost(_)) => None,
-    };
-    Answer { told, task }
+    }
 }
 
 /// The state's name, as peers write it.

@@ -5,16 +5,19 @@ use std::time::Duration;
 use safepoint::{
     Agent, Outcome, StopRequest,
     receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
+    remote::LAST_LOOK,
 };
 use safepoint_testkit::{
-    a2a::{A2aManners, A2aWire, Card, OnCancel, Tells},
+    a2a::{Card, Looks, A2aManners, OnCancel, Tells, A2aWire},
     closing::Closing,
-    wait,
+    wait::{self, InTime as _},
 };
 
 use super::world::{at_work, heard, peer, remote, row, server, stopped};
 
 const WIRES: [A2aWire; 2] = [A2aWire::V1, A2aWire::V03];
+/// Longer than a test waits for anything.
+const FOREVER: Duration = Duration::from_secs(3600);
 
 /// S10.3, S3.6: of a peer that is declared to end its work before it says so, and does, `canceled` is confirmed.
 #[tokio::test]
@@ -157,14 +160,49 @@ async fn a_deaf_peer_is_requested_and_no_more() {
     }
 }
 
-/// S10.3: a peer that hangs up on being told, and one that is gone, could not be told.
+/// S10.2, S10.3: a peer that hangs up when it has read the cancel may have heard: it was asked, once, and no answer came; no
+/// answer is waited for that cannot come.
 #[tokio::test]
-async fn who_cannot_be_told_is_unreachable() {
-    let hangs_up = server(A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::HangsUp));
-    let (_, receipt) = stopped(&hangs_up, peer(&hangs_up)).await;
-    assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Unreachable));
-    assert_eq!(hangs_up.asked("CancelTask"), 3, "a stop may be asked again: it changes nothing");
+async fn who_hangs_up_on_being_told_was_told_once() {
+    for (wire, on_cancel) in [(A2aWire::V1, OnCancel::HangsUp), (A2aWire::V03, OnCancel::AnswersAnother)] {
+        let server = server(A2aManners::honest(wire).on_cancel(on_cancel));
+        let handle = at_work(&server, peer(&server).stop_within(FOREVER).listen(FOREVER)).await;
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().in_time("it is not waited for").await;
+        let receipt = outcome.receipt();
+        let known = remote(receipt);
+        assert_eq!((known.stop, known.heard_at), (Some(RemoteStopState::Requested), None), "{receipt}");
+        assert!(known.asked_at.is_some() && known.word.starts_with("it was told once: "), "{receipt}");
+        assert!(receipt.to_string().contains("asked to stop: no answer"), "{receipt}");
+        assert_eq!((server.asked("CancelTask"), row(receipt).status), (1, CallStatus::LeftRunning));
+    }
+}
 
+/// S10.3: a refusal counts when it is said: its words and its time are kept where the look at the task is never answered, which
+/// delays the caller by no more than its own bound.
+#[tokio::test]
+async fn a_refusal_counts_when_it_is_said() {
+    for wire in WIRES {
+        let server = server(A2aManners::honest(wire).on_cancel(OnCancel::Refuses).looks(Looks::Silent));
+        let handle = at_work(&server, peer(&server).stop_within(FOREVER)).await;
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().in_time("its word is there").await;
+        let receipt = outcome.receipt();
+        let known = remote(receipt);
+        assert_eq!(known.stop, Some(RemoteStopState::Refused), "{receipt}");
+        assert_eq!(known.word, "Cancellation is not supported (-32002)");
+        assert_eq!((server.asked("CancelTask"), server.asked("GetTask")), (1, 1));
+        let heard = known.heard_at.unwrap();
+        let held = receipt.settled_at.as_millisecond() - heard.as_millisecond();
+        // By more than what rounding and the machine may take from it.
+        assert!(held > i64::try_from(LAST_LOOK.as_millis() / 2).unwrap(), "heard {held} ms before the end");
+        assert_eq!(row(receipt).status, CallStatus::LeftRunning);
+    }
+}
+
+/// S10.3: one that is gone could not be told.
+#[tokio::test]
+async fn who_is_gone_is_unreachable() {
     let gone = server(A2aManners::honest(A2aWire::V1));
     let handle = at_work(&gone, peer(&gone)).await;
     drop(gone);
@@ -266,8 +304,9 @@ async fn an_answer_to_another_request_is_no_word() {
             let server = server(A2aManners::honest(wire).on_cancel(OnCancel::AnswersAnother));
             let (handle, receipt) = stopped(&server, peer(&server).grade(grade)).await;
             assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
-            assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Unreachable), "{receipt}");
-            assert_eq!(remote(&receipt).word, "what came answers another request");
+            assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Requested), "{receipt}");
+            assert_eq!(remote(&receipt).word, "it was told once: what came answers another request");
+            assert_eq!(server.asked("CancelTask"), 1);
             assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
             assert_eq!(server.at_work(), 1);
         }

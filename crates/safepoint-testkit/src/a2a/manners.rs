@@ -184,6 +184,10 @@ pub enum Looks {
     Status(u16),
     /// There is no such method.
     NoMethod,
+    /// Not at all: who looks waits.
+    Silent,
+    /// So many times with an HTTP status of the server's, 500; as it stands after that.
+    FailFirst(usize),
     /// So many times as it stood when its work had just begun: at work, and with nothing said; as it stands after that.
     Behind(usize),
 }

@@ -140,6 +140,8 @@ impl Exchange<'_> {
     async fn look(&mut self, asked: &Value) -> io::Result<()> {
         match (self.mind.manners.looks, self.named(asked)) {
             (Looks::Status(status), _) => self.page(&format!("{status} Odd")).await,
+            (Looks::Silent, _) => gave_up(self.socket, self.mind, "GetTask").await,
+            (Looks::FailFirst(looks), _) if self.looks() <= looks => self.unwritten().await,
             (Looks::NoMethod, _) => self.error(NO_METHOD, "Method not found").await,
             (Looks::Well, _) if self.mind.manners.on_cancel == OnCancel::Unwritten => self.unwritten().await,
             (Looks::Behind(looks), Some(task)) if self.looks() <= looks => {
@@ -147,8 +149,10 @@ impl Exchange<'_> {
                 let begun = self.mind.manners.wire.task_as(&begun, State::Working);
                 self.result(&begun).await
             }
-            (Looks::Well | Looks::Behind(_), Some(task)) => self.told(&task).await,
-            (Looks::Well | Looks::Behind(_), None) => self.error(NOT_FOUND, "no such task").await,
+            (Looks::Well | Looks::FailFirst(_) | Looks::Behind(_), Some(task)) => self.told(&task).await,
+            (Looks::Well | Looks::FailFirst(_) | Looks::Behind(_), None) => {
+                self.error(NOT_FOUND, "no such task").await
+            }
         }
     }
 

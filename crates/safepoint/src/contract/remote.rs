@@ -31,6 +31,10 @@ pub const DEFAULT_LISTEN: Duration = Duration::from_secs(2);
 /// How long a peer that took note is heard before the caller is told: an answer that was there already is not lost.
 pub const LAST_WORDS: Duration = Duration::from_millis(150);
 
+/// How long a peer that refused is heard before the caller is told: what became of the work is looked up, and an answer that it
+/// had come to is not lost.
+pub const LAST_LOOK: Duration = Duration::from_secs(1);
+
 /// How long a peer that took note is waited for where its processes are ours, and others are named that may go on with its
 /// work: that it has ended will not be confirmed.
 pub const LAST_PROCESSES: Duration = Duration::from_millis(250);
@@ -119,7 +123,9 @@ pub enum RemoteEvent {
         /// The question's id.
         question: String,
     },
-    /// What it says to a stop, later than in [`RemoteCall::stop`].
+    /// What it says to a stop, later than in [`RemoteCall::stop`]. [`Requested`](RemoteStopState::Requested) is that no answer will
+    /// come. A refusal is told again, where it is known what became of the work, or that nobody says: the caller waits for that,
+    /// no longer than [`LAST_LOOK`].
     Told(RemoteStopReply),
     /// What is known of a stop in the end, beyond what [`RemoteCall::stop`] said of it: nothing more is heard of the work.
     Parted(RemoteStopReply),

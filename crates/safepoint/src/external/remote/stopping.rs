@@ -11,7 +11,8 @@ use tokio::{
 };
 
 use crate::contract::remote::{
-    AfterWord, LAST_PROCESSES, LAST_WORDS, Lives, RemoteCall, RemoteEvent, RemoteSpec, RemoteStopReply, Term,
+    AfterWord, LAST_LOOK, LAST_PROCESSES, LAST_WORDS, Lives, RemoteCall, RemoteEvent, RemoteSpec,
+    RemoteStopReply, Term,
 };
 use crate::{
     contract::tool::ToolContext,
@@ -45,7 +46,7 @@ pub(super) struct Stopping {
     pub(super) left: usize,
     pub(super) ears: Listening,
     pub(super) term: Term,
-    /// When it took note.
+    /// When it said what it said last, where it is heard only briefly after that.
     pub(super) noted: Option<Instant>,
 }
 
@@ -85,8 +86,9 @@ impl Stopping {
             self.hear(told);
         }
         let came = self.in_time().await;
-        // As long as it came to be: what was asked later may have made it shorter.
-        self.row.within_ms = term.in_all().map(millis).or(self.row.within_ms);
+        // As long as it came to be: what was asked later may have made it shorter. Where no answer can come none was waited for.
+        self.row.within_ms =
+            if self.is_unanswered() { None } else { term.in_all().map(millis).or(self.row.within_ms) };
         self.report();
         let is_over = came.is_some() || self.row.stop == Some(RemoteStopState::Confirmed);
         sync::reply(tell, came.unwrap_or(StopResult::Stopped));
@@ -103,10 +105,19 @@ impl Stopping {
                 Some(RemoteStopState::Confirmed) => return None,
                 // It may yet name its work, and is told then.
                 Some(RemoteStopState::Unreachable) if self.is_untold() => self.listen(term.over()).await,
-                // Of `Now` nothing more is to be waited for; a grace is the work's to come to its own end.
+                // Of `Now` nothing more is to be waited for, save what became of work that it refused to stop; a grace is
+                // the work's to come to its own end.
                 Some(RemoteStopState::Refused | RemoteStopState::Unreachable) => {
-                    self.listen(async move { drop(cx.stopped().await) }).await
+                    let last = self.noted.map(|noted| after(noted, LAST_LOOK));
+                    self.listen(async move {
+                        drop(cx.stopped().await);
+                        if let Some(last) = last {
+                            drop(timeout_at(last, term.over()).await);
+                        }
+                    })
+                    .await
                 }
+                _ if self.is_unanswered() => self.listen_briefly(LAST_WORDS).await,
                 // Nothing more would be believed, but for an answer that was on its way.
                 Some(RemoteStopState::Acknowledged) if self.spec.grade != StopSupport::Hard => {
                     self.listen_briefly(LAST_WORDS).await
@@ -139,9 +150,15 @@ impl Stopping {
         self.row.stop == Some(RemoteStopState::Unreachable) && self.row.task.is_none()
     }
 
-    /// Whether the peer has answered, and nothing more is to be heard of it.
+    /// Whether it was told, and no answer will come.
+    fn is_unanswered(&self) -> bool {
+        self.row.stop == Some(RemoteStopState::Requested) && self.noted.is_some()
+    }
+
+    /// Whether the peer has answered, or will not, and nothing more is to be heard of it.
     fn leaves(&self) -> bool {
-        self.spec.after_word == AfterWord::Leaves && self.row.heard_at.is_some()
+        let is_all = self.row.heard_at.is_some() || self.noted.is_some();
+        self.spec.after_word == AfterWord::Leaves && is_all
     }
 
     /// What comes until `over`, if it is an end or a word about the stop.
@@ -193,7 +210,7 @@ impl Stopping {
                     return Heard::Word;
                 }
                 RemoteEvent::Told(told) => {
-                    self.hear(told);
+                    self.told(told);
                     return Heard::Word;
                 }
                 RemoteEvent::Progress(_)
@@ -272,6 +289,20 @@ impl Stopping {
         let now = Instant::now();
         let until = self.term.until().filter(|_| self.spec.lives == Lives::InOurProcesses);
         until.map_or(now, |until| until.max(now))
+    }
+
+    /// A word of its own, later than what it said as it was told. A refusal may be told once more, with what became of the work.
+    fn told(&mut self, told: RemoteStopReply) {
+        let is_again = told.stop == RemoteStopState::Refused && self.row.stop == Some(told.stop);
+        if is_again {
+            // It said so when it said so first.
+            (self.row.word, self.noted) = (told.word, None);
+            return self.report();
+        }
+        if matches!(told.stop, RemoteStopState::Refused | RemoteStopState::Requested) {
+            self.noted = Some(Instant::now());
+        }
+        self.hear(told);
     }
 
     fn hear(&mut self, told: RemoteStopReply) {
