@@ -28,6 +28,9 @@ pub(super) enum Source {
 /// What is said of an answer of which a part may have been missed.
 const NOT_WHOLE: &str = "[a part of this answer may be missing: the line to the agent broke, and it does not show what it said meanwhile]";
 
+/// How much of an answer is held behind a gap.
+const MOST_HELD: usize = 1 << 16;
+
 impl Talk {
     pub(super) fn opened(&mut self, opened: Result<Opened, Broke>) {
         let Feed::Opening(_, purpose) = std::mem::replace(&mut self.feed, Feed::Closed) else { return };
@@ -158,6 +161,7 @@ impl Talk {
             return self.lost(&Broke::Foreign("the answer names no task".into()));
         }
         self.goes_on();
+        self.holds();
     }
 
     /// A look showed a task that goes on: where its next word comes from.
@@ -178,7 +182,7 @@ impl Talk {
 
     /// The task could not be looked at.
     fn unseen(&mut self, broke: &Broke) {
-        self.watch.sight = Sight::Blind;
+        self.watch.sight = if broke.may_pass() { Sight::Blind } else { Sight::Shut };
         match &self.feed {
             Feed::Unsent | Feed::Over => {}
             // Its stream is there all the same.
@@ -187,6 +191,7 @@ impl Talk {
                     self.watch.missed();
                     self.watch.silence(&self.peer.http.bounds);
                 }
+                self.holds();
             }
             Feed::Closed if self.is_completed() => {
                 if broke.may_pass() && !self.text.is_whole() {
@@ -209,13 +214,34 @@ impl Talk {
     /// A piece of the answer, from the stream.
     pub(super) fn part(&mut self, artifact: &str, text: &str, joins: Joins) {
         match self.text.part(artifact, text, joins) {
-            Some(news) => self.say(news),
-            None if self.watch.sight == Sight::Blind => {
+            Some(news) => {
+                self.say(news);
+                self.holds();
+            }
+            None if self.watch.sight != Sight::Clear => {
                 let news = self.text.place(artifact);
                 self.say(news);
+                self.holds();
             }
             // The task has it.
             None => self.watch.want(self.peer.http.bounds.look_every),
+        }
+    }
+
+    /// What is held behind a gap is told when there is too much of it, or it was held for too long; until then the task is
+    /// looked at for what is missing.
+    fn holds(&mut self) {
+        let held = self.text.held();
+        let (is_held, bounds) =
+            (self.watch.holds(held > 0, self.peer.http.bounds.quiet), &self.peer.http.bounds);
+        // Where the task is never shown, or its work is to end, nothing is waited for.
+        let is_worth = self.watch.sight != Sight::Shut && self.phase == Phase::Working;
+        if is_held && is_worth && held <= MOST_HELD {
+            return self.watch.want(bounds.look_every);
+        }
+        if held > 0 {
+            let news = self.text.release();
+            self.say(news);
         }
     }
 
@@ -288,7 +314,7 @@ impl Talk {
     /// second writer of the task in a2a-java, which then has a piece twice.
     fn is_worth_a_stream(&self) -> bool {
         let place = self.peer.place.get().filter(|place| place.answers == Answers::Streams);
-        let is_harmless = |place: &Place| place.wire == Wire::V1 || self.watch.sight == Sight::Blind;
+        let is_harmless = |place: &Place| place.wire == Wire::V1 || self.watch.sight != Sight::Clear;
         place.is_some_and(is_harmless) && self.watch.subscriptions == Subscriptions::Worth
     }
 

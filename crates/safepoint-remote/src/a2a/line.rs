@@ -289,6 +289,10 @@ impl Talk {
     }
 
     pub(super) fn over(&mut self, said: RemoteEvent) {
+        if matches!(said, RemoteEvent::Ended { .. } | RemoteEvent::Failed(_) | RemoteEvent::Lost(_)) {
+            let rest = self.text.settle();
+            self.say(rest);
+        }
         self.withdraw();
         self.feed = Feed::Over;
         self.watch.off();

@@ -23,6 +23,8 @@ pub(super) struct Watch {
     failed: u32,
     /// Looks behind an end that a stream has told, and until when another may be made.
     last: Option<(u32, Instant)>,
+    /// Since when a part of the answer is held until a look shows what is missing before it.
+    held: Option<Instant>,
     /// Failures in a row, of looks and of streams.
     pub(super) tried: u32,
     /// Subscriptions in a row that brought nothing.
@@ -39,12 +41,13 @@ pub(super) enum Subscriptions {
     GivenUp,
 }
 
-/// Whether looks show the answer. Exhaustive: as far as is known they do, or they fail.
+/// Whether looks show the answer. Exhaustive: as far as is known they do, or they fail, or they fail for good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sight {
     #[default]
     Clear,
     Blind,
+    Shut,
 }
 
 #[derive(Default)]
@@ -131,6 +134,13 @@ impl Watch {
             self.want(pause);
         }
         is_worth
+    }
+
+    /// Whether a part of the answer is held, and for no longer than this.
+    pub(super) fn holds(&mut self, is_held: bool, most: Duration) -> bool {
+        let since = if is_held { Some(*self.held.get_or_insert_with(Instant::now)) } else { None };
+        self.held = since.filter(|since| since.elapsed() < most);
+        self.held.is_some()
     }
 
     /// The task was looked at, and the answer has more by it, or not.

@@ -48,6 +48,8 @@ impl Talk {
     pub(super) fn part_with(&mut self) -> RemoteStopReply {
         // Until it has answered, an end that it publishes is none of the work.
         self.phase = Phase::Doubted;
+        let held = self.text.release();
+        self.say(held);
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // No word of the peer is needed for what it was never asked.
             self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));

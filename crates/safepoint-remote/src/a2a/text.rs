@@ -3,7 +3,8 @@
 //!
 //! **Invariants**: what was told is never told again: not when a stream is taken up again, not when the task was looked at
 //! ahead of its stream, not when artifacts grow in turn, and not when a peer repeats as an artifact what it has said in passing.
-//! A piece whose place is not known is not put anywhere as long as the task may be asked.
+//! A piece whose place is not known is not put anywhere as long as the task may be asked, and not told while what is missing
+//! before it may yet be shown.
 
 mod artifact;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub(super) struct Text {
     /// All that was said of it, in the order in which it was.
     said: Told,
     stream: Stream,
+    gap: Gap,
     /// Whether a piece was told twice in a row: the same event, or two that are alike.
     is_doubled: bool,
     /// How much may be kept; none: all of it.
@@ -48,6 +50,14 @@ enum Stream {
     Torn,
 }
 
+/// Whether the stream was taken up again, and nobody has shown what came before that. Exhaustive: somebody has, or nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Gap {
+    #[default]
+    None,
+    Open,
+}
+
 /// The whole answer beside what was said of it. Exhaustive: it is that; or all of it was said, and not in its order, or more
 /// than it; or it was not all said.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,11 +73,14 @@ impl Text {
         Self { most: Some(most), ..Self::default() }
     }
 
-    /// Forgets what there is too much of.
-    fn bound(&mut self) {
-        if self.most.is_some_and(|most| self.bytes > most) {
-            *self = Self { kept: Kept::No, bytes: self.bytes, ..Self::default() };
+    /// Forgets what there is too much of; what was held of it is told.
+    fn bound(&mut self) -> String {
+        if self.most.is_none_or(|most| self.bytes <= most) {
+            return String::new();
         }
+        let held = self.release();
+        *self = Self { kept: Kept::No, bytes: self.bytes, ..Self::default() };
+        held
     }
 
     /// A piece of an artifact from the stream; what of the answer is new by it. None if its place is not known: then the
@@ -78,8 +91,8 @@ impl Text {
             return Some(piece.to_owned());
         }
         let news = self.placed(id, piece, joins);
-        self.bound();
-        news
+        let held = self.bound();
+        if held.is_empty() { news } else { Some(news.unwrap_or_default() + &held) }
     }
 
     fn placed(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
@@ -99,9 +112,8 @@ impl Text {
             }
             (None, _) => (self.grows(id), 0),
             (Some(artifact), Joins::Replaces) => {
-                if artifact.at == Some(artifact.text.len()) {
-                    // Nothing is known beyond what the stream takes back.
-                    artifact.text.clear();
+                if artifact.is_as_told() {
+                    artifact.anew();
                 }
                 (artifact, 0)
             }
@@ -133,26 +145,40 @@ impl Text {
     }
 
     /// The task cannot be looked at: what of this artifact has no place goes behind what is known, save what this ends with,
-    /// which the stream then tells again. As long as that may be so, it is kept.
+    /// which the stream then tells again. As long as that may be so, it is kept. Behind a gap it is held.
     pub(super) fn place(&mut self, id: &str) -> String {
-        match self.named(id) {
-            Some(artifact) if !artifact.may_repeat() => artifact.settle(),
-            Some(_) | None => return String::new(),
+        let gap = self.gap;
+        let Some(artifact) = self.named(id).filter(|artifact| !artifact.may_repeat()) else {
+            return String::new();
+        };
+        artifact.settle();
+        if gap == Gap::Open {
+            artifact.hold();
         }
         let news = self.news();
-        self.bound();
-        news
+        news + &self.bound()
+    }
+
+    /// How much is held behind a gap.
+    pub(super) fn held(&self) -> usize {
+        self.artifacts.iter().map(Artifact::held).sum()
+    }
+
+    /// What is held is told: what is missing before it was waited for long enough.
+    pub(super) fn release(&mut self) -> String {
+        self.artifacts.iter_mut().for_each(Artifact::release);
+        self.news()
     }
 
     /// Nobody says any more where that belongs which has no place.
     pub(super) fn settle(&mut self) -> String {
         self.artifacts.iter_mut().for_each(Artifact::settle);
-        self.news()
+        self.release()
     }
 
     /// The stream broke, or another one is taken up: what it tells from now on has no place that is known.
     pub(super) fn torn(&mut self) {
-        self.stream = Stream::Torn;
+        (self.stream, self.gap) = (Stream::Torn, Gap::Open);
         self.artifacts.iter_mut().for_each(Artifact::torn);
     }
 
@@ -162,6 +188,9 @@ impl Text {
             return String::new();
         }
         let at = (self.stream == Stream::Whole).then_some(0);
+        if !artifacts.is_empty() {
+            self.gap = Gap::None;
+        }
         let mut known = std::mem::take(&mut self.artifacts);
         for (id, text) in artifacts {
             match take(&mut known, &id) {
@@ -182,6 +211,7 @@ impl Text {
         let places: Vec<(String, usize)> =
             artifacts.iter().map(|(id, text)| (id.clone(), text.len())).collect();
         let news = self.looked(artifacts);
+        self.gap = Gap::None;
         if self.stream == Stream::Torn {
             return news;
         }

@@ -223,3 +223,53 @@ async fn what_arrives_again_is_shown_once_also_where_the_task_is_not_shown() {
         }
     }
 }
+
+/// S10.42: streams that were cut once and more often, and looks at the task that fail at first: what comes behind a gap is not
+/// shown before what is missing, and nothing is shown twice.
+#[tokio::test]
+async fn what_comes_behind_a_gap_is_shown_in_its_place() {
+    let says = |text: &str| Step::Say(text.into());
+    let plan =
+        [says("1 "), says("2 "), says("3 "), Step::Wait, says("4 "), says("5 "), says("6 "), says("7 ")];
+    for wire in [Wire::V1, Wire::V03] {
+        for (cuts, fails) in
+            [(vec![3], 2), (vec![4], 2), (vec![3, 1], 2), (vec![3, 2], 3), (vec![3, 1, 1], 4)]
+        {
+            let manners = Manners::honest(wire).plan(plan.clone()).cuts(cuts.clone());
+            let server = server(manners.looks(Looks::FailFirst(fails)));
+            let handle = Agent::remote(peer(&server)).build().run("count").detach();
+            server.came(1).await;
+            wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
+            server.let_on();
+            let closed = Closing::of(&handle).check().await.unwrap();
+            let answer = closed.outcome.answer().unwrap();
+            assert!(answer.starts_with("1 2 3 ") && answer.ends_with("6 7 "), "{wire:?} {cuts:?}: {answer}");
+            assert_eq!(shown(&handle).await, answer, "{wire:?} {cuts:?}");
+        }
+    }
+}
+
+/// S10.42: what comes behind a gap is held for a while only; what was missing is then shown when the task is, once.
+#[tokio::test]
+async fn what_was_held_for_long_enough_is_shown() {
+    let says = |text: &str| Step::Say(text.into());
+    let plan = [says("1 "), says("2 "), says("3 "), Step::Wait, says("4 "), Step::Wait, says("5 ")];
+    let manners = Manners::honest(Wire::V03).plan(plan).streams(Streams::CutAfter(3));
+    let server = server(manners.looks(Looks::FailFirst(40)));
+    let bounds = Bounds { quiet: Duration::from_millis(20), ..bounds() };
+    let handle = Agent::remote(peer(&server).bounds(bounds).unwrap()).build().run("count").detach();
+    server.came(1).await;
+    wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
+    server.let_on();
+    super::world::heard(&handle, "4 ").await;
+    server.came(2).await;
+    server.let_on();
+    let closed = Closing::of(&handle).check().await.unwrap();
+    let shown = shown(&handle).await;
+    let sorted = |text: &str| {
+        let mut pieces: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        pieces.sort();
+        pieces
+    };
+    assert_eq!(sorted(&shown), sorted(closed.outcome.answer().unwrap()), "{shown}");
+}

@@ -1,6 +1,7 @@
 //! A part of the answer that has a name: what is known of it, what of that was told, and what came of it without a place.
 //!
-//! **Invariants**: what was told of an artifact is not told of it again, save where the peer took it back.
+//! **Invariants**: what was told of an artifact is not told of it again, save where the peer took it back; while it is held,
+//! nothing of it is told.
 
 use std::{
     collections::VecDeque,
@@ -18,8 +19,10 @@ pub(super) struct Artifact {
     last: usize,
     pub(super) told: Told,
     unplaced: Unplaced,
-    /// Where a piece was put behind what was known without knowing its place: something may be missing before it.
-    guessed: Option<usize>,
+    /// Where pieces were put behind what was known without knowing their places: something may be missing before each.
+    guessed: Vec<usize>,
+    /// Whether what was put so is yet to be told: the task may show what is missing before it.
+    is_held: bool,
     /// What the task has within what was told, and is yet to be told.
     within: String,
 }
@@ -103,7 +106,8 @@ impl Artifact {
             last: 0,
             told: Told::default(),
             unplaced: Unplaced::default(),
-            guessed: None,
+            guessed: Vec::new(),
+            is_held: false,
             within: String::new(),
         }
     }
@@ -127,6 +131,7 @@ impl Artifact {
                 Some(new) => self.text.push_str(&new),
                 None => {
                     self.text.truncate(at);
+                    self.guessed.retain(|place| *place <= at);
                     self.text.push_str(piece);
                 }
             }
@@ -144,32 +149,70 @@ impl Artifact {
         self.unplaced.is_within(&self.text)
     }
 
+    /// It begins anew: nothing is known beyond what the stream takes back.
+    pub(super) fn anew(&mut self) {
+        self.text.clear();
+        self.release();
+        self.guessed.clear();
+    }
+
+    /// Whether nothing is known beyond what the stream has told, or what was put behind that.
+    pub(super) fn is_as_told(&self) -> bool {
+        self.at == Some(self.text.len()) || !self.guessed.is_empty()
+    }
+
     /// Puts what is kept behind what is known, without the pieces that this ends with: nobody says any more where it belongs.
     pub(super) fn settle(&mut self) {
         let unplaced = std::mem::take(&mut self.unplaced);
         if !unplaced.pieces.is_empty() {
-            self.guessed = self.guessed.or(Some(self.text.len()));
-            self.text.push_str(&unplaced.behind(&self.text));
+            let new = unplaced.behind(&self.text);
+            self.guessed.push(self.text.len());
+            self.text.push_str(&new);
             (self.at, self.last) = (Some(self.text.len()), 0);
         }
     }
 
-    /// Its stream broke, or another one is taken up.
+    /// What was put behind what is known is not told before it is released.
+    pub(super) fn hold(&mut self) {
+        self.is_held = !self.is_told();
+    }
+
+    pub(super) fn release(&mut self) {
+        self.is_held = false;
+    }
+
+    /// How much of it is held.
+    pub(super) fn held(&self) -> usize {
+        if self.is_held { self.text.len().saturating_sub(self.told.bytes) } else { 0 }
+    }
+
+    /// Its stream broke, or another one is taken up. What came without a place goes behind what is known, as long as the task
+    /// does not show where it belongs.
     pub(super) fn torn(&mut self) {
+        if !self.may_repeat() {
+            self.settle();
+            self.hold();
+        }
         (self.at, self.unplaced) = (None, Unplaced::default());
     }
 
     /// It as the task has it, which may be older or newer than what the stream has told.
     pub(super) fn stands(&mut self, text: String) {
         if self.text.starts_with(&text) {
+            // What it shows is where it was put.
+            self.guessed.retain(|place| *place >= text.len() && text.len() < self.text.len());
+            self.is_held &= !self.guessed.is_empty();
             return;
         }
         if !text.starts_with(&self.text) {
+            if self.is_behind(&text) {
+                return;
+            }
             // The peer took back what it had said: where its stream is in the new text is not known.
             self.at = None;
             self.fill(&text);
         }
-        self.text = text;
+        self.is(text);
     }
 
     /// It as the task has it at its end.
@@ -178,22 +221,52 @@ impl Artifact {
             self.fill(&text);
         }
         (self.at, self.unplaced) = (Some(text.len()), Unplaced::default());
+        self.is(text);
+    }
+
+    /// All of it is known.
+    fn is(&mut self, text: String) {
+        self.release();
+        self.guessed.clear();
         self.text = text;
+    }
+
+    /// Whether a look is older than what was told behind something that may be missing: it begins as that does, and has not
+    /// all of it. A later one has.
+    fn is_behind(&self, text: &str) -> bool {
+        let known = self.guessed.first().and_then(|place| self.text.get(..*place));
+        let is_told = self.guessed.first().is_some_and(|place| self.told.bytes > *place);
+        is_told && known.is_some_and(|known| text.starts_with(known)) && self.missing(text).is_none()
     }
 
     /// Where something was missing within what was told, and nothing is taken back: that is what is new of it.
     fn fill(&mut self, text: &str) {
-        let Some(place) = self.guessed.take().filter(|_| self.is_told()) else { return };
-        let (before, behind) = self.text.split_at(place);
-        let new = text.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
-        if let Some(new) = new {
-            self.within.push_str(new);
+        if let Some(missing) = self.missing(text) {
+            self.within.push_str(&missing);
             self.told = Told::of([text].into_iter());
         }
     }
 
-    /// What of it is yet to be told; all of it, where what was told was taken back. It is told by this.
+    /// What this text has beside all that was told, if it has that in its order, with gaps where something may be missing.
+    fn missing(&self, text: &str) -> Option<String> {
+        let told =
+            self.text.get(..self.told.bytes).filter(|told| Told::of([*told].into_iter()) == self.told)?;
+        let places = self.guessed.iter().copied().filter(|place| *place < told.len());
+        let (mut missing, mut rest, mut from) = (String::new(), text, 0);
+        for (number, end) in places.chain([told.len()]).enumerate() {
+            let known = told.get(from..end)?;
+            let at = if number == 0 { rest.starts_with(known).then_some(0) } else { rest.find(known) }?;
+            missing.push_str(&rest[..at]);
+            (rest, from) = (&rest[at + known.len()..], end);
+        }
+        Some(missing + rest)
+    }
+
+    /// What of it is yet to be told; all of it, where what was told was taken back. It is told by this; nothing while it is held.
     pub(super) fn news(&mut self) -> String {
+        if self.is_held {
+            return String::new();
+        }
         let within = std::mem::take(&mut self.within);
         let is_known = |known: &&str| Told::of([*known].into_iter()) == self.told;
         let known = self.text.get(..self.told.bytes).filter(is_known).map(str::len);

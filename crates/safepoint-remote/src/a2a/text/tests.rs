@@ -99,6 +99,7 @@ fn what_arrives_again_is_known_again() {
             let news = text.part("a", piece, Joins::Appends);
             told.push_str(&news.unwrap_or_else(|| text.place("a")));
         }
+        assert_eq!(text.held(), 0, "{from}: there is no gap");
         assert_eq!(
             (told.as_str(), text.whole().as_str()),
             ("one two three four", "one two three four"),
@@ -119,7 +120,7 @@ fn what_was_kept_is_told_at_the_end() {
     assert_eq!(text.settle(), "ha!");
     text.torn();
     assert_eq!(text.part("b", "new", Joins::Appends), None);
-    assert_eq!(text.place("b"), "new", "an artifact of which nothing was known");
+    assert_eq!(text.place("b") + &text.release(), "new", "an artifact of which nothing was known");
     assert_eq!(text.whole(), "ha! ho.ha!new");
 }
 
@@ -131,15 +132,30 @@ fn what_was_missing_is_told_when_the_task_is_seen() {
         assert_eq!(text.part("a", "one ", Joins::Appends).as_deref(), Some("one "));
         text.torn();
         assert_eq!(text.part("a", "three", Joins::Appends), None);
-        assert_eq!(text.place("a"), "three");
-        let whole = task("one two three four");
-        assert_eq!(if ends { text.ended(whole) } else { text.looked(whole) }, "\none two three four");
+        assert_eq!(
+            (text.place("a").as_str(), text.held()),
+            ("", 5),
+            "it is held: what comes before it may be shown"
+        );
+        let whole = || task("one two three four");
+        assert_eq!(if ends { text.ended(whole()) } else { text.looked(whole()) }, "two three four");
+        text.torn();
+        assert_eq!(text.part("a", "six", Joins::Appends), None);
+        assert_eq!(text.place("a") + &text.release(), "six", "it was held for long enough");
+        text.torn();
+        assert_eq!(text.part("a", "eight", Joins::Appends), None);
+        assert_eq!(text.place("a") + &text.release(), "eight");
+        assert_eq!(text.looked(task("one two three four five ")), "", "an old look");
+        assert_eq!(text.looked(task("one two three four five six")), "", "it has not all that was told");
+        let whole = || task("one two three four five six seven eight nine");
+        assert_eq!(if ends { text.ended(whole()) } else { text.looked(whole()) }, " five  seven  nine");
+        assert_eq!(text.looked(whole()), "");
     }
     let mut text = Text::default();
     assert_eq!(text.part("a", "one ", Joins::Appends).as_deref(), Some("one "));
     text.torn();
     assert_eq!(text.part("a", "three", Joins::Appends), None);
-    assert_eq!(text.place("a"), "three");
+    assert_eq!(text.place("a") + &text.release(), "three");
     assert_eq!(text.looked(task("one two three")), "two ");
     assert_eq!(text.looked(task("one two three four")), " four");
 }
