@@ -228,14 +228,14 @@ async fn what_arrives_again_is_shown_once_also_where_the_task_is_not_shown() {
 /// shown before what is missing, and nothing is shown twice.
 #[tokio::test]
 async fn what_comes_behind_a_gap_is_shown_in_its_place() {
-    let says = |text: &str| Step::Say(text.into());
+    let says = |text: &str| WorkStep::Say(text.into());
     let plan =
-        [says("1 "), says("2 "), says("3 "), Step::Wait, says("4 "), says("5 "), says("6 "), says("7 ")];
-    for wire in [Wire::V1, Wire::V03] {
+        [says("1 "), says("2 "), says("3 "), WorkStep::Wait, says("4 "), says("5 "), says("6 "), says("7 ")];
+    for wire in [A2aWire::V1, A2aWire::V03] {
         for (cuts, fails) in
             [(vec![3], 2), (vec![4], 2), (vec![3, 1], 2), (vec![3, 2], 3), (vec![3, 1, 1], 4)]
         {
-            let manners = Manners::honest(wire).plan(plan.clone()).cuts(cuts.clone());
+            let manners = A2aManners::honest(wire).plan(plan.clone()).cuts(cuts.clone());
             let server = server(manners.looks(Looks::FailFirst(fails)));
             let handle = Agent::remote(peer(&server)).build().run("count").detach();
             server.came(1).await;
@@ -252,9 +252,9 @@ async fn what_comes_behind_a_gap_is_shown_in_its_place() {
 /// S10.42: what comes behind a gap is held for a while only; what was missing is then shown when the task is, once.
 #[tokio::test]
 async fn what_was_held_for_long_enough_is_shown() {
-    let says = |text: &str| Step::Say(text.into());
-    let plan = [says("1 "), says("2 "), says("3 "), Step::Wait, says("4 "), Step::Wait, says("5 ")];
-    let manners = Manners::honest(Wire::V03).plan(plan).streams(Streams::CutAfter(3));
+    let says = |text: &str| WorkStep::Say(text.into());
+    let plan = [says("1 "), says("2 "), says("3 "), WorkStep::Wait, says("4 "), WorkStep::Wait, says("5 ")];
+    let manners = A2aManners::honest(A2aWire::V03).plan(plan).streams(Streams::CutAfter(3));
     let server = server(manners.looks(Looks::FailFirst(40)));
     let bounds = Bounds { quiet: Duration::from_millis(20), ..bounds() };
     let handle = Agent::remote(peer(&server).bounds(bounds).unwrap()).build().run("count").detach();

@@ -8,7 +8,7 @@ use safepoint::{
     remote::LAST_LOOK,
 };
 use safepoint_testkit::{
-    a2a::{Card, Looks, A2aManners, OnCancel, Tells, A2aWire},
+    a2a::{A2aManners, A2aWire, Card, Looks, OnCancel, Tells},
     closing::Closing,
     wait::{self, InTime as _},
 };
