@@ -26,7 +26,7 @@ use super::{
     http::{Broke, Events, Opened},
     look::{Watch, Watched},
     questions::{Asking, or, words},
-    stopping::Answer,
+    stopping::{self, Answer},
     text::Text,
     wire::{Event, From, Of, State, Status},
 };
@@ -51,7 +51,8 @@ pub(super) struct Talk {
 }
 
 /// What is known of the answer to a cancel. Exhaustive: none was sent, or its answer was told; it is waited for; it was a refusal,
-/// which was told, and the task is looked at; or it says that the work was over, and is told with the end that is looked for.
+/// which was told, and the task is looked at; it says that the work was over, and is told with the end that is looked for; or the
+/// end is known, and waits briefly for it.
 #[derive(Default)]
 pub(super) enum Telling {
     #[default]
@@ -59,6 +60,7 @@ pub(super) enum Telling {
     Asked(BoxFuture<'static, Result<Value, Broke>>),
     Refused(Broke, BoxFuture<'static, Option<Value>>),
     WasOver(RemoteStopReply),
+    Ending(BoxFuture<'static, Result<Value, Broke>>, RemoteEvent),
 }
 
 /// Where the next word comes from, beside looks at the task.
@@ -296,8 +298,14 @@ impl Talk {
         self.withdraw();
         self.feed = Feed::Over;
         self.watch.off();
-        if let Telling::WasOver(told) = &self.telling {
-            self.heard.push_back(RemoteEvent::Told(told.clone()));
+        match std::mem::take(&mut self.telling) {
+            // The end came first; what it answers stands beside it.
+            Telling::Asked(answer) if matches!(said, RemoteEvent::Done(_) | RemoteEvent::Reordered(_)) => {
+                self.telling = Telling::Ending(stopping::briefly(answer), said);
+                return;
+            }
+            Telling::WasOver(told) => self.heard.push_back(RemoteEvent::Told(told)),
+            Telling::Done | Telling::Asked(_) | Telling::Refused(..) | Telling::Ending(..) => {}
         }
         self.heard.push_back(said);
     }
@@ -316,6 +324,7 @@ async fn answered(telling: &mut Telling) -> Came {
     match telling {
         Telling::Asked(answer) => Came::Told(Answer::Told(answer.await)),
         Telling::Refused(_, look) => Came::Told(Answer::Shown(look.await)),
+        Telling::Ending(answer, _) => Came::Told(Answer::Last(answer.await)),
         Telling::Done | Telling::WasOver(_) => pending().await,
     }
 }

@@ -10,13 +10,14 @@ use std::{
     time::Duration,
 };
 
+use futures_core::future::BoxFuture;
 use safepoint::{
     Failure,
     receipt::StopSupport,
-    remote::{RemoteEvent, RemoteStopReply},
+    remote::{LAST_WORDS, RemoteEvent, RemoteStopReply},
 };
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{
     Peer, asking,
@@ -37,10 +38,12 @@ const NO_NAME: &str = "it has not named its work yet";
 const SENT: &str = "it was told once";
 
 /// What came of a cancel. Exhaustive: the peer's answer; or, once that was a refusal, the task as it stood after it, if it could
-/// be looked at.
+/// be looked at; or its answer in the last moment.
 pub(super) enum Answer {
     Told(Result<Value, Broke>),
     Shown(Option<Value>),
+    /// To work whose end was told meanwhile.
+    Last(Result<Value, Broke>),
 }
 
 impl Talk {
@@ -103,7 +106,12 @@ impl Talk {
                 Some(told)
             }
             (Answer::Shown(task), Telling::Refused(refusal, _)) => self.refused(&refusal, task),
-            (Answer::Shown(_), Telling::Done | Telling::Asked(_) | Telling::WasOver(_)) => None,
+            (Answer::Last(told), Telling::Ending(_, end)) => {
+                self.heard.extend(last_word(told).map(RemoteEvent::Told));
+                self.heard.push_back(end);
+                None
+            }
+            (Answer::Shown(_) | Answer::Last(_), _) => None,
         }
     }
 
@@ -122,10 +130,8 @@ impl Talk {
             // Nothing was said of ours.
             return Some(RemoteStopReply::acknowledged("its answer is about another task"));
         }
-        let Status { state, word, .. } = &status;
-        let word =
-            if word.is_empty() { name(*state).to_owned() } else { format!("{}: {word}", name(*state)) };
-        Some(match (state, self.grade) {
+        let word = words(&status);
+        Some(match (&status.state, self.grade) {
             (State::Canceled, StopSupport::Hard) => {
                 self.feed = Feed::Over;
                 self.watch.off();
@@ -174,6 +180,31 @@ async fn tell(peer: Arc<Peer>, params: Value) -> Result<Value, Broke> {
             answer => return answer,
         }
     }
+}
+
+/// An answer to a cancel, for as long as an end waits for it.
+pub(super) fn briefly(
+    answer: BoxFuture<'static, Result<Value, Broke>>,
+) -> BoxFuture<'static, Result<Value, Broke>> {
+    let answer = timeout(LAST_WORDS, answer);
+    Box::pin(async { answer.await.unwrap_or_else(|_elapsed| Err(Broke::Lost(String::new()))) })
+}
+
+/// What the answer to a cancel is worth beside the end that the work had come to; none, where there is none that counts.
+fn last_word(told: Result<Value, Broke>) -> Option<RemoteStopReply> {
+    match told.map(|value| wire::event(&value).or_else(|| wire::task(&value))) {
+        Ok(Some(Event::Task { status, .. })) => Some(RemoteStopReply::acknowledged(words(&status))),
+        Ok(_) => Some(RemoteStopReply::acknowledged("its answer is no task")),
+        Err(Broke::Unreachable(_) | Broke::Lost(_)) => None,
+        Err(refusal) => {
+            Some(RemoteStopReply::refused(format!("{refusal}; its task was {}", name(State::Completed))))
+        }
+    }
+}
+
+/// A task's state, and what the peer says of it.
+fn words(Status { state, word, .. }: &Status) -> String {
+    if word.is_empty() { name(*state).to_owned() } else { format!("{}: {word}", name(*state)) }
 }
 
 /// The state's name, as peers write it.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent, History, Outcome, StopRequest,
+    Agent, History, Limits, Outcome, StopRequest,
     event::{EventKind, Fact},
     log::{Log, MemoryLog},
     receipt::{CallStatus, QuietReport, RemoteStopState, StopSupport},
@@ -11,7 +11,7 @@ use safepoint::{
 use safepoint_testkit::{
     a2a::{A2aManners, A2aWire, OnCancel, Streams, Tells, WorkStep},
     closing::Closing,
-    wait,
+    wait::{self, InTime as _},
 };
 
 use super::world::{at_work, peer, remote, row, server};
@@ -125,7 +125,12 @@ async fn what_comes_while_a_cancel_is_not_answered_is_shown_as_it_comes() {
 async fn a_cancel_that_meets_an_end_was_answered() {
     const BEGUN: usize = 3;
     for (on_cancel, stop, word, told) in [
-        (OnCancel::Completes, RemoteStopState::Acknowledged, "completed", "asked to stop: its work was over"),
+        (
+            OnCancel::Completes,
+            RemoteStopState::Acknowledged,
+            "completed",
+            "stop: it says that its work was over",
+        ),
         (
             OnCancel::Refuses,
             RemoteStopState::Refused,
@@ -133,28 +138,65 @@ async fn a_cancel_that_meets_an_end_was_answered() {
             "; its work has ended by itself, ",
         ),
     ] {
-        // Its end is not told by its stream.
-        let server =
-            server(A2aManners::honest(A2aWire::V1).streams(Streams::HushAfter(BEGUN)).on_cancel(on_cancel));
-        let handle = at_work(&server, peer(&server)).await;
-        if on_cancel == OnCancel::Refuses {
-            server.let_on();
-            server.idle().await;
+        // Its end is not told by its stream, or before the cancel is answered.
+        for streams in [Streams::HushAfter(BEGUN), Streams::Well] {
+            if on_cancel == OnCancel::Refuses && streams == Streams::Well {
+                continue;
+            }
+            let server = server(A2aManners::honest(A2aWire::V1).streams(streams).on_cancel(on_cancel));
+            let handle = at_work(&server, peer(&server)).await;
+            if on_cancel == OnCancel::Refuses {
+                server.let_on();
+                server.idle().await;
+            }
+            handle.stop(StopRequest::now());
+            let outcome = handle.done().await;
+            let known = remote(outcome.receipt());
+            assert_eq!(
+                (row(outcome.receipt()).status, outcome.partial_text()),
+                (CallStatus::Completed, "half done")
+            );
+            assert_eq!(known.stop, Some(stop), "{}", outcome.receipt());
+            assert!(
+                known.word.contains(word) && known.heard_at.is_some() && known.ended_at.is_some(),
+                "{known:?}"
+            );
+            assert!(outcome.receipt().to_string().contains(told), "{}", outcome.receipt());
+            assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
         }
-        handle.stop(StopRequest::now());
-        let outcome = handle.done().await;
-        let known = remote(outcome.receipt());
-        assert_eq!(
-            (row(outcome.receipt()).status, outcome.partial_text()),
-            (CallStatus::Completed, "half done")
-        );
-        assert_eq!(known.stop, Some(stop), "{}", outcome.receipt());
-        assert!(
-            known.word.contains(word) && known.heard_at.is_some() && known.ended_at.is_some(),
-            "{known:?}"
-        );
-        assert!(outcome.receipt().to_string().contains(told), "{}", outcome.receipt());
-        assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
+    }
+}
+
+/// S3.5, S10.45: what comes of an answer when its call has ended is neither shown nor kept, nor counted as that, also while the
+/// peer still has time to answer the stop: it is late.
+#[tokio::test]
+async fn what_comes_when_the_call_has_ended_is_not_counted_as_kept() {
+    const BRIEFLY: Duration = Duration::from_millis(100);
+    const FOREVER: Duration = Duration::from_secs(3600);
+    for wire in WIRES {
+        let server = server(A2aManners::honest(wire).on_cancel(OnCancel::Deaf));
+        let agent = Agent::remote(peer(&server).stop_within(FOREVER).listen(FOREVER));
+        let limits = Limits { cleanup_timeout: BRIEFLY, ..Limits::default() };
+        let handle = agent.limits(limits).build().run("do it").detach();
+        super::world::heard(&handle, "half").await;
+        server.came(1).await;
+        handle.stop(StopRequest::now().with_cleanup_cap(BRIEFLY));
+        let outcome = handle.done().in_time("its call ends without it").await;
+        assert_eq!(outcome.partial_text(), "half", "{wire:?}");
+        server.let_on();
+        let (QuietReport::Quiet(last) | QuietReport::NotQuiet(last)) = handle.quiet().await;
+        let known = remote(&last);
+        assert_eq!((known.said.as_str(), known.said_bytes), ("half", 4), "{wire:?}: {last}");
+        let late = last.late.join(" ");
+        assert!(late.contains("said 5 bytes more") && late.contains("with 9 bytes"), "{wire:?}: {late}");
+        let mut events = handle.events();
+        let mut shown = String::new();
+        while let Some(event) = events.next().in_time("its events").await {
+            if let EventKind::Text(text) = &event.kind {
+                shown.push_str(text);
+            }
+        }
+        assert_eq!(shown, "half", "{wire:?}");
     }
 }
 

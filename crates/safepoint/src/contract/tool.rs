@@ -69,7 +69,8 @@ pub(crate) struct CallSite {
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
     fn notice(&self, call: &CallId, text: String);
-    fn said(&self, call: &CallId, text: String);
+    /// Whether it is kept: false once the call has ended.
+    fn said(&self, call: &CallId, text: &str) -> bool;
     /// All of the answer was said, in whatever order.
     fn said_all(&self);
     /// The answer, as the peer gives it whole; none where it is what was said of it.
@@ -165,9 +166,11 @@ impl ToolContext {
     }
 
     /// Tells more of the answer that the call will come to, as it comes: the text of the run where the call's work is the
-    /// whole run's, progress where it is not. It is kept there, and nowhere else.
-    pub(crate) fn say(&self, text: String) {
-        self.host.said(&self.call.id, text);
+    /// whole run's, progress where it is not. It is kept there, and nowhere else; false where the call has ended, so that it is
+    /// neither kept nor shown.
+    #[must_use = "what is not kept does not count as that"]
+    pub(crate) fn say(&self, text: &str) -> bool {
+        self.host.said(&self.call.id, text)
     }
 
     /// All of the answer of a peer was said as it came, in whatever order: nobody is shown it again.

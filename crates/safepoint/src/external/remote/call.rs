@@ -141,8 +141,9 @@ impl CallLoop {
                 self.cx.report_remote(self.row.clone());
             }
             RemoteEvent::Text(text) => {
-                self.row.says(&text);
-                self.cx.say(text);
+                if self.cx.say(&text) {
+                    self.row.says(&text);
+                }
             }
             RemoteEvent::Progress(text) => self.cx.progress(text),
             RemoteEvent::Notice(text) => self.cx.notice(text),

@@ -91,8 +91,14 @@ impl Stopping {
             if self.is_unanswered() { None } else { term.in_all().map(millis).or(self.row.within_ms) };
         self.report();
         let is_over = came.is_some() || self.row.stop == Some(RemoteStopState::Confirmed);
-        sync::reply(tell, came.unwrap_or(StopResult::Stopped));
-        if !is_over && !self.leaves() {
+        let listens_on = !is_over && !self.leaves();
+        if !tell.is_closed() {
+            sync::reply(tell, came.unwrap_or(StopResult::Stopped));
+        } else if !listens_on {
+            // The call did not wait for it.
+            self.report_late(came);
+        }
+        if listens_on {
             self.listen_on().await;
         }
     }
@@ -204,7 +210,7 @@ impl Stopping {
                     self.hear(told);
                     return Heard::Came(StopResult::Stopped);
                 }
-                RemoteEvent::Text(text) => self.more(text),
+                RemoteEvent::Text(text) => self.more(&text),
                 RemoteEvent::Begun { task } => {
                     self.named(task);
                     return Heard::Word;
@@ -233,22 +239,27 @@ impl Stopping {
         self.report();
     }
 
-    fn more(&mut self, text: String) {
+    fn more(&mut self, text: &str) {
         if let Listening::Late(bytes) = &mut self.ears {
             *bytes += text.len();
             return;
         }
         // What is too much is not kept: the work ends in any case.
-        if let Some(left) = self.left.checked_sub(text.len()) {
+        let Some(left) = self.left.checked_sub(text.len()) else { return };
+        if self.cx.say(text) {
             self.left = left;
-            self.row.says(&text);
-            self.cx.say(text);
+            self.row.says(text);
+        } else {
+            // The call did not wait for it.
+            self.ears = Listening::Late(text.len());
         }
     }
 
     /// After the peer's time: what becomes of the work there changes the row, and nothing else.
     async fn listen_on(&mut self) {
-        self.ears = Listening::Late(0);
+        if self.ears == Listening::InTime {
+            self.ears = Listening::Late(0);
+        }
         let over = match self.spec.after_word {
             _ if self.is_untold() => after(Instant::now(), self.spec.listen.saturating_mul(UNTOLD)),
             AfterWord::Listens => after(self.until_ended(), self.spec.listen),
@@ -262,6 +273,11 @@ impl Stopping {
                 Heard::Nothing | Heard::Word => break None,
             }
         };
+        self.report_late(came);
+    }
+
+    /// What came when the call had ended.
+    fn report_late(&self, came: Option<StopResult>) {
         let peer = &self.row.peer;
         let late = if let Listening::Late(bytes) = self.ears { bytes } else { 0 };
         if let bytes @ 1.. = late {

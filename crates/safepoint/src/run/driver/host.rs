@@ -61,17 +61,21 @@ impl Host for RunHost {
         self.board.denied()
     }
 
-    fn said(&self, call: &CallId, text: String) {
-        self.board.say(&text);
+    fn said(&self, call: &CallId, text: &str) -> bool {
+        if !self.board.say(text) {
+            return false;
+        }
         if self.answer == AnswerOf::TheModel {
-            return self.progress(call, text);
+            self.progress(call, text.to_owned());
+            return true;
         }
         // It is the run's text, and shown as that alone.
-        let text = self.secrets.clean_text(text);
+        let text = self.secrets.clean_text(text.to_owned());
         self.board.progress(&text, self.limits.call_output_bytes);
         if let Some(shared) = self.shared.upgrade() {
             shared.feed.push(EventKind::Text(text.into()));
         }
+        true
     }
 
     fn said_all(&self) {

@@ -35,9 +35,10 @@ struct Posted {
 }
 
 /// What was said of the answer that the call will come to: the only copy of it while the call runs (S12.4). Exhaustive: more
-/// of it may be said, or the call took it as what it comes to, and has it.
+/// of it may be said; or the call has ended, and what comes now is late; or the call took it as what it comes to, and has it.
 enum Said {
     Open(String),
+    Over(String),
     IsTheAnswer,
 }
 
@@ -138,11 +139,15 @@ impl CallBoard {
     pub(super) fn see_remote(&self) -> Option<RemoteReport> {
         self.posted.lock().remote.clone()
     }
-    /// Keeps more of the answer.
-    pub(crate) fn say(&self, text: &str) {
-        if let Said::Open(said) = &mut self.posted.lock().said {
-            said.push_str(text);
+    /// Keeps more of the answer; false where the call has ended, and what comes is not kept.
+    #[must_use = "what is not kept is not shown"]
+    pub(crate) fn say(&self, text: &str) -> bool {
+        match &mut self.posted.lock().said {
+            Said::Open(said) => said.push_str(text),
+            Said::Over(_) => return false,
+            Said::IsTheAnswer => {}
         }
+        true
     }
     /// All of the answer was said: it is shown to nobody again, in whichever order the call comes to it.
     pub(crate) fn said_all(&self) {
@@ -152,10 +157,10 @@ impl CallBoard {
     pub(crate) fn answer(&self, whole: Option<String>) -> String {
         let mut posted = self.posted.lock();
         match (whole, &mut posted.said) {
-            (Some(whole), Said::Open(said)) if whole != *said => whole,
+            (Some(whole), Said::Open(said) | Said::Over(said)) if whole != *said => whole,
             (Some(whole), Said::IsTheAnswer) => whole,
             (_, said) => match std::mem::replace(said, Said::IsTheAnswer) {
-                Said::Open(said) => said,
+                Said::Open(said) | Said::Over(said) => said,
                 Said::IsTheAnswer => String::new(),
             },
         }
@@ -163,7 +168,7 @@ impl CallBoard {
     /// What was said of it: whoever takes it owns it. None if the call took it as its answer.
     pub(crate) fn take_said(&self) -> Option<String> {
         match &mut self.posted.lock().said {
-            Said::Open(said) => Some(std::mem::take(said)),
+            Said::Open(said) | Said::Over(said) => Some(std::mem::take(said)),
             Said::IsTheAnswer => None,
         }
     }
@@ -171,8 +176,12 @@ impl CallBoard {
     pub(crate) fn keep(&self, output: Output) {
         self.posted.lock().kept = Some(output);
     }
+    /// What came of it: from now on it has ended, and what is said of it is late.
     pub(super) fn take_emitted(&self) -> Output {
         let mut posted = self.posted.lock();
+        if let Said::Open(said) = &mut posted.said {
+            posted.said = Said::Over(std::mem::take(said));
+        }
         let progress = std::mem::take(&mut posted.progress);
         posted.kept.take().unwrap_or_else(|| progress.into())
     }
@@ -199,14 +208,24 @@ mod tests {
     fn an_answer_that_was_said_is_there_once() {
         for whole in [None, Some("one two".to_owned())] {
             let board = CallBoard::default();
-            board.say("one");
-            board.say(" two");
+            assert!(board.say("one") && board.say(" two"));
             assert_eq!(board.answer(whole), "one two");
             assert_eq!(board.take_said(), None);
         }
         let board = CallBoard::default();
-        board.say("one");
+        assert!(board.say("one"));
         assert_eq!(board.answer(Some("other".into())), "other");
         assert_eq!(board.take_said().as_deref(), Some("one"));
+    }
+
+    /// S3.5, S10.45: what is said of an answer when its call has ended is not kept, whatever is taken first.
+    #[test]
+    fn what_is_said_after_the_end_is_not_kept() {
+        let board = CallBoard::default();
+        assert!(board.say("one"));
+        drop(board.take_emitted());
+        assert!(!board.say(" two"));
+        assert_eq!(board.take_said().as_deref(), Some("one"));
+        assert!(!board.say(" three"));
     }
 }

@@ -184,6 +184,11 @@ impl RemoteReport {
         f.write_str(asked)?;
         match (stop, self.grade) {
             (RemoteStopState::Refused, _) if self.ended_at.is_some() => self.ended_anyway(f)?,
+            (RemoteStopState::Acknowledged, StopSupport::CallerSide | StopSupport::None)
+                if self.ended_at.is_some() =>
+            {
+                write!(f, "it says that its work was over")?;
+            }
             _ if self.ended_at.is_some() => write!(f, "its work was over")?,
             (RemoteStopState::Confirmed, StopSupport::Hard) => self.contained(f)?,
             (RemoteStopState::Acknowledged | RemoteStopState::Requested, StopSupport::Hard)
