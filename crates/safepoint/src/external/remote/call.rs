@@ -140,11 +140,7 @@ impl CallLoop {
                 self.row.task = Some(task);
                 self.cx.report_remote(self.row.clone());
             }
-            RemoteEvent::Text(text) => {
-                if self.cx.say(&text) {
-                    self.row.says(&text);
-                }
-            }
+            RemoteEvent::Text(text) => self.more(&text),
             RemoteEvent::Progress(text) => self.cx.progress(text),
             RemoteEvent::Notice(text) => self.cx.notice(text),
             RemoteEvent::Thought(_) => {}
@@ -183,6 +179,12 @@ impl CallLoop {
             }
         }
         None
+    }
+
+    fn more(&mut self, text: &str) {
+        if self.cx.say(text) {
+            self.row.says(text);
+        }
     }
 
     fn done(&mut self, answer: Option<String>) -> ToolResult {

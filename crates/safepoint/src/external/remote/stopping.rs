@@ -106,24 +106,15 @@ impl Stopping {
     /// What comes while it may still be an end, in time for the caller.
     async fn in_time(&mut self) -> Option<StopResult> {
         loop {
-            let (cx, term) = (self.cx.clone(), self.term.clone());
+            let term = self.term.clone();
             let heard = match self.row.stop {
                 Some(RemoteStopState::Confirmed) => return None,
                 // It may yet name its work, and is told then.
                 Some(RemoteStopState::Unreachable) if self.is_untold() => self.listen(term.over()).await,
-                // Of `Now` nothing more is to be waited for, save what became of work that it refused to stop; a grace is
-                // the work's to come to its own end.
                 Some(RemoteStopState::Refused | RemoteStopState::Unreachable) => {
-                    let last = self.noted.map(|noted| after(noted, LAST_LOOK));
-                    self.listen(async move {
-                        drop(cx.stopped().await);
-                        if let Some(last) = last {
-                            drop(timeout_at(last, term.over()).await);
-                        }
-                    })
-                    .await
+                    self.listen_out(LAST_LOOK).await
                 }
-                _ if self.is_unanswered() => self.listen_briefly(LAST_WORDS).await,
+                _ if self.is_unanswered() => self.listen_out(LAST_WORDS).await,
                 // Nothing more would be believed, but for an answer that was on its way.
                 Some(RemoteStopState::Acknowledged) if self.spec.grade != StopSupport::Hard => {
                     self.listen_briefly(LAST_WORDS).await
@@ -143,6 +134,20 @@ impl Stopping {
                 Heard::Word => {}
             }
         }
+    }
+
+    /// What comes of work that was not stopped, as far as is known. Of `Now` nothing more is to be waited for, save within this of
+    /// its word, where more may be said of it; a grace is the work's to come to its own end.
+    async fn listen_out(&mut self, time: Duration) -> Heard {
+        let (cx, term) = (self.cx.clone(), self.term.clone());
+        let last = self.noted.map(|noted| after(noted, time));
+        self.listen(async move {
+            drop(cx.stopped().await);
+            if let Some(last) = last {
+                drop(timeout_at(last, term.over()).await);
+            }
+        })
+        .await
     }
 
     /// What comes within this of its word.
