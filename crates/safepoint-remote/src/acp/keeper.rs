@@ -288,8 +288,13 @@ impl Keeper {
 
     /// Keeps what was heard until it is taken; text that follows text is one. Under a stop more than has room is not kept.
     fn keep_for_engine(&mut self, said: RemoteEvent) {
-        let is_work =
-            matches!(said, RemoteEvent::Text(_) | RemoteEvent::Progress(_) | RemoteEvent::Notice(_));
+        let is_work = matches!(
+            said,
+            RemoteEvent::Text(_)
+                | RemoteEvent::Thought(_)
+                | RemoteEvent::Progress(_)
+                | RemoteEvent::Notice(_)
+        );
         if is_work && self.stop.is_some() && !self.has_room() {
             return;
         }
