@@ -77,8 +77,8 @@ impl HookRunner {
         }));
     }
 
-    /// Whether somebody waits for this hook's answer, which has come: it has passed, whatever it says.
-    fn is_awaited(&mut self, key: &HookKey) -> bool {
+    /// The answer of a hook has come: it has passed, whatever it says. False where nothing waits for it any more.
+    fn take_answer(&mut self, key: &HookKey) -> bool {
         let is_awaited = self.running.remove(key).is_some();
         if is_awaited {
             self.passed.insert(key.clone());
@@ -135,7 +135,7 @@ impl Driver {
     }
 
     pub(super) async fn hooked(&mut self, key: HookKey, answer: HookAnswer) -> Result<(), LogFailure> {
-        if !self.hooks.is_awaited(&key) {
+        if !self.hooks.take_answer(&key) {
             return Ok(());
         }
         match answer {
