@@ -11,6 +11,7 @@ use crate::source::{self, File};
 
 pub(crate) mod made;
 pub(crate) mod names;
+mod program;
 mod surface;
 mod text;
 pub(crate) mod tree;
@@ -29,6 +30,8 @@ pub(crate) struct Api {
     pub(crate) types: usize,
     /// Names at the root that are no modules.
     pub(crate) at_root: usize,
+    /// What is against the rules of what a program sees.
+    pub(crate) faults: Vec<String>,
 }
 
 /// Compares the files with the source, or with `--write` writes them.
@@ -75,7 +78,11 @@ pub(crate) fn apis(files: &[File]) -> anyhow::Result<Vec<Api>> {
             let surface = Surface::of(&tree);
             let text = surface.lines.iter().map(|line| format!("{line}\n")).collect();
             let (types, at_root) = (surface.types(&tree), surface.at_root.len());
-            apis.push(Api { path: format!("crates/{name}/api.txt"), name, text, types, at_root });
+            let faults = match name == program::ENGINE {
+                true => program::faults(&surface.at_root, &surface.repeated(), types),
+                false => Vec::new(),
+            };
+            apis.push(Api { path: format!("crates/{name}/api.txt"), name, text, types, at_root, faults });
         }
     }
     Ok(apis)
@@ -108,6 +115,17 @@ mod tests {
         let by_path: Files<'_> = files.iter().map(|file| (file.path.as_str(), file)).collect();
         let tree = Tree::read(&by_path, "src/lib.rs").unwrap();
         Surface::of(&tree).lines.into_iter().collect()
+    }
+
+    #[test]
+    fn what_has_two_paths_is_found() {
+        let lib =
+            "pub mod a; pub use a::A; pub mod b { pub use other::C; } pub use other::C; mod d; pub use d::d;";
+        let (a, d) = ("pub struct A; pub struct B;", "pub use d::d; mod d { pub fn d() {} }");
+        let files = [File::of("src/lib.rs", lib), File::of("src/a.rs", a), File::of("src/d.rs", d)];
+        let by_path: Files<'_> = files.iter().map(|file| (file.path.as_str(), file)).collect();
+        let surface = Surface::of(&Tree::read(&by_path, "src/lib.rs").unwrap());
+        assert_eq!(surface.repeated(), ["A, a::A", "C, b::C"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::cargo;
 
 /// The tests that measure, by package and test target. Each keeps one section of the document.
 const MEASURES: [(&str, &str); 4] = [
-    ("safepoint-testkit", "backends"),
+    ("safepoint-tests", "backends"),
     ("safepoint-remote", "a2a"),
     ("safepoint-remote", "acp"),
     ("safepoint-remote", "responses"),

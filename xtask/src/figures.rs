@@ -100,7 +100,7 @@ fn largest(files: &[File]) {
 
 /// The tree of a crate, of its library or else of its program.
 fn tree(files: &Files<'_>, name: &str) -> Option<anyhow::Result<Tree>> {
-    // It has files of the engine, and no tree of its own.
+    // It contains engine files, and has no source tree.
     if name == "safepoint-loom" {
         return None;
     }

@@ -58,8 +58,8 @@ pub(crate) fn first_minute(measured: Measured) -> anyhow::Result<()> {
         fs::remove_dir_all(&place).context("the build could not be removed")?;
     }
     let within = rows.iter().all(|(_, within)| *within);
-    for (told, _) in rows {
-        println!("{told}");
+    for (reported, _) in rows {
+        println!("{reported}");
     }
     if !within {
         bail!("a figure is over its bound");
@@ -77,12 +77,12 @@ fn row<T: PartialOrd>(name: &str, found: T, bound: T, show: impl Fn(&T) -> Strin
 fn crates() -> anyhow::Result<usize> {
     let args =
         ["tree", "--locked", "-p", "safepoint-cli", "-e", "normal,build", "--prefix", "none", "--no-dedupe"];
-    let told = Command::new(env!("CARGO")).args(args).current_dir(source::root()).output();
-    let told = told.context("cargo tree could not be started")?;
-    if !told.status.success() {
-        bail!("cargo tree failed: {}", String::from_utf8_lossy(&told.stderr).trim());
+    let reported = Command::new(env!("CARGO")).args(args).current_dir(source::root()).output();
+    let reported = reported.context("cargo tree could not be started")?;
+    if !reported.status.success() {
+        bail!("cargo tree failed: {}", String::from_utf8_lossy(&reported.stderr).trim());
     }
-    let listed = String::from_utf8_lossy(&told.stdout);
+    let listed = String::from_utf8_lossy(&reported.stdout);
     let named: BTreeSet<String> =
         listed.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
     Ok(named.len())

@@ -59,6 +59,7 @@ fn main() -> ExitCode {
         }
         other => {
             eprintln!("there is no recipe `{other}`\n{HELP}");
+            // Exit: recipes fail with 1, so that CI can tell a wrong name from a recipe that failed.
             return ExitCode::from(2);
         }
     };

@@ -100,9 +100,9 @@ fn published() -> anyhow::Result<Vec<Crate>> {
 }
 
 fn output(command: &mut Command) -> anyhow::Result<String> {
-    let told = command.output().with_context(|| format!("{command:?} could not be started"))?;
-    if !told.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&told.stderr).trim());
+    let reported = command.output().with_context(|| format!("{command:?} could not be started"))?;
+    if !reported.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&reported.stderr).trim());
     }
-    Ok(String::from_utf8_lossy(&told.stdout).into_owned())
+    Ok(String::from_utf8_lossy(&reported.stdout).into_owned())
 }

@@ -10,6 +10,8 @@ use anyhow::{Context as _, bail};
 
 mod blank;
 
+use blank::Parted;
+
 /// One text file that git knows, or would add.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
@@ -17,13 +19,20 @@ pub(crate) struct File {
     pub(crate) text: String,
     /// The text line by line, without what comments and strings say; empty for what is not Rust.
     code: Vec<String>,
+    /// What comments and strings hold, line by line; of what is not Rust, the text.
+    prose: Vec<String>,
 }
 
 impl File {
     /// A file of this text.
     pub(crate) fn of(path: &str, text: &str) -> Self {
-        let code = if path.ends_with(".rs") { blank::said(text) } else { String::new() };
-        Self { path: path.into(), text: text.into(), code: code.lines().map(str::to_owned).collect() }
+        let parted = match path.ends_with(".rs") {
+            true => blank::part(text),
+            false => Parted { code: String::new(), prose: text.into() },
+        };
+        let lines = |text: &str| text.lines().map(str::to_owned).collect();
+        let (code, prose) = (lines(&parted.code), lines(&parted.prose));
+        Self { path: path.into(), text: text.into(), code, prose }
     }
 
     pub(crate) fn is_rust(&self) -> bool {
@@ -51,6 +60,11 @@ impl File {
         self.code.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
     }
 
+    /// Every line of prose, with its number from 1.
+    pub(crate) fn prose(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.prose.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
+    }
+
     /// The lines of code before the inline tests.
     pub(crate) fn product_code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.code().take(self.product_lines())
@@ -61,7 +75,7 @@ impl File {
         self.text.lines().enumerate().take(self.product_lines()).map(|(index, line)| (index + 1, line))
     }
 
-    /// How many lines stand before `#[cfg(test)] mod name {`. A module of tests in a file of its own ends nothing.
+    /// The number of lines before `#[cfg(test)] mod name {`. A test module in a separate file ends nothing.
     pub(crate) fn product_lines(&self) -> usize {
         let opens = |line: &str| line.trim_start().starts_with("mod ") && line.trim_end().ends_with('{');
         self.code

@@ -21,8 +21,9 @@ pub(crate) fn spec(args: &[String]) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     for (clause, words) in &clauses {
         match (cited.get(clause), deferred.get(clause)) {
-            (Some(tests), owed) => {
-                let rest = owed.map(|issue| format!(" (the rest is deferred: {issue})")).unwrap_or_default();
+            (Some(tests), missing) => {
+                let rest =
+                    missing.map(|issue| format!(" (the rest is deferred: {issue})")).unwrap_or_default();
                 println!("{clause:<6} {words:<44} {} tests: {}{rest}", tests.len(), shown(tests));
             }
             (None, Some(issue)) => println!("{clause:<6} {words:<44} deferred: {issue}"),
@@ -88,18 +89,18 @@ fn is_clause(text: &str) -> bool {
 /// Each deferred clause with the issue that owes it: `["issue"]`, then `"S6.1" = "why"` a line.
 fn deferred(text: &str) -> BTreeMap<String, String> {
     let mut issue = String::new();
-    let mut owed = BTreeMap::new();
+    let mut missing = BTreeMap::new();
     for line in text.lines().map(str::trim) {
         if let Some(header) = line.strip_prefix("[\"").and_then(|line| line.strip_suffix("\"]")) {
             issue = header.to_owned();
         } else if let Some((clause, _)) = line.split_once('=') {
             let clause = clause.trim().trim_matches('"');
             if is_clause(clause) {
-                owed.insert(clause.to_owned(), issue.clone());
+                missing.insert(clause.to_owned(), issue.clone());
             }
         }
     }
-    owed
+    missing
 }
 
 /// The clauses that a file's tests cite: in the doc comment of a test, or, in a file of tests, in the file's own.
@@ -178,7 +179,7 @@ mod tests {
     fn what_is_deferred_names_its_issue() {
         let text =
             "# said\n[\"durable\"]\n\"S7.1\" = \"no store\"\n[\"sessions\"]\n\"S6.1\" = \"no inbox\"\n";
-        let owed: Vec<(String, String)> = deferred(text).into_iter().collect();
-        assert_eq!(owed, [("S6.1".into(), "sessions".into()), ("S7.1".into(), "durable".into())]);
+        let missing: Vec<(String, String)> = deferred(text).into_iter().collect();
+        assert_eq!(missing, [("S6.1".into(), "sessions".into()), ("S7.1".into(), "durable".into())]);
     }
 }

@@ -8,12 +8,15 @@ use crate::{
     source::{self, File},
 };
 
+mod binary;
 mod docs;
 mod edges;
 mod effects;
 mod golden;
+mod impls;
 mod parts;
 mod place;
+mod plain;
 mod prints;
 mod shape;
 mod waits;
@@ -35,7 +38,7 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 21] = [
+const RULES: [(&str, Rule); 23] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
@@ -44,6 +47,7 @@ const RULES: [(&str, Rule); 21] = [
     ("escape-hatch", words::has_no_escape_hatch),
     ("todo", words::owes_nothing_unnamed),
     ("glossary", words::keeps_the_glossary),
+    ("words", plain::is_plain),
     ("machine", words::names_no_machine),
     ("flag", words::names_no_flag),
     ("cancel-safety", docs::says_what_a_drop_loses),
@@ -52,6 +56,7 @@ const RULES: [(&str, Rule); 21] = [
     ("spawn", effects::spawns_only_where_it_may),
     ("command", effects::starts_processes_only_where_it_may),
     ("lock", effects::locks_only_where_it_may),
+    ("exit", effects::exits_only_where_it_may),
     ("wait", waits::waits_by_the_helper),
     ("print", prints::prints_only_where_it_may),
     ("crate-edge", edges::crate_edges),
@@ -74,13 +79,16 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
             }
         }
     }
-    for (path, fault) in place::faults()? {
-        println!("{path}:{}: place: {}", fault.line, fault.what);
-        faults += 1;
-    }
-    for (path, fault) in golden::faults(&files) {
-        println!("{path}:{}: golden: {}", fault.line, fault.what);
-        faults += 1;
+    for (name, found) in [
+        ("place", place::faults()?),
+        ("binary", binary::faults()?),
+        ("golden", golden::faults(&files)),
+        ("impl-home", impls::faults(&files)),
+    ] {
+        for (path, fault) in found {
+            println!("{path}:{}: {name}: {}", fault.line, fault.what);
+            faults += 1;
+        }
     }
     for name in circles::NONE_BETWEEN_FOLDERS {
         for ring in circles::between_folders(&files, name)? {
@@ -91,6 +99,9 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         }
     }
     for api in api::apis(&files)? {
+        for fault in &api.faults {
+            println!("{}:1: api: {fault}", api.path);
+        }
         let differences = api.differences(&files);
         for difference in differences.iter().take(SHOWN) {
             println!("{}:1: api: {difference}", api.path);
@@ -98,7 +109,7 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         if !differences.is_empty() {
             println!("{}:1: api: not what the crate shows; run `cargo xtask api --write`", api.path);
         }
-        faults += differences.len();
+        faults += differences.len() + api.faults.len();
     }
     if faults > 0 {
         bail!("{faults} faults; CONTRIBUTING.md has the rules and their reasons");

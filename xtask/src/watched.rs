@@ -71,8 +71,8 @@ pub(crate) fn watched(args: &[String]) -> anyhow::Result<()> {
     let mut cargo = command.spawn().context("cargo test could not be started")?;
     let said = cargo.stdout.take().context("its output is piped")?;
     let seen = Arc::new(Mutex::new(Seen::new(Instant::now())));
-    let hears = Arc::clone(&seen);
-    let teller = thread::spawn(move || pass_on(said, &hears));
+    let notices = Arc::clone(&seen);
+    let teller = thread::spawn(move || pass_on(said, &notices));
     let status = loop {
         if let Some(status) = cargo.try_wait()? {
             break status;
@@ -114,7 +114,7 @@ fn end(binaries: &[u32], tests: &[String], limit: Duration) {
         println!("\n-- process {pid}: {}", link(*pid));
         show_threads(*pid);
         show_stacks(*pid);
-        // It ends as whoever aborts: with a core, where the machine keeps those.
+        // It ends by abort: with a core, where the machine keeps those.
         let ended = Command::new("kill").args(["-ABRT", &pid.to_string()]).status();
         if !ended.is_ok_and(|status| status.success()) {
             println!("-- it could not be ended");

@@ -1,5 +1,6 @@
-//! What a child run costs beside a plain call, and how fast a stop reaches a wide fan and a deep tree of them: until it is
-//! in force in every leaf, until the last leaf's work has heard it, and until the last leaf's exchange is dropped.
+//! What a child run costs beside a plain call, and how fast a stop reaches a wide and a deep tree of them.
+//! The times end when the stop is in force in every leaf, when the last leaf's work sees it, and when the
+//! last leaf's exchange is dropped.
 
 use std::{
     sync::{
@@ -11,12 +12,13 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
-    Agent, AgentBuilder, Halt, History, Limits, Model, Reach, StopRequest,
+    Agent, AgentBuilder, Halt, History, Limits, Model, StopRequest, ToolContext,
     approval::ApprovalMode,
     history::Message,
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
-    tool::{self, EffectClass, OnStop, ToolContext},
+    stop::Reach,
+    tool::{self, EffectClass, OnStop},
 };
 use safepoint_scope::Scope;
 use tokio::sync::Notify;
@@ -111,7 +113,7 @@ impl Conversation for Silent {
     }
 }
 
-/// Asks for so many calls of `work` a round, for so many rounds, and then answers.
+/// Asks for a fixed number of calls of `work` in each of a fixed number of rounds, and then answers.
 #[derive(Clone)]
 struct Asks {
     calls: usize,
@@ -167,14 +169,14 @@ fn branch(levels: u32, leaf: &Agent) -> Agent {
     }
 }
 
-/// The leaves' calls that are at work: what each sees of a stop, and when it heard of one.
+/// The leaves' running calls: what each sees of a stop, and when.
 #[derive(Default)]
 struct Calls {
     scopes: Mutex<Vec<Scope>>,
-    heard: Mutex<Vec<Instant>>,
+    noticed: Mutex<Vec<Instant>>,
 }
 
-/// An agent with one call, which does nothing until it hears of a stop.
+/// An agent with one call, which does nothing until it sees a stop.
 fn listens(calls: &Arc<Calls>) -> Agent {
     let calls = Arc::clone(calls);
     let body = move |cx: ToolContext, _: serde_json::Value| {
@@ -182,7 +184,7 @@ fn listens(calls: &Arc<Calls>) -> Agent {
         async move {
             calls.scopes.lock().unwrap_or_else(PoisonError::into_inner).push(cx.scope().clone());
             let stop = cx.stopped().await;
-            calls.heard.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+            calls.noticed.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
             Err::<&str, _>(Halt::Stop(stop))
         }
     };
@@ -196,7 +198,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Microseconds a live node until the stop is in force in every leaf's scope, so that nothing can begin there any more, and
 /// until the last leaf's call has been woken by it and knows.
 async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, live: Live) {
-    let (mut in_force, mut heard) = (Vec::new(), Vec::new());
+    let (mut in_force, mut noticed) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         let calls = Arc::new(Calls::default());
         let handle = tree(&listens(&calls)).run("go").detach();
@@ -210,13 +212,13 @@ async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, li
         in_force.push(per(asked.elapsed(), live.nodes));
         assert_eq!(reached, live.leaves, "a leaf's scope does not know of the stop");
         drop(handle.done().await);
-        let last = calls.heard.lock().unwrap_or_else(PoisonError::into_inner).iter().max().copied();
-        heard.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), live.nodes));
+        let last = calls.noticed.lock().unwrap_or_else(PoisonError::into_inner).iter().max().copied();
+        noticed.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), live.nodes));
         handle.quiet().await;
     }
     let what = |until: &str| format!("stop of {what}: until {until}, a live node");
     table.alone(&what("it is in force in every leaf's scope"), "µs", median(in_force), 5.0);
-    table.alone(&what("the last leaf's call has heard it"), "µs", median(heard), 5.0);
+    table.alone(&what("the last leaf's call has heard it"), "µs", median(noticed), 5.0);
 }
 
 /// Microseconds a leaf until the last leaf's exchange was dropped, and until the root has its outcome.

@@ -1,5 +1,6 @@
-//! Ten thousand that wait on silent streams: what one of them weighs, whether it wakes, and how fast all are stopped.
-//! Each crowd lives in a process of its own, so that what the one before left in the allocator is not counted.
+//! Ten thousand clients that wait on silent streams: what one weighs, whether it wakes, and how fast all are
+//! stopped. Each crowd lives in a separate process, so that memory left in the allocator by an earlier crowd
+//! is not counted.
 
 use std::{
     fs,
@@ -23,7 +24,7 @@ use crate::{
 /// The hidden argument that makes this program a crowd.
 pub(crate) const CROWD: &str = "__crowd";
 
-/// KiB of one, context switches, milliseconds until told, until closed, and of this process's CPU.
+/// KiB of one, context switches, milliseconds until the outcome, until the close, and of this process's CPU.
 type Figures = [f64; 5];
 
 /// How long nothing may arrive, of both.
@@ -174,12 +175,12 @@ impl Place {
         for one in waiting {
             K::ended(one).await;
         }
-        let told = began.elapsed();
+        let reported = began.elapsed();
         self.count.reaches(1).await?;
         let (closed, cpu) = (began.elapsed(), (rounds::cpu_now() - cpu) / 1e3);
         K::stop(&first);
         K::ended(first).await;
-        Ok([weight, switches, told.as_secs_f64() * 1e3, closed.as_secs_f64() * 1e3, cpu])
+        Ok([weight, switches, reported.as_secs_f64() * 1e3, closed.as_secs_f64() * 1e3, cpu])
     }
 }
 
@@ -193,7 +194,7 @@ pub(crate) fn resident() -> anyhow::Result<f64> {
     figure(&fs::read_to_string("/proc/self/status")?, "VmRSS:")
 }
 
-/// Times that any thread of this process was put to sleep or pushed aside.
+/// How often any thread of this process slept or was preempted.
 pub(crate) fn switches() -> anyhow::Result<f64> {
     let mut all = 0.0;
     for thread in fs::read_dir("/proc/self/task")? {

@@ -13,14 +13,15 @@ use std::{
 use anyhow::{Context as _, ensure};
 use futures_util::{StreamExt as _, future::try_join_all, stream};
 use safepoint::{
-    Agent, History, Limits, Model, ToolContext,
+    Agent, History, Limits, Model, Session, ToolContext,
     approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     history::Message,
     ids::SessionId,
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
-    session::{ChatPlanner, ItemOutcome, Session, SessionEvent, SessionStop},
-    store::{ApprovalState, MemoryStore, NewSession, OwnerProcess, Store},
+    raw::store::{ApprovalState, NewSession},
+    session::{ChatPlanner, ItemOutcome, SessionEvent, SessionStop},
+    store::{MemoryStore, OwnerProcess, Store},
     tool::{EffectClass, from_fn},
 };
 use safepoint_stores::SqliteStore;
@@ -45,7 +46,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     among_a_million(table, &disk.path().join("million.db")).await
 }
 
-/// Asks for one call of `work` a round, so many times, and then answers.
+/// Asks for one call of `work` in each of a fixed number of rounds, and then answers.
 #[derive(Clone)]
 struct Asks(usize);
 
@@ -166,7 +167,7 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// A session of some rounds in this process: for whoever counts its system calls.
+/// Runs a session of some rounds in this process, for a tool that counts its system calls.
 pub(crate) async fn rounds(path: &str) -> anyhow::Result<()> {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
     let session =
@@ -181,16 +182,16 @@ const TRACED: usize = 200;
 /// What the kernel says about the syncs of such a session, its beginning and its end included.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn traced(table: &mut Table, folder: &Path) -> anyhow::Result<()> {
-    let (told, store) = (folder.join("trace"), folder.join("traced.db"));
+    let (reported, store) = (folder.join("trace"), folder.join("traced.db"));
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-o"]).arg(&told);
+    strace.args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-o"]).arg(&reported);
     let ran = strace.arg(std::env::current_exe()?).arg(ROUNDS).arg(&store).status();
     let Ok(status) = ran else {
         eprintln!("strace is not there: the kernel's count is left out");
         return Ok(());
     };
     ensure!(status.success(), "the traced session failed");
-    let lines = std::fs::read_to_string(told)?;
+    let lines = std::fs::read_to_string(reported)?;
     let is_sync = |line: &&str| line.contains("sync(") && !line.contains("resumed");
     let syncs = lines.lines().filter(is_sync).count();
     table.alone(

@@ -24,7 +24,7 @@ use crate::{
 
 /// The others.
 const OTHERS: usize = 32;
-/// Stops at a time, each at an instant of its own.
+/// How many stops run at once, each at a different instant.
 const AT_ONCE: usize = 8;
 const BATCHES: usize = 20;
 const REPEATS: usize = 7;
@@ -139,7 +139,7 @@ async fn stop_each<H: Send + 'static, E: Future<Output = ()> + Send + 'static>(
     Ok(took)
 }
 
-/// Work that goes on until it is ended.
+/// Work that continues until it is ended.
 struct Others {
     over: Arc<AtomicBool>,
     running: JoinSet<anyhow::Result<()>>,

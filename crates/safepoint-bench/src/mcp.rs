@@ -36,8 +36,8 @@ const CALLS: usize = 2000;
 const BATCH: usize = 100;
 const STOPS: usize = 100;
 const MOST: f64 = 1.2;
-const TOLD_US: f64 = 1000.0;
-const SERVER_TOLD_US: f64 = 3000.0;
+const REPORTED_US: f64 = 1000.0;
+const SERVER_REPORTED_US: f64 = 3000.0;
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     calls(table, "over pipes", &Place::Pipes).await?;
@@ -113,8 +113,8 @@ async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
     let mut times = Times::default();
     for number in 0..STOPS {
         let called = || count(&log, "tools/call") > number;
-        let told = || at(&log, "notifications/cancelled", number);
-        times.push(stop(&client, called, told).await?);
+        let reported = || at(&log, "notifications/cancelled", number);
+        times.push(stop(&client, called, reported).await?);
     }
     client.close().await;
     times.show(table, "over pipes");
@@ -130,12 +130,12 @@ async fn stop_over_http(table: &mut Table, name: &str, speaks: Speaks) -> anyhow
             http.seen().into_iter().filter(|(_, seen)| wanted(seen)).nth(number).map(|(at, _)| at)
         };
         let is_call = |seen: &McpSeen| matches!(seen, McpSeen::Got(got) if got["method"] == "tools/call");
-        let is_told = |seen: &McpSeen| match (seen, speaks) {
+        let is_reported = |seen: &McpSeen| match (seen, speaks) {
             (McpSeen::Got(got), Speaks::Older) => got["method"] == "notifications/cancelled",
             (McpSeen::GaveUp(call), Speaks::Newest) => call["method"] == "tools/call",
             _ => false,
         };
-        times.push(stop(&client, || of(&is_call).is_some(), || of(&is_told)).await?);
+        times.push(stop(&client, || of(&is_call).is_some(), || of(&is_reported)).await?);
     }
     client.close().await;
     times.show(table, &format!("over HTTP, {name}"));
@@ -156,16 +156,17 @@ impl Times {
 
     fn show(self, table: &mut Table, name: &str) {
         let what = format!("stop during a call of an MCP server {name}");
-        table.alone(&format!("{what}: caller has the outcome"), "µs", median(self.caller), TOLD_US);
-        table.alone(&format!("{what}: the server is told"), "µs", median(self.server), SERVER_TOLD_US);
+        table.alone(&format!("{what}: caller has the outcome"), "µs", median(self.caller), REPORTED_US);
+        table.alone(&format!("{what}: the server is told"), "µs", median(self.server), SERVER_REPORTED_US);
     }
 }
 
-/// Stops a call that is never answered: until the caller has the outcome, and until the server was told.
+/// Stops a call without an answer: the times until the caller has the outcome and until the server gets the
+/// notice.
 async fn stop(
     client: &Client,
     is_called: impl Fn() -> bool,
-    told_at: impl Fn() -> Option<u64>,
+    reported_at: impl Fn() -> Option<u64>,
 ) -> anyhow::Result<(f64, f64)> {
     let model = ScriptedModel::new(Script::of([Reply::call("bench__deaf", json!({}))]));
     let agent = Agent::builder(model).tools(client.tools().await?).build();
@@ -178,9 +179,9 @@ async fn stop(
     let outcome = handle.done().await;
     let caller = micros(asked.elapsed());
     anyhow::ensure!(outcome.ending() == Ending::Stopped, "{outcome:?}");
-    until(|| told_at().is_some()).await;
-    let told = told_at().unwrap_or(asked_ns).saturating_sub(asked_ns);
-    Ok((caller, micros(Duration::from_nanos(told))))
+    until(|| reported_at().is_some()).await;
+    let reported = reported_at().unwrap_or(asked_ns).saturating_sub(asked_ns);
+    Ok((caller, micros(Duration::from_nanos(reported))))
 }
 
 fn started(handle: &RunHandle) -> BoxFuture<'static, ()> {

@@ -20,7 +20,7 @@ pub(crate) const SERVE: &str = "__serve";
 /// What it does. Exhaustive: what the measurements need.
 #[derive(Clone, Copy)]
 pub(crate) enum Serving {
-    /// Asks for a call in each of so many rounds but the last.
+    /// Asks for a call in each of this many rounds but the last.
     Rounds(usize),
     /// Begins to answer, and says nothing more.
     Silence,

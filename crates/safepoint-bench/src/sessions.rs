@@ -9,11 +9,12 @@ use std::{
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
-    Agent, Failure, History, Model, StopRequest,
+    Agent, History, Model, Session, StopRequest,
     ids::TurnId,
     message::UserMessage,
     model::{Conversation, Delta, DeltaStream, ModelSpec},
-    session::{ChatPlanner, Plan, PlanContext, Planner, Session, SessionStop},
+    session::{ChatPlanner, Plan, PlanContext, Planner, SessionStop},
+    stop::Failure,
 };
 use tokio::sync::mpsc;
 
@@ -53,7 +54,7 @@ impl Model for Silent {
 impl Conversation for Silent {
     fn stream(&mut self, _: &History) -> DeltaStream {
         if self.0.send(Instant::now()).is_err() {
-            // Nobody measures any more.
+            // The receiver is gone: the measurement is over.
         }
         stream::iter([Ok(Delta::Sent)]).chain(stream::pending()).boxed()
     }
@@ -144,7 +145,7 @@ fn micros(took: Duration) -> f64 {
     took.as_secs_f64() * 1e6
 }
 
-/// Pushes while a turn is at work, until the last one is accepted by the owner.
+/// Pushes while a turn is running, until the owner has accepted the last item.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn pushes(table: &mut Table) -> anyhow::Result<()> {
     const TIMES: usize = 5;
@@ -257,7 +258,7 @@ impl Conversation for Says {
     }
 }
 
-/// Makes a crowd, one after the other, and looks at it while nobody does anything.
+/// Makes a crowd, one session after the other, and measures it while all are idle.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
     const WATCHED: Duration = Duration::from_secs(2);
@@ -273,7 +274,7 @@ async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
     let switched = switches()?;
     tokio::time::sleep(WATCHED).await;
     let switched = switches()? - switched;
-    // Nobody is asked to stop: the process simply ends.
+    // No session is stopped: the process simply ends.
     Box::leak(Box::new(all));
     Ok([weight, switched])
 }

@@ -1,4 +1,5 @@
-//! A server that begins to answer and then says nothing more: in a process of its own, counting who waits.
+//! A server in a separate process that begins to answer and then stays silent; it counts the connections that
+//! wait.
 
 use std::{
     io::Write as _,
@@ -19,16 +20,16 @@ const BEGINNING: &[u8] =
 /// Connections waiting in silence.
 struct Waiting {
     count: AtomicUsize,
-    told: watch::Sender<usize>,
+    reported: watch::Sender<usize>,
 }
 
 impl Waiting {
     fn add(&self) {
-        self.told.send_replace(self.count.fetch_add(1, Ordering::SeqCst) + 1);
+        self.reported.send_replace(self.count.fetch_add(1, Ordering::SeqCst) + 1);
     }
 
     fn remove(&self) {
-        self.told.send_replace(self.count.fetch_sub(1, Ordering::SeqCst) - 1);
+        self.reported.send_replace(self.count.fetch_sub(1, Ordering::SeqCst) - 1);
     }
 }
 
@@ -38,11 +39,11 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
         (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
     println!("http://{}/v1 {}", service.local_addr()?, control.local_addr()?);
     std::io::stdout().flush()?;
-    let waiting = Arc::new(Waiting { count: AtomicUsize::new(0), told: watch::Sender::new(0) });
+    let waiting = Arc::new(Waiting { count: AtomicUsize::new(0), reported: watch::Sender::new(0) });
     let counted = Arc::clone(&waiting);
     tokio::spawn(async move {
         while let Ok((socket, _)) = control.accept().await {
-            tokio::spawn(answer(socket, counted.told.subscribe()));
+            tokio::spawn(answer(socket, counted.reported.subscribe()));
         }
     });
     loop {
@@ -71,21 +72,21 @@ async fn be_silent(mut socket: TcpStream, waiting: Arc<Waiting>) -> std::io::Res
     Ok(())
 }
 
-/// Each line asks for a count; the answer comes when exactly so many wait.
-async fn answer(socket: TcpStream, mut told: watch::Receiver<usize>) -> anyhow::Result<()> {
+/// Each line asks for a count; the answer comes when exactly that number of connections waits.
+async fn answer(socket: TcpStream, mut reported: watch::Receiver<usize>) -> anyhow::Result<()> {
     socket.set_nodelay(true)?;
     let mut socket = BufReader::new(socket);
     let mut line = String::new();
     while socket.read_line(&mut line).await? > 0 {
         let wanted: usize = line.trim().parse()?;
         line.clear();
-        told.wait_for(|count| *count == wanted).await?;
+        reported.wait_for(|count| *count == wanted).await?;
         socket.write_all(b"so\n").await?;
     }
     Ok(())
 }
 
-/// The other end: waits until so many wait at the server.
+/// The client side: waits until a given number of connections waits at the server.
 pub(crate) struct Count(BufReader<TcpStream>);
 
 impl Count {

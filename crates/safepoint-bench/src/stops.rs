@@ -46,9 +46,14 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
             bare.push(drop_bare(phase).await?);
             ours.push(stop_ours(phase).await?);
         }
-        let (told, closed) = (median(ours.told), median(ours.closed));
+        let (reported, closed) = (median(ours.reported), median(ours.closed));
         table.ratio(&format!("stop {name}: server sees the close"), "µs", (closed, median(bare.closed)), 1.5);
-        table.ratio(&format!("stop {name}: caller has the outcome"), "µs", (told, median(bare.told)), 1.5);
+        table.ratio(
+            &format!("stop {name}: caller has the outcome"),
+            "µs",
+            (reported, median(bare.reported)),
+            1.5,
+        );
     }
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
@@ -59,16 +64,16 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     lose_none(table).await
 }
 
-/// Times until the caller is told, and until the server sees the close.
+/// Times until the caller has the outcome, and until the server sees the close.
 #[derive(Default)]
 struct Both {
-    told: Vec<f64>,
+    reported: Vec<f64>,
     closed: Vec<f64>,
 }
 
 impl Both {
-    fn push(&mut self, (told, closed): (f64, f64)) {
-        self.told.push(told);
+    fn push(&mut self, (reported, closed): (f64, f64)) {
+        self.reported.push(reported);
         self.closed.push(closed);
     }
 }
@@ -109,7 +114,7 @@ async fn drop_bare(phase: Phase) -> anyhow::Result<(f64, f64)> {
             if let Some(begun) = begun.take()
                 && begun.send(()).is_err()
             {
-                // Nobody waits for the beginning.
+                // The receiver is gone: the measurement no longer waits for the beginning.
             }
         }
         anyhow::Ok(())
@@ -123,10 +128,10 @@ async fn drop_bare(phase: Phase) -> anyhow::Result<(f64, f64)> {
     let asked = Instant::now();
     waiting.abort();
     let ended = waiting.await;
-    let told = asked.elapsed();
+    let reported = asked.elapsed();
     anyhow::ensure!(ended.is_err(), "the bare request ended by itself");
     let closed = exchange.peer_closed().await.into_std();
-    Ok((micros(told), micros(closed.saturating_duration_since(asked))))
+    Ok((micros(reported), micros(closed.saturating_duration_since(asked))))
 }
 
 async fn stop_ours(phase: Phase) -> anyhow::Result<(f64, f64)> {
@@ -143,18 +148,18 @@ async fn stop_ours(phase: Phase) -> anyhow::Result<(f64, f64)> {
     let asked = Instant::now();
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
-    let told = asked.elapsed();
+    let reported = asked.elapsed();
     anyhow::ensure!(outcome.ending() == Ending::Stopped, "{outcome:?}");
     let closed = match phase {
-        Phase::InTool => told,
+        Phase::InTool => reported,
         Phase::Sending | Phase::Streaming | Phase::BeforeHeaders => {
             exchange.peer_closed().await.into_std().saturating_duration_since(asked)
         }
     };
-    Ok((micros(told), micros(closed)))
+    Ok((micros(reported), micros(closed)))
 }
 
-/// Both sides wait in the same place: a moment for what is under way to come to rest.
+/// Both sides wait in the same place: a moment for work in progress to settle.
 async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }

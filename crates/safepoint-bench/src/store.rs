@@ -10,7 +10,10 @@ use std::{
 
 use anyhow::ensure;
 use futures_util::future::try_join_all;
-use safepoint::store::{ChainCheck, Durability, Lease, NewSession, OwnerProcess, Record, Store, Write};
+use safepoint::{
+    raw::store::{ChainCheck, Durability, Lease, NewSession, Record, Write},
+    store::{OwnerProcess, Store},
+};
 use safepoint_stores::SqliteStore;
 
 use crate::table::{Table, median};

@@ -28,7 +28,7 @@ use crate::{
     exit::Usage,
 };
 
-/// Agents that can be stopped, and that tell the truth about what was stopped.
+/// Run agents that you can stop, steer, approve and resume; each stop returns an accurate receipt
 #[derive(Debug, Parser)]
 #[command(name = "safepoint", version, after_help = TOP)]
 pub(crate) struct Cli {
@@ -38,7 +38,7 @@ pub(crate) struct Cli {
 
 const TOP: &str = "\
 Try it without a key:
-  safepoint                                      a conversation, with the built-in practice model; takes chat's flags
+  safepoint                                      a conversation with the built-in practice model; takes the flags of chat
   safepoint demo
   safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
 
@@ -47,96 +47,95 @@ Exit codes of run: 0 done, 1 failed, 2 wrong usage, 3 no such session, 5 another
 130 stopped by Ctrl-C, 143 by SIGTERM.";
 
 const RUN: &str = "\
-Which model, where --model does not say: the config file's, else by OPENAI_API_KEY, OPENAI_BASE_URL,
-ANTHROPIC_API_KEY or GEMINI_API_KEY, else a local server on port 11434, else the built-in practice model (a script).
+Without --model, the first of these decides: the config file; OPENAI_API_KEY, OPENAI_BASE_URL,
+ANTHROPIC_API_KEY or GEMINI_API_KEY; a local server on port 11434; the built-in practice model (a script).
 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
 api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, unknown,
-approval_expiry, max_rounds. The command line outranks it.
-Its [mcp.NAME] are servers of tools: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
-Its [[rules]] rule on calls, the first that fits decides: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
-\"ask\" or \"deny\", `message`. Only what they ask, or do not speak of, is --approve's; see docs/guides/approvals.md.
+approval_expiry, max_rounds. The command line overrides it.
+Each [mcp.NAME] is a tool server: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
+Its [[rules]] decide about calls; the first match wins: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
+\"ask\" or \"deny\", `message`. --approve decides calls that match no rule, or match \"ask\"; see docs/guides/approvals.md.
 
-Ctrl-C stops at the next safe point, within --grace; a second one stops now. NO_COLOR is honoured.
+Ctrl-C stops at the next safe point, within --grace; a second Ctrl-C stops now. NO_COLOR is respected.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such session, 5 another process has it,
 10 stopped by a limit, a lost reader or from elsewhere, 11 suspended,
 130 stopped by Ctrl-C, 143 by SIGTERM.";
 
 const CHAT: &str = "\
-Enter sends, and steers while the agent works; Alt-Enter or Tab queues; Esc stops at the next safe point, again: now.
-Ctrl-C stops what runs, or clears the input; twice ends within a second. Ctrl-Z goes back to the shell. /help lists the rest.
+Enter sends a message, or steers a running turn. Alt-Enter or Tab queues. Esc stops at the next safe point; again: now.
+Ctrl-C stops the turn or clears the input; twice exits within a second. Ctrl-Z goes back to the shell. /help lists the rest.
 
-With --session it is kept, and the same command comes back to it: with what was said, the turn that ended early, and the
-questions that are open. /resume and /sessions in it list what else is kept, and go on with one.
+--session stores the conversation; the same command reopens it with its messages, its last turn and its open approvals.
+/sessions lists the stored sessions, and /resume opens one.
 
-Not on a terminal it reads lines from stdin, one turn each, and answers on stdout.";
+Without a terminal, chat reads one turn per line from stdin and writes the answers to stdout.";
 
 const CONTROL: &str = "\
-Exit codes: 0 accepted, or already so; 1 other, or not known to be quiet; 2 wrong usage; 3 no such session, run or call; 4 too late;
+Exit codes: 0 accepted or already done; 1 other, or not known to be quiet; 2 wrong usage; 3 no such session, run or call; 4 too late;
 5 conflict; 6 inbox full or closed; 7 --wait timed out.";
 
 /// The commands. Exhaustive: `main` runs each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// A conversation on the terminal: steer, queue and stop while it works; what `safepoint` alone does
+    /// Start a conversation on the terminal; `safepoint` alone does the same
     #[command(after_help = CHAT)]
     Chat(Box<ChatArgs>),
-    /// One turn, or several with --then; text goes to stdout, everything else to stderr
+    /// Run one turn, or several with --then; text goes to stdout, everything else to stderr
     #[command(after_help = RUN)]
     Run(Box<RunArgs>),
-    /// Go on with a kept session: a stopped, suspended or crashed turn is taken up where it was
+    /// Resume the stopped, suspended or crashed turn of a stored session
     Resume(Box<ResumeArgs>),
-    /// The approvals of a kept session
+    /// List the approvals of a stored session
     Approvals(ApprovalsArgs),
-    /// Let a call run that waits for approval, perhaps with other arguments, perhaps for always; or run one again of which
-    /// nobody knows whether it happened
+    /// Allow a waiting call to run, once or always, also with other arguments; or run a call with unknown side effects again
     Approve(DecideArgs),
-    /// Do not let it run; the model is told. Of one that may have happened: give it up
+    /// Deny a waiting call and tell the model; or give up a call with unknown side effects
     Deny(DecideArgs),
-    /// Give the call's result yourself instead of letting it run. Of one that may have happened: say that it is done
+    /// Supply the result of a call instead of running it, or of a call with unknown side effects
     Respond(DecideArgs),
-    /// The file in which sessions are kept
+    /// Check, export and repair the file of stored sessions
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Says something to a session that runs in another terminal
+    /// Send a message to a session that runs in another terminal
     #[command(after_help = CONTROL)]
     Push(PushArgs),
-    /// Says something to the turn at work there, without stopping it
+    /// Steer the running turn of a session without a stop
     #[command(after_help = CONTROL)]
     Steer(SteerArgs),
-    /// Takes something back that waits there
+    /// Remove a queued message from a running session
     #[command(after_help = CONTROL)]
     Withdraw(WithdrawArgs),
-    /// Stops a session or a run in another terminal: at the next safe point, after 5 s now
+    /// Stop a session or a run in another terminal at the next safe point, after 5 s now
     #[command(after_help = CONTROL)]
     Stop(StopArgs),
-    /// The sessions: those that are kept, and those that run
+    /// List, show and remove sessions, stored and running
     #[command(subcommand, after_help = CONTROL)]
     Sessions(SessionsCommand),
-    /// Looks back on a kept session: what was done when, and what a stop did, as text, JSON or a page
+    /// Show the timeline of a stored session as text, JSON or a page
     #[command(after_help = CONTROL)]
     Trace(TraceArgs),
-    /// A tour of under a minute, offline: what a stop does, and what its receipt says
+    /// Show in under a minute, offline, what stops do and what receipts report
     Demo,
-    /// Try the servers of tools that the config file names as [mcp.NAME]
+    /// Try the tool servers of the config file ([mcp.NAME])
     Mcp(McpArgs),
-    /// The scripted model server, for trying things without a key
+    /// Serve the scripted practice model, which needs no key
     Practice(PracticeArgs),
 }
 
 /// `safepoint run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What to do; `-` or nothing reads it from stdin
+    /// The prompt; `-` or nothing reads it from stdin
     pub(crate) prompt: Option<String>,
     /// A further turn on the same history, also after a stopped one (repeatable)
     #[arg(long = "then", value_name = "PROMPT")]
     pub(crate) then: Vec<String>,
-    /// Keep the conversation as this session, or go on with it
+    /// Store the conversation as this session, or continue it
     #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,
-    /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
+    /// The store file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
     /// An image or a PDF that goes with the first prompt (repeatable)
@@ -152,7 +151,7 @@ pub(crate) struct RunArgs {
     pub(crate) on_disconnect: OnDisconnect,
 }
 
-/// What only a model takes; an agent of somebody else's has its own.
+/// Flags that need a model; an external agent has its own settings.
 const OF_MODELS: [&str; 10] = [
     "model",
     "base_url",
@@ -169,8 +168,8 @@ const OF_MODELS: [&str; 10] = [
 /// What works, and under which limits: the same for `run` and `chat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
-    /// Somebody else's agent instead of a model: acp:"COMMAND" starts one that speaks ACP, a2a:URL is
-    /// one behind A2A, responses:MODEL a provider's response in the background
+    /// An external agent instead of a model: acp:"COMMAND" starts an ACP agent, a2a:URL calls an A2A agent,
+    /// responses:MODEL runs a provider's background response
     #[arg(long, value_name = "KIND:WHERE", conflicts_with_all = OF_MODELS)]
     pub(crate) backend: Option<String>,
     /// What is known of it.
@@ -213,23 +212,22 @@ pub(crate) struct AgentArgs {
     /// The time limit of a call; default: none
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) tool_timeout: Option<Duration>,
-    /// Who decides about calls that change something, where no rule of the config file does; default: ask
+    /// Who decides about calls with side effects that match no rule of the config file; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
-    /// What becomes of a call that changes something and was cut off, so that nobody knows whether it happened;
-    /// default: tell
+    /// What to do after a call was cut off and its side effects are unknown; default: tell
     #[arg(long, value_enum)]
     pub(crate) unknown: Option<Unknown>,
-    /// How long a question waits for a person before the model is told that nobody answered; default: 30d
+    /// How long an approval waits for an answer before the call is denied; default: 30d
     #[arg(long, value_name = "DUR|never", value_parser = duration_or_never)]
     pub(crate) approval_expiry: Option<Duration>,
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// Record what the model is asked and answers in this new file; keys are never in it, what is said is
+    /// Record requests and replies of the model in this new file; it holds the messages, never the keys
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Answer from such a recording instead of a model: strictly, and without a key
+    /// Replay such a recording instead of calling a model; needs no key
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
     /// The most model calls of one turn; default 100
@@ -246,7 +244,7 @@ pub(crate) struct AgentArgs {
     pub(crate) cleanup_cap: Duration,
 }
 
-/// As if nothing was said.
+/// `chat` without a flag.
 #[derive(Debug, Parser)]
 struct Unsaid {
     #[command(flatten)]
@@ -254,13 +252,13 @@ struct Unsaid {
 }
 
 impl ChatArgs {
-    /// What holds where nothing is said.
+    /// The defaults of every flag.
     pub(crate) fn usual() -> Self {
         Unsaid::try_parse_from(["safepoint"]).expect("every flag of a chat can be left out").chat
     }
 }
 
-/// What was written: `safepoint` alone is `chat`, also where flags of it follow.
+/// The arguments as typed; flags right behind `safepoint` are those of `chat`.
 pub(crate) fn written() -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let mut args: Vec<OsString> = std::env::args_os().collect();
@@ -275,7 +273,7 @@ pub(crate) fn written() -> Vec<OsString> {
 }
 
 impl AgentArgs {
-    /// Whether what was said can be meant, on the command line or in the config file.
+    /// Checks values from the command line or the config file.
     pub(crate) fn check(&self) -> Result<(), Usage> {
         if let Some(temperature) = self.temperature.filter(|it| !it.is_finite() || *it < 0.0) {
             return Err(Usage(format!("--temperature {temperature}: it is a number, 0 or more")));
@@ -302,10 +300,10 @@ impl AgentArgs {
 /// `safepoint chat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChatArgs {
-    /// Keep the conversation as this session, or go on with it
+    /// Store the conversation as this session, or continue it
     #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,
-    /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
+    /// The store file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
     #[command(flatten)]
@@ -326,21 +324,21 @@ pub(crate) struct ResumeArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Approve {
-    /// A person at the terminal; denied where nobody can be asked
+    /// A person at the terminal; without a terminal, calls are denied
     Ask,
     /// Everything may run
     Auto,
-    /// Nothing that would be asked may run
+    /// Calls that need approval are denied
     Deny,
 }
 
-/// Who is asked about a call of which nobody knows whether it happened. Exhaustive: it is never run again unasked.
+/// Who decides about a call with unknown side effects. Exhaustive: it never runs again without a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Unknown {
-    /// The model is told that nobody knows
+    /// The model learns that the side effects are unknown
     Tell,
-    /// A person is asked: run it again, say that it is done, or give it up
+    /// A person decides: run it again, supply its result, or give it up
     Ask,
 }
 
@@ -356,12 +354,12 @@ pub(crate) enum OnFull {
     Summarise,
 }
 
-/// What a lost reader does. Exhaustive: stop or go on.
+/// What to do when the reader disconnects. Exhaustive: stop or continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnDisconnect {
     /// Stop the run
     Stop,
-    /// Go on without a reader
+    /// Continue without a reader
     Detach,
 }
 

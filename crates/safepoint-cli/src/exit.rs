@@ -46,10 +46,10 @@ impl std::error::Error for Usage {}
 
 /// There is no such session: exit code 3.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no session {0}; `safepoint sessions ls` lists them")]
+#[error("session {0} not found; `safepoint sessions ls` lists them")]
 pub(crate) struct NoSession(pub(crate) SessionId);
 
-/// Somebody else holds the session: exit code 5.
+/// Another process owns the session: exit code 5.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}; ask that one to stop (safepoint stop {1}), or wait for its end")]
+#[error("{0}; stop it with `safepoint stop {1}` or wait")]
 pub(crate) struct Elsewhere(pub(crate) store::Error, pub(crate) SessionId);

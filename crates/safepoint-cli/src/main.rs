@@ -86,7 +86,7 @@ fn help() -> anyhow::Result<ExitCode> {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     let unwritten = error.downcast_ref::<Unwritten>();
-    // Whoever closed it has seen enough.
+    // A reader that closed stdout has seen enough.
     if unwritten != Some(&Unwritten::Closed) {
         output::tell(format_args!("safepoint: {error:#}"));
         if let Some(hint) = hints::after(error) {

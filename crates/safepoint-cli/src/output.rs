@@ -1,9 +1,9 @@
 //! The one place that writes to stdout and stderr; `cargo xtask tidy` keeps it so.
 //!
 //! **Invariants**
-//! - Words are shown, never obeyed: a control character, or one that reverses what is read, leaves here only as the name
-//!   of itself. Of what the program itself says on stderr so does whatever hides. What moves a cursor is written by us, as [`Drawn`].
-//! - What stdout did not take is an [`Unwritten`], and it decides the exit code: nobody is told that all went well.
+//! - Text is shown, never obeyed: a control character, or one that reverses the text, leaves here only as its
+//!   name. On stderr so does every hidden character in the program's own text. Only [`Drawn`] moves a cursor.
+//! - Output that stdout did not take is an [`Unwritten`], which rules out the exit code of a success.
 
 use std::{
     borrow::Cow,
@@ -38,57 +38,58 @@ pub(crate) use usage::of_clap;
 
 use crate::{args::OnDisconnect, exit, visible::hides};
 
-/// Which of the two outputs. Exhaustive: there are two.
+/// One of the two outputs. Exhaustive: there are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// What was asked for.
+    /// Results.
     Out,
     /// For people.
     Err,
 }
 
-/// What is written. Exhaustive: each is made harmless in its own way.
+/// A piece of output. Exhaustive: each kind is made harmless in its own way.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    /// Words for people: made harmless wherever they go.
+    /// Text for people: made harmless wherever it goes.
     Words(String),
-    /// A model's text: made harmless for a terminal, and as it was said for everything else.
+    /// A model's text: made harmless for a terminal, and unchanged for everything else.
     Said(Text),
-    /// A line of JSON: what a terminal would obey is written as its number, which is the same JSON.
+    /// A line of JSON: a character that a terminal would obey is written as its number, which is the same
+    /// JSON.
     Line(Line),
     /// Our own drawing.
     Drawn(Drawn),
 }
 
-/// Marks of our own, and harmless words between them.
+/// Our own marks, and harmless text between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drawn(String);
 
 impl Drawn {
-    /// A mark that the terminal obeys: it has no words of others in it.
+    /// Adds a mark that the terminal obeys: it contains no foreign text.
     pub(crate) fn mark(&mut self, mark: impl Display) {
         write!(self.0, "{mark}").expect("a string takes whatever is written to it");
     }
 
-    /// Words, on the row on which the cursor stands.
+    /// Adds text on the cursor's row.
     pub(crate) fn words(&mut self, words: &str) {
         self.0.push_str(&plain(words).replace('\n', " "));
     }
 }
 
-/// Stdout did not take all that was to be written.
+/// Stdout did not take all of the output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unwritten {
-    /// Whoever read it has seen enough.
+    /// The reader closed its end.
     #[error("stdout was closed")]
     Closed,
-    /// A full disk, say.
+    /// For example, a full disk.
     #[error("stdout cannot be written: {0}")]
     Failed(String),
 }
 
 impl Unwritten {
-    /// The exit code of a command that this has ended.
+    /// The exit code of a command that this error has ended.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Closed => CLOSED,
@@ -96,8 +97,9 @@ impl Unwritten {
         }
     }
 
-    /// The exit code of a command that went on, and would have had this one. It goes on without a reader only where it was
-    /// told to; what could not be written is never a success.
+    /// The exit code of a command whose stdout may have failed; `code` is its code otherwise. A command that
+    /// continues without a reader by its own option keeps `code`. A write that failed for any other reason is
+    /// never a success.
     pub(crate) fn instead_of(&self, code: ExitCode, on_disconnect: OnDisconnect) -> ExitCode {
         match (self, on_disconnect) {
             (Self::Closed, OnDisconnect::Stop) if code == ExitCode::SUCCESS => exit::with(CLOSED),
@@ -138,15 +140,17 @@ pub(crate) fn say_json(line: Value) -> Result<(), Unwritten> {
     put(Stream::Out, &Piece::Line(line.into()))
 }
 
-/// Writes a line for people to stderr, with all of it seen. Where nobody reads that, there is nobody to tell.
+/// Writes a line for people to stderr and shows every character of it. Without a reader of stderr the line is
+/// lost.
 pub(crate) fn tell(words: impl Display) {
     drop(put(Stream::Err, &Piece::Words(seen(&format!("{words}\n")).into_owned())));
 }
 
-/// What leaves here only as its name: of commands that have no engine before their output (S8.10).
+/// The secrets that leave here only as their names, for commands with output before they have an engine
+/// (S8.10).
 static SECRETS: OnceLock<Secrets> = OnceLock::new();
 
-/// From now on these leave as their names.
+/// Replaces these secrets by their names from now on.
 pub(crate) fn hide(secrets: Secrets) {
     SECRETS.get_or_init(|| secrets);
 }
@@ -155,7 +159,7 @@ fn without_secrets(text: &str) -> Cow<'_, str> {
     SECRETS.get().map_or(Cow::Borrowed(text), |secrets| secrets.clean(text))
 }
 
-/// Writes: there is no other way out.
+/// Writes a piece: there is no other way out.
 ///
 /// # Errors
 /// If the stream does not take it.
@@ -170,7 +174,7 @@ pub(crate) fn put(stream: Stream, piece: &Piece) -> Result<(), Unwritten> {
     Ok(())
 }
 
-/// Writes to stdout what was made harmless before.
+/// Writes bytes to stdout that are already harmless.
 ///
 /// # Errors
 /// If stdout does not take it.
@@ -179,7 +183,7 @@ fn put_made(bytes: &[u8]) -> Result<(), Unwritten> {
     Ok(out.write_all(bytes).and_then(|()| out.flush())?)
 }
 
-/// Writes to stdout, past every buffer of ours; what it takes is counted as it is taken.
+/// Writes to stdout without a buffer, and counts the bytes as stdout takes them.
 ///
 /// # Errors
 /// If stdout does not take it.
@@ -187,7 +191,7 @@ fn put_counted(piece: &Piece, taken: &AtomicU64) -> Result<(), Unwritten> {
     Ok(piece.write_to(Counted(taken), Stream::Out)?)
 }
 
-/// stdout, in parts that a pipe takes whole or not at all.
+/// Stdout, in parts that a pipe takes whole or not at all.
 struct Counted<'a>(&'a AtomicU64);
 
 /// `PIPE_BUF`: what a pipe takes whole or not at all.
@@ -237,9 +241,9 @@ impl Piece {
         }
     }
 
-    /// Takes in one that says more of its text, unless it were too much for one; gives back what it does not take.
+    /// Appends a piece that continues this one's text. Returns the piece if the sum would be too large.
     fn join(&mut self, more: Self) -> Option<Self> {
-        /// A terminal that is slow takes so much at a time: whoever hurries waits for no more (S12.5).
+        /// A slow terminal takes this much per write, so a caller that hurries waits for no more (S12.5).
         const MOST: usize = 4 << 10;
         match (self, more) {
             (Self::Said(text), Self::Said(more)) => {
@@ -250,7 +254,7 @@ impl Piece {
         }
     }
 
-    /// What it takes while it waits, of that which nobody else has.
+    /// The memory of a waiting piece, without the parts that other code shares.
     fn bytes(&self) -> usize {
         match self {
             Self::Words(text) | Self::Drawn(Drawn(text)) => text.len(),

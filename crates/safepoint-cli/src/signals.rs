@@ -1,6 +1,6 @@
-//! What the operating system asks: each signal once, in order, and what a run is asked because of it.
+//! The signals of the operating system: each once, in order, with the stop request that it makes.
 //!
-//! **Invariants**: signals are heard, and what they ask of a turn is asked, on a thread that does nothing else (S12.5).
+//! **Invariants**: one thread receives signals, makes their stop requests, and does nothing else (S12.5).
 
 use std::{
     io,
@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint::{Code, Grace, Reason, RunHandle, StopAck, StopRequest};
+use safepoint::{
+    Grace, Reason, RunHandle, StopRequest,
+    stop::{Code, StopAck},
+};
 use tokio::{
     runtime::{self, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -18,20 +21,20 @@ use tokio::{
 
 use crate::args::{OnDisconnect, RunArgs};
 
-/// What a second signal leaves to clean up, and to be quiet once the turn has ended.
+/// How long cleanup may take after a second signal, and quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
 
-/// The signals that end a run. They are heard by a thread of their own, which also asks what they ask: nothing that the
-/// runtime has to do can hold that up.
+/// The signals that end a run. A dedicated thread receives them and makes their stop requests, so a busy
+/// runtime delays neither.
 pub(crate) struct Signals {
-    heard: UnboundedReceiver<Heard>,
+    received: UnboundedReceiver<ReceivedSignal>,
     deputy: Arc<Mutex<Option<Deputy>>>,
     on_disconnect: OnDisconnect,
     asks: Asks,
 }
 
-/// What signals ask of this program, beside what they ask of a turn. Exhaustive: nothing yet, nothing as yet but with another
-/// one its end, or its end.
+/// What signals ask of this program, beside the stop of a turn. Exhaustive: nothing yet; its end at the next
+/// signal; its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Asks {
     #[default]
@@ -41,7 +44,7 @@ enum Asks {
 }
 
 impl Asks {
-    /// An interrupt is for the turn; a second one, and each of the others, is for the program too.
+    /// An interrupt is for the turn; a second one, and each other signal, is for the program too.
     fn and(self, got: Got) -> Self {
         match (self, got) {
             (Self::Nothing, Got::Interrupt) => Self::NextEnds,
@@ -51,25 +54,26 @@ impl Asks {
     }
 }
 
-/// What is asked because of a signal, on the thread that heard it.
+/// Makes the stop request of a signal, on the signal thread.
 type Deputy = Box<dyn FnMut(Got) -> Option<Strength> + Send>;
 
-/// A signal, and whether it was answered as it was heard.
+/// A received signal, and whether the deputy handled it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedSignal {
     pub(crate) got: Got,
     pub(crate) at: Instant,
     pub(crate) answered: Answered,
 }
 
-/// Whether a deputy has answered a signal. Exhaustive: there was none, or it asked this, or nothing.
+/// Whether a deputy has answered a signal. Exhaustive: there was none; it requested this stop; it requested
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
     NotYet,
     With(Option<Strength>),
 }
 
-/// For as long as it lives, signals are answered by the deputy.
+/// The deputy answers signals until this is dropped.
 #[must_use = "dropping it ends what it stands for"]
 pub(crate) struct Answers(Arc<Mutex<Option<Deputy>>>);
 
@@ -83,7 +87,7 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One signal. Exhaustive: the three that are listened for.
+/// One signal. Exhaustive: the three that the program catches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Got {
     Interrupt,
@@ -92,15 +96,15 @@ pub(crate) enum Got {
 }
 
 impl Signals {
-    /// From now on signals are heard; of a hang-up that detaches nothing is asked.
+    /// Starts the signal thread. A hang-up with `detach` requests nothing.
     ///
     /// # Errors
-    /// If they cannot be heard.
+    /// If the thread or a signal handler cannot be installed.
     pub(crate) fn listen(on_disconnect: OnDisconnect) -> io::Result<Self> {
-        let (tell, heard) = mpsc::unbounded_channel();
+        let (tell, received) = mpsc::unbounded_channel();
         let deputy: Arc<Mutex<Option<Deputy>>> = Arc::default();
         let answers = Arc::clone(&deputy);
-        // Heard from the moment that this returns: the thread says when it listens.
+        // Signals are received once this returns: the thread reports when it listens.
         let (ready, is_ready) = std::sync::mpsc::channel();
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             let ear = Ear::open();
@@ -113,31 +117,32 @@ impl Signals {
             }
         })?;
         is_ready.recv().map_err(|_gone| io::Error::other("the thread that hears signals ended"))??;
-        Ok(Self { heard, deputy, on_disconnect, asks: Asks::Nothing })
+        Ok(Self { received, deputy, on_disconnect, asks: Asks::Nothing })
     }
 
-    /// Has signals asked by `deputy` as they are heard, on their own thread.
+    /// Runs `deputy` for every signal, on the signal thread, until the returned guard is dropped.
     pub(crate) fn answer(&self, deputy: impl FnMut(Got) -> Option<Strength> + Send + 'static) -> Answers {
         *lock(&self.deputy) = Some(Box::new(deputy));
         Answers(Arc::clone(&self.deputy))
     }
 
-    /// A turn begins: an interrupt before it was none of it.
+    /// A turn begins: an earlier interrupt does not apply to it.
     pub(crate) fn turn_begins(&mut self) {
         if self.asks == Asks::NextEnds {
             self.asks = Asks::Nothing;
         }
     }
 
-    /// There is no turn any more that a signal could be for.
+    /// No turn is left that a signal could stop.
     pub(crate) fn turns_are_over(&mut self) {
         if self.asks == Asks::Nothing {
             self.asks = Asks::NextEnds;
         }
-        while self.heard_already().is_some() {}
+        while self.received_already().is_some() {}
     }
 
-    /// The signal that asked for the end of this program, or asks for it before `over` is over; none if it is.
+    /// The signal that requests the end of this program, now or before `over` resolves; none if `over`
+    /// resolves first.
     pub(crate) async fn asked_to_end(&mut self, mut over: Pin<&mut impl Future<Output = ()>>) -> Option<Got> {
         loop {
             if let Asks::End(got) = self.asks {
@@ -147,21 +152,21 @@ impl Signals {
                 biased;
                 () = over.as_mut() => return None,
                 // Losing this branch loses nothing: the signal stays pending.
-                _ = self.heard() => {}
+                _ = self.received() => {}
             }
         }
     }
 
     pub(crate) async fn next(&mut self) -> Got {
-        self.heard().await.got
+        self.received().await.got
     }
 
-    /// A signal that was answered before this and is not taken yet.
-    pub(crate) fn heard_already(&mut self) -> Option<Heard> {
+    /// A signal that arrived before this call and was not taken yet.
+    pub(crate) fn received_already(&mut self) -> Option<ReceivedSignal> {
         drop(lock(&self.deputy));
-        let heard = self.heard.try_recv().ok()?;
-        self.count(heard.got);
-        Some(heard)
+        let received = self.received.try_recv().ok()?;
+        self.count(received.got);
+        Some(received)
     }
 
     fn count(&mut self, got: Got) {
@@ -170,20 +175,20 @@ impl Signals {
         }
     }
 
-    /// The next signal, and whether it was answered as it was heard. One that is not taken here stays in the channel.
-    pub(crate) async fn heard(&mut self) -> Heard {
-        match self.heard.recv().await {
-            Some(heard) => {
-                self.count(heard.got);
-                heard
+    /// The next signal. A signal that is not taken here stays in the channel.
+    pub(crate) async fn received(&mut self) -> ReceivedSignal {
+        match self.received.recv().await {
+            Some(received) => {
+                self.count(received.got);
+                received
             }
-            // The thread that hears lives as long as somebody listens.
+            // The signal thread lives as long as this receiver.
             None => std::future::pending().await,
         }
     }
 }
 
-/// What the thread of signals listens with: a runtime of its own, which does nothing else.
+/// The runtime and the signal streams of the signal thread.
 struct Ear {
     runtime: Runtime,
     interrupt: Signal,
@@ -201,8 +206,8 @@ impl Ear {
         Ok(Self { runtime, interrupt: interrupt?, terminate: terminate?, hangup: hangup? })
     }
 
-    /// Until nobody listens any more.
-    fn hear(self, deputy: &Mutex<Option<Deputy>>, tell: &UnboundedSender<Heard>) {
+    /// Runs until the receiver is dropped.
+    fn hear(self, deputy: &Mutex<Option<Deputy>>, tell: &UnboundedSender<ReceivedSignal>) {
         let Self { runtime, mut interrupt, mut terminate, mut hangup } = self;
         runtime.block_on(async {
             loop {
@@ -214,12 +219,12 @@ impl Ear {
                     _ = hangup.recv() => Got::Hangup,
                     () = tell.closed() => return,
                 };
-                // Held until it is sent: what a run ended by is heard of before its end is told.
+                // The lock is held until the send: the receiver gets the signal before the end of the run that it stopped.
                 let at = Instant::now();
                 let mut deputy = lock(deputy);
                 let answer = deputy.as_mut().map(|answer| answer(got));
                 let answered = answer.map_or(Answered::NotYet, Answered::With);
-                if tell.send(Heard { got, at, answered }).is_err() {
+                if tell.send(ReceivedSignal { got, at, answered }).is_err() {
                     return;
                 }
             }
@@ -227,16 +232,16 @@ impl Ear {
     }
 }
 
-/// What has been asked of a turn because of signals.
+/// The stops that signals have requested of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pressed {
-    /// The one that was the first to ask for a stop, of all who can ask: the run's reason is that.
+    /// The signal that requested the first stop: it is the run's reason.
     pub(crate) first: Option<Got>,
-    /// How many asked: signals, and a reader that went away.
+    /// How many stops were requested: by signals, and by a lost reader.
     pub(crate) count: u32,
 }
 
-/// How soon a stop that was asked comes. Exhaustive: at a safe point, or now.
+/// How soon a requested stop comes. Exhaustive: at a safe point, or now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strength {
     AtSafePoint,
@@ -244,7 +249,7 @@ pub(crate) enum Strength {
 }
 
 impl Got {
-    /// What a program that this has ended exits with.
+    /// The exit code of a program that this signal has ended.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,
@@ -253,7 +258,7 @@ impl Got {
         }
     }
 
-    /// What a run that it stops has as its reason.
+    /// The reason of a run that this signal stops.
     pub(crate) fn reason(self) -> Reason {
         match self {
             Self::Interrupt | Self::Terminate => Reason::user(self.name()),
@@ -271,8 +276,8 @@ impl Got {
 }
 
 impl Pressed {
-    /// The first is graceful, the second is now with a small cap; a hang-up is a disconnect.
-    /// Says what it asked; none if nothing.
+    /// The first signal stops gracefully, the second now with a small cap; a hang-up is a disconnect. Returns
+    /// the level of the requested stop, if any.
     pub(crate) fn ask(&mut self, got: Got, handle: &RunHandle, args: &RunArgs) -> Option<Strength> {
         if got == Got::Hangup {
             return self.disconnect(handle, args, got.name());
@@ -290,7 +295,7 @@ impl Pressed {
         Some(if at_safe_point { Strength::AtSafePoint } else { Strength::Now })
     }
 
-    /// Nobody watches any more. Says what that asked; none if nothing.
+    /// The reader is gone. Returns the level of the requested stop, if any.
     pub(crate) fn disconnect(&mut self, handle: &RunHandle, args: &RunArgs, why: &str) -> Option<Strength> {
         match args.on_disconnect {
             OnDisconnect::Detach => None,
@@ -304,7 +309,7 @@ impl Pressed {
     }
 }
 
-/// A signal is heard by everybody in the process, so that tests of them follow each other.
+/// A signal reaches the whole process, so tests with signals run one at a time.
 #[cfg(test)]
 pub(crate) static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -314,22 +319,22 @@ mod tests {
 
     use super::*;
 
-    /// S12.5: what a signal asks is asked while the program's own runtime has no time for it: its one thread waits here,
-    /// and is given back only afterwards.
+    /// S12.5: a signal's stop is requested while the program's runtime is busy: its one thread waits here,
+    /// and is free only afterwards.
     #[tokio::test]
     async fn a_signal_is_answered_while_the_runtime_is_busy() {
         const PATIENCE: Duration = Duration::from_secs(20);
         let _alone = ONE_AT_A_TIME.lock().await;
         let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, asked) = std::sync::mpsc::channel();
         let answers = signals.answer(move |got| {
             tell.send(got).unwrap();
             Some(Strength::Now)
         });
         kill_process(getpid(), Signal::HUP).unwrap();
-        assert_eq!(told.recv_timeout(PATIENCE), Ok(Got::Hangup));
+        assert_eq!(asked.recv_timeout(PATIENCE), Ok(Got::Hangup));
         drop(answers);
-        let heard = signals.heard().await;
-        assert_eq!((heard.got, heard.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
+        let received = signals.received().await;
+        assert_eq!((received.got, received.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
     }
 }

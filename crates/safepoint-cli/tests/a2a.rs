@@ -1,5 +1,5 @@
-//! `--backend a2a:URL` and `responses:MODEL`: an agent of somebody else's as the one that a user runs, stopped mid-work,
-//! asked, and killed and resumed.
+//! `--backend a2a:URL` and `responses:MODEL`: a user runs an external agent, stops it mid-work, answers its
+//! questions, kills the program and resumes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
@@ -19,7 +19,7 @@ use safepoint_testkit::{
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-/// A server that lives on threads of its own.
+/// A server on its own threads.
 fn server(manners: A2aManners) -> (Runtime, A2aServer) {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(async { A2aServer::start(manners).unwrap() });
@@ -78,8 +78,8 @@ fn an_interrupt_is_told_as_what_it_was() {
     }
 }
 
-/// S10.45, S10.43: a peer that took note of a stop is not waited for: what it had said stands on stdout since it came, the
-/// account is told, and the program ends.
+/// S10.45, S10.43: the program does not wait for a peer that acknowledged a stop. The peer's text is on
+/// stdout as it came, the receipt is shown, and the program ends.
 #[test]
 fn a_peer_that_took_note_is_not_waited_for() {
     let (runtime, server) = server(A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::Says));
@@ -92,16 +92,16 @@ fn a_peer_that_took_note_is_not_waited_for() {
     runtime.block_on(server.came(1));
     signal(&child, Signal::INT);
     let ended = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!((ended.status.code(), server.at_work()), (Some(130), 1), "{told}");
-    assert!(!told.contains("waits for remote work"), "{told}");
-    assert!(told.contains("it took note, and has not said that the work ended: IT MAY STILL WORK"), "{told}");
-    assert!(told.contains("NOT QUIET, still alive: remote work task-1"), "{told}");
-    assert!(told.contains("of its answer 4 bytes had come, and are kept: \"half\""), "{told}");
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), server.at_work()), (Some(130), 1), "{printed}");
+    assert!(!printed.contains("waiting for remote work"), "{printed}");
+    assert!(printed.contains("stop acknowledged, may still be running"), "{printed}");
+    assert!(printed.contains("warning: still running: remote work task-1"), "{printed}");
+    assert!(printed.contains("partial answer kept, 4 bytes: \"half\""), "{printed}");
 }
 
-/// S3.6, S7.5: whoever stops a session from elsewhere and waits for quiet is not told of an end that its receipt denies, neither
-/// while its owner lives nor when nobody has it any more.
+/// S3.6, S7.5: a client that stops a session from another process and waits for quiet sees no end that the
+/// receipt denies, neither while the owner lives nor after.
 #[test]
 fn a_wait_for_quiet_claims_no_end() {
     let (runtime, server) = server(A2aManners::honest(A2aWire::V03).on_cancel(OnCancel::Says));
@@ -113,11 +113,11 @@ fn a_wait_for_quiet_claims_no_end() {
     let stop = |wait: &str| {
         let mut stop = Command::new(env!("CARGO_BIN_EXE_safepoint"));
         stop.args(["stop", "s", "--now", wait, "--timeout", "60s", "--json"]).args(&kept[2..]);
-        let told = stop.output().unwrap();
-        let reply: Value = serde_json::from_slice(&told.stdout).unwrap();
+        let printed = stop.output().unwrap();
+        let reply: Value = serde_json::from_slice(&printed.stdout).unwrap();
         assert!(reply["detail"]["survivors"].to_string().contains("remote work task-1"), "{reply}");
-        assert!(reply["message"].as_str().unwrap().contains("NOT QUIET, this may go on: remote work task-1"));
-        (told.status.code(), reply["status"].as_str().unwrap().to_owned())
+        assert!(reply["message"].as_str().unwrap().contains("may still be running: remote work task-1"));
+        (printed.status.code(), reply["status"].as_str().unwrap().to_owned())
     };
     assert_eq!(stop("--wait=quiet"), (Some(1), "not_quiet".to_owned()));
     assert_eq!(child.wait().unwrap().code(), Some(10));
@@ -192,8 +192,8 @@ fn a_kill_mid_work_begins_nothing_twice() {
     }
 }
 
-/// S8.1, S8.2: a question of the peer where nobody sits at a keyboard: it says how to answer, another process does, and
-/// the same task goes on.
+/// S8.1, S8.2: the peer asks while no user is at a keyboard: the run says how to answer, another process
+/// answers, and the same task continues.
 #[test]
 fn a_question_is_answered_from_another_process() {
     let manners = A2aManners::honest(A2aWire::V1)
@@ -253,7 +253,7 @@ fn a_response_in_the_background_is_a_backend() {
     signal(&killed, Signal::KILL);
     killed.wait().unwrap();
     let (stopped, mut lines, _) = begin("stopped");
-    runtime.block_on(provider.valve().came(2));
+    runtime.block_on(provider.gate().came(2));
     signal(&stopped, Signal::INT);
     let outcome = until(&mut lines, "outcome");
     let row = &outcome["receipt"]["calls"][0];
@@ -282,8 +282,8 @@ fn an_address_that_is_none_is_refused() {
     assert!(unset.contains("SAFEPOINT_NO_SUCH_TOKEN: it is not set"), "{unset}");
 }
 
-/// S3.6, S3.7: a run that failed, and whose work may go on, says so to people too, by the agent's name and without the
-/// password of its address.
+/// S3.6, S3.7: a failed run whose work may still be running says so to people too, by the agent's name and
+/// without the password of its address.
 #[test]
 fn what_goes_on_is_told_of_a_failed_run() {
     const BAD_GATEWAY: u16 = 502;
@@ -291,11 +291,11 @@ fn what_goes_on_is_told_of_a_failed_run() {
     let address = server.url().replace("http://", "http://otter:s3cret@");
     let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
     command.args(["run", "do it", "--backend", &format!("a2a:{address}")]).stdin(Stdio::null());
-    let told = command.env_clear().output().unwrap();
-    let text = String::from_utf8_lossy(&told.stderr);
+    let printed = command.env_clear().output().unwrap();
+    let text = String::from_utf8_lossy(&printed.stderr);
     let failed = format!("the agent a2a:{} failed: the message may have arrived", server.url());
     assert!(text.contains(&failed), "{text}");
-    assert!(text.contains("NOT QUIET, still alive: remote work at a2a:"), "{text}");
+    assert!(text.contains("warning: still running: remote work at a2a:"), "{text}");
     assert!(!text.contains("s3cret"), "{text}");
     assert!(!server.bearers().is_empty() && server.bearers().iter().all(|sent| sent.starts_with("Basic ")));
     assert_eq!(server.at_work(), 1);

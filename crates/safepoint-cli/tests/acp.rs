@@ -1,5 +1,5 @@
-//! Somebody else's agent as a user meets it: `safepoint run --backend`, its stop, its questions, its session, and what is
-//! left of it when the program is killed.
+//! An external agent as a user meets it: `safepoint run --backend`, its stop, its questions, its session, and
+//! what is left of it when the program is killed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
@@ -101,7 +101,7 @@ fn last_line(output: &Output) -> Value {
     serde_json::from_str(text.lines().last().unwrap_or_else(|| panic!("nothing was said: {text}"))).unwrap()
 }
 
-/// S10.1: an agent of somebody else answers like any, and what cannot be meant is said.
+/// S10.1: an external agent answers like a model, and an option that does not apply to it is an error.
 #[test]
 fn a_run_has_somebody_elses_agent() {
     let place = Place::new();
@@ -181,7 +181,8 @@ fn a_question_of_the_agent_is_answered_from_another_process() {
     assert!(place.account().iter().any(|did| did["paid"] == 900));
 }
 
-/// S7.1, S10.1: the next message of a kept session, by another process, goes on in the agent's own session.
+/// S7.1, S10.1: the next message of a stored session, from another process, continues the agent's own
+/// session.
 #[test]
 fn a_kept_session_goes_on_in_the_agents_own() {
     let place = Place::new();
@@ -208,11 +209,11 @@ fn work_that_a_kill_cut_off_is_not_asked_for_again() {
     let said = text(&output.stderr);
     assert_eq!((output.status.code(), text(&output.stdout).as_ref()), (Some(1), ""), "{output:?}");
     assert!(said.contains("did not come to its end") && said.contains("effects are unknown"), "{said}");
-    // Nobody stopped it: its process was killed.
+    // No stop was requested: its process was killed.
     assert!(said.contains("cut off") && !said.contains("stopped while running"), "{said}");
     let shown = place.output(&["sessions", "show", "s", "--store", store]);
     let shown = text(&shown.stdout);
-    assert!(shown.contains("cut off, EFFECT UNKNOWN") && !shown.contains("stopped"), "{shown}");
+    assert!(shown.contains("cut off, side effects unknown") && !shown.contains("stopped"), "{shown}");
     assert_eq!(place.received("session/prompt"), 1, "nothing is repeated");
     until("nothing is left", || place.alive().is_empty());
 }
@@ -224,7 +225,8 @@ fn hub(place: &Place) -> Hub {
     Hub::start(command, place.folder.path())
 }
 
-/// S10.60, S10.61, S10.62 / cline hub: a person and a program are told who may go on with the work; not of a service that is named.
+/// S10.60, S10.61, S10.62 / cline hub: a person and a program learn who may continue the work; a service that
+/// is named is left out.
 #[test]
 fn a_daemon_that_goes_on_with_the_work_is_named() {
     let place = Place::new();
@@ -255,16 +257,15 @@ fn a_daemon_that_goes_on_with_the_work_is_named() {
             let names = remote["outside"]["named"].to_string();
             assert!(names.contains(&format!("(pid {})", hub.pid())), "{names}");
         } else if is_named {
-            let who = format!("(pid {}), which is not ours and MAY GO ON", hub.pid());
+            let who = format!("(pid {}), which is outside this run and may still be running", hub.pid());
             assert!(
-                said.contains(&who) && said.contains("NOT QUIET") && !said.contains("nothing of it is"),
+                said.contains(&who)
+                    && said.contains("warning: still running")
+                    && !said.contains("running   nothing"),
                 "{said}"
             );
         } else {
-            assert!(
-                said.contains("its own processes have ended, and held a connection to nobody else"),
-                "{said}"
-            );
+            assert!(said.contains("its own processes ended, no connection to other processes"), "{said}");
         }
     }
     let output = place.output(&["run", "x", "--backend-calls", "somewhere"]);
@@ -282,7 +283,7 @@ fn what_a_person_should_know_is_a_line() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("asked for acp/execute (Pay the rent): denied since nobody can be asked here"),
+        said.contains("asked for acp/execute (Pay the rent): denied because no approver is available"),
         "{said}"
     );
     assert!(said.contains("was refused by the approval rule") && said.contains("--approve auto"), "{said}");
@@ -304,7 +305,7 @@ fn what_a_person_should_know_is_a_line() {
     );
 }
 
-/// S10.63: an agent that wants to know who asks is told by the option that the hint names.
+/// S10.63: the option that the hint names tells an agent who asks.
 #[test]
 fn a_hint_names_an_option_that_exists() {
     let place = Place::new();

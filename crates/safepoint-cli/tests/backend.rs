@@ -1,4 +1,4 @@
-//! `--backend`: somebody else's agent as the one that a user runs, stopped mid-work.
+//! `--backend`: a user runs an external agent, which is stopped mid-work.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
@@ -64,10 +64,10 @@ fn an_interrupt_ends_the_agents_work() {
         line["type"] == "text_delta" && line["text"].as_str().is_some_and(|text| text.contains("working"))
     });
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let mut told = String::new();
-    rest.read_to_string(&mut told).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{told}");
-    let outcome: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    let mut printed = String::new();
+    rest.read_to_string(&mut printed).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{printed}");
+    let outcome: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
     assert_eq!(outcome["status"], "stopped", "{outcome}");
     let row = &outcome["receipt"]["calls"][0];
     assert_eq!((&row["status"], &row["remote"]["stop"]), (&"stopped".into(), &"confirmed".into()), "{row}");

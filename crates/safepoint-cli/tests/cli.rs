@@ -37,7 +37,7 @@ mod cli {
     mod unread;
 }
 
-#[path = "../../safepoint-testkit/tests/crash/pause.rs"]
+#[path = "../../../tests/crash/pause.rs"]
 mod pause;
 
 const BIN: &str = env!("CARGO_BIN_EXE_safepoint");
@@ -106,7 +106,7 @@ fn lines(stdout: &[u8]) -> Vec<Value> {
 /// Every line is as published, numbers are gapless, and each turn ends with exactly one outcome.
 fn check(lines: &[Value], turns: u64) {
     let schema: Value = serde_json::from_str(include_str!("../../../docs/schema/event.json")).unwrap();
-    let schema = safepoint::schema::Schema::new(&schema).unwrap();
+    let schema = safepoint::raw::schema::Schema::new(&schema).unwrap();
     for line in lines {
         assert_eq!(schema.check(line), Ok(()), "{line}");
     }
@@ -265,14 +265,14 @@ fn a_background_job_ends_with_the_last_turn() {
     let began = Instant::now();
     let output = run(&[&args[..], &["--json", "go", "--then", "look"]].concat());
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     let seen = lines(&output.stdout);
     check(&seen, 2);
     let outcomes: Vec<&Value> = seen.iter().filter(|line| line["type"] == "outcome").collect();
     assert!(outcomes[0]["receipt"]["survivors"][0].as_str().unwrap().starts_with("background command"));
     let ended: Vec<&Value> = seen.iter().filter(|line| line["type"] == "call_ended").collect();
     assert!(ended[1]["output"].as_str().unwrap().trim().parse::<u32>().is_ok(), "it lived: {}", ended[1]);
-    assert_eq!((output.status.code(), sleepers(&mark)), (Some(0), 0), "{told}");
+    assert_eq!((output.status.code(), sleepers(&mark)), (Some(0), 0), "{printed}");
 }
 
 /// S3.6: where the last turn has begun a job, that it ends is said, and the run is quiet.
@@ -286,11 +286,11 @@ fn a_run_that_began_a_job_is_quiet_in_the_end() {
     let args =
         ["run", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--approve", "auto"];
     let output = run(&[&args[..], &["--json", "go"]].concat());
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     let seen = lines(&output.stdout);
     check(&seen, 1);
     assert!(!seen.last().unwrap()["receipt"]["quiet"].is_null(), "{}", seen.last().unwrap());
-    assert!(told.contains("the background command (pid"), "{told}");
+    assert!(printed.contains("the background command (pid"), "{printed}");
     assert_eq!((output.status.code(), sleepers(&mark)), (Some(0), 0));
 }
 
@@ -302,7 +302,7 @@ fn sleepers(mark: &str) -> usize {
     std::fs::read_dir("/proc").unwrap().filter_map(Result::ok).filter(is_one).count()
 }
 
-/// S5.1, S5.4: `--then` goes on after a stopped turn, and the server (strict) accepts the history.
+/// S5.1, S5.4: `--then` continues after a stopped turn, and the server (strict) accepts the history.
 #[test]
 fn then_goes_on_after_a_stopped_turn() {
     for wire in wires() {
@@ -351,9 +351,9 @@ fn a_closed_stdout_stops_the_run() {
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(10));
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert!(told.contains("disconnect"), "{told}");
+    let mut printed = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert!(printed.contains("disconnect"), "{printed}");
 }
 
 /// S12.1: a limit is 10.
@@ -380,7 +380,7 @@ fn a_limit_is_10() {
     assert_eq!(seen.last().unwrap()["reason"]["code"], "max_rounds");
 }
 
-/// S8.2: what needs a person is denied where nobody can be asked, and `auto` lets it run.
+/// S8.2: a call that needs approval is denied where no user can answer, and `auto` lets it run.
 #[test]
 fn approval_is_denied_where_nobody_can_be_asked() {
     let script = r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"echo ran"}}]},{"text":"ok"}]}"#;
@@ -432,9 +432,9 @@ fn errors_say_what_to_do() {
         (vec!["practice", "--script", "/no/such/file"], 2, "cannot be read"),
     ] {
         let output = safepoint(&args).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
-        assert!(told.contains(says), "{args:?}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {printed}");
+        assert!(printed.contains(says), "{args:?}: {printed}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
@@ -474,9 +474,12 @@ fn the_demo_goes_through() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert_eq!(text.matches("next message accepted").count(), 6, "{text}");
-    assert_eq!(text.matches("quiet: nothing of it is running").count(), 7, "{text}");
+    assert_eq!(text.matches("  running   nothing, ").count(), 7, "{text}");
     // What a scene says of itself is so.
-    assert!(text.contains(": completed, effect done") && text.contains(": not started, no effect"), "{text}");
+    assert!(
+        text.contains(", side effects done  ") && text.contains("not started, no side effects"),
+        "{text}"
+    );
     // S7.2, S7.3, S4.9: killed with SIGKILL in a command: nothing of it is left, what was done is not done again.
     assert!(text.contains("the ledger says: paid (once"), "{text}");
     assert!(text.contains("nothing of its command is left after"), "{text}");

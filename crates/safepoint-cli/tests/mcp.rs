@@ -43,7 +43,7 @@ impl Place {
         self.folder.path().join(format!("log{number}"))
     }
 
-    /// A server that leaves a process in a session of its own beside it.
+    /// A server that leaves a process in a separate session beside it.
     fn entry(&self, number: usize) -> String {
         let server = std::env::current_exe().unwrap();
         let manners = McpManners { log: Some(self.log(number)), ..McpManners::default() };
@@ -136,7 +136,8 @@ fn arguments_that_do_not_fit_are_not_sent() {
     assert!(!mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == "tools/call"));
 }
 
-/// A typing error in the choice of tools is told: in `exclude` it offers what was to be hidden.
+/// A typing error in the choice of tools is an error: in `exclude` it would offer the tool that was to be
+/// hidden.
 #[test]
 fn a_choice_that_fits_no_tool_is_told() {
     let place = Place::new(1);
@@ -147,14 +148,14 @@ fn a_choice_that_fits_no_tool_is_told() {
     let output = place.output(&["mcp", "ls"]);
     assert!(output.status.success());
     let words = text(&output.stderr);
-    for told in ["`include` has `eco`,", "`exclude` has `ecoh`,", "`rename` has `eho`,"] {
-        assert!(words.contains(told), "{told}: {words}");
+    for printed in ["`include` has `eco`,", "`exclude` has `ecoh`,", "`rename` has `eho`,"] {
+        assert!(words.contains(printed), "{printed}: {words}");
     }
     assert!(!words.contains("`deaf`") && !words.contains("`*o*`") && !words.contains("`echo`"), "{words}");
 }
 
-/// S4.10: a signal stops a call by hand: the server is told, what is known is said, the exit code says which signal.
-/// Also where an interrupt was inherited as ignored, as of a job in a script's background.
+/// S4.10: a signal stops a manual call: the server is notified, the known outcome is shown, and the exit code
+/// names the signal. An interrupt that was inherited as ignored, as in a script's background job, works too.
 #[test]
 fn a_signal_stops_a_call_by_hand_and_the_server_is_told() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
@@ -399,10 +400,10 @@ fn a_schema_that_is_nested_too_deeply_costs_its_own_tool_alone() {
     fs::write(place.folder.path().join("server.sh.list"), format!("\"result\":{{\"tools\":{tools}}}"))
         .unwrap();
     let shown = place.output(&["mcp", "ls"]);
-    let (told, wrong) = (text(&shown.stdout), text(&shown.stderr));
-    assert!(shown.status.success(), "{told}{wrong}");
-    assert!(told.contains("x__one") && told.contains("x__two"), "{told}");
-    assert!(told.contains("refused: `deep`, since its schema is nested more than 100 levels deep"), "{told}");
+    let (printed, wrong) = (text(&shown.stdout), text(&shown.stderr));
+    assert!(shown.status.success(), "{printed}{wrong}");
+    assert!(printed.contains("x__one") && printed.contains("x__two"), "{printed}");
+    assert!(printed.contains("refused: `deep`: its schema is nested more than 100 levels deep"), "{printed}");
 }
 
 /// What the config file leaves out is not called by hand either; what is left in is.
@@ -418,9 +419,9 @@ fn a_tool_that_is_left_out_is_not_called_by_hand() {
     let called = || text(&fs::read(place.folder.path().join("server.sh.log")).unwrap_or_default());
     for name in ["write_all", "x__write_one", "write_one"] {
         let refused = place.output(&["mcp", "call", "x", name]);
-        let told = text(&refused.stderr);
-        assert_eq!((refused.status.code(), called().as_str()), (Some(2), ""), "{told}");
-        assert!(told.contains("leaves the tool") || told.contains("there are look"), "{told}");
+        let printed = text(&refused.stderr);
+        assert_eq!((refused.status.code(), called().as_str()), (Some(2), ""), "{printed}");
+        assert!(printed.contains("leaves the tool") || printed.contains("there are look"), "{printed}");
     }
     assert_eq!(place.output(&["mcp", "call", "x", "look"]).status.code(), Some(0));
     assert_eq!(called(), "called\n");

@@ -11,7 +11,7 @@ use loom::{sync::Notify, thread};
 
 mod actor;
 mod mailbox;
-mod told;
+mod watched;
 
 /// Lets all interleavings happen, save that no thread is held up more often than so.
 pub(crate) fn explore(preemptions: usize, play: impl Fn() + Sync + Send + 'static) {

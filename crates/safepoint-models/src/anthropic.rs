@@ -11,8 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config::{Auth, ConfigError, Endpoint, ToolChoice},
-    http::exchange,
-    outgoing::Outgoing,
+    http::{exchange, outgoing::Outgoing},
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
@@ -94,12 +93,12 @@ impl Wire for Messages {
     }
 
     fn open(model: &Anthropic, spec: &ModelSpec) -> Box<dyn Conversation> {
-        Box::new(model.talk(spec))
+        Box::new(model.conversation(spec))
     }
 }
 
 impl HttpModel<Messages> {
-    /// Lets the model think, for at most so many tokens.
+    /// Lets the model think, for at most this number of tokens.
     #[must_use]
     pub fn thinking(mut self, budget_tokens: u64) -> Self {
         self.fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget_tokens}));
@@ -141,20 +140,20 @@ impl HttpModel<Messages> {
         self.opened(fields, "messages")
     }
 
-    fn talk(&self, spec: &ModelSpec) -> Talk {
+    fn conversation(&self, spec: &ModelSpec) -> ProviderConversation {
         let mut endpoint = self.endpoint.of(spec);
         endpoint.headers.insert(0, ("anthropic-version".into(), VERSION.into()));
-        Talk { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.is_cached) }
+        ProviderConversation { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.is_cached) }
     }
 }
 
 /// A conversation: the encoded messages so far.
-struct Talk {
+struct ProviderConversation {
     endpoint: Endpoint,
     encoder: Encoder,
 }
 
-impl Conversation for Talk {
+impl Conversation for ProviderConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
         let outgoing = parts::fit(history, Messages::NAME, parts::anthropic)
@@ -166,6 +165,6 @@ impl Conversation for Talk {
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &Anthropic, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut talk = model.talk(spec);
-    histories.iter().map(|history| talk.encoder.encode(history).into_bytes()).collect()
+    let mut conversation = model.conversation(spec);
+    histories.iter().map(|history| conversation.encoder.encode(history).into_bytes()).collect()
 }

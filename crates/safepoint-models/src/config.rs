@@ -14,8 +14,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     address,
-    http::Patience,
-    outgoing::{Outgoing, client},
+    http::{
+        Patience,
+        outgoing::{Outgoing, client},
+    },
 };
 
 /// A model cannot be configured so, and what to do instead.

@@ -2,8 +2,8 @@
 
 use reqwest::{Url, header::HeaderValue};
 use safepoint::{
-    json::{self, Unread},
     model::{ModelError, ModelErrorKind},
+    raw::json::{self, Unread},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -105,7 +105,7 @@ pub(crate) fn of_status(status: u16, body: &[u8], url: &Url) -> ModelError {
         .with_status(status)
 }
 
-/// An answer that points elsewhere. Nobody goes there: the key and the conversation are for the server that was named.
+/// An answer that points elsewhere. The client does not follow it: the key and the conversation are for the server that was named.
 pub(crate) fn elsewhere(status: u16, asked: &Url, location: Option<&HeaderValue>) -> ModelError {
     const MOST: usize = 300;
     let place = location.and_then(|location| asked.join(location.to_str().ok()?).ok());
@@ -139,7 +139,7 @@ pub(crate) fn broken(error: reqwest::Error) -> ModelError {
         ModelErrorKind::Broken,
         format!("the connection broke while the model answered: {}", chain(&error.without_url())),
     )
-    .with_hint("what had arrived is kept; ask again to go on")
+    .with_hint("what had arrived is kept; ask again to continue")
 }
 
 pub(crate) fn idle(after: std::time::Duration) -> ModelError {
@@ -182,12 +182,12 @@ pub(crate) fn in_stream(message: &str) -> ModelError {
         return too_long(format!("the provider failed while it answered: {message}"));
     }
     ModelError::new(ModelErrorKind::Provider, format!("the provider failed while it answered: {message}"))
-        .with_hint("what had arrived is kept; ask again to go on")
+        .with_hint("what had arrived is kept; ask again to continue")
 }
 
 pub(crate) fn ended_early() -> ModelError {
     ModelError::new(ModelErrorKind::Broken, "the model's stream ended before its end")
-        .with_hint("what had arrived is kept; ask again to go on")
+        .with_hint("what had arrived is kept; ask again to continue")
 }
 
 /// An error with its causes: reqwest's own text names only the outermost.

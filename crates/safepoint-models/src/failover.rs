@@ -55,37 +55,40 @@ impl Model for Failover {
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         let open = |model: &Arc<dyn Model>| (Arc::from(model.name()), model.open(spec.clone()));
-        Box::new(Talk { talks: self.models.iter().map(open).collect() })
+        Box::new(FailoverConversation { conversations: self.models.iter().map(open).collect() })
     }
 }
 
 /// One conversation a model. Each encodes the history as it grows, so that none has to catch up when it is needed.
-struct Talk {
-    talks: Vec<(Arc<str>, Box<dyn Conversation>)>,
+struct FailoverConversation {
+    conversations: Vec<(Arc<str>, Box<dyn Conversation>)>,
 }
 
-impl Conversation for Talk {
+impl Conversation for FailoverConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         // Nothing is sent before a stream is polled: those that are not needed are only dropped.
-        let mut streams: VecDeque<(Arc<str>, DeltaStream)> =
-            self.talks.iter_mut().map(|(name, talk)| (Arc::clone(name), talk.stream(history))).collect();
+        let mut streams: VecDeque<(Arc<str>, DeltaStream)> = self
+            .conversations
+            .iter_mut()
+            .map(|(name, conversation)| (Arc::clone(name), conversation.stream(history)))
+            .collect();
         let Some((name, current)) = streams.pop_front() else { return stream::empty().boxed() };
-        let line = Line { name, current, has_begun: false, rest: streams };
-        stream::unfold(line, |mut line| async move {
-            let next = line.next().await?;
-            Some((next, line))
+        let stream = FailoverStream { name, current, has_begun: false, rest: streams };
+        stream::unfold(stream, |mut stream| async move {
+            let next = stream.next().await?;
+            Some((next, stream))
         })
         .boxed()
     }
 
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         // Only the model that was asked last can have a reply under way.
-        self.talks.iter_mut().find_map(|(_, talk)| talk.release())
+        self.conversations.iter_mut().find_map(|(_, conversation)| conversation.release())
     }
 }
 
 /// A call as it moves from model to model.
-struct Line {
+struct FailoverStream {
     name: Arc<str>,
     current: DeltaStream,
     /// Whether anything of the reply is here.
@@ -93,7 +96,7 @@ struct Line {
     rest: VecDeque<(Arc<str>, DeltaStream)>,
 }
 
-impl Line {
+impl FailoverStream {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         let next = self.current.next().await?;
         match &next {

@@ -74,7 +74,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Reads<T> {
 mod tests {
     use super::*;
 
-    /// S12.4: a list of any length costs no more than its beginning, and is told from one that is whole.
+    /// S12.4: a list of any length costs no more than its beginning, and is distinct from a complete one.
     #[test]
     fn a_long_list_is_not_collected() {
         let list = |length: usize| format!("[{}]", vec!["0"; length].join(","));

@@ -11,9 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config::{Auth, ConfigError, Endpoint, ToolChoice},
-    grown::Grown,
-    http::exchange,
-    outgoing::Outgoing,
+    encoded_history::EncodedHistory,
+    http::{exchange, outgoing::Outgoing},
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
@@ -87,7 +86,7 @@ impl Wire for GenerateContent {
     }
 
     fn open(model: &Gemini, spec: &ModelSpec) -> Box<dyn Conversation> {
-        Box::new(model.talk(spec))
+        Box::new(model.conversation(spec))
     }
 }
 
@@ -116,7 +115,7 @@ impl HttpModel<GenerateContent> {
         set_in(&mut self.fields, &[THINKING[0], THINKING[1], "thinkingLevel"], Value::String(level.into()));
         self
     }
-    /// Lets the model think for at most so many tokens: for models before Gemini 3.
+    /// Lets the model think for at most this number of tokens: for models before Gemini 3.
     #[must_use]
     pub fn thinking_budget(mut self, tokens: u64) -> Self {
         set_in(&mut self.fields, &[THINKING[0], THINKING[1], "thinkingBudget"], tokens.into());
@@ -148,21 +147,25 @@ impl HttpModel<GenerateContent> {
         self.opened(fields, "contents")
     }
 
-    fn talk(&self, spec: &ModelSpec) -> Talk {
+    fn conversation(&self, spec: &ModelSpec) -> ProviderConversation {
         let empty = Contents::for_model(&self.wire_name);
         let path = format!("models/{}:streamGenerateContent?alt=sse", self.wire_name);
-        Talk { endpoint: self.endpoint.of(spec), path, encoder: Grown::new(self.prefix(spec), empty) }
+        ProviderConversation {
+            endpoint: self.endpoint.of(spec),
+            path,
+            encoder: EncodedHistory::new(self.prefix(spec), empty),
+        }
     }
 }
 
 /// A conversation: the encoded contents so far.
-struct Talk {
+struct ProviderConversation {
     endpoint: Endpoint,
     path: String,
-    encoder: Grown<Contents>,
+    encoder: EncodedHistory<Contents>,
 }
 
-impl Conversation for Talk {
+impl Conversation for ProviderConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
         let outgoing = parts::fit(history, GenerateContent::NAME, parts::gemini)
@@ -174,6 +177,6 @@ impl Conversation for Talk {
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &Gemini, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut talk = model.talk(spec);
-    histories.iter().map(|history| talk.encoder.encode(history).into_bytes()).collect()
+    let mut conversation = model.conversation(spec);
+    histories.iter().map(|history| conversation.encoder.encode(history).into_bytes()).collect()
 }

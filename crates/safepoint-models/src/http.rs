@@ -14,33 +14,21 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap, LOCATION},
 };
 use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
-use safepoint::usage::{Usage, UsageSource};
+use safepoint::{Usage, usage::UsageSource};
 use tokio::time::{sleep, timeout};
 
 use crate::{
     error,
-    outgoing::{Outgoing, read_some},
-    retry::{Retry, retry_after},
+    retry::retry_after,
     sse::{SseDecoder, SseError, SseEvent},
 };
 
-/// How an exchange is bounded.
-#[derive(Clone, Debug)]
-pub struct Patience {
-    /// How long nothing may arrive, headers included. Default 120 s.
-    pub idle: Duration,
-    /// How often and how long to wait before another try.
-    pub retry: Retry,
-    /// Bytes of one event of the stream; a larger one ends the reply as one that is too long does. Default 8 MiB.
-    pub event_bytes: usize,
-}
+mod limits;
+pub(crate) mod outgoing;
 
-impl Default for Patience {
-    fn default() -> Self {
-        const IDLE: Duration = Duration::from_secs(120);
-        Self { idle: IDLE, retry: Retry::default(), event_bytes: 8 << 20 }
-    }
-}
+pub use limits::Patience;
+
+use outgoing::{Outgoing, read_some};
 
 /// Reads one wire's events into deltas.
 pub(crate) trait Wire: Send + Sync + 'static {
@@ -140,7 +128,7 @@ impl<W: Wire> Exchange<W> {
             }
             // One event may hold both what arrived and what went wrong behind it.
             self.error = self.step().await?.err();
-            // A flood of events that say nothing must not keep a stop from being heard.
+            // A flood of events that say nothing must not delay a stop.
             tokio::task::coop::consume_budget().await;
         }
     }

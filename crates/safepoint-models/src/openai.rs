@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     body::Growing,
     config::{Auth, ConfigError, Endpoint, ToolChoice},
-    cursor::{Cursor, Fresh},
-    http::exchange,
+    encoded_history::{Cursor, ToEncode},
+    http::{exchange, outgoing::Outgoing},
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
@@ -77,7 +77,7 @@ impl Wire for Chat {
     }
 
     fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
-        Box::new(Talk::new(model, spec))
+        Box::new(ProviderConversation::new(model, spec))
     }
 }
 
@@ -118,14 +118,14 @@ impl HttpModel<Chat> {
     }
 }
 
-fn grown(prefix: Vec<u8>) -> Growing {
+fn begun(prefix: Vec<u8>) -> Growing {
     let mut body = Growing::default();
     body.push(prefix);
     body
 }
 
 /// A conversation: the encoded messages so far.
-struct Talk {
+struct ProviderConversation {
     endpoint: Endpoint,
     prefix: Vec<u8>,
     body: Growing,
@@ -134,19 +134,19 @@ struct Talk {
     cursor: Cursor,
 }
 
-impl Talk {
+impl ProviderConversation {
     fn new(model: &OpenAi, spec: &ModelSpec) -> Self {
         let prefix = model.prefix(spec);
         let started = starts_with_a_message(&prefix);
-        let (endpoint, body) = (model.endpoint.of(spec), grown(prefix.clone()));
+        let (endpoint, body) = (model.endpoint.of(spec), begun(prefix.clone()));
         Self { endpoint, prefix, body, started, cursor: Cursor::default() }
     }
 
     fn encode(&mut self, history: &History) -> crate::body::Parts {
         let entries = match self.cursor.advance(history) {
-            Fresh::Rest(entries) => entries,
-            Fresh::All(entries) => {
-                self.body = grown(self.prefix.clone());
+            ToEncode::Rest(entries) => entries,
+            ToEncode::All(entries) => {
+                self.body = begun(self.prefix.clone());
                 self.started = starts_with_a_message(&self.prefix);
                 entries
             }
@@ -160,23 +160,20 @@ impl Talk {
     }
 }
 
-impl Conversation for Talk {
+impl Conversation for ProviderConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encode(history);
         let outgoing = parts::fit(history, Chat::NAME, parts::chat)
             .and_then(|()| self.endpoint.prepare("chat/completions", Auth::Bearer));
-        exchange(
-            outgoing.map(|outgoing| crate::outgoing::Outgoing { body, ..outgoing }),
-            read::Reader::default(),
-        )
+        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::Reader::default())
     }
 }
 
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &OpenAi, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut talk = Talk::new(model, spec);
-    histories.iter().map(|history| talk.encode(history).into_bytes()).collect()
+    let mut conversation = ProviderConversation::new(model, spec);
+    histories.iter().map(|history| conversation.encode(history).into_bytes()).collect()
 }
 
 /// Whether the prefix ends behind a message (the instructions), not at the list's bracket.

@@ -1,4 +1,4 @@
-//! Images and files as each wire wants them, and what a wire does not take: told before anything is sent.
+//! Images and files as each wire wants them, and an error before anything is sent for what a wire does not take.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ pub(crate) fn taken(parts: &[Part], write: Write) -> impl Iterator<Item = Value>
     parts.iter().filter_map(move |part| write(part).ok())
 }
 
-/// What a model is told of a call's result: the text, and those of its parts that the wire takes. That others are left
+/// What a model gets of a call's result: the text, and those of its parts that the wire takes. That others are left
 /// out stands in the text: a result cannot be refused, since a conversation would end with it.
 pub(crate) fn of_result(result: &CallResult, write: Write) -> (Cow<'_, str>, Vec<Value>) {
     let mut text = Cow::Borrowed(result.text.as_str());

@@ -14,9 +14,11 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config::{Auth, ConfigError, Endpoint, ToolChoice},
-    grown::Grown,
-    http::exchange,
-    outgoing::{self, Outgoing},
+    encoded_history::EncodedHistory,
+    http::{
+        exchange,
+        outgoing::{self, Outgoing},
+    },
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
@@ -89,7 +91,7 @@ impl Wire for Stateless {
     }
 
     fn open(model: &Responses, spec: &ModelSpec) -> Box<dyn Conversation> {
-        Box::new(model.talk(spec))
+        Box::new(model.conversation(spec))
     }
 }
 
@@ -146,32 +148,32 @@ impl HttpModel<Stateless> {
         self.opened(fields, "input")
     }
 
-    fn talk(&self, spec: &ModelSpec) -> Talk {
+    fn conversation(&self, spec: &ModelSpec) -> ProviderConversation {
         let (endpoint, is_background) = (self.endpoint.of(spec), self.wire.is_background);
-        Talk {
+        ProviderConversation {
             endpoint,
             is_background,
             latest: Handle::default(),
-            encoder: Grown::new(self.prefix(spec), Items::default()),
+            encoder: EncodedHistory::new(self.prefix(spec), Items::default()),
         }
     }
 }
 
 /// A conversation: the encoded items so far, and the response that is under way.
-struct Talk {
+struct ProviderConversation {
     endpoint: Endpoint,
     is_background: bool,
     latest: Handle,
-    encoder: Grown<Items>,
+    encoder: EncodedHistory<Items>,
 }
 
-impl Talk {
+impl ProviderConversation {
     fn prepare(&self) -> Result<Outgoing, safepoint::model::ModelError> {
         self.endpoint.prepare("responses", Auth::Bearer)
     }
 }
 
-impl Conversation for Talk {
+impl Conversation for ProviderConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
         self.latest = Handle::new(self.is_background);
@@ -191,6 +193,6 @@ impl Conversation for Talk {
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &Responses, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut talk = model.talk(spec);
-    histories.iter().map(|history| talk.encoder.encode(history).into_bytes()).collect()
+    let mut conversation = model.conversation(spec);
+    histories.iter().map(|history| conversation.encoder.encode(history).into_bytes()).collect()
 }

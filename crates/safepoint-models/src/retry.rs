@@ -82,7 +82,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// S2.8: a wait that nobody would sit out is refused, with what the server asked for.
+    /// S2.8: a wait that is too long is refused, with what the server asked for.
     #[test]
     fn an_hour_is_not_waited_for() {
         let hour = Duration::from_secs(3600);

@@ -60,7 +60,7 @@ const KEPT: usize = 16 << 10;
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 impl SseDecoder {
-    /// A decoder at the start of a stream whose lines and events are at most so many bytes.
+    /// A decoder at the start of a stream whose lines and events are at most this many bytes.
     #[must_use]
     pub fn new(bound: usize) -> Self {
         Self { line: Vec::new(), event: SseEvent::default(), has_data: false, bound, place: Place::Start }
@@ -77,7 +77,7 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Takes bytes up to the end of the next event, and gives that; none once all of them are taken. So that whoever reads a
+    /// Takes bytes up to the end of the next event, and gives that; none once all of them are taken. So that a caller who reads a
     /// flood of small events can do something else between any two of them.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(events, [SseEvent { name: String::new(), data: "a".into() }]);
     }
 
-    /// A field without a colon has an empty value, and each `data` is a line of its own.
+    /// A field without a colon has an empty value, and each `data` is one line.
     #[test]
     fn a_bare_field_has_an_empty_value() {
         let events = decode([b"data\ndata\n\n".to_vec()]).unwrap();

@@ -1,4 +1,4 @@
-//! A model behind HTTP: what every wire can be told, said once; a wire adds what only it knows.
+//! A model behind HTTP: the settings that every wire has, in one place; a wire adds its own.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub trait Wire: sealed::Sealed + Clone + Default + fmt::Debug + Send + Sync + Si
 
 pub(crate) mod sealed {
     /// Keeps the list of wires this crate's own.
-    #[expect(unnameable_types, reason = "nobody outside is to name it")]
+    #[expect(unnameable_types, reason = "code outside must not name it")]
     pub trait Sealed {}
 }
 
@@ -165,7 +165,7 @@ impl<W: Wire> HttpModel<W> {
     }
 
     /// Lets a reply ask for one call only: `parallel_tool_calls` of chat completions and Responses,
-    /// `disable_parallel_tool_use` of messages. Gemini has no such setting, and is not told. How many calls run at once
+    /// `disable_parallel_tool_use` of messages. Gemini has no such setting, and gets none. How many calls run at once
     /// is another matter: see [`Limits::parallel_calls`](safepoint::Limits).
     #[must_use]
     pub fn one_call_at_a_time(mut self) -> Self {

@@ -140,7 +140,7 @@ fn reasoning_goes_back_with_what_followed_it() {
     );
 }
 
-/// S5.1: Anthropic is sent its own thinking, and nobody else's.
+/// S5.1: Anthropic is sent only its own thinking.
 #[test]
 fn only_its_own_thinking_goes_to_anthropic() {
     let blocks = vec![encrypted("a"), thought("text"), signed(), says("t")];
@@ -151,7 +151,7 @@ fn only_its_own_thinking_goes_to_anthropic() {
     assert_eq!(kinds, ["thinking", "text"]);
 }
 
-/// S5.1: before Gemini 3 a result holds no image: it stands in a content of its own behind all results, and a GIF, or
+/// S5.1: before Gemini 3 a result holds no image: it stands in a separate content behind all results, and a GIF, or
 /// anything beside an error of Anthropic's, is left out and named.
 #[test]
 fn older_models_get_images_behind_all_results() {
@@ -180,7 +180,7 @@ fn older_models_get_images_behind_all_results() {
     assert_eq!(newer["contents"][2]["parts"][0]["functionResponse"]["parts"], json!([png]));
     assert_eq!(newer["contents"][3]["parts"], json!([{"text": "on"}]));
     let body = body(&anthropic::encoded(&anthropic::model("m"), &spec, &[&with_images]));
-    let told = body["messages"][2]["content"].as_array().unwrap();
-    assert_eq!(told[0]["content"].as_array().unwrap().len(), 3);
-    assert!(told[1]["content"].as_str().unwrap().contains("none with an error"), "{body}");
+    let reported = body["messages"][2]["content"].as_array().unwrap();
+    assert_eq!(reported[0]["content"].as_array().unwrap().len(), 3);
+    assert!(reported[1]["content"].as_str().unwrap().contains("none with an error"), "{body}");
 }

@@ -10,10 +10,11 @@ use std::{
 use futures_util::StreamExt as _;
 use proptest::{prelude::*, test_runner::TestRunner};
 use safepoint::{
-    Agent, History, Model, Window,
+    Agent, History, Model,
     history::Message,
     message::{AssistantMessage, Block, CallResult, Part, Reasoning, ResultStatus, ToolCall},
     model::{Delta, ModelSpec},
+    window::Window,
 };
 use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
@@ -88,7 +89,7 @@ fn accepted(history: &History) -> Result<(), TestCaseError> {
 fn block() -> impl Strategy<Value = Block> {
     let text =
         prop_oneof![Just(String::new()), Just("  ".to_owned()), "[a-z ]{1,9}", Just("ends \n".to_owned())];
-    // Of any wire: a conversation may go on with another model.
+    // Of any wire: a conversation may continue with another model.
     let seal = proptest::option::of(prop_oneof![
         Just(json!({"type": "thinking", "thinking": "t", "signature": "s"})),
         Just(json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"})),
@@ -148,7 +149,7 @@ proptest! {
         let mut history = History::new();
         history.push(Message::User("first".into()));
         entries.into_iter().for_each(|entry| history.push(entry));
-        let _told = history.repair();
+        let _reported = history.repair();
         prop_assert_eq!(history.clone().repair(), Vec::new());
         history.push(Message::User("and now?".into()));
         accepted(&history)?;
@@ -160,7 +161,7 @@ proptest! {
         let mut whole = History::new();
         whole.push(Message::User("first".into()));
         entries.into_iter().for_each(|entry| whole.push(entry));
-        let _told = whole.repair();
+        let _reported = whole.repair();
         let mut steps = vec![History::new()];
         for entry in whole.entries() {
             // The same shared entries, as a run's own history has them.
@@ -177,7 +178,7 @@ proptest! {
     }
 }
 
-/// What a run sends under a window of so many tokens, request by request, and the history that it leaves.
+/// What a run sends under a window of this many tokens, request by request, and the history that it leaves.
 async fn sent_under(window: Window, history: History, rounds: usize) -> (Vec<History>, History) {
     let replies = (0..rounds).map(|_| Reply::text("hm").and_call("f", json!({"a": 1})).usage(0, 0));
     let model = ScriptedModel::new(Script::of(replies.chain([Reply::text("done")])));
@@ -197,7 +198,7 @@ fn what_is_left_out_leaves_a_valid_history() {
         let mut history = History::new();
         history.push(Message::User("first".into()));
         entries.into_iter().for_each(|entry| history.push(entry));
-        let _told = history.repair();
+        let _reported = history.repair();
         let window = Window::of(tokens).keep_for_answer(10);
         let in_short = Script { repeat: true, ..Script::of([Reply::text("in short")]) };
         let window = match drops {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use safepoint::{
-    Agent, History, Model, Price,
+    Agent, History, Model, Usage,
     history::Message,
     message::{AssistantMessage, Block, Reasoning, ToolCall},
     model::{Delta, ModelSpec, ToolDecl},
-    usage::{Usage, UsageSource},
+    usage::{Price, UsageSource},
 };
 use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{
@@ -161,7 +161,7 @@ fn extra_tools_do_not_replace_the_agents_own() {
     }
 }
 
-/// S12.1: what is written to a provider's cache is told apart from other input, and priced as what it is.
+/// S12.1: what is written to a provider's cache is kept apart from other input, and priced as what it is.
 #[tokio::test]
 async fn cache_writes_are_priced() {
     let chat = json!([{"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1000,

@@ -4,11 +4,11 @@
 
 use futures_util::StreamExt as _;
 use safepoint::{
-    History, Model,
+    History, Model, Usage,
     history::Message,
     message::ToolCall,
     model::{Delta, Finish, ModelErrorKind, ModelSpec},
-    usage::{Usage, UsageSource},
+    usage::UsageSource,
 };
 use safepoint_models::{gemini, responses};
 use safepoint_testkit::{

@@ -39,7 +39,7 @@ fn what_each_wire_sends() {
     ];
     let mut golden = Golden::file(env!("CARGO_MANIFEST_DIR"), "tests/golden/requests.txt");
     for (wire, encode) in WIRES {
-        // Each in a conversation of its own, then one that grows.
+        // Each in a separate conversation, then one that grows.
         let mut sent: Vec<Vec<u8>> =
             histories.iter().flat_map(|history| encode(&spec(None), &[history])).collect();
         sent.extend(choices.iter().flat_map(|choice| encode(&spec(choice.clone()), &[&histories[0]])));

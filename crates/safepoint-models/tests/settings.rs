@@ -1,4 +1,4 @@
-//! What every wire can be told, told the same way, and said where each wire says it.
+//! The settings that every wire has: set in the same way, and sent where each wire expects them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
@@ -6,7 +6,7 @@ use safepoint::{History, Model as _, model::ModelSpec};
 use safepoint_models::{HttpModel, ToolChoice, Wire, anthropic, gemini, openai, responses};
 use serde_json::{Value, json};
 
-fn told<W: Wire>() -> HttpModel<W> {
+fn configured<W: Wire>() -> HttpModel<W> {
     HttpModel::new("m")
         .temperature(0.5)
         .max_tokens(77)
@@ -25,10 +25,10 @@ fn a_setting_is_said_in_each_wires_own_field() {
     let spec = ModelSpec::default();
     let history = History::new();
     let one = [&history];
-    let chat = body(openai::encoded(&told(), &spec, &one));
-    let messages = body(anthropic::encoded(&told(), &spec, &one));
-    let stateless = body(responses::encoded(&told(), &spec, &one));
-    let generate = body(gemini::encoded(&told(), &spec, &one));
+    let chat = body(openai::encoded(&configured(), &spec, &one));
+    let messages = body(anthropic::encoded(&configured(), &spec, &one));
+    let stateless = body(responses::encoded(&configured(), &spec, &one));
+    let generate = body(gemini::encoded(&configured(), &spec, &one));
     for (body, most) in
         [(&chat, "max_completion_tokens"), (&messages, "max_tokens"), (&stateless, "max_output_tokens")]
     {

@@ -1,16 +1,19 @@
 //! Agents behind the A2A protocol, 1.0, 0.3 and 0.2, over JSON-RPC.
 //!
-//! A message is sent exactly once. If its stream breaks, or is silent, the task is looked at by its name, and its stream is
-//! taken up again while that is worth it. What comes of both is merged by its place: each piece of the answer is told once.
+//! The adapter sends a message exactly once. If its stream breaks or is silent, the adapter reads the task by
+//! its name. It also subscribes to the task's stream again while that is useful. The adapter merges both
+//! sources by place, so it reports each piece of the answer once.
 //!
-//! # What a stop does, and what is said of it
+//! # What a stop does and what the receipt reports
 //!
-//! The peer is asked to cancel the task, once it has named one; before that it cannot be told, which is what is said. What it answers is its word: by the wire, a task that is
-//! `canceled` looks the same whether the work behind it has ended or goes on, and servers of both kinds are in use. So
-//! `canceled` is *acknowledged* by default, the work is named among what may be alive, and our end listens on: what the
-//! peer says after that is told as late. Of a peer that is known to end its work *before* it says so, declare
-//! [`StopSupport::Hard`]: then its `canceled` is *confirmed*. An error is *refused*, whatever the task looks like after it, and
-//! a peer that cannot be told, or hangs up on being told, is *unreachable*.
+//! The adapter asks the remote agent to cancel the task once the agent has named it. Before that no cancel is
+//! possible, and the receipt reports so. On the wire a `canceled` task looks the same whether its work has
+//! ended or continues. Servers of both kinds are in use, so `canceled` is *acknowledged* by default. The
+//! receipt then lists the work among what may be alive, the adapter keeps listening, and later events are
+//! late. For a remote agent that ends its work *before* it says so, declare [`StopSupport::Hard`]: its
+//! `canceled` is then *confirmed*. An error is *refused*, whatever the task looks like after it. A remote
+//! agent that cannot be reached is *unreachable*. If the cancel was sent, but its answer does not arrive or
+//! does not name the task, the stop is *requested*.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -19,10 +22,11 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
 };
 use safepoint::{
-    Failure,
+    ToolContext,
+    raw::remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
     receipt::StopSupport,
-    remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
-    tool::{EffectClass, ToolContext},
+    stop::Failure,
+    tool::EffectClass,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::OnceCell;
@@ -62,38 +66,39 @@ pub struct A2a {
     peer: Arc<Peer>,
 }
 
-/// Why an address is none of an agent.
+/// Why an address is not that of an agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// It is no URL, or not one of the web.
+    /// It is not a URL, or not an http or https one.
     #[error("`{0}` is no http or https address")]
     NotWeb(String),
     /// The token cannot be sent.
     #[error("the token holds what no header may hold")]
     Token,
-    /// There is no HTTP on this machine.
+    /// HTTP could not be set up on this machine.
     #[error("could not set up HTTP: {0}")]
     Http(String),
 }
 
-/// What all talks with an agent share.
+/// What all calls of one remote agent share.
 pub(crate) struct Peer {
     pub(crate) http: Http,
     url: Url,
     place: OnceCell<Place>,
-    /// The peer's own names for conversations that it did not call as we do.
+    /// The remote agent's names for conversations that it names differently.
     contexts: Arc<Known>,
 }
 
-/// What an agent is called where its card has not been read.
+/// The agent's name while its card has not been read.
 const NAME: &str = "remote_agent";
-/// The longest name that every provider takes for a tool.
+/// The longest tool name that every provider accepts.
 const LONGEST_NAME: usize = 64;
 
 impl A2a {
-    /// An agent at this address: its own, that of its card, or of the server that it alone lives on. Nothing is sent.
-    /// A user and a password in it are sent with each request, and shown nowhere.
+    /// An agent at this address: its own, that of its card, or that of a server with this agent alone. Sends
+    /// nothing. The adapter sends a user and a password in the address with each request and shows them
+    /// nowhere.
     ///
     /// # Errors
     /// [`AddressError`], if it is no address.
@@ -107,7 +112,7 @@ impl A2a {
         Ok(Self { spec, peer: Arc::new(Peer::new(http, parsed, Arc::default())) })
     }
 
-    /// Sends this token as a bearer token, to the address that was given and to no other.
+    /// Sends this token as a bearer token, only to the address that the caller gave.
     ///
     /// # Errors
     /// [`AddressError::Token`], if it cannot be sent.
@@ -121,7 +126,7 @@ impl A2a {
         self.with(headers, bounds)
     }
 
-    /// Sets the bounds of what the peer may send and how long it may take.
+    /// Sets limits on the size and the time of the remote agent's answers.
     ///
     /// # Errors
     /// [`AddressError::Http`], if there is no HTTP on this machine.
@@ -136,8 +141,8 @@ impl A2a {
         Ok(Self { peer: Arc::new(peer), ..self })
     }
 
-    /// Remembers in this folder what the peer calls a conversation, where it has names of its own for them, so that it
-    /// goes on in the same one also after a restart. Default: remembered as long as this lives.
+    /// Stores in this folder the remote agent's names for conversations, where it has different ones. The
+    /// same conversation then continues after a restart. By default the names last as long as this value.
     #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
         let (http, url) = (self.peer.http.clone(), self.peer.url.clone());
@@ -145,7 +150,7 @@ impl A2a {
         Self { peer: Arc::new(peer), ..self }
     }
 
-    /// Sets the name that models and rules use, made of what every provider takes.
+    /// Sets the name for models and rules, in characters that every provider accepts.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         let fit = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
@@ -156,52 +161,55 @@ impl A2a {
         self
     }
 
-    /// Sets what it does, for models.
+    /// Sets the description for models.
     #[must_use]
     pub fn described(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
         self
     }
 
-    /// Sets what a stop does there. Default: [`StopSupport::CallerSide`]; see the [module](self).
+    /// Sets what a stop does at the remote agent. Default: [`StopSupport::CallerSide`]; see the
+    /// [module](self).
     #[must_use]
     pub fn grade(mut self, grade: StopSupport) -> Self {
         self.spec = self.spec.grade(grade);
         self
     }
 
-    /// Sets what its work may change. Default: [`EffectClass::Unsafe`].
+    /// Sets what the agent's work may change. Default: [`EffectClass::Unsafe`].
     #[must_use]
     pub fn effect(mut self, effect: EffectClass) -> Self {
         self.spec = self.spec.effect(effect);
         self
     }
 
-    /// Sets how long it has, after a stop, to answer.
+    /// Sets how long the remote agent has to answer a stop.
     #[must_use]
     pub fn stop_within(mut self, time: Duration) -> Self {
         self.spec = self.spec.stop_within(time);
         self
     }
 
-    /// Sets how long after that our end still listens.
+    /// Sets how long the adapter listens after that.
     #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.spec = self.spec.listen(time);
         self
     }
 
-    /// Sets whether it also does so once the peer has answered. Default: [`AfterWord::Listens`].
+    /// Sets whether the adapter also listens after the remote agent has answered. Default:
+    /// [`AfterWord::Listens`].
     #[must_use]
     pub fn after_word(mut self, then: AfterWord) -> Self {
         self.spec = self.spec.after_word(then);
         self
     }
 
-    /// Reads its card, and takes name and description from there. Without it the card is read before the first message.
+    /// Reads the card and takes name and description from it. Otherwise the adapter reads the card before the
+    /// first message.
     ///
     /// # Errors
-    /// If there is no card, or no way to talk in it.
+    /// If there is no card, or the card offers no supported transport.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -227,17 +235,17 @@ impl Peer {
         Self { http, url, place: OnceCell::new(), contexts }
     }
 
-    /// Where the agent is talked to, from its card.
+    /// The agent's endpoint, from its card.
     pub(crate) async fn place(&self) -> Result<&Place, Failure> {
         self.place.get_or_try_init(|| card::find(&self.http, &self.url)).await
     }
 
-    /// What the peer calls a conversation.
+    /// The remote agent's name for a conversation.
     pub(crate) fn context_of(&self, conversation: &str) -> String {
         self.contexts.name_of(conversation).unwrap_or_else(|| conversation.to_owned())
     }
 
-    /// The peer calls a conversation this.
+    /// Remembers the remote agent's name for a conversation.
     pub(crate) fn calls(&self, conversation: &str, context: &str) {
         if conversation != context {
             self.contexts.note(conversation, context);

@@ -1,5 +1,6 @@
-//! Agents that speak the Agent Client Protocol (ACP), as processes of ours: held like every command, so that a stop is
-//! hard. First the agent is asked to end its turn; then, whatever it says, its process and all that it started go.
+//! Agents that speak the Agent Client Protocol (ACP), as processes of ours, guarded like every command, so
+//! that a stop is hard. The adapter first asks the agent to end its turn. Then it ends the process and all
+//! that the agent started, whatever the agent answers.
 //!
 //! ```no_run
 //! use safepoint::{Agent, Outcome};
@@ -14,11 +15,11 @@
 //! # }
 //! ```
 //!
-//! One process does one piece of work, and ends with it: a run is quiet when it is gone. Where the agent can load or
-//! resume its sessions, the next message of a conversation goes on in the same one.
+//! One process does one piece of work and ends with it: a run is quiet when the process is gone. Where the
+//! agent can load or resume its sessions, the next message of a conversation continues in the same one.
 //!
-//! We offer an agent neither files nor terminals of ours: what it does it does by itself, in its own process, and the
-//! questions that it asks are answered as approvals are.
+//! The adapter offers the agent neither files nor terminals. The agent works alone, in its own process, and
+//! its questions are answered as approvals are.
 
 use std::{
     env,
@@ -30,9 +31,10 @@ use std::{
 };
 
 use safepoint::{
+    ToolContext,
+    raw::remote::{Lives, Remote, RemoteCall, RemoteSpec, RemoteTask},
     receipt::StopSupport,
-    remote::{Lives, Remote, RemoteCall, RemoteSpec, RemoteTask},
-    tool::{EffectClass, ToolContext},
+    tool::EffectClass,
 };
 use safepoint_tools::process::{CommandEnvironment, CommandSpec, OutputTarget, Processes, Service, Stdin};
 
@@ -61,7 +63,7 @@ pub struct Acp {
     services: Vec<Service>,
 }
 
-/// How its process is started, and what it is told first.
+/// How the process is started, and the first requests to it.
 #[derive(Clone)]
 struct Site {
     program: OsString,
@@ -107,8 +109,8 @@ impl Acp {
         self
     }
 
-    /// Sets a variable of its environment. Beside these it is given what a command of ours is: no key. An agent that has
-    /// models of its own to pay is given theirs here.
+    /// Sets a variable of the agent's environment. Beside these, the agent gets the environment of a command,
+    /// without keys. An agent that pays for its own models gets their key here.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.site.env.push((name.into(), Some(value.into())));
@@ -150,15 +152,15 @@ impl Acp {
         self
     }
 
-    /// Sets by which of its methods it is told who asks, before a session begins. Default: by none, which suits an agent
-    /// that was logged in by its own means.
+    /// Sets the agent's login methods that the adapter uses before a session begins. Default: none, which
+    /// suits an agent that was logged in elsewhere.
     #[must_use]
     pub fn authenticate(mut self, method: impl Into<String>) -> Self {
         self.site.method = Some(method.into());
         self
     }
 
-    /// Sets how long it may take from the start of its process until it can be asked something. Default: 60 s.
+    /// Sets how long the agent may take from the start of its process until it is ready. Default: 60 s.
     #[must_use]
     pub fn start_within(mut self, limit: Duration) -> Self {
         self.start = limit;
@@ -173,17 +175,17 @@ impl Acp {
         self
     }
 
-    /// Declares a service of this machine that the agent calls and that does no work of its own, such as a server of models:
-    /// that it goes on does not keep a run from being quiet. Of anything else that the agent holds a connection to when it
-    /// is stopped, and that is not ours, the receipt says that it may go on.
+    /// Declares a service of this machine that the agent calls and that does no work for it, such as a server
+    /// of models. A service that continues does not keep a run from being quiet. For any other connection of
+    /// a stopped agent, to a process that is not ours, the receipt says that it may continue.
     #[must_use]
     pub fn calls(mut self, service: Service) -> Self {
         self.services.push(service);
         self
     }
 
-    /// Remembers in this folder which of the agent's sessions a conversation is, so that it goes on in the same one also
-    /// after a restart. Default: remembered as long as this lives.
+    /// Stores in this folder the agent's session of a conversation, so that the conversation continues in it
+    /// after a restart. By default it is remembered as long as this value lives.
     #[must_use]
     pub fn remember_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.known = Arc::new(Known::kept_in(folder.into()));
@@ -212,7 +214,7 @@ impl Acp {
         let output = OutputTarget::Pipe { errors: limits::ERROR_BYTES };
         let mut command = CommandSpec::new(program).args(args).cwd(folder).stdin(Stdin::Pipe).output(output);
         command.label = format!("ACP agent {}", self.spec.name);
-        // What is to end is not left long with SIGINT, which at a terminal ends a turn.
+        // A process that is to end does not stay long at SIGINT, which ends a turn at a terminal.
         command.ladder.interrupt = command.ladder.terminate / limits::INTERRUPT_SHARE;
         command.env.clone_from(env);
         command.environment.clone_from(environment);

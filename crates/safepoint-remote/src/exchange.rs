@@ -1,4 +1,5 @@
-//! What all peers over HTTP share: one client, and exchanges that tell what may have arrived from what has not.
+//! What all HTTP adapters share: one client, and exchanges that distinguish what may have arrived from what
+//! has not.
 
 use std::{
     fmt,
@@ -12,33 +13,32 @@ use reqwest::{
     redirect,
 };
 
-/// Why an exchange gave nothing.
+/// Why an exchange failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broke {
-    /// Nobody is there: nothing was sent.
+    /// No connection could be made: nothing was sent.
     Unreachable(String),
-    /// It was sent, or may have been, and the line broke.
+    /// The request was sent, or may have been, and the connection broke.
     Lost(String),
-    /// It was answered, and not in the protocol.
+    /// The answer does not follow the protocol.
     Foreign(String),
-    /// It was answered with an error of the protocol.
+    /// The answer is an error of the protocol.
     Error { code: i64, message: String },
-    /// It was answered with a status that is no success; `again` is when it would be asked again, where it says so.
+    /// The answer has a status that is not a success; `again` is the server's retry time, if it names one.
     Status { status: StatusCode, message: String, again: Option<Duration> },
 }
 
-/// JSON-RPC's errors of a request that was not understood, and A2A's of one that was not taken. What is missing here
-/// (an internal error, an agent's answer that was none) does not say that nothing was begun.
+/// JSON-RPC's errors for a request that was not understood, and A2A's for one that was not accepted. The
+/// missing codes (an internal error, an invalid answer of an agent) do not say that nothing was begun.
 const NOT_TAKEN: [i64; 12] =
     [-32700, -32600, -32601, -32602, -32001, -32002, -32003, -32004, -32005, -32007, -32008, -32009];
 
-/// JSON-RPC's errors of a question that will not be answered another time either: it was not understood, or there is no
-/// such method.
+/// JSON-RPC's errors for a request that fails every time: it was not understood, or there is no such method.
 const FOR_GOOD: [i64; 4] = [-32700, -32600, -32601, -32602];
 
 impl Broke {
-    /// Whether it shows that what was asked was not begun. An error of the server's, or of one between it and us, does
-    /// not: it may come when the work is under way.
+    /// Whether the answer shows that the work was not begun. An error of the server or of a proxy does not:
+    /// it may come when the work is running.
     pub(crate) fn began_nothing(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
@@ -51,7 +51,7 @@ impl Broke {
         }
     }
 
-    /// Whether the same question may yet be answered: the line, or the server, is not well for a while.
+    /// Whether the same request may succeed later: the connection or the server has a temporary fault.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Lost(_) | Self::Foreign(_) => true,
@@ -68,12 +68,12 @@ impl Broke {
         }
     }
 
-    /// Whether the server is there, whatever it said.
+    /// Whether the server answered, whatever it said.
     pub(crate) fn is_an_answer(&self) -> bool {
         matches!(self, Self::Foreign(_) | Self::Error { .. } | Self::Status { .. })
     }
 
-    /// How long to wait before it is asked again: as long as the server says, and at least this.
+    /// How long to wait before the next request: as long as the server says, and at least this.
     pub(crate) fn wait(&self, least: Duration) -> Duration {
         match self {
             Self::Status { again: Some(again), .. } => least.max((*again).min(LONGEST_AGAIN)),
@@ -82,10 +82,10 @@ impl Broke {
     }
 }
 
-/// How long a server's wish to be left alone is heeded.
+/// The longest retry time of a server that the adapter follows.
 const LONGEST_AGAIN: Duration = Duration::from_secs(300);
 
-/// When a server wants to be asked again: in so many seconds, or at a date.
+/// When the server asks for the next request: after a number of seconds, or at a date.
 pub(crate) fn again(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -105,7 +105,7 @@ impl fmt::Display for Broke {
     }
 }
 
-/// What a server says with a status that is no success: its own words too, in a line that is not too long.
+/// A server's message with a status that is not a success, in a line of bounded length.
 pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> String {
     const SHOWN: usize = 200;
     let words = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
@@ -117,7 +117,7 @@ pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> String {
     format!("the server answered {status}: {}{more}", words.join(" "))
 }
 
-/// Sends it, and waits for the head of the answer.
+/// Sends the request and waits for the head of the answer.
 pub(crate) async fn send(request: RequestBuilder) -> Result<Response, Broke> {
     request.send().await.map_err(|error| {
         let why = in_full(&error);
@@ -140,14 +140,14 @@ pub(crate) async fn whole(mut response: Response, bound: usize) -> Result<Vec<u8
     }
 }
 
-/// The process's client for peers: no total time limit, no retries of its own, and no redirects, which would take what
-/// was said to somebody else.
+/// The process's client for remote agents: no total time limit, no retries and no redirects. A redirect would
+/// send the message to another server.
 pub(crate) fn client() -> Result<Client, String> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     let client = CLIENT.get_or_init(|| {
         const CONNECT: Duration = Duration::from_secs(10);
         if rustls::crypto::ring::default_provider().install_default().is_err() {
-            // The host program chose a provider before us; its choice stands.
+            // The host program chose a provider earlier, and its choice stays.
         }
         Client::builder()
             .connect_timeout(CONNECT)
@@ -159,7 +159,8 @@ pub(crate) fn client() -> Result<Client, String> {
     client.clone()
 }
 
-/// An address as it may be shown, without the user and password in it, and these as what is sent in their place.
+/// Splits an address into one without user and password, which may be shown, and the header that carries
+/// them.
 pub(crate) fn apart(text: &str, url: Url) -> Result<(String, Url, HeaderMap), String> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok((text.to_owned(), url, HeaderMap::new()));
@@ -171,7 +172,7 @@ pub(crate) fn apart(text: &str, url: Url) -> Result<(String, Url, HeaderMap), St
     Ok((url.as_str().trim_end_matches('/').to_owned(), url, headers))
 }
 
-/// An error with everything behind it: reqwest's own words leave out what matters.
+/// An error with all its causes: reqwest's own message leaves out what matters.
 pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -192,7 +193,7 @@ mod tests {
         Broke::Status { status, message: status.to_string(), again: again.map(Duration::from_secs) }
     }
 
-    /// S3.8, S10.3: only what was refused, or could not be sent, is known to have begun nothing.
+    /// S3.8, S10.3: only a request that was refused, or could not be sent, is known to have begun nothing.
     #[test]
     fn what_shows_that_nothing_was_begun_is_told_from_what_does_not() {
         let error = |code| Broke::Error { code, message: String::new() };
@@ -209,7 +210,7 @@ mod tests {
         }
     }
 
-    /// S10.40: what cannot pass is not asked again; it is told in the server's words.
+    /// S10.40: the adapter does not repeat a request that fails every time; it reports the server's message.
     #[test]
     fn what_cannot_pass_is_told_from_what_may() {
         let error = |code| Broke::Error { code, message: String::new() };
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(refusal(StatusCode::NOT_FOUND, b" "), "the server answered 404 Not Found");
     }
 
-    /// A password in an address is sent, and shown nowhere.
+    /// The adapter sends a password in an address, and shows it nowhere.
     #[test]
     fn a_password_in_an_address_is_not_shown() {
         let of = |text: &str| apart(text, Url::parse(text).unwrap()).unwrap();
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!((shown.as_str(), headers.len()), ("http://localhost:9000", 0));
     }
 
-    /// S10.3: what may pass is asked again, and no sooner than the server would be asked.
+    /// S10.3: the adapter repeats a request that may succeed, and no sooner than the server allows.
     #[test]
     fn a_server_is_asked_again_no_sooner_than_it_says() {
         let least = Duration::from_secs(2);

@@ -1,7 +1,7 @@
-//! What a peer calls a conversation of ours, such as its session, or its newest answer.
+//! The remote agent's name for a conversation, such as its session or its newest answer.
 //!
-//! **Invariants** A conversation has one piece of work at a time: the next may begin when the last is gone, so that what
-//! an agent writes down at its end is there when its session is taken up.
+//! **Invariants** A conversation has one piece of work at a time. The next begins when the last is gone, so
+//! that what an agent stores at its end is there when its session is resumed.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,15 +12,15 @@ use std::{
 
 use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
-/// Bytes of a conversation's name that make the name of a file.
+/// How many bytes of a conversation's name make the name of a file.
 const NAME_BYTES: usize = 128;
-/// Conversations that are remembered.
+/// How many conversations are remembered.
 const CONVERSATIONS: usize = 1024;
 
-/// The right to be the work of a conversation.
+/// The right to run a conversation's work.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
-/// Remembers the newest conversations of this process; and those of earlier ones, where it has a folder for that.
+/// Remembers the newest conversations of this process; with a folder, also those of earlier processes.
 #[derive(Default)]
 pub(crate) struct Known {
     state: Mutex<State>,
@@ -44,10 +44,10 @@ impl Known {
         Self { state: Mutex::default(), folder: Some(folder) }
     }
 
-    /// Waits until nothing of the conversation is under way, and says what the peer calls it.
+    /// Waits until no work of the conversation is running, and returns the remote agent's name for it.
     ///
     /// # Cancel safety
-    /// Nothing is taken.
+    /// A dropped call takes no turn.
     pub(crate) async fn turn(&self, conversation: &str) -> (Turn, Option<String>) {
         let turns = Arc::clone(&self.conversation(conversation).turns);
         let turn = turns.lock_owned().await;
@@ -55,20 +55,21 @@ impl Known {
         (turn, session.or_else(|| self.read(conversation)))
     }
 
-    /// What the peer calls it, where that is known; for peers that take several messages at a time.
+    /// The remote agent's name for a conversation, where known; for agents that take several messages at a
+    /// time.
     pub(crate) fn name_of(&self, conversation: &str) -> Option<String> {
         let known = self.lock().conversations.get(conversation).and_then(|known| known.session.clone());
         known.or_else(|| self.read(conversation))
     }
 
     pub(crate) fn note(&self, conversation: &str, session: &str) {
-        // It has a place also where its work was begun by an earlier process.
+        // The conversation has a place also where an earlier process began its work.
         drop(self.conversation(conversation));
         if let Some(known) = self.lock().conversations.get_mut(conversation) {
             known.session = Some(session.to_owned());
         }
-        // A few bytes, once in a conversation. Who cannot write them goes on without: the next process of the
-        // conversation then says that the agent knows nothing of it.
+        // A few bytes, once in a conversation. Without the file the work continues; the next process of the
+        // conversation then reports that the agent has lost it.
         let Some(file) =
             self.file(conversation).filter(|_| self.read(conversation).as_deref() != Some(session))
         else {
@@ -81,12 +82,12 @@ impl Known {
         }
     }
 
-    /// What an earlier process wrote down.
+    /// The name that an earlier process stored.
     fn read(&self, conversation: &str) -> Option<String> {
         fs::read_to_string(self.file(conversation)?).ok().filter(|session| !session.is_empty())
     }
 
-    /// Where it is written down; a name that is none of ours is not.
+    /// The file of a conversation; none for a name that is not one of ours.
     fn file(&self, conversation: &str) -> Option<PathBuf> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let fits = (1..=NAME_BYTES).contains(&conversation.len()) && conversation.bytes().all(is_plain);

@@ -1,16 +1,17 @@
-//! Responses in the background as a remote agent: the provider works by itself, with the tools that it has, and is
-//! looked at until it has ended.
+//! Responses in the background as a remote agent: the provider works alone, with its own tools, and the
+//! adapter reads the response until it has ended.
 //!
-//! The same wire serves as a *model* (`safepoint_models::responses::model(..).background()`), whose calls are repeated
-//! after a crash. Here the response is the work of a call: its id is recorded, so that after a crash it is asked for and
-//! not begun again.
+//! The same wire serves as a *model* (`safepoint_models::responses::model(..).background()`), whose calls are
+//! repeated after a crash. Here the response is the work of a call. The engine records its id, so after a
+//! crash the adapter reads the response and does not begin it again.
 //!
-//! # What a stop does, and what is said of it
+//! # What a stop does and what the receipt reports
 //!
-//! The response is cancelled at its own address. A provider that answers `cancelled` says no more than that, so it is
-//! *acknowledged* by default, and the work is named among what may be alive. Of a provider that is known to end its work
-//! before it says so, declare [`StopSupport::Hard`]: then it is *confirmed*. An error is *refused*; a provider that cannot be
-//! told is *unreachable*.
+//! The adapter cancels the response at its own address. A provider that answers `cancelled` says no more than
+//! that. So the stop is *acknowledged* by default, and the receipt lists the work among what may be alive.
+//! For a provider that ends its work before it says so, declare [`StopSupport::Hard`]: the stop is then
+//! *confirmed*. An error is *refused*, and a provider that cannot be reached is *unreachable*. If the answer
+//! does not arrive, or does not name the response, the stop is *requested*.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -19,9 +20,10 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
 };
 use safepoint::{
+    ToolContext,
+    raw::remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
     receipt::StopSupport,
-    remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
-    tool::{EffectClass, ToolContext},
+    tool::EffectClass,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
@@ -54,22 +56,22 @@ pub struct Responses {
     provider: Arc<Provider>,
 }
 
-/// Why there is no provider at an address.
+/// Why an address is not that of a provider.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderAddressError {
-    /// It is no URL, or not one of the web.
+    /// It is not a URL, or not an http or https one.
     #[error("`{0}` is no http or https address")]
     NotWeb(String),
     /// The key cannot be sent.
     #[error("the key holds what no header may hold")]
     Key,
-    /// There is no HTTP on this machine.
+    /// HTTP could not be set up on this machine.
     #[error("could not set up HTTP: {0}")]
     Http(String),
 }
 
-/// What all talks with a provider share.
+/// What all calls of one provider share.
 #[derive(Clone)]
 struct Provider {
     http: Http,
@@ -79,15 +81,15 @@ struct Provider {
     look_every: Duration,
 }
 
-/// Where OpenAI is.
+/// The address of OpenAI.
 const OPENAI: &str = "https://api.openai.com/v1";
-/// What models and rules call it.
+/// The name for models and rules.
 const NAME: &str = "background";
 const DESCRIPTION: &str = "Another agent, which works by itself for as long as it takes. Give it a task of its own, with \
                            all that it needs to know; its answer comes back when it is done.";
 
 impl Responses {
-    /// A model of OpenAI's, without a key. Nothing is sent.
+    /// A model of OpenAI, without a key. Sends nothing.
     ///
     /// # Errors
     /// [`ProviderAddressError::Http`], if there is no HTTP on this machine.
@@ -108,7 +110,7 @@ impl Responses {
         Ok(Self { spec, provider: Arc::new(provider) })
     }
 
-    /// Sets where the provider is: the part before `/responses`.
+    /// Sets the provider's address: the part before `/responses`.
     ///
     /// # Errors
     /// [`ProviderAddressError::NotWeb`], if it is no address.
@@ -133,70 +135,70 @@ impl Responses {
         Ok(self.with(|provider| provider.http.headers = HeaderMap::from_iter([(AUTHORIZATION, value)])))
     }
 
-    /// Sets a field of each request, as the provider names it: `tools`, `instructions`, `reasoning`.
+    /// Sets a field of each request, by the provider's name for it: `tools`, `instructions`, `reasoning`.
     #[must_use]
     pub fn field(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         let (name, value) = (name.into(), value.into());
         self.with(|provider| drop(provider.fields.insert(name, value)))
     }
 
-    /// Sets how often a response is looked at. Default: every 2 s.
+    /// Sets how often the adapter reads a response. Default: every 2 s.
     #[must_use]
     pub fn look_every(self, time: Duration) -> Self {
         self.with(|provider| provider.look_every = time)
     }
 
-    /// Remembers in this folder which response a conversation came to last, so that it goes on from there also after a
-    /// restart. Default: remembered as long as this lives.
+    /// Stores in this folder the last response of a conversation, so that the conversation continues from
+    /// there after a restart. By default it is remembered as long as this value lives.
     #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
         let known = Arc::new(Known::kept_in(folder.into()));
         self.with(|provider| provider.known = known)
     }
 
-    /// Sets the name that models and rules use.
+    /// Sets the name for models and rules.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.spec.name = name.into();
         self
     }
 
-    /// Sets what it does, for models.
+    /// Sets the description for models.
     #[must_use]
     pub fn described(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
         self
     }
 
-    /// Sets what a stop does there. Default: [`StopSupport::CallerSide`]; see the [module](self).
+    /// Sets what a stop does at the provider. Default: [`StopSupport::CallerSide`]; see the [module](self).
     #[must_use]
     pub fn grade(mut self, grade: StopSupport) -> Self {
         self.spec = self.spec.grade(grade);
         self
     }
 
-    /// Sets what its work may change, by the tools that it has there. Default: [`EffectClass::Unsafe`].
+    /// Sets what the work may change with the provider's tools. Default: [`EffectClass::Unsafe`].
     #[must_use]
     pub fn effect(mut self, effect: EffectClass) -> Self {
         self.spec = self.spec.effect(effect);
         self
     }
 
-    /// Sets how long it has, after a stop, to answer. Default: 2 s.
+    /// Sets how long the provider has to answer a stop. Default: 2 s.
     #[must_use]
     pub fn stop_within(mut self, time: Duration) -> Self {
         self.spec = self.spec.stop_within(time);
         self
     }
 
-    /// Sets how long after that our end still looks.
+    /// Sets how long the adapter reads the response after that.
     #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.spec = self.spec.listen(time);
         self
     }
 
-    /// Sets whether it also does so once the peer has answered. Default: [`AfterWord::Listens`].
+    /// Sets whether the adapter also does so once the provider has answered. Default: [`AfterWord::Listens`].
     #[must_use]
     pub fn after_word(mut self, then: AfterWord) -> Self {
         self.spec = self.spec.after_word(then);

@@ -8,14 +8,17 @@ use futures_util::future::join_all;
 use safepoint::{
     Agent, Outcome, RunHandle, StopRequest,
     event::{EventKind, Fact},
-    log::{Log, MemoryLog},
+    raw::{
+        log::{Log, MemoryLog},
+        run_recorded,
+    },
     receipt::{CallReport, CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_remote::responses::Responses;
 use safepoint_testkit::{
     backend_suite::{self, Measured, Probe as _, Subject, table},
     background::{Begins, Ends, OnProviderCancel, Provider, ProviderManners},
-    closing::Closing,
+    invariants::Invariants,
     wait,
 };
 use secrecy::SecretString;
@@ -41,7 +44,7 @@ fn row(outcome: &Outcome) -> &CallReport {
 async fn at_work(agent: &Agent, provider: &Provider) -> RunHandle {
     let handle = agent.run("write").detach();
     named(&handle).await;
-    provider.valve().came(1).await;
+    provider.gate().came(1).await;
     handle
 }
 
@@ -137,7 +140,7 @@ async fn a_stop_before_the_id_could_not_be_told_and_is_told_later() {
         Provider::start(ProviderManners { begins: Begins::NamedLate, ..ProviderManners::default() }).unwrap();
     let remote = remote(&provider).grade(StopSupport::Hard).stop_within(BRIEFLY).listen(PATIENCE);
     let handle = Agent::remote(remote).build().run("write").detach();
-    provider.valve().came(1).await;
+    provider.gate().came(1).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     let told = row(&outcome).remote.as_ref().unwrap();
@@ -160,7 +163,7 @@ async fn a_stop_before_the_id_could_not_be_told_and_is_told_later() {
 #[tokio::test]
 async fn a_conversation_goes_on_from_its_last_response() {
     let provider = provider(OnProviderCancel::Ends, Ends::Answered);
-    provider.valve().open_for_all();
+    provider.gate().open_for_all();
     let keyed = remote(&provider).key(&SecretString::from("s3cret")).unwrap().field("tools", vec!["x"]);
     assert!(!format!("{keyed:?}").contains("s3cret"));
     let agent = Agent::remote(keyed).build();
@@ -186,7 +189,7 @@ async fn other_ends_are_told_as_what_they_are() {
     ];
     for (ends, why, may_go_on) in cases {
         let provider = provider(OnProviderCancel::Ends, ends);
-        provider.valve().open_for_all();
+        provider.gate().open_for_all();
         let handle = Agent::remote(remote(&provider)).build().run("write").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
@@ -207,7 +210,7 @@ async fn a_response_that_outlives_the_process_is_asked_for_by_its_id() {
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let handle = of_process.run_recorded(to, safepoint::History::new(), "write").detach();
+            let handle = run_recorded(&of_process, to, safepoint::History::new(), "write").detach();
             named(&handle).await;
             handle
         })
@@ -215,7 +218,7 @@ async fn a_response_that_outlives_the_process_is_asked_for_by_its_id() {
     });
     let before = tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap().done().await;
     assert_eq!(provider.look().await.in_flight, 1, "its work outlives us");
-    provider.valve().open_for_all();
+    provider.gate().open_for_all();
     let outcome = agent.resume(&before).await;
     assert_eq!(outcome.answer(), Some("done 1"), "{outcome:?}");
     assert_eq!(provider.look().await.begun, 1);
@@ -240,10 +243,37 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
     provider.finish();
     wait::asked("nothing is in flight", async || provider.look().await.in_flight == 0).await;
     handle.stop(StopRequest::now());
-    let closed = Closing::of(&handle).check().await.unwrap();
+    let closed = Invariants::of(&handle).check().await.unwrap();
     let call = &closed.receipt.calls[0];
     assert_eq!((call.status, call.effect), (CallStatus::Completed, SideEffect::Done), "{}", closed.receipt);
     assert_eq!(provider.look().await.stops, 0, "it was not called off");
+    // Only its answer to the cancel says so.
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
+}
+
+/// S10.3, S3.6, S4.5: a response that the answer to the cancel calls completed is the claim of an end, also where a look shows the
+/// same meanwhile: the answer is kept as it came, and the run is not quiet. Of a provider whose stops are hard it is an end.
+#[tokio::test]
+async fn an_end_that_is_named_in_answer_to_the_cancel_is_a_claim() {
+    for look_every in [OFTEN, Duration::from_secs(3600)] {
+        for grade in [StopSupport::CallerSide, StopSupport::Hard] {
+            let provider = provider(OnProviderCancel::ClaimsAnEnd, Ends::Answered);
+            let agent = Agent::remote(remote(&provider).grade(grade).look_every(look_every)).build();
+            let handle = at_work(&agent, &provider).await;
+            handle.stop(StopRequest::now());
+            let outcome = handle.done().await;
+            let (receipt, known) = (outcome.receipt(), row(&outcome).remote.as_ref().unwrap());
+            assert_eq!((row(&outcome).status, outcome.partial_text()), (CallStatus::Completed, "done 1"));
+            assert_eq!(known.stop, Some(RemoteStopState::Acknowledged), "{receipt}");
+            assert_eq!(provider.look().await.in_flight, 1, "it works on");
+            let is_hard = grade == StopSupport::Hard;
+            assert_eq!((known.ended_at.is_some(), known.claimed_at.is_some()), (is_hard, !is_hard));
+            let claim = "stop requested, reported that its work had ended, may still be running";
+            assert_eq!(receipt.to_string().contains(claim), !is_hard, "{receipt}");
+            let is_quiet = matches!(handle.quiet().await, QuietReport::Quiet(_));
+            assert_eq!(is_quiet, is_hard, "{receipt}");
+        }
+    }
 }
 
 /// S10.3, S3.6: an error is a refusal, whatever the response is called after it, and an answer about another response says
@@ -253,7 +283,8 @@ async fn neither_an_error_nor_another_response_is_an_end() {
     const BRIEFLY: Duration = Duration::from_millis(200);
     let cases = [
         (OnProviderCancel::RefusesAndSays, RemoteStopState::Refused),
-        (OnProviderCancel::SaysOfAnother, RemoteStopState::Acknowledged),
+        (OnProviderCancel::SaysOfAnother, RemoteStopState::Requested),
+        (OnProviderCancel::HangsUp, RemoteStopState::Requested),
     ];
     for (on_cancel, word) in cases {
         let provider = provider(on_cancel, Ends::Answered);
@@ -270,7 +301,8 @@ async fn neither_an_error_nor_another_response_is_an_end() {
         );
         let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("it goes on") };
         assert_eq!(last.calls[0].remote.as_ref().unwrap().stop, Some(word));
-        assert_eq!(provider.look().await.in_flight, 1);
+        // A cancel that may have arrived is not sent again.
+        assert_eq!((provider.look().await.stops, provider.look().await.in_flight), (1, 1));
     }
 }
 
@@ -300,7 +332,7 @@ async fn only_a_refusal_says_that_nothing_was_begun() {
 #[tokio::test]
 async fn a_busy_provider_is_looked_at_again() {
     let provider = Provider::start(ProviderManners { busy: 2, ..ProviderManners::default() }).unwrap();
-    provider.valve().open_for_all();
+    provider.gate().open_for_all();
     let outcome = Agent::remote(remote(&provider)).build().run("write").await;
     assert_eq!(outcome.answer(), Some("done 1"), "{outcome:?}");
     assert_eq!(provider.look().await.begun, 1);

@@ -14,21 +14,21 @@ use std::{
 };
 
 use safepoint::{
-    Agent, Outcome, StopRequest,
+    Agent, Outcome, Session, StopRequest, Tool,
     approval::ApprovalMode,
     ids::SessionId,
     receipt::{CallReport, CallStatus, Ending, RemoteStopState, SideEffect, StopSupport},
     remote::RemoteTool,
-    session::{ChatPlanner, ItemOutcome, Session, SessionEvent},
+    session::{ChatPlanner, ItemOutcome, SessionEvent},
     store::OwnerProcess,
-    tool::{EffectClass, Tool, from_fn},
+    tool::{EffectClass, from_fn},
 };
 use safepoint_remote::{a2a::A2a, acp::Acp};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     a2a::{A2aManners as PeerManners, A2aServer, A2aWire},
     acp::{self, ASKED, AcpManners},
-    closing::Closing,
+    invariants::Invariants,
     script::{Reply, Script},
     scripted::ScriptedModel,
     wait,
@@ -150,7 +150,7 @@ async fn a_tree_of_everything_is_stopped_at_once() {
     handle.stop(StopRequest::now());
     let outcome = tokio::time::timeout(PATIENCE, handle.done()).await.unwrap();
     assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
-    let closed = tokio::time::timeout(PATIENCE, Closing::of(&handle).check()).await.unwrap().unwrap();
+    let closed = tokio::time::timeout(PATIENCE, Invariants::of(&handle).check()).await.unwrap().unwrap();
     let receipt = &closed.receipt;
     assert_eq!((receipt.ending, receipt.calls.len()), (Ending::Stopped, 3));
     assert!(receipt.quiet_at.is_some() && receipt.survivors.is_empty(), "{receipt}");

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt};
 
-use crate::stop::Stop;
+use crate::scope::stop::Stop;
 
 /// Why work gave no value. `?` takes any error and any [`Stop`] into it, and keeps them apart.
 ///
@@ -58,7 +58,7 @@ impl Failure {
         self.cause == Cause::TimeLimit
     }
 
-    /// Says that whoever was to do the work could not be reached, so that nothing was sent and nothing was done: the
+    /// Says that the party that does the work could not be reached, so that nothing was sent and nothing was done: the
     /// call is then *unreachable*, not *failed* (S4.1).
     #[must_use]
     pub fn unreachable(mut self) -> Self {
@@ -67,7 +67,7 @@ impl Failure {
         self
     }
 
-    /// Whether whoever was to do the work could not be reached.
+    /// Whether the party that does the work could not be reached.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         self.cause == Cause::Unreachable
@@ -87,7 +87,7 @@ impl Failure {
         self.cause == Cause::Denied
     }
 
-    /// Says what to do about it: told beside the message, to the model and to people.
+    /// Adds a hint: what to do about the failure. The model and people get the hint beside the message.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());

@@ -41,9 +41,9 @@ codes! {
     PARENT = "parent";
     /// The process or the session is ending.
     SHUTDOWN = "shutdown";
-    /// The right to go on with a session was lost: another process has it, or may have it.
+    /// The right to continue a session was lost: another process has the right, or may have it.
     LEASE = "lease";
-    /// Whoever watched went away.
+    /// The watcher went away.
     DISCONNECT = "disconnect";
     /// A tool asked.
     TOOL = "tool";
@@ -109,7 +109,7 @@ pub enum Actor {
     Tool(String),
     /// A hook, by name.
     Hook(String),
-    /// Somebody on another machine.
+    /// An actor on another machine.
     Remote(String),
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for Actor {
     }
 }
 
-/// From the text that [`Display`](fmt::Display) makes. Who is not known here is somebody elsewhere.
+/// From the text that [`Display`](fmt::Display) makes. An unknown actor is one on another machine.
 impl From<&str> for Actor {
     fn from(text: &str) -> Self {
         match text.split_once(' ').unwrap_or((text, "")) {

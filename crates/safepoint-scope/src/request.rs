@@ -4,11 +4,13 @@ use std::{error::Error as StdError, fmt, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{
-    demand::{Demand, Mode, Reach},
-    points::SafePoints,
-    reason::{Code, Reason},
-};
+use crate::reason::{Code, Reason};
+
+pub(crate) mod demand;
+pub(crate) mod points;
+
+use demand::{Demand, Mode, Reach};
+use points::SafePoints;
 
 /// A bound over all clean-up times and the whole kill ladder together, where a request names none.
 pub const DEFAULT_CLEANUP_CAP: Duration = Duration::from_secs(10);
@@ -106,13 +108,13 @@ pub struct StopRequest {
     onset: Onset,
 }
 
-/// Where a request comes from. Exhaustive: somebody asked, or a grace is over.
+/// Where a request comes from. Exhaustive: an actor asked, or a grace is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Onset {
-    /// Somebody asked.
+    /// An actor asked.
     #[default]
     Asked,
-    /// A grace is over that whoever hands it in has counted: what it does is told as done by deadline (S1.7).
+    /// A grace is over. The caller counted it, and its effects are reported as done by deadline (S1.7).
     GraceOver,
 }
 
@@ -203,7 +205,7 @@ impl StopRequest {
         self.reason.as_ref()
     }
 
-    /// Whether somebody asked, or a grace is over.
+    /// Whether an actor asked, or a grace is over.
     #[must_use]
     pub fn onset(&self) -> Onset {
         self.onset

@@ -8,21 +8,32 @@ use std::{
 };
 
 use crate::{
-    alarm::Alarm,
-    core::{Filter, LoggedRequest},
-    demand::Demand,
-    fired::Fired,
-    handle::StopHandle,
-    node::Node,
-    permit::{Effect, Permit},
-    points::SafePoints,
     reason::Reason,
-    stop::Stop,
-    task::Task,
-    tracker::{Label, QuietGuard},
+    request::{demand::Demand, points::SafePoints},
 };
 
-/// One piece of structured work, passed *down* to whoever does it.
+pub(crate) mod alarm;
+pub(crate) mod core;
+pub(crate) mod fired;
+pub(crate) mod handle;
+pub(crate) mod node;
+pub(crate) mod permit;
+pub(crate) mod stop;
+pub(crate) mod task;
+pub(crate) mod tracker;
+
+use alarm::Alarm;
+use fired::Fired;
+use handle::StopHandle;
+use node::Node;
+use permit::{Effect, Permit};
+use stop::Stop;
+use task::Task;
+use tracker::{Label, QuietGuard};
+
+use self::core::{Filter, LoggedRequest};
+
+/// One piece of structured work, passed *down* to the code that does it.
 #[derive(Clone, Debug)]
 pub struct Scope {
     node: Arc<Node>,
@@ -33,7 +44,7 @@ pub struct Scope {
 pub enum Link {
     /// It is the work of a call: it ends when the outer run must end now.
     Attached,
-    /// It goes on when only the outer run is stopped.
+    /// It continues when only the outer run is stopped.
     Background,
 }
 
@@ -47,7 +58,7 @@ impl Link {
 }
 
 impl Scope {
-    /// A scope of its own, and the right to stop it.
+    /// A new root scope, and the right to stop it.
     #[must_use]
     pub fn root() -> (Self, StopHandle) {
         Self::with_handle(Node::root())
@@ -80,7 +91,7 @@ impl Scope {
         }
     }
 
-    /// Whether the scope must end now: a few atomic loads while nobody asked.
+    /// Whether the scope must end now: a few atomic loads while there is no request.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.node.is_now()

@@ -11,7 +11,7 @@ use tokio::time::advance;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Now,
-    /// The end of a grace that somebody else has counted.
+    /// The end of a grace that was counted elsewhere.
     GraceOver,
     At(SafePoints),
     Within(SafePoints, u64),
@@ -33,7 +33,7 @@ const GATES: [Option<SafePoints>; 4] = [
     Some(SafePoints::AFTER_ALL_CALLS),
 ];
 
-/// For so many seconds after the last request it is looked.
+/// How many seconds after the last request the test looks.
 const LOOKS: u64 = 4;
 
 impl Kind {

@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// Longer than anything here lasts: a paused clock is there at once, where nothing else is due.
 const LONG: Duration = Duration::from_secs(7200);
 
-/// What comes of it on a paused clock, where a wait for ever fails instead.
+/// Its output on a paused clock, where an endless wait fails.
 async fn at_last<F: Future>(what: F) -> F::Output {
     timeout(LONG, what).await.expect("it came to an end")
 }
@@ -94,7 +94,7 @@ async fn no_request_is_missed_by_whoever_goes_to_wait() {
             })
         });
         start.wait().await;
-        // A notification for somebody else, in the midst of it.
+        // A notification for another waiter, in the midst of it.
         of_call.settle();
         handle.stop(StopRequest::now());
         for waiter in waiters {
@@ -206,7 +206,7 @@ async fn shielded_work_runs_to_its_end() {
     assert!(scope.is_stopping());
 }
 
-/// S4.7: a panic while a dropped future is torn down is told, and the task is no longer counted.
+/// S4.7: a panic while a dropped future is torn down is reported, and the task is no longer counted.
 #[tokio::test]
 async fn a_panic_in_a_drop_is_an_end_too() {
     struct Bomb;
@@ -264,7 +264,7 @@ async fn a_stop_costs_what_is_live() {
             call.settle();
             tokio::task::yield_now().await;
         }
-        assert_eq!(polls.load(Ordering::SeqCst), many, "an end is nobody else's affair");
+        assert_eq!(polls.load(Ordering::SeqCst), many, "an end concerns only its own node");
         handle.stop(StopRequest::now());
         for task in tasks {
             soon(task).await.unwrap();

@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(7200);
 /// By when a wake that was not lost has come, on any machine.
 const SOON: Duration = Duration::from_secs(20);
 
-/// What comes of it on a paused clock, where a wait for ever fails instead.
+/// Its output on a paused clock, where an endless wait fails.
 async fn at_last<F: Future>(what: F) -> F::Output {
     timeout(LONG, what).await.expect("it came to an end")
 }
@@ -149,7 +149,7 @@ async fn a_part_is_stopped_alone() {
     assert!(run.absorb(outer).is_ok());
 }
 
-/// S1.5, S2.8: a waiter that a sibling's end woke for nothing still hears the next stop.
+/// S1.5, S2.8: a waiter that a sibling's end woke for nothing still sees the next stop.
 #[tokio::test]
 async fn a_sibling_s_end_loses_no_wake() {
     let (run, handle) = Scope::root();
@@ -208,7 +208,7 @@ async fn what_comes_from_outside_is_told_apart() {
     assert_eq!(child.demand_from(&Scope::root().0), None);
 }
 
-/// S1.7: a root-only request that a grace makes `Now` reaches a waiter in a nested run, which nobody told before.
+/// S1.7: a root-only request that a grace makes `Now` reaches a waiter in a nested run, which had no notice before.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_above_wakes_a_nested_run() {
     let (run, handle) = Scope::root();
@@ -281,9 +281,9 @@ async fn tasks_end_in_their_own_ways() {
     assert_eq!(soon(thread).await, Ok(7));
 }
 
-/// S1.4: what is demanded is told as it changes, the deadline included.
+/// S1.4: each change of the demand is reported, the deadline included.
 #[tokio::test(start_paused = true)]
-async fn changes_are_told() {
+async fn changes_are_reported() {
     let (scope, handle) = Scope::root();
     handle.stop(StopRequest::at_within(SafePoints::AFTER_MODEL, secs(2)));
     let first: Demand = at_last(scope.changed(None)).await;
@@ -308,7 +308,7 @@ async fn halts_keep_stops_and_failures_apart() {
     assert!(matches!(soon(work(&scope, false)).await, Err(Halt::Stop(_))));
 }
 
-/// S2.11, S1.9: a part of a run that has ended is told that it came too late; a nested run has an end of its own.
+/// S2.11, S1.9: a request to a part of a run that has ended came too late; a nested run has its own end.
 #[test]
 fn a_part_of_an_ended_run_is_told_that_it_is_late() {
     let (run, of_run) = Scope::root();

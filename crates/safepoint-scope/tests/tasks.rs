@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-/// By when what has come about is told, on any machine.
+/// The longest time until an event is reported, on any machine.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn soon<F: Future>(what: F) -> F::Output {
@@ -27,7 +27,7 @@ impl Drop for Bomb {
     }
 }
 
-/// S4.7: a panic is told in its own words, whatever it was given as.
+/// S4.7: a panic is reported in its own words, whatever its payload was.
 #[tokio::test]
 async fn a_panic_is_told_in_its_own_words() {
     let (scope, _) = Scope::root();
@@ -76,7 +76,7 @@ async fn a_task_says_whether_it_has_ended() {
     assert_eq!(soon(task).await, Ok(Ok(())));
 }
 
-/// S3.6: whoever waits for the end, for idleness or for quiet goes on when that has come, and not before.
+/// S3.6: a wait for the end, for idleness or for quiet ends when that has come, and not before.
 #[tokio::test]
 async fn who_waits_for_the_end_goes_on_with_it() {
     let (scope, handle) = Scope::root();
@@ -109,7 +109,7 @@ async fn who_waits_for_the_end_goes_on_with_it() {
     }
 }
 
-/// S3.6: a slot that was left is taken again, and what is alive is told by name, each once.
+/// S3.6: a slot that was left is taken again, and each live holder is named once.
 #[test]
 fn what_is_alive_is_told_by_name() {
     let (scope, handle) = Scope::root();

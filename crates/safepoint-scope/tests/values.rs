@@ -1,4 +1,4 @@
-//! What the values of a scope say of themselves: to people, to a log, and to whoever reads them back.
+//! What the values of a scope say of themselves: to people, to a log, and to readers of the log.
 
 use std::{
     collections::HashSet,
@@ -18,7 +18,7 @@ impl Effect for Step {
     type Announcement = ();
 }
 
-/// S1.10: who asked is written down and read back, a person by name where that is known; who is not known here is somebody
+/// S1.10: who asked is written down and read back, a person by name where that is known; an unknown actor is `somebody`
 /// elsewhere.
 #[test]
 fn an_actor_goes_to_text_and_back() {
@@ -39,7 +39,7 @@ fn an_actor_goes_to_text_and_back() {
     }
 }
 
-/// S1.10: a reason is code, actor, text, time and what led to it, and each is told.
+/// S1.10: a reason is code, actor, text, time and what led to it, and each is shown.
 #[test]
 fn a_reason_tells_all_that_it_holds() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(7);
@@ -162,7 +162,7 @@ fn a_failure_says_its_sources_and_its_kind() {
     assert!(matches!(Halt::from(away), Halt::Failed(failure) if failure.is_unreachable()));
 }
 
-/// S2.14: who looks at a stop or at a permit in a debugger is told which it is.
+/// S2.14: the debug form of a stop or a permit says which it is.
 #[test]
 fn stops_and_permits_are_told_apart() {
     let (scope, handle) = Scope::root();

@@ -4,7 +4,7 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use std::time::Duration;
 //!
-//! use safepoint::store::{Durability, NewSession, OwnerProcess, Record, Store, Write};
+//! use safepoint::{raw::store::{Durability, NewSession, Record, Write}, store::{OwnerProcess, Store}};
 //! use safepoint_stores::SqliteStore;
 //!
 //! let folder = tempfile::tempdir().unwrap();

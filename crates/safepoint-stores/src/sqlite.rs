@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use safepoint::{
     ids::{ApprovalId, SessionId},
-    store::{
+    raw::store::{
         Appended, ApprovalRow, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Environment,
-        Error, InboxRow, Lease, LeaseHolder, NewDecision, NewItem, NewSession, OwnerProcess, Page,
-        PageCursor, Pushed, SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write,
+        InboxRow, Lease, LeaseHolder, NewDecision, NewItem, NewSession, Page, PageCursor, Pushed, Since,
+        StopIntent, StopRow, StoreFuture, Withdrawn, Write,
     },
+    store::{Error, OwnerProcess, SessionRow, Store},
 };
 
 mod approvals;

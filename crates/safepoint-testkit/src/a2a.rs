@@ -1,8 +1,8 @@
-//! A2A servers of every kind: honest ones, such as behave like servers that people run, and hostile ones; for testing
-//! what an agent says of work that others do.
+//! A2A servers for tests of what an agent reports about remote work: honest ones, copies of real ones, and
+//! hostile ones.
 //!
-//! What a server *says* of its work and what its work *does* are two things here: [`A2aServer::deeds`] is what was done,
-//! and [`A2aServer::at_work`] how much of it goes on.
+//! A server's *statements* and its *work* are separate here: [`A2aServer::deeds`] lists what was done, and
+//! [`A2aServer::at_work`] counts the work that runs.
 
 use std::{
     collections::HashMap,
@@ -11,11 +11,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::{
-    net::TcpListener,
-    sync::{Semaphore, watch},
-    task::{JoinHandle, JoinSet},
-};
+use tokio::sync::{Semaphore, watch};
 
 mod card;
 mod manners;
@@ -29,6 +25,7 @@ mod work;
 pub use manners::{A2aManners, A2aWire, Card, Contexts, Looks, OnCancel, Streams, Tells, WorkStep};
 
 use self::{task::Task, work::Yard};
+use crate::http::{self, Serving};
 
 /// What a server was asked. Exhaustive: a request, or the end of an exchange before its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +41,7 @@ pub enum A2aSeen {
 pub struct A2aServer {
     url: String,
     mind: Arc<Mind>,
-    task: JoinHandle<()>,
+    _serving: Serving,
 }
 
 /// What the server's connections share.
@@ -81,9 +78,7 @@ impl A2aServer {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(manners: A2aManners) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
+        let listener = http::bind(http::LOOPBACK)?;
         let url = format!("http://{}", listener.local_addr()?);
         let mind = Arc::new(Mind {
             manners,
@@ -97,20 +92,12 @@ impl A2aServer {
             streams: Mutex::default(),
             names: Semaphore::new(0),
         });
-        let for_task = Arc::clone(&mind);
-        let task = tokio::spawn(async move {
-            // Dropped with this task: a server that is gone answers on no connection that it still had.
-            let mut connections = JoinSet::new();
-            while let Ok((socket, _)) = listener.accept().await {
-                let mind = Arc::clone(&for_task);
-                connections.spawn(async move {
-                    if serving::serve(socket, &mind).await.is_err() {
-                        // The client is gone.
-                    }
-                });
-            }
+        let serves = Arc::clone(&mind);
+        let serving = Serving::start(listener, move |connection| {
+            let mind = Arc::clone(&serves);
+            async move { serving::serve(connection, &mind).await }
         });
-        Ok(Self { url, mind, task })
+        Ok(Self { url, mind, _serving: serving })
     }
 
     /// Where it is.
@@ -149,20 +136,21 @@ impl A2aServer {
         self.seen().iter().any(|seen| matches!(seen, A2aSeen::GaveUp(_)))
     }
 
-    /// What its work really did, in order: `began`, `said TEXT`, `was told TEXT`, `torn down`, `ended`, and `unheard
-    /// TEXT` for what it said behind the end of its task.
+    /// What the work did, in order: `began`, `said TEXT`, `was told TEXT`, `torn down`, `ended`, and `unheard
+    /// TEXT` for text after the end of its task.
     #[must_use]
     pub fn deeds(&self) -> Vec<String> {
         self.mind.yard.deeds()
     }
 
-    /// How much work goes on.
+    /// The number of works that run.
     #[must_use]
     pub fn at_work(&self) -> usize {
         self.mind.yard.at_work()
     }
 
-    /// Waits until so many works in all have come to a [`WorkStep::Wait`], a [`WorkStep::Ask`] or a [`WorkStep::SignIn`].
+    /// Waits until this many works in all have reached a [`WorkStep::Wait`], a [`WorkStep::Ask`] or a
+    /// [`WorkStep::SignIn`].
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -170,7 +158,7 @@ impl A2aServer {
         self.mind.yard.came(works).await;
     }
 
-    /// Waits until no work goes on.
+    /// Waits until no work runs.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -178,7 +166,7 @@ impl A2aServer {
         self.mind.yard.idle().await;
     }
 
-    /// Waits until it cut so many streams in all.
+    /// Waits until the server has cut this many streams in all.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -189,12 +177,12 @@ impl A2aServer {
         }
     }
 
-    /// Lets one work that waits, now or later, go on.
+    /// Lets one waiting work continue, now or later.
     pub fn let_on(&self) {
         self.mind.yard.let_on(1);
     }
 
-    /// Lets all work go on, also what is yet to come.
+    /// Lets all work continue, also future work.
     pub fn let_all_on(&self) {
         const ALL: usize = 1 << 20;
         self.mind.yard.let_on(ALL);
@@ -214,7 +202,6 @@ impl A2aServer {
 
 impl Drop for A2aServer {
     fn drop(&mut self) {
-        self.task.abort();
         for task in self.mind.tasks() {
             task.tear_down();
         }
@@ -235,8 +222,8 @@ impl Mind {
         number
     }
 
-    /// Whether a stream still gets what is told, where streams are known by the ids of their requests.
-    fn is_heard(&self, id: &Value, number: usize) -> bool {
+    /// Whether a stream still receives events, on a server that knows streams by their request ids.
+    fn is_delivered(&self, id: &Value, number: usize) -> bool {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         self.manners.streams != Streams::ByRequestId || streams.by_id.get(&id.to_string()) == Some(&number)
     }

@@ -1,8 +1,8 @@
-//! ACP agents that behave badly, as processes: for testing whoever runs agents of strangers.
+//! ACP agents that behave badly, as processes: for tests of programs that run third-party agents.
 //!
-//! An agent is a process, so a test program is its own agent: it calls [`serve_if_asked`] before anything else, and is
-//! started again with [`ASKED`] set to a [`AcpManners`] as JSON. What it does in a turn, the first word of the prompt's last
-//! line says: [`WORDS`] has them all.
+//! A test program is its own agent: it calls [`serve_if_asked`] first, and starts itself with [`ASKED`] set
+//! to an [`AcpManners`] as JSON. The first word of the prompt's last line selects the turn; [`WORDS`] lists
+//! all words.
 
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf};
 
@@ -34,8 +34,8 @@ pub struct AcpManners {
     pub keeps: Keeps,
     /// Whether it wants to know who asks.
     pub door: Door,
-    /// Where it writes down what it received and did, a JSON object a line: `{at_ns, got}`. Of its work it writes
-    /// `{"begun": PID}` and `{"ended": PID}`; see [`work`].
+    /// Where it writes down what it received and did, a JSON object a line: `{at_ns, got}`. Of its work it
+    /// writes `{"begun": PID}` and `{"ended": PID}`; see [`work`].
     pub log: Option<PathBuf>,
     /// Where the [`Hub`] is that it hands its work to: its path, or its address.
     pub hub: Option<String>,
@@ -45,7 +45,7 @@ pub struct AcpManners {
     pub until: Option<PathBuf>,
 }
 
-/// What it does from its start on. Exhaustive: an agent is told one of these.
+/// What it does from its start on. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStart {
@@ -64,7 +64,8 @@ pub enum AgentStart {
     Newer,
 }
 
-/// What it can do with a session of an earlier process, which it finds in its log. Exhaustive: what the protocol has.
+/// What it can do with a session of an earlier process, which it finds in its log. Exhaustive: what the
+/// protocol has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keeps {
@@ -81,7 +82,7 @@ pub enum Keeps {
     Neither,
 }
 
-/// Whether it wants to know who asks. Exhaustive: an agent is told one of these.
+/// Whether it requires authentication. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Door {
@@ -92,8 +93,8 @@ pub enum Door {
     Locked,
 }
 
-/// Serves over standard input and output until the input ends, and then ends the process, if [`ASKED`] is set; is a
-/// [`Hub`] for ever, if it was started as one; else returns at once.
+/// Serves over standard input and output until the input ends, then ends the process, if [`ASKED`] is set.
+/// Runs as a [`Hub`] without end if it was started as one; else returns at once.
 ///
 /// # Panics
 /// If what is asked is no [`AcpManners`].

@@ -1,7 +1,7 @@
 //! What every backend must do (S10.2), and whether the grade that it declares is the true one (S10.1).
 //!
-//! The suite needs the peer's *own* account of its work: a [`Probe`] that says whether work goes on, whatever the
-//! backend says of it. A backend whose declaration is not true fails, in either direction.
+//! The suite needs the peer's *own* account of its work: a [`Probe`] that says whether work runs, whatever
+//! the backend says. A false declaration fails, in either direction.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -23,13 +23,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Outcome, RunHandle, StopRequest,
-    backend::{Backend, RunInput},
-    receipt::{CallStatus, Receipt, RemoteStopState, StopSupport},
+    Outcome, Receipt, RunHandle, StopRequest,
+    raw::backend::{Backend, RunInput},
+    receipt::{CallStatus, RemoteStopState, StopSupport},
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::closing::Closing;
+use crate::invariants::Invariants;
 
 mod facts;
 mod grade;
@@ -45,7 +45,7 @@ pub use race::{between_publication_and_start, from_many_threads, racing_the_end}
 #[doc = include_str!("../../../docs/guides/wrap-your-runtime.md")]
 struct Guide;
 
-/// The account of whoever does the work, not of the backend.
+/// The account of the worker, not of the backend.
 pub trait Probe: Send + Sync {
     /// What is so at its end now.
     fn look(&self) -> BoxFuture<'_, Account>;
@@ -53,25 +53,25 @@ pub trait Probe: Send + Sync {
     /// Lets all of its work, also what is yet to come, end by itself, with an answer.
     fn finish(&self);
 
-    /// How much the backend has shown to readers of its own, beside the handle's events: nothing more may come after
-    /// the run has settled.
+    /// How much the backend has shown to its own readers, beside the handle's events. Nothing more may come
+    /// after the run has settled.
     fn shown(&self) -> usize {
         0
     }
 }
 
-/// What is so at the end of whoever does the work.
+/// What the worker sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// How much work has begun.
     pub begun: usize,
-    /// How much goes on now.
+    /// How much work runs now.
     pub in_flight: usize,
-    /// How often work was told to stop, or saw its caller go.
+    /// How often work got a stop request, or lost its caller.
     pub stops: usize,
 }
 
-/// A backend and the account of whoever does its work: fresh for each fact.
+/// A backend and the account of its worker: fresh for each fact.
 #[derive(Clone)]
 pub struct Subject {
     /// The backend.
@@ -80,7 +80,7 @@ pub struct Subject {
     pub probe: Arc<dyn Probe>,
 }
 
-/// Makes a fresh subject, whose work goes on until its probe lets it finish.
+/// Makes a fresh subject, whose work runs until its probe lets it finish.
 pub type Fresh<'a> = &'a (dyn Fn() -> Subject + Sync);
 
 /// How long a stop may take to a settled run: the engine's own bound for clean-ups, and some more.
@@ -89,7 +89,7 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(12);
 /// How long work that was begun may take to be seen by its probe.
 const BEGINS_WITHIN: Duration = Duration::from_secs(10);
 
-/// How far the peer's account may be behind what it told us: a socket, a process table.
+/// How far the peer's account may be behind its messages to us: a socket, a process table.
 const LAG: Duration = Duration::from_secs(1);
 
 /// How long work that is torn down may take to be gone by its own account.
@@ -147,7 +147,7 @@ pub struct Measured {
 /// The first that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn all(fresh: Fresh<'_>) -> Result<Measured, BrokenBackend> {
     ends_by_itself(fresh).await?;
     before_the_start(fresh).await?;
@@ -174,7 +174,7 @@ impl Subject {
         self.backend.start(RunInput::new("work"))
     }
 
-    /// A run whose work goes on.
+    /// A run with running work.
     async fn at_work(&self) -> Holds<RunHandle> {
         let before = self.probe.look().await;
         let handle = self.start();
@@ -197,7 +197,8 @@ impl Subject {
         }
     }
 
-    /// The outcome of a run that was stopped: at once, or where stops are not supported when its work is let go.
+    /// The outcome of a run that was stopped: at once, or where stops are not supported when its work is let
+    /// go.
     async fn settled(&self, handle: &RunHandle) -> Holds<Outcome> {
         if self.declared() == StopSupport::None {
             self.probe.finish();
@@ -208,12 +209,12 @@ impl Subject {
         })
     }
 
-    /// What must hold once everything was said: the invariants of every run, nothing shown any more, and no word of an
-    /// end that the peer's own account does not bear out.
+    /// What must hold once everything was said: the invariants of every run, nothing shown any more, and no
+    /// word of an end that the peer's own account does not bear out.
     async fn closed(&self, handle: &RunHandle) -> Holds<Arc<Receipt>> {
         let shown = self.probe.shown();
         let closed =
-            Closing::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
+            Invariants::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
         if closed.receipt.quiet_at.is_some() {
             let gone = self.until(LAG, |now| now.in_flight == 0).await;
             must("it says that it is quiet, and its work goes on", gone)?;
@@ -227,7 +228,7 @@ impl Subject {
 }
 
 /// Asks, and holds the asking against the clock of the world.
-fn stop_now(handle: &RunHandle) -> Holds<safepoint::StopAck> {
+fn stop_now(handle: &RunHandle) -> Holds<safepoint::stop::StopAck> {
     let began = std::time::Instant::now();
     let asked = handle.stop(StopRequest::now());
     must("asking for a stop blocks", began.elapsed() < LAG)?;

@@ -1,8 +1,8 @@
-//! Providers of responses in the background: honest ones, and such as only say that they cancelled; for testing what is
-//! said of work that others do.
+//! Providers of responses in the background: honest ones, and such as only say that they cancelled; for
+//! testing what is said of work that others do.
 //!
-//! What a provider *says* of a response and what becomes of the *work* behind it are two things here: [`Provider::look`]
-//! (as a [`Probe`]) is the work's account.
+//! What a provider *says* of a response and what becomes of the *work* behind it are two things here:
+//! [`Provider::look`] (as a [`Probe`]) is the work's account.
 
 use std::{
     io,
@@ -14,20 +14,15 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::{JoinHandle, JoinSet},
-};
+use tokio::sync::watch;
 
 use crate::{
     backend_suite::{Account, Probe},
-    request::{self, Request},
-    valve::Valve,
+    http::{self, Connection, Request, Serving, response},
+    tool_gate::ToolGate,
 };
 
-/// What a provider does when it is asked to cancel. Exhaustive: a provider is told one of these.
+/// What a provider does when it is asked to cancel. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnProviderCancel {
     /// It ends the work, and then says so.
@@ -39,15 +34,19 @@ pub enum OnProviderCancel {
     Nods,
     /// It has no such address.
     Missing,
-    /// It answers with an error, and calls the response cancelled all the same, while the work goes on.
+    /// It answers with an error, but calls the response cancelled, while the work continues.
     RefusesAndSays,
-    /// It answers with another response, which is cancelled, while the work goes on.
+    /// It calls the response completed, and works on.
+    ClaimsAnEnd,
+    /// It answers with another response, which is cancelled, while the work continues.
     SaysOfAnother,
+    /// It hangs up, and works on.
+    HangsUp,
     /// It never answers.
     Deaf,
 }
 
-/// How a response ends that is let on. Exhaustive: a provider is told one of these.
+/// How a released response ends. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ends {
     /// With an answer: `done N`, for its Nth response.
@@ -57,11 +56,11 @@ pub enum Ends {
     Failed,
     /// Cut by its length.
     Cut,
-    /// It is not kept: nobody knows it any more.
+    /// The provider does not keep it: later requests do not find it.
     Forgotten,
 }
 
-/// What is wrong with the answer to whoever begins a response. Exhaustive: a provider is told one of these.
+/// What is wrong with the answer to the request that begins a response. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begins {
     /// Nothing.
@@ -71,7 +70,8 @@ pub enum Begins {
     Status(u16),
     /// It is no JSON, and the work has begun.
     Garbage,
-    /// It does not come before the test has the provider [name](Provider::name) the response, and the work has begun.
+    /// It does not come before the test has the provider [name](Provider::name) the response, and the work
+    /// has begun.
     NamedLate,
 }
 
@@ -82,9 +82,9 @@ pub struct ProviderManners {
     pub on_cancel: OnProviderCancel,
     /// How a response ends that is let on.
     pub ends: Ends,
-    /// What is wrong with the answer to whoever begins one.
+    /// What is wrong with the answer to the request that begins one.
     pub begins: Begins,
-    /// How often somebody who looks at a response is told to come again later (429), before it is shown.
+    /// How many requests for a response get 429 (come again later) before the provider shows it.
     pub busy: usize,
 }
 
@@ -93,7 +93,7 @@ pub struct ProviderManners {
 pub struct Provider {
     url: String,
     mind: Arc<Mind>,
-    task: JoinHandle<()>,
+    _serving: Serving,
 }
 
 /// What its connections share.
@@ -107,8 +107,8 @@ struct Mind {
     in_flight: AtomicUsize,
     cancels: AtomicUsize,
     looks: AtomicUsize,
-    valve: Valve,
-    names: Valve,
+    gate: ToolGate,
+    names: ToolGate,
 }
 
 /// One response.
@@ -121,6 +121,7 @@ struct Response {
     over: watch::Sender<bool>,
 }
 
+const JSON: &str = "application/json";
 const ANSWERED: &str = "completed";
 /// From this status on the work has begun when a request is answered with it.
 const BEGUN: u16 = 500;
@@ -134,25 +135,15 @@ impl Provider {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(manners: ProviderManners) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
+        let listener = http::bind(http::LOOPBACK)?;
         let url = format!("http://{}/v1", listener.local_addr()?);
         let mind = Arc::new(Mind { manners, ..Mind::default() });
-        let for_task = Arc::clone(&mind);
-        let task = tokio::spawn(async move {
-            // Dropped with this task: a provider that is gone answers on no connection that it still had.
-            let mut connections = JoinSet::new();
-            while let Ok((socket, _)) = listener.accept().await {
-                let mind = Arc::clone(&for_task);
-                connections.spawn(async move {
-                    if serve(socket, &mind).await.is_err() {
-                        // The client is gone.
-                    }
-                });
-            }
+        let serves = Arc::clone(&mind);
+        let serving = Serving::start(listener, move |connection| {
+            let mind = Arc::clone(&serves);
+            async move { serve(connection, &mind).await }
         });
-        Ok(Self { url, mind, task })
+        Ok(Self { url, mind, _serving: serving })
     }
 
     /// Where it is: the part before `/responses`.
@@ -180,14 +171,8 @@ impl Provider {
 
     /// The gate of its works: each comes to it, and ends when it is let on.
     #[must_use]
-    pub fn valve(&self) -> &Valve {
-        &self.mind.valve
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        self.task.abort();
+    pub fn gate(&self) -> &ToolGate {
+        &self.mind.gate
     }
 }
 
@@ -200,20 +185,18 @@ impl Probe for Provider {
     }
 
     fn finish(&self) {
-        self.mind.valve.open_for_all();
+        self.mind.gate.open_for_all();
     }
 }
 
-async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    let mut buffer = Vec::new();
-    while let Some(asked) = request::read(&mut socket, &mut buffer).await? {
-        let Request { method, path, authorization, body, .. } = asked;
-        lock(&mind.bearers).extend(authorization);
+async fn serve(mut connection: Connection, mind: &Arc<Mind>) -> io::Result<()> {
+    while let Some(request) = connection.request().await? {
+        lock(&mind.bearers).extend(request.header("authorization").map(ToOwned::to_owned));
+        let Request { method, path, body, .. } = request;
         let about = path.strip_prefix("/v1/responses").unwrap_or_default().trim_start_matches('/');
         let (id, what) = about.split_once('/').unwrap_or((about, ""));
-        if let Some(status) = mind.is_odd(&method, id, &body) {
-            plain(&mut socket, &status, &Value::Null).await?;
+        if let Some(odd) = mind.odd_response(&method, id, &body) {
+            connection.write(&odd).await?;
             continue;
         }
         let answer = match (method.as_str(), id, what) {
@@ -231,13 +214,17 @@ async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
                 (Some(response), OnProviderCancel::RefusesAndSays) => {
                     mind.cancel(&response, OnProviderCancel::Says).await;
                     let error = json!({"error": {"message": "Cannot cancel a background response."}});
-                    plain(&mut socket, "400 Bad Request", &error).await?;
+                    connection.write(&plain("400 Bad Request", &error)).await?;
                     continue;
+                }
+                (_, OnProviderCancel::HangsUp) => {
+                    mind.cancels.fetch_add(1, Ordering::SeqCst);
+                    return Ok(());
                 }
                 (_, OnProviderCancel::Deaf) => {
                     mind.cancels.fetch_add(1, Ordering::SeqCst);
-                    let ended = socket.read(&mut [0; 1]).await;
-                    return ended.map(drop);
+                    connection.closed().await;
+                    return Ok(());
                 }
                 (Some(response), on_cancel) => mind.cancel(&response, on_cancel).await,
                 (None, _) => None,
@@ -245,41 +232,36 @@ async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
             _ => None,
         };
         match answer {
-            Some(value) => plain(&mut socket, "200 OK", &value).await?,
+            Some(value) => connection.write(&plain("200 OK", &value)).await?,
             None => {
                 let message = format!("Response with id '{id}' not found.");
-                plain(&mut socket, "404 Not Found", &json!({"error": {"message": message}})).await?;
+                connection.write(&plain("404 Not Found", &json!({"error": {"message": message}}))).await?;
             }
         }
     }
     Ok(())
 }
 
-async fn plain(socket: &mut TcpStream, status: &str, value: &Value) -> io::Result<()> {
-    let body = value.to_string();
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    socket.write_all((head + &body).as_bytes()).await
+fn plain(status: &str, value: &Value) -> Vec<u8> {
+    response::whole(status, JSON, &[], value.to_string().as_bytes())
 }
 
 impl Mind {
-    /// The status of an answer that is none.
-    fn is_odd(self: &Arc<Self>, method: &str, id: &str, body: &[u8]) -> Option<String> {
+    /// A response without a result, where the provider gives one instead of an answer.
+    fn odd_response(self: &Arc<Self>, method: &str, id: &str, body: &[u8]) -> Option<Vec<u8>> {
         match (method, id, self.manners.begins) {
             ("POST", "", Begins::Status(status)) => {
                 if status >= BEGUN {
                     self.begin(body);
                 }
-                Some(format!("{status} Odd"))
+                Some(plain(&format!("{status} Odd"), &Value::Null))
             }
             ("POST", "", Begins::Garbage) => {
                 self.begin(body);
-                Some("200 OK".into())
+                Some(plain("200 OK", &Value::Null))
             }
             ("GET", ..) if self.looks.fetch_add(1, Ordering::SeqCst) < self.manners.busy => {
-                Some("429 Too Many Requests\r\nretry-after: 0".into())
+                Some(response::whole("429 Too Many Requests", JSON, &[("retry-after", "0")], b"null"))
             }
             _ => None,
         }
@@ -300,7 +282,7 @@ impl Mind {
                 biased;
                 // What loses is the work itself, where it waits.
                 _torn = torn.wait_for(|torn| *torn) => {}
-                () = mind.valve.pass() => {
+                () = mind.gate.pass() => {
                     let ends = match mind.manners.ends {
                         Ends::Answered | Ends::Forgotten => ANSWERED,
                         Ends::Failed => "failed",
@@ -359,12 +341,14 @@ impl Mind {
                 response.status.send_replace("cancelled");
             }
             OnProviderCancel::Says => drop(response.status.send_replace("cancelled")),
+            OnProviderCancel::ClaimsAnEnd => drop(response.status.send_replace(ANSWERED)),
             OnProviderCancel::SaysOfAnother => {
                 return Some(
                     json!({"id": "resp_of_another", "object": "response", "status": "cancelled", "output": []}),
                 );
             }
-            OnProviderCancel::Nods | OnProviderCancel::Deaf | OnProviderCancel::RefusesAndSays => {}
+            OnProviderCancel::Nods | OnProviderCancel::RefusesAndSays => {}
+            OnProviderCancel::HangsUp | OnProviderCancel::Deaf => {}
             OnProviderCancel::Missing => return None,
         }
         Some(self.show(response))

@@ -1,4 +1,4 @@
-//! A store in which one operation goes wrong: for whoever builds on stores, and must live with that.
+//! A store in which one operation fails: for tests of code that builds on stores.
 
 use std::{
     collections::BTreeSet,
@@ -14,14 +14,15 @@ use std::{
 
 use safepoint::{
     ids::{ApprovalId, SessionId},
-    store::{
-        Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Error,
-        InboxRow, Lease, NewDecision, NewItem, NewSession, OwnerProcess, Page, PageCursor, Pushed,
-        SessionRow, StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write,
+    raw::store::{
+        Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, InboxRow,
+        Lease, NewDecision, NewItem, NewSession, Page, PageCursor, Pushed, StopIntent, StopRow, StoreFuture,
+        Withdrawn, Write,
     },
+    store::{Error, OwnerProcess, SessionRow, Store},
 };
 
-use crate::valve::Valve;
+use crate::tool_gate::ToolGate;
 
 /// What goes wrong with an operation.
 #[derive(Clone, Debug)]
@@ -31,19 +32,21 @@ pub enum OperationFault {
     Refused,
     /// There is no room: it fails, and is not done.
     Full,
-    /// It is done, and the answer says that nobody knows.
+    /// It is done, and the answer says that the result is unknown.
     Unknown,
     /// The store is gone before it is done, and stays so: the process has died, for all that can be seen.
     GoneBefore,
     /// The store is gone after it was done, and stays so.
     GoneAfter,
     /// It waits at this gate, and is done then.
-    Held(Valve),
+    Held(ToolGate),
     /// It is done, and no answer ever comes.
     Mute,
-    /// From here on nothing is done and nothing answered, until the store [comes back](FaultStore::come_back).
+    /// From here on nothing is done and nothing answered, until the store [comes
+    /// back](FaultStore::come_back).
     Away,
-    /// From here on everything is done, and takes so long, until the store [comes back](FaultStore::come_back).
+    /// From here on everything is done, and takes so long, until the store [comes
+    /// back](FaultStore::come_back).
     Slow(Duration),
     /// It panics, at this moment.
     Panics(At),
@@ -80,7 +83,7 @@ enum Course {
     Unknown,
     Gone,
     GoneAfter,
-    Held(Valve),
+    Held(ToolGate),
     Mute,
     Away,
     Slow(Duration),
@@ -104,7 +107,7 @@ impl FaultStore {
         self.at.store(self.asked(), Ordering::SeqCst);
     }
 
-    /// From now on the operation of this name goes wrong, after so many of that name that go well.
+    /// From now on the operation of this name fails, after this many of that name succeed.
     pub fn arm_named(&self, name: &'static str, well: usize) {
         *self.named.lock().unwrap_or_else(PoisonError::into_inner) = Some((name, well));
     }
@@ -158,7 +161,7 @@ impl FaultStore {
             OperationFault::Refused if number == at => Course::Refused,
             OperationFault::Full if number == at => Course::Full,
             OperationFault::Unknown if number == at => Course::Unknown,
-            OperationFault::Held(valve) if number == at => Course::Held(valve.clone()),
+            OperationFault::Held(gate) if number == at => Course::Held(gate.clone()),
             OperationFault::Mute if number == at => Course::Mute,
             OperationFault::Away if number >= at => Course::Away,
             OperationFault::Slow(time) if number >= at => Course::Slow(*time),
@@ -205,8 +208,8 @@ impl FaultStore {
                 tokio::time::sleep(time).await;
                 ask(inner).await
             }),
-            Course::Held(valve) => Box::pin(async move {
-                valve.pass().await;
+            Course::Held(gate) => Box::pin(async move {
+                gate.pass().await;
                 ask(inner).await
             }),
             Course::Panics(At::ItsCall) => panic!("a panic was wanted at the call of {name}"),
@@ -237,7 +240,7 @@ impl<T> Drop for Dropping<'_, T> {
     }
 }
 
-/// Nobody learns of this answer, be it a refusal.
+/// The answer is lost, even if it is a refusal.
 fn lost<T>(answer: Result<T, Error>) {
     drop(answer);
 }

@@ -1,4 +1,4 @@
-//! A model that never ends what it says: it writes one piece after the other for as long as somebody reads.
+//! A model that never ends its reply: it writes one piece after the other while a client reads.
 
 use std::{
     io,
@@ -11,14 +11,12 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-    sync::{oneshot, watch},
-    time::timeout,
-};
+use tokio::{sync::watch, time::timeout};
 
-use crate::server::ServedWire;
+use crate::{
+    http::{self, Connection, Serving},
+    server::ServedWire,
+};
 
 /// The field of a wire that a model floods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +34,7 @@ pub enum Field {
     Name,
     /// The id of one call.
     Id,
-    /// Whole calls, each with an id of its own.
+    /// Whole calls, each with its own id.
     Calls,
     /// A tool of the provider's own.
     OwnTool,
@@ -67,8 +65,7 @@ pub struct Flood {
     written: watch::Receiver<u64>,
     gone: watch::Receiver<u64>,
     pieces: Arc<AtomicU64>,
-    /// Nobody is taken in any more once it is dropped.
-    _open: oneshot::Sender<()>,
+    _serving: Serving,
 }
 
 impl Flood {
@@ -80,34 +77,23 @@ impl Flood {
     /// # Cancel safety
     /// No server was started.
     pub async fn start(wire: ServedWire, field: Field, bytes: usize) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let listener = http::bind(http::LOOPBACK)?;
         let address = listener.local_addr()?;
         let (tell, written) = watch::channel(0);
         let (tell_gone, gone) = watch::channel(0);
         let pieces = Arc::new(AtomicU64::new(0));
         let number = Arc::clone(&pieces);
-        let (open, mut closed) = oneshot::channel::<()>();
-        tokio::spawn(async move {
-            loop {
-                let accepted = tokio::select! {
-                    biased;
-                    // The server was dropped. Losing this branch loses nothing: it stays so.
-                    _ = &mut closed => return,
-                    // Losing this one loses a reader whom nobody serves any more.
-                    accepted = listener.accept() => accepted,
-                };
-                let Ok((stream, _)) = accepted else { return };
-                let pieces = Pieces { wire, field, filler: "x".repeat(bytes), number: Arc::clone(&number) };
-                let (tell, tell_gone) = (tell.clone(), tell_gone.clone());
-                tokio::spawn(async move {
-                    if pieces.write(stream, &tell).await.is_err() {
-                        // It is not read any more, as it should.
-                    }
-                    tell_gone.send_modify(|gone| *gone += 1);
-                });
+        let serving = Serving::start(listener, move |connection| {
+            let pieces = Pieces { wire, field, filler: "x".repeat(bytes), number: Arc::clone(&number) };
+            let (tell, tell_gone) = (tell.clone(), tell_gone.clone());
+            async move {
+                // A reader that stops reading is the expected end.
+                let written = pieces.write(connection, &tell).await;
+                tell_gone.send_modify(|gone| *gone += 1);
+                written
             }
         });
-        Ok(Self { address, written, gone, pieces, _open: open })
+        Ok(Self { address, written, gone, pieces, _serving: serving })
     }
 
     /// The base URL of its wire.
@@ -128,7 +114,7 @@ impl Flood {
         self.pieces.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many bytes are written.
+    /// Waits until this many bytes are written.
     ///
     /// # Errors
     /// If they are not within a minute.
@@ -139,7 +125,7 @@ impl Flood {
         wait(self.written.clone(), bytes).await
     }
 
-    /// Waits until so many who read are gone.
+    /// Waits until this many readers are gone.
     ///
     /// # Errors
     /// If they are not within a minute.
@@ -169,10 +155,12 @@ struct Pieces {
 }
 
 impl Pieces {
-    async fn write(&self, mut stream: TcpStream, tell: &watch::Sender<u64>) -> io::Result<()> {
-        read_request(&mut stream).await?;
+    async fn write(&self, mut connection: Connection, tell: &watch::Sender<u64>) -> io::Result<()> {
+        if connection.request().await?.is_none() {
+            return Ok(());
+        }
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        stream.write_all(head.as_bytes()).await?;
+        connection.write(head.as_bytes()).await?;
         let mut batch = String::new();
         self.begin().iter().for_each(|event| push(&mut batch, event));
         loop {
@@ -181,7 +169,7 @@ impl Pieces {
                 let number = self.number.fetch_add(1, Ordering::Relaxed);
                 self.next(number).iter().for_each(|event| push(&mut batch, event));
             }
-            stream.write_all(batch.as_bytes()).await?;
+            connection.write(batch.as_bytes()).await?;
             tell.send_modify(|written| *written += batch.len() as u64);
             batch.clear();
         }
@@ -309,17 +297,4 @@ fn chunk(delta: &Value) -> Value {
 
 fn push(batch: &mut String, event: &Value) {
     batch.push_str(&format!("data: {event}\n\n"));
-}
-
-/// Reads one request to its end.
-async fn read_request(stream: &mut TcpStream) -> io::Result<()> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await?);
-    }
-    let head = String::from_utf8_lossy(&head).to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    stream.read_exact(&mut body).await?;
-    Ok(())
 }

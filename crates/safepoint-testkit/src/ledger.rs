@@ -1,4 +1,5 @@
-//! What tools wrote down themselves, outside the engine: the second account against which a receipt is held (I4).
+//! What tools wrote down themselves, outside the engine: the second account against which a receipt is held
+//! (I4).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,14 +1,14 @@
-//! For testing agents: a scripted model server on a real socket, history oracles, and (feature `suites`) gate tools
-//! and the invariants that close every test.
+//! For testing agents: a scripted model server on a real socket, history oracles, and (feature `suites`) gate
+//! tools and the invariants that close every test.
 //!
-//! A whole test of an agent of your own: its model is asked for a payment, the run is stopped while the tool is at work,
-//! and what must hold does hold: one outcome, nothing after it, a receipt that agrees with what the tool wrote down
-//! itself, and a conversation that a strict server accepts.
+//! A whole test of an agent of your own: its model is asked for a payment, the run is stopped while the tool
+//! runs, and what must hold does hold: one outcome, nothing after it, a receipt that agrees with what the
+//! tool wrote down itself, and a conversation that a strict server accepts.
 //!
 //! ```
 //! use safepoint::{Agent, AgentBuilder, Model, StopRequest, approval::ApprovalMode, receipt::{CallStatus, SideEffect}};
 //! use safepoint_testkit::{
-//!     closing::Closing, ledger::Mark, script::{Reply, Script}, server::ModelServer, tools::GateTools,
+//!     invariants::Invariants, ledger::Mark, script::{Reply, Script}, server::ModelServer, tools::GateTools,
 //! };
 //! use serde_json::json;
 //!
@@ -24,30 +24,30 @@
 //! let agent = clerk(model).tool(tools.gated("pay")).build();
 //!
 //! let handle = agent.run("pay the rent").detach();
-//! tools.valve().came(1).await; // the tool has begun, and waits at its gate: no sleep, no luck
+//! tools.gate().came(1).await; // the tool has begun, and waits at its gate: no sleep, no luck
 //! handle.stop(StopRequest::now());
 //!
-//! let closed = Closing::of(&handle).server(&server).ledger(tools.ledger()).check().await.unwrap(); // I1 to I6
+//! let closed = Invariants::of(&handle).server(&server).ledger(tools.ledger()).check().await.unwrap(); // I1 to I6
 //! let call = &closed.receipt.calls[0];
 //! assert_eq!((call.status, call.effect), (CallStatus::Stopped, SideEffect::Unknown));
 //! assert_eq!(tools.ledger().count(Mark::Commit), 0);
 //!
 //! let next = agent.run_on(closed.outcome.history().clone(), "was it paid?").await;
 //! assert_eq!(next.answer(), Some("I will ask."));
-//! let told = server.requests()[1].body.to_string();
-//! assert!(told.contains("effects are unknown"), "the model knows that it may have been");
+//! let body = server.requests()[1].body.to_string();
+//! assert!(body.contains("effects are unknown"), "the model knows that it may have been");
 //! # });
 //! ```
 //!
 //! # Time
 //!
 //! Every limit, grace and deadline of the engine is on tokio's clock, so a test controls it: with
-//! `#[tokio::test(start_paused = true)]` it stands still while anything has work to do, and jumps to the next deadline
-//! when nothing has. A model in process ([`scripted`], feature `suites`) keeps it exact, because no socket is waited
-//! for: five seconds of a test take no time, and it measures them to the nanosecond. A [`server`] works on that clock
-//! too, but while bytes are on their way nothing seems to have work to do, and a deadline may come first: there keep the
-//! clock running, and drive the exchange by a gate. Deadlines in records, such as that of an approval, and processes are
-//! on the clock of the world.
+//! `#[tokio::test(start_paused = true)]` it stands still while anything has work to do, and jumps to the next
+//! deadline when nothing has. A model in process ([`scripted`], feature `suites`) keeps it exact, because no
+//! socket is waited for: five seconds of a test take no time, and it measures them to the nanosecond. A
+//! [`server`] works on that clock too, but while bytes are on their way nothing seems to have work to do, and
+//! a deadline may come first: there keep the clock running, and drive the exchange by a gate. Deadlines in
+//! records, such as that of an approval, and processes are on the clock of the world.
 //!
 //! ```
 //! use std::time::Duration;
@@ -60,7 +60,7 @@
 //! let model = ScriptedModel::new(Script::of([Reply::call("pay", json!({}))]));
 //! let agent = Agent::builder(model).approvals(ApprovalMode::Auto).tool(tools.deaf("pay")).build();
 //! let handle = agent.run("pay").detach();
-//! tools.valve().came(1).await;
+//! tools.gate().came(1).await;
 //!
 //! let asked = tokio::time::Instant::now();
 //! handle.stop(StopRequest::now());
@@ -72,29 +72,31 @@
 //!
 //! # What there is
 //!
-//! [`server`] and [`script`]: every wire on a real socket, by a script or step by step, with the moment in which the peer
-//! closed; [`flood`]: a model that never ends what it says. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
-//! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`a2a`] and
-//! [`acp`] agents. [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a
-//! command gone? [`wait`]: waits with a name and an end, and [`skipped()`] for
-//! what this machine cannot test. [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
+//! [`server`] and [`script`]: every wire on a real socket, by a script or step by step, with the moment in
+//! which the peer closed; [`flood`]: a model that never ends what it says. [`oracle`]: which histories a
+//! provider accepts. [`scripted`]: the same scripts without a socket. [`tools`], [`tool_gate`] and
+//! [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`a2a`]
+//! and [`acp`] agents. [`peer`]: remote agents that are honest about a stop, and that are not.
+//! [`process_suite`]: is the tree of a command gone? [`wait`]: waits with a name and an end, and
+//! [`skipped()`] for what this machine cannot test. [`recorder`] and [`invariants`]: what a run showed, and
+//! what must hold of it.
 
 #[cfg(feature = "server")]
 pub mod a2a;
 #[cfg(feature = "server")]
 pub mod acp;
-#[cfg(feature = "server")]
-mod asked;
 #[cfg(feature = "suites")]
 pub mod backend_suite;
 #[cfg(feature = "suites")]
 pub mod background;
 #[cfg(feature = "suites")]
-pub mod closing;
-#[cfg(feature = "suites")]
 pub mod fault_store;
 #[cfg(feature = "server")]
 pub mod flood;
+#[cfg(feature = "server")]
+mod http;
+#[cfg(feature = "suites")]
+pub mod invariants;
 #[cfg(feature = "suites")]
 pub mod ledger;
 #[cfg(feature = "server")]
@@ -103,11 +105,11 @@ pub mod oracle;
 #[cfg(feature = "suites")]
 pub mod peer;
 #[cfg(feature = "suites")]
+pub mod process_suite;
+#[cfg(feature = "suites")]
 pub mod recorder;
 #[cfg(feature = "suites")]
 pub mod replay;
-#[cfg(feature = "server")]
-mod request;
 #[cfg(feature = "server")]
 pub mod script;
 #[cfg(feature = "suites")]
@@ -115,14 +117,14 @@ pub mod scripted;
 #[cfg(feature = "server")]
 pub mod server;
 mod skipped;
+#[cfg(feature = "server")]
+mod stdio;
 #[cfg(feature = "suites")]
 pub mod store_suite;
 #[cfg(feature = "suites")]
+pub mod tool_gate;
+#[cfg(feature = "suites")]
 pub mod tools;
-#[cfg(feature = "suites")]
-pub mod trees;
-#[cfg(feature = "suites")]
-pub mod valve;
 pub mod wait;
 
 pub use skipped::skipped;

@@ -1,7 +1,9 @@
-//! MCP servers that behave badly, over pipes and over HTTP: for testing what an agent does with tools of strangers.
+//! MCP servers that behave badly, over pipes and over HTTP: for testing what an agent does with tools of
+//! strangers.
 //!
-//! A server over pipes is a process, so a test program is its own server: it calls [`serve_if_asked`] before anything
-//! else, and is started again with [`ASKED`] set to a [`McpManners`] as JSON. A [`HttpServer`] lives in the test itself.
+//! A server over pipes is a process, so a test program is its own server: it calls [`serve_if_asked`] before
+//! anything else, and is started again with [`ASKED`] set to a [`McpManners`] as JSON. A [`HttpServer`] lives
+//! in the test itself.
 //!
 //! Its tools are named for what they do when they are called; [`TOOLS`] says what that is.
 
@@ -41,7 +43,7 @@ pub struct McpManners {
     pub log: Option<PathBuf>,
 }
 
-/// What it does from its start on. Exhaustive: a server is told one of these.
+/// What it does from its start on. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerStart {
@@ -56,14 +58,14 @@ pub enum ServerStart {
     Flood,
     /// It ends at the first call, the first time it is started; its log says whether that was before.
     DieOnce,
-    /// It reads nothing more after its first list of tools, and goes on running; over HTTP, no call gets any answer, not
-    /// even a head.
+    /// It reads nothing more after its first list of tools, but keeps running; over HTTP no call gets an
+    /// answer, not even a head.
     Wedge,
     /// It ignores the end of its input and every polite signal.
     Stubborn,
 }
 
-/// What its list of tools is like. Exhaustive: a server is told one of these.
+/// What its list of tools is like. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum List {
@@ -89,8 +91,8 @@ pub enum Speaks {
     Newest,
 }
 
-/// Serves over standard input and output until the input ends, and then ends the process, if [`ASKED`] is set; else
-/// returns at once.
+/// Serves over standard input and output until the input ends, and then ends the process, if [`ASKED`] is
+/// set; else returns at once.
 ///
 /// # Panics
 /// If what is asked is no [`McpManners`].

@@ -1,5 +1,5 @@
-//! Is this request's history valid for its provider? A second implementation on purpose: it shares nothing with the
-//! encoders that it judges (S5.1).
+//! Is this request's history valid for its provider? A second implementation on purpose: it shares nothing
+//! with the encoders that it judges (S5.1).
 //!
 //! ```
 //! use safepoint_testkit::oracle::{self, HistoryRule};
@@ -64,7 +64,7 @@ pub enum HistoryRule {
     NoTrailingSpace,
     /// A call has a name, and arguments of the right type.
     WellFormedCall,
-    /// A call has an id of its own.
+    /// A call has its own id.
     OwnId,
     /// A call is answered directly after its message, before anything else.
     CallUnanswered,

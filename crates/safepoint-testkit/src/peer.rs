@@ -1,4 +1,5 @@
-//! A remote agent by script, whose own account says whether it works: honest or not about what a stop does to it.
+//! A remote agent by script, whose own account says whether it works: honest or not about what a stop does to
+//! it.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -7,14 +8,14 @@
 //!
 //! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnPeerStop::OnlySays);
 //! let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
-//! peer.valve().came(1).await; // it works
+//! peer.gate().came(1).await; // it works
 //! handle.stop(StopRequest::now());
 //!
 //! let outcome = handle.done().await;
 //! let row = outcome.receipt().calls[0].remote.as_ref().unwrap();
 //! assert_eq!(row.stop, Some(RemoteStopState::Confirmed)); // so it says
 //! assert_eq!(peer.in_flight(), 1); // and it works on: it was declared to stop hard, and does not
-//! peer.valve().open_for_all();
+//! peer.gate().open_for_all();
 //! # });
 //! ```
 
@@ -25,17 +26,17 @@ use std::sync::{
 
 use futures_util::future::BoxFuture;
 use safepoint::{
+    ToolContext,
     approval::Decision,
+    raw::remote::{Remote, RemoteCall, RemoteSpec, RemoteTask},
     receipt::StopSupport,
-    remote::{Remote, RemoteCall, RemoteSpec, RemoteTask},
-    tool::ToolContext,
 };
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::{
     backend_suite::{Account, Probe},
-    valve::Valve,
+    tool_gate::ToolGate,
 };
 
 mod line;
@@ -59,7 +60,7 @@ pub enum OnPeerStop {
     Refuses,
     /// It says nothing at all, and works on.
     Silent,
-    /// It cannot be told any more. It works on.
+    /// It is unreachable for a stop request. It works on.
     Unreachable,
 }
 
@@ -86,22 +87,23 @@ pub struct Peer {
 /// What is so at the peer's end, whatever it says.
 #[derive(Debug, Default)]
 struct World {
-    valve: Valve,
+    gate: ToolGate,
     begun: AtomicUsize,
     working: AtomicUsize,
     finished: AtomicUsize,
     stops: AtomicUsize,
     moved: Notify,
-    heard: Mutex<Heard>,
+    received: Mutex<Received>,
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     briefs: Vec<RemoteTask>,
     answers: Vec<(String, Given)>,
 }
 
-/// What a question of the peer was answered with. Exhaustive: by a person, or by the peer's own word for a stop.
+/// What a question of the peer was answered with. Exhaustive: by a person, or by the peer's own word for a
+/// stop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     /// A person's decision.
@@ -130,7 +132,7 @@ impl Peer {
         self.then(Step::Asks { id: id.into(), tool: tool.into(), args })
     }
 
-    /// Works until its [valve](Peer::valve) lets it pass.
+    /// Works until its [gate](Peer::gate) lets it pass.
     #[must_use]
     pub fn waits(self) -> Self {
         self.then(Step::Waits)
@@ -148,7 +150,7 @@ impl Peer {
         self.then(Step::Fails(why.into()))
     }
 
-    /// Loses the line to us, and works on until its valve lets it pass.
+    /// Loses the line to us, and works on until its gate lets it pass.
     #[must_use]
     pub fn breaks(self, why: &str) -> Self {
         self.then(Step::Breaks(why.into()))
@@ -181,11 +183,11 @@ impl Peer {
 
     /// Where its work waits.
     #[must_use]
-    pub fn valve(&self) -> &Valve {
-        &self.world.valve
+    pub fn gate(&self) -> &ToolGate {
+        &self.world.gate
     }
 
-    /// How much of its work goes on now: its own account, whatever it told us.
+    /// How much of its work runs now: its own account, whatever it reported to us.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.world.working.load(Ordering::Acquire)
@@ -209,19 +211,19 @@ impl Peer {
         self.world.stops.load(Ordering::Acquire)
     }
 
-    /// What it was told, work by work.
+    /// What it received, work by work.
     #[must_use]
     pub fn briefs(&self) -> Vec<RemoteTask> {
-        self.world.heard().briefs.clone()
+        self.world.received().briefs.clone()
     }
 
     /// What its questions were answered with, by their ids, in order.
     #[must_use]
     pub fn answered(&self) -> Vec<(String, Given)> {
-        self.world.heard().answers.clone()
+        self.world.received().answers.clone()
     }
 
-    /// Waits until none of its work goes on.
+    /// Waits until none of its work runs.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -237,8 +239,8 @@ impl Peer {
 }
 
 impl World {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn received(&self) -> MutexGuard<'_, Received> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -249,7 +251,7 @@ impl Probe for Peer {
     }
 
     fn finish(&self) {
-        self.world.valve.open_for_all();
+        self.world.gate.open_for_all();
     }
 }
 

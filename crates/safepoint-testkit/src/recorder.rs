@@ -55,11 +55,7 @@ impl RecordedAttempt {
         for event in &self.events {
             if let EventKind::Child { path, event: shown } = &event.kind {
                 let kind = EventKind::clone(shown);
-                runs.entry(path.clone()).or_default().events.push(Event {
-                    seq: event.seq,
-                    at: event.at,
-                    kind,
-                });
+                runs.entry(path.clone()).or_default().events.push(Event::new(event.seq, event.at, kind));
             }
         }
         runs
@@ -94,8 +90,8 @@ impl RecordedAttempt {
         })
     }
 
-    /// How many requests may have been sent to models: calls of the run and of its child runs, and their further tries,
-    /// also with other models.
+    /// How many requests may have been sent to models: calls of the run and of its child runs, and their
+    /// further tries, also with other models.
     #[must_use]
     pub fn most_requests(&self) -> usize {
         self.own_requests() + self.runs().values().map(Self::own_requests).sum::<usize>()
@@ -142,7 +138,7 @@ pub async fn until(handle: &RunHandle, fits: impl Fn(&EventKind) -> bool) -> Opt
     None
 }
 
-/// Waits until so many calls have started, and names them; fewer if the run settles first.
+/// Waits until this many calls have started, and names them; fewer if the run settles first.
 ///
 /// # Cancel safety
 /// Nothing is lost.

@@ -1,8 +1,9 @@
-//! A conversation with a model, recorded to a file and served from it again: an agent is tested without a key.
+//! A conversation with a model, recorded to a file and served from it again: an agent is tested without a
+//! key.
 //!
-//! What is recorded is what the model was asked (instructions, tools, history) and what it answered, piece by piece,
-//! after the wire was decoded: no address, no header and no key is ever in it, because none passes here. What people,
-//! tools and the model said is in it, word by word.
+//! What is recorded is what the model was asked (instructions, tools, history) and what it answered, piece by
+//! piece, after the wire was decoded: no address, no header and no key is ever in it, because none passes
+//! here. What people, tools and the model said is in it, word by word.
 //!
 //! **Invariants**: a request that is not as it was recorded, or out of its order, is answered with an error that says
 //! where it differs; nothing is answered twice.
@@ -34,7 +35,7 @@ enum Line {
     Failed(String),
 }
 
-/// A model whose conversations are recorded while they go on.
+/// A model that records its conversations as they run.
 #[derive(Debug)]
 pub struct RecordingModel<M> {
     model: M,
@@ -149,7 +150,8 @@ impl Replay {
         Ok(Self { exchanges: exchanges.into(), next: Arc::default() })
     }
 
-    /// How many recorded requests have not been made yet: none at the end of a test, if it does all that was done.
+    /// How many recorded requests have not been made yet: none at the end of a test, if it does all that was
+    /// done.
     #[must_use]
     pub fn left(&self) -> usize {
         self.exchanges.len() - *self.next.lock().unwrap_or_else(PoisonError::into_inner)

@@ -5,17 +5,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::asked::Asked;
-
+mod asked;
 mod director;
 mod practice;
 
+pub(crate) use asked::Asked;
 pub(crate) use director::{Chosen, Director};
 
-/// A script: replies with conditions are tried first, the others are given in order, and when they are used up the
-/// server [falls back](Script::fallback).
+/// A script: replies with conditions are tried first, the others are given in order, and when they are used
+/// up the server [falls back](Script::fallback).
 ///
-/// As JSON it is `{"replies": [{"text": "hello"}, {"calls": [{"name": "shell", "args": {"command": "ls"}}]}]}`.
+/// As JSON it is `{"replies": [{"text": "hello"}, {"calls": [{"name": "shell", "args": {"command":
+/// "ls"}}]}]}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
@@ -102,15 +103,15 @@ pub enum ReplyFault {
     Close,
     /// The request is read and the connection is reset.
     Reset,
-    /// So many chunks, then silence.
+    /// This many chunks, then silence.
     StallAfter(usize),
-    /// So many chunks, then the connection closes.
+    /// This many chunks, then the connection closes.
     CloseAfter(usize),
-    /// So many chunks, then the connection is reset.
+    /// This many chunks, then a reset of the connection.
     ResetAfter(usize),
-    /// So many bytes of the body, wherever that is in an event, then the connection closes.
+    /// This many bytes of the body, also in mid-event, then the connection closes.
     CutAfter(usize),
-    /// So many chunks, then an error in the stream, in the provider's form, which ends it.
+    /// This many chunks, then an error in the provider's form, which ends the stream.
     ErrorAfter(usize),
     /// Another status, with a body and headers.
     Status {
@@ -210,7 +211,7 @@ impl Reply {
         self
     }
 
-    /// Cuts the text into chunks of so many characters, each after a pause.
+    /// Cuts the text into chunks of this many characters, each after a pause.
     #[must_use]
     pub fn paced(mut self, chars: usize, pause: Duration) -> Self {
         self.chunk_chars = chars;
@@ -239,14 +240,14 @@ impl Reply {
         self
     }
 
-    /// Only for requests after which so many results came.
+    /// Only for requests after this many results.
     #[must_use]
     pub fn after_results(mut self, results: usize) -> Self {
         self.when = Some(When { user: None, results: Some(results) });
         self
     }
 
-    /// Only for requests whose last user text contains `text`, and with so many results after it.
+    /// Only for requests whose last user text contains `text`, with this many results after it.
     #[must_use]
     pub fn when(mut self, user: impl Into<String>, results: usize) -> Self {
         self.when = Some(When { user: Some(user.into()), results: Some(results) });
@@ -269,7 +270,7 @@ impl Reply {
     }
 }
 
-/// Text in pieces of so many characters; 0 = in one.
+/// Text in pieces of this many characters; 0 = in one.
 pub(crate) fn cut(text: &str, chars: usize) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();

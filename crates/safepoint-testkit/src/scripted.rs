@@ -1,10 +1,10 @@
-//! A model without a wire: scripts and gates in process, where the clock may be paused and no socket is between the
-//! test and the engine.
+//! A model without a wire: scripts and gates in process, where the clock may be paused and no socket is
+//! between the test and the engine.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use safepoint::{Agent, StopRequest, model::Delta};
-//! use safepoint_testkit::{closing::Closing, script::Script, scripted::ScriptedModel};
+//! use safepoint_testkit::{invariants::Invariants, script::Script, scripted::ScriptedModel};
 //!
 //! let model = ScriptedModel::new(Script::default());
 //! let mut gate = model.gate();
@@ -13,7 +13,7 @@
 //! gate.send(Delta::Text("once upon".into()));
 //! handle.stop(StopRequest::now());
 //! gate.dropped().await; // the engine let go of the exchange
-//! Closing::of(&handle).check().await.unwrap();
+//! Invariants::of(&handle).check().await.unwrap();
 //! # });
 //! ```
 
@@ -30,10 +30,7 @@ use safepoint::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{
-    asked::Asked,
-    script::{Chosen, Director, Script},
-};
+use crate::script::{Asked, Chosen, Director, Script};
 
 mod deltas;
 
@@ -165,7 +162,7 @@ impl Shared {
         drop(state);
         if let Some(Waiting { asked, steps }) = gate {
             if asked.send(history).is_err() {
-                // Nobody waits for the request; the gate may still be driven.
+                // No test waits for the request; the gate may still be driven.
             }
             let begun = stream::iter([Ok(Delta::Sent), Ok(Delta::Opened)]);
             // A stream ends after its end or an error, whatever the gate still sends.

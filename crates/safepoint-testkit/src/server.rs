@@ -1,5 +1,5 @@
-//! A model server on a real loopback socket, driven by a script or step by step, that sees exactly when its peer
-//! closes.
+//! A model server on a real loopback socket, driven by a script or step by step, that sees exactly when its
+//! peer closes.
 //!
 //! It speaks HTTP/1.1 by itself, because servers from libraries hide the moment in which a client went away.
 //!
@@ -10,38 +10,30 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
 
 use serde_json::json;
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    sync::watch,
-    time::sleep,
-};
 
-use crate::script::Script;
+use crate::{
+    http::{self, Serving},
+    script::Script,
+};
 
 mod connection;
 mod exchange;
 mod gate;
-mod http;
 mod kept;
 mod log;
 mod render;
+mod route;
 mod shared;
 
 pub use exchange::{Exchange, Fate};
 pub use gate::Gate;
-pub use http::ServedWire;
 pub use kept::{Ask, What};
 pub use log::ServerLog;
+pub use route::ServedWire;
 pub(crate) use shared::Shared;
-
-/// Connections that may wait to be accepted.
-const BACKLOG: u32 = 4096;
-/// How long it waits when nothing can be accepted, for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A scripted model server. When it is dropped it stops serving, and its connections close.
 ///
@@ -57,8 +49,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
-    // Dropped with the server: its connections and its listener end with it.
-    _alive: watch::Sender<()>,
+    _serving: Serving,
 }
 
 /// Whether invalid histories are refused. Exhaustive: they are or they are not.
@@ -102,7 +93,7 @@ impl ModelServer {
     /// # Cancel safety
     /// Nothing is served if dropped.
     pub async fn start(script: Script) -> io::Result<Self> {
-        Self::start_with(script, ServerOptions::default(), SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::start_with(script, ServerOptions::default(), http::LOOPBACK).await
     }
 
     /// Starts a server.
@@ -113,15 +104,22 @@ impl ModelServer {
     /// # Cancel safety
     /// Nothing is served if dropped.
     pub async fn start_with(script: Script, options: ServerOptions, address: SocketAddr) -> io::Result<Self> {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(BACKLOG)?;
+        let listener = http::bind(address)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::new(script, options));
-        let (alive, ends) = watch::channel(());
-        tokio::spawn(accept(listener, Arc::clone(&shared), ends));
-        Ok(Self { address, shared, _alive: alive })
+        let (serves, reports) = (Arc::clone(&shared), Arc::clone(&shared));
+        let serve = move |connection| {
+            let shared = Arc::clone(&serves);
+            async move {
+                let _open = Open::new(&shared);
+                connection::serve(connection, &shared).await
+            }
+        };
+        let report = move |error: io::Error| {
+            reports.tell(|| json!({"type": "connection_ended", "error": error.to_string()}));
+        };
+        let serving = Serving::start_with(listener, serve, report);
+        Ok(Self { address, shared, _serving: serving })
     }
 
     /// The base URL, with `/v1`: the same for all wires.
@@ -149,7 +147,8 @@ impl ModelServer {
         self.shared.exchanges()
     }
 
-    /// What was asked about responses in the background, beside their streams: cancels, and reads of their rest.
+    /// What was asked about responses in the background, beside their streams: cancels, and reads of their
+    /// rest.
     #[must_use]
     pub fn asked_about(&self) -> Vec<Ask> {
         self.shared.asked_about()
@@ -173,43 +172,6 @@ impl ModelServer {
     #[must_use]
     pub fn open_connections(&self) -> usize {
         self.shared.open.load(Ordering::SeqCst)
-    }
-}
-
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut ends: watch::Receiver<()>) {
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            // Losing the other branch loses connections that wait to be accepted: the server is gone.
-            _gone = ends.changed() => return,
-            // Losing this one loses nothing.
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((socket, _peer)) => {
-                let (shared, mut ends) = (Arc::clone(&shared), ends.clone());
-                tokio::spawn(async move {
-                    let _open = Open::new(&shared);
-                    tokio::select! {
-                        biased;
-                        // Losing the other branch closes the connection: the server is gone.
-                        _gone = ends.changed() => {}
-                        // Losing this one loses nothing.
-                        served = connection::serve(socket, &shared) => told(&shared, served),
-                    }
-                });
-            }
-            Err(error) => {
-                told(&shared, Err(error));
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-fn told(shared: &Shared, served: io::Result<()>) {
-    if let Err(error) = served {
-        shared.tell(|| json!({"type": "connection_ended", "error": error.to_string()}));
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::{fmt::Display, io::Write as _, thread};
 
-/// Says on a line of its own that the test which asks, or a part of it, is not run here, and why. libtest keeps back what a test
-/// prints that passes; this it does not: it is written past that.
+/// Prints on a separate line that the calling test, or a part of it, is not run here, and why. libtest hides
+/// the output of passing tests; this line bypasses that.
 pub fn skipped(why: impl Display) {
     let line = line(thread::current().name(), &why);
     // The line before it may not be at its end: with one thread libtest names each test before it runs.

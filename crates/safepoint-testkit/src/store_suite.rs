@@ -1,4 +1,5 @@
-//! What every store must do: one fact after the other, over two handles on the same store, as two processes have.
+//! What every store must do: one fact after the other, over two handles on the same store, as two processes
+//! have.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -19,10 +20,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use safepoint::{
     ids::SessionId,
-    store::{
-        Appended, Durability, Environment, Error, Lease, NewItem, NewSession, OwnerProcess, Record,
-        StopIntent, Store, Write,
-    },
+    raw::store::{Appended, Durability, Environment, Lease, NewItem, NewSession, Record, StopIntent, Write},
+    store::{Error, OwnerProcess, Store},
 };
 
 mod approvals;
@@ -164,5 +163,8 @@ pub fn item(client: &str, says: &str) -> NewItem {
 }
 
 fn wish(says: &str) -> StopIntent {
-    StopIntent { bytes: says.as_bytes().to_vec(), approvals: safepoint::store::ApprovalsToWithdraw::Stay }
+    StopIntent {
+        bytes: says.as_bytes().to_vec(),
+        approvals: safepoint::raw::store::ApprovalsToWithdraw::Stay,
+    }
 }

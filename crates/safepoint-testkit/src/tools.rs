@@ -1,16 +1,17 @@
-//! Tools that behave, and tools that do not: each waits at a gate and writes to a ledger, so that a test decides when
-//! what happens and can hold the receipt against what did.
+//! Tools that behave, and tools that do not: each waits at a gate and writes to a ledger, so that a test
+//! decides when what happens and can hold the receipt against what did.
 
 use std::sync::Arc;
 
 use safepoint::{
-    Code, Failure, Reason, StopRequest, ToolResult,
-    tool::{self, FnTool, OnStop, ToolContext},
+    Reason, StopRequest, ToolContext, ToolResult,
+    stop::{Code, Failure},
+    tool::{self, FnTool, OnStop},
 };
 
 use crate::{
     ledger::{Ledger, Mark},
-    valve::Valve,
+    tool_gate::ToolGate,
 };
 
 /// Makes tools around one ledger and one gate. Their effect is *unsafe*; `with` says otherwise.
@@ -21,12 +22,12 @@ use crate::{
 /// let tools = GateTools::new();
 /// let pay = tools.gated("pay");
 /// let look = tools.gated("look").with(|spec| spec.effect(EffectClass::ReadOnly));
-/// tools.valve().let_pass(1);
+/// tools.gate().let_pass(1);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct GateTools {
     ledger: Ledger,
-    valve: Valve,
+    gate: ToolGate,
 }
 
 impl GateTools {
@@ -44,27 +45,27 @@ impl GateTools {
 
     /// Where they wait.
     #[must_use]
-    pub fn valve(&self) -> &Valve {
-        &self.valve
+    pub fn gate(&self) -> &ToolGate {
+        &self.gate
     }
 
     /// Enters, waits, commits. A stop drops it where it waits.
     #[must_use]
     pub fn gated(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Drop, |tools, cx| async move {
-            tools.valve.pass().await;
+            tools.gate.pass().await;
             tools.ledger.commit(cx.call_id());
             Ok("done".to_owned())
         })
     }
 
-    /// Leaves with its stop when it is told, and cleans up; commits otherwise.
+    /// Ends on a stop request, and cleans up; commits otherwise.
     #[must_use]
     pub fn polite(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
             let (ledger, call) = (tools.ledger.clone(), cx.call_id().clone());
             cx.on_cleanup("sweep", async move { ledger.write(&call, Mark::Cleanup) });
-            cx.run(tools.valve.pass()).await?;
+            cx.run(tools.gate.pass()).await?;
             tools.ledger.commit(cx.call_id());
             Ok("done".to_owned())
         })
@@ -94,7 +95,7 @@ impl GateTools {
         let tools = self.clone();
         tool::from_blocking_fn(name, "blocks at its gate", move |cx, (): ()| {
             tools.ledger.enter(cx.call_id());
-            tools.valve.pass_blocking();
+            tools.gate.pass_blocking();
             tools.ledger.commit(cx.call_id());
             Ok("done")
         })
@@ -104,7 +105,7 @@ impl GateTools {
     #[must_use]
     pub fn spinning(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Drop, |tools, cx| async move {
-            while !tools.valve.is_open() {
+            while !tools.gate.is_open() {
                 std::thread::yield_now();
             }
             tools.ledger.commit(cx.call_id());
@@ -117,7 +118,7 @@ impl GateTools {
     pub fn partial(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Drop, |tools, cx| async move {
             cx.progress("half of it");
-            tools.valve.pass().await;
+            tools.gate.pass().await;
             tools.ledger.commit(cx.call_id());
             Ok("all of it".to_owned())
         })
@@ -127,7 +128,7 @@ impl GateTools {
     #[must_use]
     pub fn failing(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Drop, |tools, _cx| async move {
-            tools.valve.pass().await;
+            tools.gate.pass().await;
             Err(Failure::new("it broke").into())
         })
     }
@@ -136,16 +137,16 @@ impl GateTools {
     #[must_use]
     pub fn panicking(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Drop, |tools, cx| async move {
-            tools.valve.pass().await;
+            tools.gate.pass().await;
             panic!("{} panics, as it was made to", cx.name())
         })
     }
 
-    /// Disguises its stop as a failure of its own: `cancelled`.
+    /// Disguises its stop as an ordinary failure: `cancelled`.
     #[must_use]
     pub fn disguising(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
-            cx.run(tools.valve.pass()).await.map_err(|_stop| Failure::new("cancelled"))?;
+            cx.run(tools.gate.pass()).await.map_err(|_stop| Failure::new("cancelled"))?;
             tools.ledger.commit(cx.call_id());
             Ok("done".to_owned())
         })
@@ -155,7 +156,7 @@ impl GateTools {
     #[must_use]
     pub fn swallowing(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
-            if cx.run(tools.valve.pass()).await.is_err() {
+            if cx.run(tools.gate.pass()).await.is_err() {
                 // Swallowed.
             }
             tools.ledger.commit(cx.call_id());
@@ -163,12 +164,12 @@ impl GateTools {
         })
     }
 
-    /// Asks its own run to stop `Now`, and goes on to the gate.
+    /// Asks its own run to stop `Now`, and continues to the gate.
     #[must_use]
     pub fn asking(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
             cx.stop_run(StopRequest::now().with_reason(Reason::new(Code::TOOL)));
-            cx.run(tools.valve.pass()).await?;
+            cx.run(tools.gate.pass()).await?;
             tools.ledger.commit(cx.call_id());
             Ok("done".to_owned())
         })

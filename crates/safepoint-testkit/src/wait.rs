@@ -1,10 +1,10 @@
-//! Waits of tests: each has a name and an end. A test that waits for ever says nothing; one that gives up says what it waited
-//! for, for how long, and what it saw last.
+//! Waits of tests: each has a name and an end. A test that waits without end says nothing. One that gives up
+//! says what it waited for, for how long, and what it saw last.
 //!
-//! There is one patience for all, on the clock of the world and far beyond what a loaded machine needs, so no test proves how
-//! fast something is by it. [`until`] looks again and again, with a short pause; [`so`] does it in a task, and neither moves a
-//! paused clock nor keeps a core busy; [`Bounded`] is for a future that is woken by itself. A seed belongs into the name:
-//! `wait::so(format_args!("seed {seed}: it is back"), …)`.
+//! All waits have one limit, on the real clock and far beyond what a loaded machine needs, so no test proves
+//! speed by it. [`until`] looks again and again, with a short pause. [`so`] does it in a task; neither moves
+//! a paused clock nor keeps a core busy. [`Bounded`] is for a future that is woken by itself. A seed belongs
+//! into the name: `wait::so(format_args!("seed {seed}: it is back"), …)`.
 
 use std::{
     fmt::{Debug, Display},
@@ -126,7 +126,7 @@ pub struct Bounded<F> {
     number: Option<u64>,
 }
 
-/// Waits for a future that is woken by itself, and not for ever. A paused clock stands still for it.
+/// Waits, within a limit, for a future that is woken by itself. A paused clock stands still for it.
 pub fn bounded<F: Future>(stage: impl Display, future: F) -> Bounded<F> {
     Bounded { future: Box::pin(future), stage: stage.to_string(), began: Instant::now(), number: None }
 }
@@ -203,7 +203,7 @@ fn wake_at(number: Option<u64>, deadline: Instant, waker: &Waker) -> u64 {
     number
 }
 
-/// A thread of its own: the runtime of a test may have no timer, a paused clock, or no worker that is free.
+/// A separate thread: the runtime of a test may have no timer, a paused clock, or no free worker.
 fn wake_those_whose_time_is_over() {
     loop {
         thread::sleep(Duration::from_millis(200));
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
-    /// A hang: nobody wakes it, and the runtime has nothing else to do.
+    /// A hang: no waker fires, and the runtime has nothing else to do.
     #[tokio::test]
     async fn a_future_that_nobody_wakes_is_ended_in_time() {
         let began = Instant::now().checked_sub(patience()).expect("the machine has run for longer");

@@ -1,4 +1,5 @@
-//! The scripted model server, seen from a raw socket: what it says on each wire, how it breaks, and what it saw.
+//! The scripted model server, seen from a raw socket: what it says on each wire, how it breaks, and what it
+//! saw.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
 

@@ -7,7 +7,8 @@ use std::{borrow::Cow, time::Duration};
 
 use reqwest::{Client, Response, Url, header, redirect};
 use safepoint::{
-    Failure, ToolContext, ToolResult,
+    ToolContext, ToolResult,
+    stop::Failure,
     tool::{EffectClass, FnTool, from_fn},
 };
 use schemars::JsonSchema;
@@ -68,7 +69,7 @@ async fn fetch(cx: &ToolContext, url: Url) -> ToolResult<String> {
         let response = left.within(cx, asked).await?.map_err(|error| fault(&shown, &error))?;
         match moved(&response)? {
             Some(next) => at = next,
-            None => return left.within(cx, told(response, &shown)).await?.map_err(Into::into),
+            None => return left.within(cx, reported(response, &shown)).await?.map_err(Into::into),
         }
     }
     Err(refusal(format!("could not fetch {shown}: too many redirects")).into())
@@ -103,7 +104,7 @@ fn moved(response: &Response) -> Result<Option<Url>, Failure> {
     fetchable(next).map(Some)
 }
 
-async fn told(response: Response, shown: &str) -> Result<String, Failure> {
+async fn reported(response: Response, shown: &str) -> Result<String, Failure> {
     let status = response.status();
     let kind = kind_of(&response);
     if !is_text(&kind) {
@@ -150,7 +151,7 @@ fn is_text(kind: &str) -> bool {
     kind == "no content type" || kind.starts_with("text/") || TEXT.iter().any(|text| kind.contains(text))
 }
 
-/// A client that can connect to nothing but what was judged, and tells nobody where it comes from.
+/// A client that can connect to nothing but what was judged, and sends no referrer.
 fn client(permitted: &Permitted) -> Result<Client, Failure> {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         // the host program chose a provider before us; its choice stands

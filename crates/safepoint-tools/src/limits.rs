@@ -8,7 +8,7 @@ pub const INTERRUPT: Duration = Duration::from_millis(2000);
 pub const TERMINATE: Duration = Duration::from_millis(2000);
 /// How long a tree may take to be gone after SIGKILL before its survivors are named.
 pub const KILL: Duration = Duration::from_millis(1000);
-/// How long what a command left behind may go on after the command ended: enough for a `tee` to write its last line.
+/// How long what a command left behind may run after the command ended: enough for a `tee` to write its last line.
 pub const LEFT_BEHIND: Duration = Duration::from_millis(50);
 /// Bytes of a command's output that are kept in memory, half of them its head and half its tail.
 pub const OUTPUT_BYTES: usize = 64 << 10;
@@ -23,7 +23,7 @@ pub(crate) const REPORTED_PROCESSES: usize = 1 << 15;
 pub(crate) const KILL_SHARE: u32 = 4;
 /// How much of a pipe is read at once.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
-/// How much is still read of a pipe whose tree is gone, in case that somebody outside the tree writes to it.
+/// How much is still read of a pipe whose tree is gone, in case a process outside the tree writes to it.
 pub(crate) const DRAIN_BYTES: usize = 1 << 20;
 /// The largest message between a runtime and its guard.
 pub(crate) const FRAME_BYTES: usize = 16 << 20;
@@ -33,7 +33,7 @@ pub(crate) const SWEEP: Duration = Duration::from_millis(1);
 pub(crate) const SWEEP_SLOW: Duration = Duration::from_millis(100);
 /// How often the runtime looks, while a command is being stopped, whether its keeper can do its work.
 pub(crate) const PULSE: Duration = Duration::from_millis(100);
-/// As long as for ever: thirty years, which every clock can still add.
+/// A time without end: thirty years, which every clock can still add.
 pub(crate) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// How long a guard whose runtime is gone waits for its keepers before it kills everything below it itself.
 pub(crate) const KEEPERS: Duration = Duration::from_millis(250);
@@ -41,11 +41,11 @@ pub(crate) const KEEPERS: Duration = Duration::from_millis(250);
 /// Bytes of a tool's text before its own notices, so that the engine's budget does not cut it a second time.
 pub const TEXT_BYTES: usize = 48 << 10;
 /// How long a stopped command may take in all, SIGKILL included: a little less than the engine's own clean-up time,
-/// so that its end is told and not cut.
+/// so that its end is reported and not cut.
 pub const SHELL_CLEANUP: Duration = Duration::from_millis(4700);
 /// Bytes of output that are shown while a command runs.
 pub const PROGRESS_BYTES: usize = 256 << 10;
-/// Lines that `read_file` gives if it is not told how many.
+/// Lines that `read_file` returns without a `limit`.
 pub const READ_LINES: usize = 2000;
 /// The longest line that is shown whole.
 pub const LINE_BYTES: usize = 4000;
@@ -71,7 +71,7 @@ pub const HTTP_REDIRECTS: usize = 5;
 pub const SLEEP_SECONDS: f64 = 24.0 * 60.0 * 60.0;
 /// How much of a file is looked at to tell text from other things.
 pub(crate) const SNIFF_BYTES: usize = 8 << 10;
-/// How often opening a path is tried again when somebody renames parts of it meanwhile.
+/// How often opening a path is tried again when another process renames parts of it meanwhile.
 pub(crate) const OPEN_TRIES: usize = 16;
 
 /// How long an MCP server may take to start and to tell its tools.
@@ -84,7 +84,7 @@ pub const MCP_ERROR_BYTES: usize = 16 << 10;
 pub const MCP_EXIT: Duration = Duration::from_millis(500);
 /// How long the ladder of an MCP server that did not end by itself may take in all.
 pub const MCP_LADDER: Duration = Duration::from_secs(2);
-/// How long what an MCP server wrote before it ended may still be read, and what it is told before it is closed may take.
+/// How long what an MCP server wrote before it ended may still be read, and how long the last message to it may take.
 pub const MCP_LAST_WORDS: Duration = Duration::from_millis(200);
 /// How often a lost MCP server is started or reached again for one call.
 pub const MCP_TRIES: u32 = 4;
@@ -110,7 +110,7 @@ pub const MCP_DEPTH: usize = 100;
 pub const MCP_UNCHECKED_PATTERNS: usize = 64;
 /// The longest name of a tool that every provider takes.
 pub const MCP_NAME_BYTES: usize = 64;
-/// Calls that nobody waits for any more and whose late answers are still told.
+/// Abandoned calls whose late answers are still reported.
 pub const MCP_LATE: usize = 256;
 /// Progress notices of one call that are passed on.
 pub const MCP_NOTICES: usize = 1000;

@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use safepoint::json;
+use safepoint::raw::json;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::unix::pipe::Receiver,

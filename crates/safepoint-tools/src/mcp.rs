@@ -14,11 +14,12 @@
 //!
 //! **Invariants**
 //! - A server process lives under [`Processes`](crate::process::Processes): it dies with its runtime.
-//! - A stop of a call waits for nothing: the server is told, and what it says later of that call is thrown away.
+//! - A stop of a call waits for nothing: the server gets a notice, and its later messages about that call are thrown away.
 //! - A call is sent once. It is tried again only where it certainly was not sent.
 
 mod address;
 mod client;
+mod content;
 mod depth;
 mod error;
 mod exchange;
@@ -28,7 +29,6 @@ mod listing;
 mod names;
 mod notices;
 mod own;
-mod reading;
 mod server;
 mod shallow;
 mod shown;

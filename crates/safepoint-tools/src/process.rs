@@ -1,4 +1,4 @@
-//! Commands that can really be stopped: each in a tree of its own, under a guard that leaves nothing behind (S4.9).
+//! Commands that can really be stopped: each in a separate tree, under a guard that leaves nothing behind (S4.9).
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), safepoint_tools::process::SpawnError> {
@@ -14,7 +14,7 @@
 //! **Invariants**
 //! - A guard is launched only where the program has said that it can be one ([`guard_main_if_asked`]), or where a guard
 //!   program is named; else a command is held by a process group, and every report says so.
-//! - No task is spawned here: a command is driven by whoever waits for it, and killed when nobody does any more.
+//! - No task is spawned here: the caller that waits for a command drives it, and it is killed when that wait is dropped.
 //! - Output never flows through the guard.
 
 use std::{
@@ -27,17 +27,17 @@ use std::{
 
 mod abandoned;
 mod child;
-mod climb;
 mod contacts;
 mod enclosed;
 mod environment;
 mod error;
+mod escalation;
 #[expect(unsafe_code, reason = "pre_exec has no safe form; the block argues its own case")]
 mod fresh;
 mod group;
 mod groups;
 mod guard;
-mod held;
+mod guarded;
 mod launch;
 mod lease;
 mod output;
@@ -73,7 +73,7 @@ pub use survivors::{Reaped, reap_survivors};
 
 pub use receipt::names;
 
-use safepoint::{Scope, ToolContext};
+use safepoint::{ToolContext, stop::Scope};
 use tokio::sync::watch;
 
 use child::Ties;
@@ -97,6 +97,7 @@ static OPTED_IN: AtomicBool = AtomicBool::new(false);
 pub fn guard_main_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == guard::ARGUMENT) {
         let code = guard::run();
+        // Exit: this process is the guard. The program of the caller must not begin in it.
         std::process::exit(i32::from(code != std::process::ExitCode::SUCCESS));
     }
     // Relaxed: it is set before any other thread exists.
@@ -199,7 +200,7 @@ impl Processes {
         self.spawn_for(spec, || None).await
     }
 
-    /// Starts a command of a call. From now on the call's run is not quiet before the command is gone, whoever drops
+    /// Starts a command of a call. From now on the call's run is not quiet before the command is gone, no matter who drops
     /// this future or the [`Process`], and its end is reported to the call.
     ///
     /// # Errors
@@ -248,8 +249,8 @@ impl Processes {
 
     /// Resolves when background jobs are to end.
     pub(crate) async fn jobs_end(&self) {
-        let mut told = self.shared.jobs_end.subscribe();
-        if told.wait_for(|end| *end).await.is_err() {
+        let mut reported = self.shared.jobs_end.subscribe();
+        if reported.wait_for(|end| *end).await.is_err() {
             // It cannot be: the sender is held by `self`.
         }
     }

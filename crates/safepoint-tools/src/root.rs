@@ -17,7 +17,7 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, statat},
     io::Errno,
 };
-use safepoint::Failure;
+use safepoint::stop::Failure;
 
 use crate::limits;
 
@@ -70,13 +70,13 @@ impl Root {
 
     /// The right to change files; other agents on this root wait for it.
     pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
-        // It guards no data of its own, so nothing is half-done after a panic.
+        // It guards no data, so nothing is half-done after a panic.
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a file to read it; anything that is not a regular file is refused before it is read.
     pub(crate) fn open_file(&self, path: &str) -> Result<File, Failure> {
-        // A pipe that nobody writes to would otherwise hold the open for ever.
+        // A pipe without a writer would otherwise block the open without end.
         let fd = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let file = File::from(fd);
         let kind = file.metadata().map_err(|error| fault("read", path, &error))?.file_type();

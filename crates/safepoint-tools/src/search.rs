@@ -1,6 +1,6 @@
 //! `search`: names or contents of files, leaving out what git ignores.
 //!
-//! **Invariants** Nothing is told that was not found below the root's descriptor. The walk goes by paths, and a directory
+//! **Invariants** Nothing is reported that was not found below the root's descriptor. The walk goes by paths, and a directory
 //! that becomes a link while it is walked leads it out: what it names there is not below the root, and is left out.
 
 use std::{
@@ -12,7 +12,8 @@ use std::{
 use ignore::{DirEntry, Walk, WalkBuilder, overrides::OverrideBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 use safepoint::{
-    Failure, ToolContext, ToolResult,
+    ToolContext, ToolResult,
+    stop::Failure,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;
@@ -77,7 +78,7 @@ fn look((root, secrets): (&Root, &SecretFiles), cx: &ToolContext, args: &Args) -
             break;
         }
     }
-    Ok(found.told())
+    Ok(found.reported())
 }
 
 fn walk(root: &Root, args: &Args) -> Result<Walk, Failure> {
@@ -161,7 +162,7 @@ impl Found {
         }
     }
 
-    fn told(self) -> String {
+    fn reported(self) -> String {
         let full = self.is_full();
         let mut text = self.text;
         if self.matches == 0 {

@@ -10,8 +10,9 @@ use std::{
 };
 
 use safepoint::{
-    Failure, Halt, ToolContext, ToolResult,
-    spill::private_file,
+    Halt, ToolContext, ToolResult,
+    raw::spill::private_file,
+    stop::Failure,
     tool::{self, EffectClass, FnTool, FullOutput, OnStop, from_fn},
 };
 use schemars::JsonSchema;
@@ -41,7 +42,7 @@ struct Args {
     background: Option<bool>,
 }
 
-/// Runs commands in `root`'s directory. They are not confined to it: whoever must be safe from them asks for approval.
+/// Runs commands in `root`'s directory. They are not confined to it: a program that must be safe from them requires approval.
 #[must_use]
 pub fn shell(root: Arc<Root>, processes: Processes) -> FnTool {
     let about = "Runs a line of shell and returns its output and exit code. Whatever it leaves running is killed when it \
@@ -95,7 +96,7 @@ impl Shell {
         let pid = started(&cx, self.processes, spec, move |process, cx, processes| {
             let pid = process.pid();
             let label = format!("background command (pid {pid})");
-            // The task goes on after the call, and keeps the run from being called quiet while the job lives.
+            // The task outlives the call, and keeps the run from being called quiet while the job lives.
             drop(cx.scope().clone().spawn(label, keep(process, cx, limit, processes)));
             pid
         });
@@ -166,9 +167,9 @@ async fn keep(mut process: Process, cx: ToolContext, limit: Option<Duration>, pr
     }
 }
 
-/// Why nobody can say what a command came to that was not stopped: its end was not seen, or was not its own.
+/// Why the result of a command that was not stopped is unknown: its end was not seen, or was not its own.
 fn unseen(report: &CommandReport) -> Option<String> {
-    let lost = "so nobody knows how far it came; whatever of it was found was killed";
+    let lost = "so it is unknown how far it came; what was found of it was killed";
     match (report.hold, report.exit) {
         (Hold::Kept, Exit::Code(_) | Exit::Signal(_)) => None,
         (Hold::Kept, Exit::Unknown) => Some(format!("its end was not seen, {lost}")),
@@ -178,7 +179,7 @@ fn unseen(report: &CommandReport) -> Option<String> {
     }
 }
 
-/// What is told of a command, and where all of its output is if that is only a part.
+/// What is reported of a command, and where all of its output is if that is only a part.
 fn tell(output: &Captured, report: &CommandReport) -> tool::Output {
     let bytes = usize::try_from(output.total).unwrap_or(usize::MAX);
     let whole = output.truncated.then(|| FullOutput { bytes, file: output.file.clone() });

@@ -1,4 +1,4 @@
-//! The tools by name, for whoever chooses among them in a list.
+//! The tools by name, for a program that chooses among them in a list.
 
 use std::{fmt, path::Path, sync::Arc};
 

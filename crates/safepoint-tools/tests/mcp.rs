@@ -1,4 +1,5 @@
-//! Tools of MCP servers that behave badly, over pipes and HTTP: what a model is told, what a stop does, what is left.
+//! Tools of MCP servers that behave badly, over pipes and HTTP: what the model gets, what a stop does, what
+//! is left.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,11 +1,11 @@
 //! An agent as data, and what goes into one.
 
 pub(crate) mod answer;
-pub mod child;
-pub mod observe;
-pub mod secret;
+pub(crate) mod child;
+pub(crate) mod observe;
+pub(crate) mod secret;
 pub(crate) mod toolset;
-pub mod window;
+pub(crate) mod window;
 
 use std::sync::Arc;
 
@@ -39,12 +39,12 @@ pub(crate) struct Definition {
     pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
     pub(crate) times: Arc<StopTimes>,
     pub(crate) gauge: Option<WindowMeter>,
-    /// What its answers must look like; none where they are text.
+    /// The schema of its answers; `None` if they are text.
     pub(crate) form: Option<Arc<AnswerSchema>>,
     /// What a stop does to its runs' work.
     pub(crate) grade: StopSupport,
     pub(crate) answer: AnswerOf,
-    /// What nothing that it is told may hold.
+    /// What none of its inputs may contain.
     pub(crate) secrets: Secrets,
 }
 
@@ -57,7 +57,7 @@ impl Definition {
         ModelSpec { system: self.system.clone(), tools, choice, output_bytes }
     }
 
-    /// The same with answers of a form, in place of what form they had.
+    /// The same definition with answers of this schema.
     pub(crate) fn answering(&self, form: Arc<AnswerSchema>) -> Self {
         let mut tools = self.tools.clone();
         if let Some(before) = &self.form {
@@ -70,18 +70,19 @@ impl Definition {
     }
 }
 
-/// What becomes of a turn whose process ended, by a shutdown or a crash, when its session is opened again (S7.8). A turn that
-/// anything else stopped, or that somebody has asked to stop meanwhile, waits in any case. Exhaustive: it waits, or goes on.
+/// What happens to a turn whose process ended, by a shutdown or a crash, when its session is opened again
+/// (S7.8). A turn that anything else stopped, or whose stop was requested meanwhile, waits in any case.
+/// Exhaustive: it waits, or resumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRestart {
-    /// It waits until somebody takes it up, or a newer item comes.
+    /// It waits until a resume, or until a newer item arrives.
     #[default]
     Wait,
-    /// It is taken up at once, before what waits.
+    /// It resumes at once, before queued items.
     Resume,
 }
 
-/// Whose words an answer is. Exhaustive: the model's, or those of the call that is the whole of the work.
+/// Whose text the answer is. Exhaustive: the model's, or that of the call that is the whole work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerOf {
     TheModel,

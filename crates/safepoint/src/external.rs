@@ -1,4 +1,4 @@
 //! Runs that the engine does not execute itself.
 
-pub mod backend;
+pub(crate) mod backend;
 pub(crate) mod remote;

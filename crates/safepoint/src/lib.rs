@@ -1,14 +1,15 @@
-//! An agent runtime in which everything can be stopped, steered, approved and resumed, and which always tells the
-//! truth about what it stopped.
+//! An agent runtime. You can stop, steer, approve and resume every run. Each stop returns an accurate receipt.
 //!
 //! Begin with [`Agent`]; stop a run through its [`RunHandle`]; read its [`Outcome`] and its [`receipt`].
+//!
+//! What most programs name stands at the root, everything else in the module of its noun, and each name once. What only
+//! stores, adapters and front ends need is in [`raw`].
 
-mod agent;
-pub mod approval;
+pub mod agent;
 mod contract;
 mod definition;
 mod external;
-pub mod remote;
+pub mod raw;
 mod run;
 pub mod session;
 mod sync;
@@ -16,29 +17,135 @@ mod sync;
 mod tests;
 mod value;
 
-pub use agent::typed;
-pub use agent::typed::{Typed, TypedAgent, TypedRun};
-pub use agent::{Agent, AgentBuilder, BuildError};
-pub use contract::hook::Hooks;
-pub use contract::model::{Model, OnModelStop};
-pub use contract::tool::{Tool, ToolContext, ToolResult};
-pub use contract::{hook, log, model, store, tool};
-pub use definition::OnRestart;
-pub use definition::window::Window;
-pub use definition::{child, observe, secret, window};
-pub use external::backend;
-pub use run::outcome::Outcome;
-pub use run::shared::DecideError;
-pub use run::steer::{Steer, SteerOutcome};
-pub use run::{Run, RunHandle};
-pub use run::{outcome, steer};
-pub use safepoint_scope::{
-    Actor, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopAck, StopHandle,
-    StopRequest, secs,
+pub use agent::{builder::AgentBuilder, runs::Agent};
+pub use contract::{
+    model::Model,
+    tool::{Tool, ToolContext, ToolResult},
 };
-pub use session::{Session, SessionHandle, SessionStop};
-pub use value::history::History;
-pub use value::limits::Limits;
-pub use value::receipt::Receipt;
-pub use value::usage::{Price, Usage};
-pub use value::{event, history, ids, json, limits, message, receipt, schema, spill, usage};
+pub use run::{
+    Run, RunHandle,
+    outcome::{Answer, Outcome},
+    steer::Steer,
+};
+pub use safepoint_scope::{Grace, Halt, Reason, SafePoints, Stop, StopRequest, secs};
+pub use session::handle::{Session, SessionHandle};
+pub use value::{history::History, limits::Limits, receipt::Receipt, usage::Usage};
+
+/// May this call run? Rules, questions and decisions (S8, in process).
+pub mod approval {
+    pub use crate::{
+        contract::approver::{ApprovalMode, Approver, Rule, RuleAction, ToolApproval, WithoutApprover},
+        run::shared::DecideError,
+        value::approval::{
+            AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds, OnUnknownEffect, Ruled,
+        },
+    };
+}
+
+/// An agent as a tool of another: the work of a call is then a run, with a scope, a path and a receipt of its own (S9).
+pub mod child {
+    pub use crate::definition::child::Subagent;
+}
+
+/// What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
+pub mod event {
+    pub use crate::value::event::{Completion, ErrorReport, Event, EventKind, Events, Fact, Resolution};
+}
+
+/// A conversation as the next model call will see it, and how its open ends are closed (S5).
+pub mod history {
+    pub use crate::value::history::{Message, note};
+}
+
+/// Callbacks around model calls and tool calls. None can veto a stop; a slow one delays the run, never its stop.
+pub mod hook {
+    pub use crate::contract::hook::{
+        HookCall, HookResult, HookWork, HookedMessage, Hooks, Verdict, blocking, from_future,
+    };
+}
+
+/// Names of things: every id is its own type, so that none can stand where another is meant.
+pub mod ids {
+    pub use crate::value::ids::{
+        ApprovalId, CallId, ItemId, NotAnId, Path, RunId, SessionId, SteerId, TurnId,
+    };
+}
+
+/// What people, models and tools say, in no provider's format.
+pub mod message {
+    pub use crate::value::message::{
+        AssistantMessage, Block, CallResult, MOST_BYTES, Part, PartKind, PartSource, Reasoning, ResultStatus,
+        TooLarge, ToolCall, UserMessage,
+    };
+}
+
+/// What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
+pub mod model {
+    pub use crate::contract::model::{
+        Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec, OnModelStop,
+        ToolChoice, ToolDecl,
+    };
+}
+
+/// How long stops take, by the phase in which they were asked (S11.2).
+pub mod observe {
+    pub use crate::definition::observe::{BUCKETS_MICROS, Histogram, PhaseTimes, StopTimes};
+}
+
+/// How a run ended, with everything needed to go on from there (S3.1).
+pub mod outcome {
+    pub use crate::run::outcome::{Persisted, RunError, Stopped, Suspended};
+}
+
+/// The account of what a run did and what its stop did: every live thing, with its state and times (S3.7).
+pub mod receipt {
+    pub use crate::value::receipt::{
+        CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
+        ModelReport, ModelState, Outside, Permission, ProcessReport, QuietReport, ReasonReport, RemoteReport,
+        RemoteStopState, RequestReport, RetryReport, RuledBy, RuledReport, SideEffect, StopReport,
+        StopSource, StopSupport,
+    };
+}
+
+/// A remote agent as a tool (S10). What an adapter of a protocol implements is in [`raw::remote`].
+pub mod remote {
+    pub use crate::external::remote::RemoteTool;
+}
+
+/// Secrets that the program knows: wherever one would enter a run, its name takes its place.
+pub mod secret {
+    pub use crate::definition::secret::{SHORTEST, Secrets};
+}
+
+/// Steering: a new message for a running run, without stopping it (S6.5).
+pub mod steer {
+    pub use crate::run::steer::{SteerError, SteerOutcome, SteerTicket, SteerTiming};
+}
+
+/// What a stop is made of beside its request, and what asks for one.
+pub mod stop {
+    pub use safepoint_scope::{Actor, Code, Failure, Reach, Scope, StopAck, StopHandle};
+}
+
+/// Where sessions are kept (S7). What a store implements and what it keeps is in [`raw::store`].
+pub mod store {
+    pub use crate::contract::store::{Error, MemoryStore, OwnerProcess, SessionRow, Store};
+}
+
+/// What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
+pub mod tool {
+    pub use crate::contract::tool::{
+        Asks, Concurrency, EffectClass, FnTool, FullOutput, OnStop, OnToolFailure, Output, ToolSpec,
+        from_blocking_fn, from_fn,
+    };
+}
+
+/// What a model call used, and how sure we are of it (S3.9).
+pub mod usage {
+    pub use crate::value::usage::{ExtraBilling, Price, UsageSource};
+}
+
+/// How many tokens a model takes, and what happens when a conversation outgrows them (S12.2).
+pub mod window {
+    pub use crate::definition::window::{OnFull, Summariser, Window};
+}

@@ -1,8 +1,9 @@
-//! A run in hand: lazy until awaited or started, stopped when dropped, and its handle.
+//! A run: lazy until awaited or started, stopped when dropped. And its handle.
 
 use std::{
     fmt,
     future::Future,
+    mem,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -30,10 +31,10 @@ pub(crate) mod draft;
 pub(crate) mod driver;
 pub(crate) mod executor;
 pub(crate) mod machine;
-pub mod outcome;
+pub(crate) mod outcome;
 pub(crate) mod shared;
 pub(crate) mod spans;
-pub mod steer;
+pub(crate) mod steer;
 
 use self::{
     driver::{Driver, Start},
@@ -42,14 +43,17 @@ use self::{
     steer::{Steer, SteerTicket, TakenBack},
 };
 
-/// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime
-/// lives. To let it go on instead, keep its [handle](Run::handle) and [detach](Run::detach) it.
+/// A run: await it for its outcome. Dropping it requests a stop with `Now` and returns; settling continues
+/// while the tokio runtime is alive. To keep it running instead, keep its [handle](Run::handle) and
+/// [detach](Run::detach) it.
 #[must_use = "a run does nothing before it is awaited or started, and stops when dropped"]
-pub struct Run {
+pub struct Run<T = String> {
     shared: Arc<Shared>,
     idle: Option<Box<Idle>>,
     outcome: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     fate: Fate,
+    /// The engine settles text; the value is read where the run is awaited.
+    decode: Box<dyn Fn(Outcome) -> Outcome<T> + Send>,
 }
 
 /// What is needed to start.
@@ -60,7 +64,7 @@ struct Idle {
     start: Start,
 }
 
-/// What dropping does. Exhaustive: it stops or it lets go.
+/// What dropping does. Exhaustive: it stops the run, or lets it run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     StopWhenDropped,
@@ -71,20 +75,35 @@ impl Run {
     pub(crate) fn new(def: Arc<Definition>, place: Place, log: Arc<dyn Log>, start: Start) -> Self {
         let (shared, mailbox) = Shared::new(place, &def.limits);
         let idle = Some(Box::new(Idle { def, log, mailbox, start }));
-        Self { shared, idle, outcome: None, fate: Fate::StopWhenDropped }
+        Self { shared, idle, outcome: None, fate: Fate::StopWhenDropped, decode: Box::new(|outcome| outcome) }
     }
 
-    /// Makes it a part of a family before it starts: what is asked of `family` reaches it as a child run, and its
-    /// background runs belong to the family instead of to it (S9.1). Handles that were taken before are of no use.
+    /// The same run, whose outcome is read so.
+    pub(crate) fn decoded<T>(mut self, decode: impl Fn(Outcome) -> Outcome<T> + Send + 'static) -> Run<T> {
+        // What is left of it is dropped, and stops nothing.
+        let fate = mem::replace(&mut self.fate, Fate::Detached);
+        Run {
+            shared: Arc::clone(&self.shared),
+            idle: self.idle.take(),
+            outcome: self.outcome.take(),
+            fate,
+            decode: Box::new(decode),
+        }
+    }
+}
+
+impl<T> Run<T> {
+    /// Makes the run part of a family before it starts. A stop of `family` reaches it as it would reach a
+    /// child run, and its background runs belong to the family (S9.1). Handles taken earlier are useless.
     ///
     /// # Panics
-    /// If it has started.
-    pub fn within(self, family: &Scope) -> Self {
+    /// If the run has started.
+    pub(crate) fn within(self, family: &Scope) -> Self {
         let (always, closings) = (Arc::clone(&self.shared.tree.always), Arc::default());
         self.within_session(family, &always, &closings)
     }
 
-    /// The same, under what the session allows without a question, and with its closed questions.
+    /// Like [`within`](Self::within), with the session's lasting approvals and closed questions.
     pub(crate) fn within_session(
         mut self,
         family: &Scope,
@@ -104,7 +123,7 @@ impl Run {
         self
     }
 
-    /// Starts it without waiting for it.
+    /// Starts the run without waiting for it.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -113,7 +132,7 @@ impl Run {
         self
     }
 
-    /// Starts it and lets it go on by itself; it is reached through the handle from now on.
+    /// Starts the run and detaches it: it continues when this value is gone, and the handle controls it.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -123,7 +142,7 @@ impl Run {
         self.handle()
     }
 
-    /// What can stop it, look at it and wait for it.
+    /// A handle that can stop, observe and await the run.
     #[must_use]
     pub fn handle(&self) -> RunHandle {
         RunHandle { shared: Arc::clone(&self.shared) }
@@ -134,29 +153,30 @@ impl Run {
         let Idle { def, log, mailbox, start } = *idle;
         let span = spans::run(self.shared.run.as_str(), def.model.name());
         let driver = Driver::new(Arc::clone(&self.shared), def, log, mailbox);
-        // The driver outlives the run's own tasks, so it belongs to a scope of its own.
-        let (engine, _nobody_stops_it) = Scope::root();
+        // The driver outlives the run's tasks, so it has a scope that is never stopped.
+        let (engine, _never_stopped) = Scope::root();
         drop(engine.spawn("driver", Box::pin(Box::new(driver).run(start)).instrument(span)));
     }
 }
 
-impl Future for Run {
-    type Output = Outcome;
+impl<T> Future for Run<T> {
+    type Output = Outcome<T>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome<T>> {
         self.begin();
         let shared = Arc::clone(&self.shared);
         let outcome = self.outcome.get_or_insert_with(|| Box::pin(async move { shared.outcome().await }));
-        outcome.as_mut().poll(cx)
+        let settled = outcome.as_mut().poll(cx);
+        settled.map(|outcome| (self.decode)(outcome))
     }
 }
 
-impl Drop for Run {
+impl<T> Drop for Run<T> {
     fn drop(&mut self) {
         if self.fate == Fate::StopWhenDropped && self.shared.outcome_now().is_none() {
             let reason = Reason::new(Code::DISCONNECT).with_text("the run was dropped");
             self.shared.stop.stop(StopRequest::now().with_reason(reason));
-            // Never started: it still settles, so that nobody who holds a handle waits for ever.
+            // Never started: it still settles, so that no holder of a handle waits indefinitely.
             if tokio::runtime::Handle::try_current().is_ok() {
                 self.begin();
             } else if let Some(idle) = self.idle.take() {
@@ -167,13 +187,13 @@ impl Drop for Run {
     }
 }
 
-impl fmt::Debug for Run {
+impl<T> fmt::Debug for Run<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("run", &self.shared.run).finish_non_exhaustive()
     }
 }
 
-/// Stops a run, looks at it, waits for it. Cheap to clone; dropping it does nothing.
+/// Stops, observes and awaits a run. Cheap to clone; dropping it does nothing.
 #[derive(Clone)]
 pub struct RunHandle {
     shared: Arc<Shared>,
@@ -196,38 +216,38 @@ impl RunHandle {
         self.shared.stop.stop(request)
     }
 
-    /// Asks one call to stop; the run goes on and the model is told (S2.10). A call that is over, or whose run is, is too late to be
-    /// stopped. None: no such call has come up in this attempt.
+    /// Asks one call to stop; the run continues and the model sees the result (S2.10). The stop comes too
+    /// late for a call that is over, or whose run is. `None`: this attempt has no such call yet.
     pub fn stop_call(&self, call: &CallId, request: StopRequest) -> Option<StopAck> {
         self.shared.stop_call(call, request)
     }
 
-    /// The first reason for which the run was asked to stop, whatever became of it.
+    /// The first reason given for a stop of the run, whatever became of the stop.
     #[must_use]
     pub fn stop_requested(&self) -> Option<Reason> {
         self.shared.stop.stop_requested()
     }
 
-    /// What of the run is alive, by name: what a stop waits for.
+    /// What of the run is alive, by name: a stop waits for these.
     #[must_use]
     pub fn alive(&self) -> Vec<String> {
         self.shared.alive()
     }
 
-    /// Where the run hangs in its tree; the root's path is empty.
+    /// The run's place in its tree; the root's path is empty.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// The child runs that this run has begun, those that have ended included. A handle reaches one alone: stopped by
-    /// it, the child's call ends as stopped and this run goes on (S9.4).
+    /// The child runs that this run has begun, including those that have ended. A handle stops one child
+    /// alone: the child's call ends as stopped and this run continues (S9.4).
     #[must_use]
     pub fn children(&self) -> Vec<RunHandle> {
         self.shared.children().into_iter().map(|shared| RunHandle { shared }).collect()
     }
 
-    /// The child run at `path`, at any depth below this one; none if there is no such run.
+    /// The child run at `path`, at any depth below this one; `None` if there is no such run.
     #[must_use]
     pub fn child(&self, path: &Path) -> Option<RunHandle> {
         let below = path.calls().strip_prefix(self.shared.path.calls())?;
@@ -241,7 +261,7 @@ impl RunHandle {
         self.shared.outcome_now().is_some()
     }
 
-    /// The outcome, as often as you like; everybody sees the same.
+    /// The outcome. Every caller gets the same one, any number of times.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -257,25 +277,26 @@ impl RunHandle {
         self.shared.quiet().await
     }
 
-    /// The run's events from the first on; the last is the one settling.
+    /// The run's events from the first one; the last is the settlement.
     #[must_use]
     pub fn events(&self) -> Events {
         self.shared.feed.read(0)
     }
 
-    /// The same from a position on.
+    /// The run's events from a position.
     #[must_use]
     pub fn events_from(&self, seq: u64) -> Events {
         self.shared.feed.read(seq)
     }
 
-    /// What came after the settling.
+    /// What arrived after the settlement.
     #[must_use]
     pub fn audit(&self) -> Events {
         self.shared.audit.read(0)
     }
 
-    /// Hands the run at work a new message, without stopping it (S6.5). Never blocks. It is used, or comes back.
+    /// Sends a running run a new message without stopping it (S6.5). Never blocks. The message is used, or
+    /// returned.
     pub fn steer(&self, steer: Steer) -> SteerTicket {
         let message = steer.message.clone();
         let (landed, waits) = oneshot::channel();
@@ -288,17 +309,17 @@ impl RunHandle {
         self.shared.tree.open()
     }
 
-    /// The background runs that it has begun, at any depth, and that are not quiet.
+    /// The background runs that it has begun, at any depth, that are not quiet yet.
     pub(crate) fn background(&self) -> Vec<RunHandle> {
         self.shared.background().into_iter().map(|shared| RunHandle { shared }).collect()
     }
 
-    /// What background runs of a session show once this run's own stream has ended. It has no end.
+    /// What background runs of a session show once this run's own stream has ended. The stream has no end.
     pub(crate) fn aside(&self) -> Option<Events> {
         self.shared.tree.kept.as_ref().map(|kept| kept.read(0))
     }
 
-    /// Takes a steer back that was not delivered yet.
+    /// Withdraws a steer that was not delivered yet.
     pub(crate) async fn take_back(&self, steer: &SteerId) -> TakenBack {
         let (reply, taken) = oneshot::channel();
         if self.shared.send(RunMessage::TakeBack { steer: steer.clone(), reply }).is_err() {
@@ -307,14 +328,15 @@ impl RunHandle {
         taken.await.unwrap_or(TakenBack::Over)
     }
 
-    /// Answers an open question, perhaps [in somebody's name](crate::approval::Decision::by); exactly one answer is taken.
+    /// Answers an open question. The decision may name [who made it](crate::approval::Decision::by). Exactly
+    /// one answer is accepted.
     ///
     /// # Errors
-    /// [`DecideError`]: who decided before and what, that the question expired or was taken back, that nobody put it, or
-    /// that the run has ended.
+    /// [`DecideError`]: the question was already decided, has expired, was withdrawn or is unknown, or the
+    /// run has ended.
     ///
     /// # Cancel safety
-    /// The decision may be taken although nobody waits for the answer.
+    /// The decision may be applied even if the caller no longer waits for the answer.
     pub async fn decide(&self, id: &ApprovalId, ruled: impl Into<Ruled>) -> Result<(), DecideError> {
         if let Some(closed) = self.shared.tree.closings.of(id) {
             return Err(closed);
@@ -322,7 +344,7 @@ impl RunHandle {
         let (reply, taken) = oneshot::channel();
         let taken = match self.shared.put_decision(id, ruled.into(), reply) {
             Put::Posted => taken.await,
-            // A run that is not taken up before the tree has settled takes nothing more.
+            // A run that is not resumed before the tree settles accepts nothing more.
             Put::Left => match future::select(taken, pin!(self.done())).await {
                 Either::Left((taken, _)) => taken,
                 Either::Right(_) => return Err(DecideError::RunEnded),
@@ -332,12 +354,12 @@ impl RunHandle {
         taken.unwrap_or(Err(DecideError::RunEnded))
     }
 
-    /// Whether a run that it began in the background goes on.
+    /// Whether a background run that it has begun is still running.
     pub(crate) fn goes_on_behind(&self) -> bool {
         !self.shared.background().is_empty()
     }
 
-    /// Whether a run below it waits for this answer, and is alive.
+    /// Whether a live run below waits for this answer.
     pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
         self.shared.waits_below(id)
     }

@@ -2,13 +2,13 @@
 
 pub(crate) mod approval;
 pub(crate) mod effect;
-pub mod event;
-pub mod history;
-pub mod ids;
-pub mod json;
-pub mod limits;
-pub mod message;
-pub mod receipt;
-pub mod schema;
-pub mod spill;
-pub mod usage;
+pub(crate) mod event;
+pub(crate) mod history;
+pub(crate) mod ids;
+pub(crate) mod json;
+pub(crate) mod limits;
+pub(crate) mod message;
+pub(crate) mod receipt;
+pub(crate) mod schema;
+pub(crate) mod spill;
+pub(crate) mod usage;

@@ -91,6 +91,10 @@ impl Tree {
         let within = |start: Meant| match start {
             _ if rest.is_empty() => vec![start],
             Meant::Module(module) => self.within(module, rest, deepest),
+            // A function has nothing below it; a module of its name has.
+            Meant::Item(module, place) if matches!(self.modules[module].items[place], syn::Item::Fn(_)) => {
+                Vec::new()
+            }
             // A variant: it belongs to its enum.
             Meant::Item(..) => vec![start],
             Meant::Outside(path) => vec![Meant::Outside(format!("{path}::{}", rest.join("::")))],
@@ -115,7 +119,8 @@ impl Tree {
                 .filter(|(_, item)| name(item).as_deref() == Some(wanted))
                 .map(|(place, _)| Meant::Item(module, place)),
         );
-        if !found.is_empty() {
+        // Beside a module of the name there may be a function that a `use` brings in.
+        if found.iter().any(|meant| matches!(meant, Meant::Item(..))) {
             return found;
         }
         let uses = here.items.iter().filter_map(|item| match item {

@@ -16,6 +16,8 @@ use super::{
 pub(crate) struct Surface {
     /// Each item by where it is defined, with its public paths.
     found: BTreeMap<(usize, usize), BTreeSet<String>>,
+    /// Each item of another crate, with its public paths.
+    outside: BTreeMap<String, BTreeSet<String>>,
     /// What is said of them, one fact a line.
     pub(crate) lines: BTreeSet<String>,
     /// The names at the root that are no modules.
@@ -40,6 +42,13 @@ impl Surface {
         };
         let is_seen = |paths: &BTreeSet<String>| paths.iter().any(|path| !path.starts_with("raw::"));
         self.found.iter().filter(|(item, paths)| is_type(item) && is_seen(paths)).count()
+    }
+
+    /// The paths of what has more than one, of this crate or of another.
+    pub(crate) fn repeated(&self) -> Vec<String> {
+        let outside = self.outside.values();
+        let twice = self.found.values().chain(outside).filter(|paths| paths.len() > 1);
+        twice.map(|paths| paths.iter().cloned().collect::<Vec<_>>().join(", ")).collect()
     }
 
     fn say(&mut self, path: &str, what: &str) {
@@ -75,6 +84,8 @@ impl Surface {
     fn leaf(&mut self, tree: &Tree, module: usize, path: &str, leaf: &Leaf) {
         for meant in tree.meant(module, &leaf.path) {
             match (&leaf.name, &meant) {
+                // A private module that a function beside it shares its name with: only the function can be handed on.
+                (Some(_), Meant::Module(of)) if !tree.modules[*of].is_public => {}
                 (Some(name), _) => self.meant(tree, &meant, &below(path, name)),
                 (None, Meant::Module(of)) => self.module(tree, *of, path),
                 (None, Meant::Outside(of)) => self.say(&below(path, "*"), &format!("pub use {of}::*")),
@@ -95,7 +106,10 @@ impl Surface {
             Meant::Item(module, place) => {
                 self.found.entry((*module, *place)).or_default().insert(path.to_owned());
             }
-            Meant::Outside(of) => self.say(path, &format!("pub use {of}")),
+            Meant::Outside(of) => {
+                self.outside.entry(of.clone()).or_default().insert(path.to_owned());
+                self.say(path, &format!("pub use {of}"));
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Module {
     pub(crate) file: String,
     pub(crate) parent: Option<usize>,
     pub(crate) children: Vec<usize>,
+    /// Whether it is declared `pub`.
+    pub(crate) is_public: bool,
     pub(crate) items: Vec<syn::Item>,
 }
 
@@ -80,9 +82,12 @@ impl Tree {
             file: file.into(),
             parent,
             children: Vec::new(),
+            is_public: parent.is_none(),
             items,
         });
         for module in below {
+            let is_public = matches!(module.vis, syn::Visibility::Public(_));
+            let child = self.modules.len();
             let name = module.ident.to_string();
             let mut path = path.clone();
             path.push(name.clone());
@@ -91,6 +96,7 @@ impl Tree {
                 Some((_, items)) => self.module(files, (file, &folder), (path, Some(this)), items)?,
                 None => self.file(files, &found(files, &folder)?, &folder, (path, Some(this)))?,
             }
+            self.modules[child].is_public = is_public;
         }
         Ok(())
     }

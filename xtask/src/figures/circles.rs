@@ -22,12 +22,14 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 8] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 10] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
     "safepoint-golden",
+    "safepoint-models",
     "safepoint-remote",
+    "safepoint-scope",
     "safepoint-stores",
     "safepoint-testkit",
     "safepoint-tools",

@@ -1,5 +1,5 @@
-//! Agents written by others, behind A2A: our binary runs over each, is interrupted while the peer works, and what the
-//! peer wrote down of its own work is held beside what our receipt says of it.
+//! Agents written by others, behind A2A. Our binary runs over each and is interrupted while the peer works;
+//! then the peer's record of its work is compared with our receipt.
 
 mod install;
 mod jvm;
@@ -34,7 +34,7 @@ struct Peer {
     deed: Deed,
 }
 
-/// What becomes of work that was to end. Exhaustive: it ends or it goes on.
+/// What becomes of work that was to end. Exhaustive: it ends or it continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deed {
     TornDown,
@@ -171,12 +171,12 @@ fn stopped(bench: &Bench, peer: &Peer) -> anyhow::Result<Row> {
     kill_process(Pid::from_child(&ours), Signal::INT)?;
     let outcome = outcome(&ours.wait_with_output()?)?;
     let remote = &outcome["receipt"]["calls"][0]["remote"];
-    let when_told = bench.noted();
-    // What it goes on to do is seen by its own account, a little later.
+    let when_reported = bench.noted();
+    // The peer's own record shows later work a little later.
     std::thread::sleep(LAG);
     let later = bench.noted();
     let steps = |noted: &[String]| noted.iter().filter(|word| word.starts_with("step")).count();
-    let deed = if steps(&later) > steps(&when_told) { Deed::GoesOn } else { Deed::TornDown };
+    let deed = if steps(&later) > steps(&when_reported) { Deed::GoesOn } else { Deed::TornDown };
     ensure!(outcome["status"] == "stopped", "{outcome}");
     ensure!(remote["stop"] == peer.word, "it is told as {}, not as {}: {remote}", remote["stop"], peer.word);
     ensure!(deed == peer.deed, "its work {deed:?}: {later:?}");

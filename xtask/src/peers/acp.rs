@@ -54,8 +54,8 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow
             match &installed {
                 Err(Absent(reason)) => tally.skip(&title, reason),
                 Ok(line) => tally.take(&title, || {
-                    let told = run(&Bench::set_up(binary, &cache, line)?)?;
-                    rows.extend(told.map(|told| table::row(peer.name, scenario, &told)));
+                    let reported = run(&Bench::set_up(binary, &cache, line)?)?;
+                    rows.extend(reported.map(|reported| table::row(peer.name, scenario, &reported)));
                     Ok(())
                 }),
             }

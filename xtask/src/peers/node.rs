@@ -77,7 +77,7 @@ fn quietly(command: &mut Command, what: &str) -> Result<(), Absent> {
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
-    let why = told.lines().find(|line| line.to_lowercase().contains("error"));
+    let reported = String::from_utf8_lossy(&output.stderr);
+    let why = reported.lines().find(|line| line.to_lowercase().contains("error"));
     Err(Absent(format!("{what} failed: {}", why.unwrap_or("it did not say why").trim())))
 }

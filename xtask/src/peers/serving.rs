@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A server that runs until it is dropped.
 pub(super) struct Serving {
     child: Child,
-    told: BufReader<ChildStdout>,
+    reported: BufReader<ChildStdout>,
     url: String,
 }
 
@@ -32,8 +32,8 @@ impl Serving {
             .stdout(Stdio::piped())
             .spawn()
             .context("the server could not be started")?;
-        let told = BufReader::new(child.stdout.take().expect("it was piped above"));
-        let mut serving = Self { child, told, url: String::new() };
+        let reported = BufReader::new(child.stdout.take().expect("it was piped above"));
+        let mut serving = Self { child, reported, url: String::new() };
         let first = serving.line()?;
         let url = first[field].as_str().context("the server did not say where it listens")?;
         url.clone_into(&mut serving.url);
@@ -63,7 +63,7 @@ impl Serving {
 
     fn line(&mut self) -> anyhow::Result<Value> {
         let mut line = String::new();
-        self.told.read_line(&mut line).context("the server cannot be read")?;
+        self.reported.read_line(&mut line).context("the server cannot be read")?;
         serde_json::from_str(&line).with_context(|| format!("the server told {line:?}"))
     }
 }

@@ -1,20 +1,30 @@
-//! Takes out what Rust says but does not do: the insides of comments, strings and character literals.
+//! Parts Rust into code and prose: the insides of comments, strings and character literals.
 //!
-//! **Invariants**: the result has as many lines as the text, and code keeps its line.
+//! **Invariants**: both have as many lines as the text, and what they hold keeps its line.
 
-/// The text with comments gone and strings empty.
-pub(super) fn said(text: &str) -> String {
-    let mut reader = Reader { chars: text.chars().collect(), at: 0, code: String::with_capacity(text.len()) };
+/// The text in two.
+pub(super) struct Parted {
+    /// With comments gone and strings empty.
+    pub(super) code: String,
+    /// What comments and strings hold.
+    pub(super) prose: String,
+}
+
+/// Parts a text.
+pub(super) fn part(text: &str) -> Parted {
+    let (code, prose) = (String::with_capacity(text.len()), String::with_capacity(text.len()));
+    let mut reader = Reader { chars: text.chars().collect(), at: 0, code, prose };
     while reader.at < reader.chars.len() {
         reader.step();
     }
-    reader.code
+    Parted { code: reader.code, prose: reader.prose }
 }
 
 struct Reader {
     chars: Vec<char>,
     at: usize,
     code: String,
+    prose: String,
 }
 
 impl Reader {
@@ -38,15 +48,19 @@ impl Reader {
     }
 
     fn keep(&mut self) {
-        self.code.push(self.chars[self.at]);
+        let c = self.chars[self.at];
+        self.code.push(c);
+        self.prose.push(if c == '\n' { c } else { ' ' });
         self.at += 1;
     }
 
     /// Passes over a character that is not code; a line's end is kept.
     fn skip(&mut self) {
-        if self.ahead(0) == Some('\n') {
+        let Some(c) = self.ahead(0) else { return };
+        if c == '\n' {
             self.code.push('\n');
         }
+        self.prose.push(c);
         self.at += 1;
     }
 
@@ -65,7 +79,7 @@ impl Reader {
 
     fn line_comment(&mut self) {
         while self.ahead(0).is_some_and(|c| c != '\n') {
-            self.at += 1;
+            self.skip();
         }
     }
 
@@ -134,21 +148,32 @@ impl Reader {
 mod tests {
     use super::*;
 
+    fn code(text: &str) -> String {
+        part(text).code
+    }
+
     #[test]
     fn comments_and_strings_say_nothing() {
-        assert_eq!(said("a(\"x // y\"); // kill\nb"), "a(\"\"); \nb");
-        assert_eq!(said("a /* x /* y */\n z */ b"), "a \n b");
-        assert_eq!(said("r#\"a \" b\"# + br\"c\" + for r in r"), "\"\" + b\"\" + for r in r");
+        assert_eq!(code("a(\"x // y\"); // kill\nb"), "a(\"\"); \nb");
+        assert_eq!(code("a /* x /* y */\n z */ b"), "a \n b");
+        assert_eq!(code("r#\"a \" b\"# + br\"c\" + for r in r"), "\"\" + b\"\" + for r in r");
     }
 
     #[test]
     fn quotes_and_lifetimes_open_no_string() {
-        assert_eq!(said("f('\"', '\\'', &'a str); g(\"x\")"), "f(' ', ' ', &'a str); g(\"\")");
+        assert_eq!(code("f('\"', '\\'', &'a str); g(\"x\")"), "f(' ', ' ', &'a str); g(\"\")");
+    }
+
+    #[test]
+    fn prose_is_what_comments_and_strings_hold() {
+        let prose = part("a(\"x\ny\"); // kill\nb /* c */").prose;
+        let lines: Vec<&str> = prose.lines().map(str::trim).collect();
+        assert_eq!(lines, ["x", "y    // kill", "c"]);
     }
 
     #[test]
     fn lines_keep_their_numbers() {
         let text = "let a = \"one \\\n two\n three\";\nkill();\n";
-        assert_eq!(said(text).lines().nth(3), Some("kill();"));
+        assert_eq!(code(text).lines().nth(3), Some("kill();"));
     }
 }

@@ -5,8 +5,8 @@ use crate::source::File;
 use super::Fault;
 
 pub(super) fn says_what_a_drop_loses(file: &File) -> Vec<Fault> {
-    let told = |above: &str| above.contains("# Cancel safety");
-    items(file, "pub async fn", told, "say under `# Cancel safety` what is lost if it is dropped")
+    let reported = |above: &str| above.contains("# Cancel safety");
+    items(file, "pub async fn", reported, "say under `# Cancel safety` what is lost if it is dropped")
 }
 
 pub(super) fn decides_about_its_enums(file: &File) -> Vec<Fault> {
@@ -16,7 +16,7 @@ pub(super) fn decides_about_its_enums(file: &File) -> Vec<Fault> {
 }
 
 /// The items that open with these words, and whose documentation and attributes do not please.
-fn items(file: &File, opens: &str, pleases: fn(&str) -> bool, mend: &str) -> Vec<Fault> {
+fn items(file: &File, opens: &str, pleases: fn(&str) -> bool, fix: &str) -> Vec<Fault> {
     if !file.is_rust() || file.is_test() || file.path.starts_with("xtask/") {
         return Vec::new();
     }
@@ -29,7 +29,7 @@ fn items(file: &File, opens: &str, pleases: fn(&str) -> bool, mend: &str) -> Vec
             continue;
         }
         if line.starts_with(opens) && !pleases(&above) {
-            faults.push(Fault::new(number, mend));
+            faults.push(Fault::new(number, fix));
         }
         above.clear();
     }

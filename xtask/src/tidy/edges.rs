@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("safepoint-scope", &[]),
     // For tests alone, of whatever crate.
     ("safepoint-golden", &[]),
@@ -16,12 +16,17 @@ const CRATES: [(&str, &[&str]); 11] = [
     // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
     ("safepoint-remote", &["safepoint", "safepoint-models", "safepoint-tools"]),
     ("safepoint-testkit", &["safepoint"]),
+    // Tests of the assembled product: all that it uses are dev-dependencies.
+    ("safepoint-tests", &[]),
     // It has files of the engine and not the engine.
     ("safepoint-loom", &[]),
     // The composition root, and what measures it: only they name concrete models and tools.
     ("safepoint-cli", EVERY),
     ("safepoint-bench", EVERY),
 ];
+
+/// The manifest of the one crate outside `crates/` that has a place above.
+const TESTS: &str = "tests/Cargo.toml";
 
 const EVERY: &[&str] = &[
     "safepoint-scope",
@@ -39,7 +44,7 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 /// The engine's layers from the bottom up, each with its modules in reading order: a module may use the layers before its own,
 /// and in its own those before it. A layer's own file comes after its modules. A new module takes its place here.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("sync", &["mutex", "told", "mailbox", "callback", "reply"]),
+    ("sync", &["mutex", "watched", "mailbox", "callback", "reply"]),
     (
         "value",
         &[
@@ -52,10 +57,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
-    // What programs and adapters see of two layers, under one name.
-    ("approval", &[]),
-    ("remote", &[]),
     ("session", &[]),
+    // What stores, adapters and front ends see of all of them.
+    ("raw", &[]),
     ("tests", &[]),
 ];
 
@@ -66,9 +70,12 @@ const CLI: [&str; 11] = [
 ];
 
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {
-    let Some(name) = file.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"))
-    else {
-        return Vec::new();
+    let name = match file.path.as_str() {
+        TESTS => "safepoint-tests",
+        path => match path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml")) {
+            Some(name) => name,
+            None => return Vec::new(),
+        },
     };
     let Some((_, allowed)) = CRATES.iter().find(|(known, _)| *known == name) else {
         return vec![Fault::new(1, "give the new crate its place in xtask/src/tidy/edges.rs")];
@@ -117,7 +124,7 @@ struct Place {
 }
 
 impl Place {
-    /// Where a path of modules leads, which may go on to a type.
+    /// Where a path of modules leads; the path may continue to a type.
     fn of(path: &[&str]) -> Option<Self> {
         let layer = LAYERS.iter().position(|(name, _)| Some(name) == path.first())?;
         let modules = LAYERS[layer].1;
@@ -130,7 +137,7 @@ impl Place {
         modules.get(self.module).map_or_else(|| layer.to_owned(), |module| format!("{layer}::{module}"))
     }
 
-    /// Whether it may use that one: one before it, or the file of its own layer.
+    /// Whether it may use `used`: an earlier module, or the root file of its layer.
     fn may_use(self, used: Self) -> bool {
         used <= self || used.layer == self.layer && used.module == LAYERS[used.layer].1.len()
     }

@@ -4,7 +4,7 @@ use crate::source::File;
 
 use super::Fault;
 
-/// Whoever waits for several things at once.
+/// The files that may wait for several things at once.
 const SELECTS: [&str; 9] = [
     "crates/safepoint-scope/",
     "crates/safepoint/src/run/driver",
@@ -17,7 +17,7 @@ const SELECTS: [&str; 9] = [
     "xtask/",
 ];
 
-/// Whoever may spawn without a scope: the scope itself, and what is no library.
+/// The files that may spawn without a scope: the scope itself, and what is no library.
 const SPAWNS: [&str; 7] = [
     "crates/safepoint-scope/src/",
     "crates/safepoint-tools/src/process/",
@@ -28,7 +28,7 @@ const SPAWNS: [&str; 7] = [
     "xtask/",
 ];
 
-/// Whoever may start a process.
+/// The files that may start a process.
 const COMMANDS: [&str; 5] = [
     "crates/safepoint-tools/src/process/",
     "crates/safepoint-testkit/",
@@ -37,12 +37,13 @@ const COMMANDS: [&str; 5] = [
     "xtask/",
 ];
 
-/// Whoever may look past a poisoned lock or catch a panic: in the engine and the scope, the files that do it for all.
+/// The files that may look past a poisoned lock or catch a panic: in the engine and the scope, the files that
+/// do it for all.
 const LOCKS: [&str; 4] = [
     "crates/safepoint/src/sync/",
     "crates/safepoint-scope/src/sync.rs",
-    "crates/safepoint-scope/src/task.rs",
-    "crates/safepoint-scope/src/tracker.rs",
+    "crates/safepoint-scope/src/scope/task.rs",
+    "crates/safepoint-scope/src/scope/tracker.rs",
 ];
 
 /// Where [`LOCKS`] holds.
@@ -88,11 +89,31 @@ pub(super) fn locks_only_where_it_may(file: &File) -> Vec<Fault> {
     }
 }
 
-fn outside(file: &File, places: &[&str], does: impl Fn(&str) -> bool, mend: &str) -> Vec<Fault> {
+/// The code with which a program ends is decided in one file of the command line. A program of another crate argues in
+/// a comment just above that begins with `Exit:` why it ends there.
+pub(super) fn exits_only_where_it_may(file: &File) -> Vec<Fault> {
+    const EXIT: &str = "crates/safepoint-cli/src/exit.rs";
+    let exits = |code: &str| {
+        code.contains("process::exit")
+            || code.contains("ExitCode::from")
+            || code.contains("process::{") && code.contains("exit")
+    };
+    let lines: Vec<&str> = file.text.lines().collect();
+    let is_argued = |number: usize| {
+        let above = lines[..number - 1].iter().rev().map(|line| line.trim());
+        above.take_while(|line| line.starts_with("//")).any(|line| line.starts_with("// Exit:"))
+    };
+    let mut faults =
+        outside(file, &[EXIT], exits, "end through `exit.rs`, or say above why here: `// Exit: …`");
+    faults.retain(|fault| !is_argued(fault.line));
+    faults
+}
+
+fn outside(file: &File, places: &[&str], does: impl Fn(&str) -> bool, fix: &str) -> Vec<Fault> {
     if file.is_test() || file.lies_in(places) {
         return Vec::new();
     }
-    file.product_code().filter(|(_, code)| does(code)).map(|(number, _)| Fault::new(number, mend)).collect()
+    file.product_code().filter(|(_, code)| does(code)).map(|(number, _)| Fault::new(number, fix)).collect()
 }
 
 #[cfg(test)]
@@ -132,6 +153,19 @@ mod tests {
         assert_eq!(broken(locks_only_where_it_may, ENGINE, "catch_unwind(a);\n"), [1]);
         let sync = "crates/safepoint/src/sync/mutex.rs";
         assert!(broken(locks_only_where_it_may, sync, "catch_unwind(a);\n").is_empty());
+    }
+
+    #[test]
+    fn an_exit_that_nothing_argues_is_found() {
+        let exit = "fn a() {\n    std::process::exit(1)\n}\nfn b() -> ExitCode {\n    ExitCode::from(2)\n}\n";
+        assert_eq!(broken(exits_only_where_it_may, ENGINE, exit), [2, 5]);
+        assert_eq!(broken(exits_only_where_it_may, ENGINE, "use std::process::{exit, id};\n"), [1]);
+        assert!(broken(exits_only_where_it_may, "crates/safepoint-cli/src/exit.rs", exit).is_empty());
+        let argued =
+            "fn a() {\n    // Exit: a child that was forked\n    // has no main.\n    process::exit(1)\n}\n";
+        assert!(broken(exits_only_where_it_may, ENGINE, argued).is_empty());
+        let other = "fn a() {\n    // why\n    process::exit(1)\n}\n";
+        assert_eq!(broken(exits_only_where_it_may, ENGINE, other), [3]);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::{
     source::File,
 };
 
-/// Whose words are not ours: what providers send, what the servers of the test kit are told to do and are sent.
+/// Files whose words are not ours: what providers send, and the scripts and requests of the testkit's
+/// servers.
 const APART: [&str; 5] = [
     "crates/safepoint-models/src/",
     "crates/safepoint-testkit/src/server/",

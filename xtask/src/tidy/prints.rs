@@ -4,8 +4,8 @@ use crate::source::File;
 
 use super::Fault;
 
-/// The one place; the guard of commands, which has nobody else to tell and tells nothing of others; and what is no part of
-/// the product.
+/// The one place for prints; the guard of commands, which has no other output and prints only about itself;
+/// and what is no part of the product.
 const PRINTS: [&str; 7] = [
     "crates/safepoint-cli/src/output.rs",
     "crates/safepoint-tools/src/process/guard.rs",

@@ -7,13 +7,10 @@ use super::Fault;
 /// Tests of what spins, and their reasons.
 const SPINS: [(&str, &str); 2] = [
     ("crates/safepoint/tests/engine/contracts.rs", "a blocking tool that polls is what is tested"),
-    (
-        "crates/safepoint-testkit/tests/e2e/swallow.rs",
-        "a tool that swallows its stop in a loop is what is tested",
-    ),
+    ("tests/e2e/swallow.rs", "a tool that swallows its stop in a loop is what is tested"),
 ];
 
-const MEND: &str =
+const FIX: &str =
     "wait by `safepoint_testkit::wait`: it ends, says for what it waited, and keeps no core busy";
 
 /// A thread neither sleeps nor spins, and no loop of a test gives way until something is so.
@@ -27,7 +24,7 @@ pub(super) fn waits_by_the_helper(file: &File) -> Vec<Fault> {
         blocks || line.contains("yield_now()") && is_in_a_loop(&lines[..place], line)
     };
     let waits = lines.iter().enumerate().filter(|(place, (_, line))| is_wait(*place, line));
-    waits.map(|(_, (number, _))| Fault::new(*number, MEND)).collect()
+    waits.map(|(_, (number, _))| Fault::new(*number, FIX)).collect()
 }
 
 /// Whether what encloses this line next is a loop without a count.

@@ -30,18 +30,18 @@ pub(super) fn has_no_escape_hatch(file: &File) -> Vec<Fault> {
         return Vec::new();
     }
     let found = |(number, code): (usize, &str)| {
-        let (hatch, mend) = HATCHES.iter().find(|(hatch, _)| code.contains(hatch))?;
-        Some(Fault::new(number, format!("`{hatch}`: {mend}")))
+        let (hatch, fix) = HATCHES.iter().find(|(hatch, _)| code.contains(hatch))?;
+        Some(Fault::new(number, format!("`{hatch}`: {fix}")))
     };
     file.code().filter_map(found).collect()
 }
 
 pub(super) fn owes_nothing_unnamed(file: &File) -> Vec<Fault> {
-    const OWED: [&str; 2] = ["TODO", "FIXME"];
+    const MARKS: [&str; 2] = ["TODO", "FIXME"];
     if !file.is_rust() || file.path.starts_with("xtask/src/tidy/") {
         return Vec::new();
     }
-    let owes = |line: &str| OWED.iter().any(|word| line.contains(word)) && !line.contains("(#");
+    let owes = |line: &str| MARKS.iter().any(|word| line.contains(word)) && !line.contains("(#");
     file.text
         .lines()
         .enumerate()
@@ -72,7 +72,8 @@ const LIBRARIES: [&str; 6] = [
     "crates/safepoint-tools/src/",
 ];
 
-/// What a library says is true in every program: it names no flag of one. An argument of a command is a string of its own.
+/// A library's text is true in every program: it names no flag of one. A command's argument is a separate
+/// string.
 pub(super) fn names_no_flag(file: &File) -> Vec<Fault> {
     if !file.lies_in(&LIBRARIES) || file.path.contains("/src/bin/") || file.is_test() {
         return Vec::new();

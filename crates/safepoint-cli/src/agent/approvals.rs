@@ -48,12 +48,12 @@ pub(crate) fn under(
     }))
 }
 
-/// Whoever sits at the terminal, asked line by line.
+/// The person at the terminal, asked line by line.
 pub(crate) fn at_keyboard(screen: Arc<Screen>, unanswered: WithoutApprover) -> Arc<dyn Approver> {
     Arc::new(Terminal::new(screen, unanswered))
 }
 
-/// What is to be said beforehand where nobody can be asked; nothing where nothing would be.
+/// The note for a run without an approver: the tools whose calls are denied. None if every tool may run.
 pub(crate) fn denied(settings: &AgentSettings, tools: &[Arc<dyn Tool>]) -> Option<String> {
     let changing = changing(tools);
     if changing.is_empty() || settings.args.approve.unwrap_or(Approve::Ask) != Approve::Ask {
@@ -62,7 +62,7 @@ pub(crate) fn denied(settings: &AgentSettings, tools: &[Arc<dyn Tool>]) -> Optio
     let names = changing.join(", ");
     let but = if settings.rules.is_empty() { "" } else { ", but for what a rule allows" };
     Some(format!(
-        "safepoint: nobody can be asked here, so calls of {names} are denied{but} (--approve auto lets them run)"
+        "safepoint: no terminal for approvals: calls of {names} are denied{but} (--approve auto lets them run)"
     ))
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn changing(tools: &[Arc<dyn Tool>]) -> Vec<String> {
 /// The person at the terminal.
 struct Terminal {
     screen: Arc<Screen>,
-    /// What becomes of a question that is left.
+    /// What the engine does with an approval that is left open.
     unanswered: WithoutApprover,
     one_at_a_time: Arc<Mutex<()>>,
 }
@@ -145,13 +145,13 @@ async fn put(
             Typed::Again => asking.again(last_line(&answers)),
         }
     };
-    told(&asking, question, decision.as_ref());
+    show_decision(&asking, question, decision.as_ref());
     asking.answered();
     decision
 }
 
-/// What a lasting yes has allowed is said once more, after the fact.
-fn told(asking: &Asking, question: &ApprovalRequest, decision: Option<&Decision>) {
+/// Shows again, after a lasting yes, what it allows.
+fn show_decision(asking: &Asking, question: &ApprovalRequest, decision: Option<&Decision>) {
     if let Some(Decision::ApproveAlways { covers }) = decision {
         asking.again(&format!("  allowed from now on: {}\n", approval::always(*covers, &question.tool)));
     }
@@ -169,19 +169,19 @@ fn answers(question: &ApprovalRequest, unanswered: WithoutApprover) -> String {
     let tool = &question.tool;
     match (question.question, question.holds) {
         (ApprovalKind::BeforeCall | ApprovalKind::DuringCall, Holds::Session) => format!(
-            "  yes:    from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
+            "  yes:    allow {until} without asking: {}\n  tool:   allow {until} without asking: {}\n  \
              [y]es, [n]o, [t]ool{later}, or no and why: ",
             approval::always(AllowScope::Call, tool),
             approval::always(AllowScope::Tool, tool),
         ),
         (ApprovalKind::BeforeCall | ApprovalKind::DuringCall, Holds::Once) => format!(
-            "  always: from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
+            "  always: allow {until} without asking: {}\n  tool:   allow {until} without asking: {}\n  \
              [y]es, [n]o, [a]lways, [t]ool{later}, or no and why: ",
             approval::always(AllowScope::Call, tool),
             approval::always(AllowScope::Tool, tool),
         ),
         (ApprovalKind::AfterUnknownEnd, _) => format!(
-            "  [r]un it again, [g]ive up (the model is told that nobody knows){later},\n  \
+            "  [r]un it again, [g]ive up (the model learns that the result is unknown){later},\n  \
              or, if it is done, [d]one and what it came to: "
         ),
     }

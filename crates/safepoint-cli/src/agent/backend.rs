@@ -1,8 +1,8 @@
-//! Who does the work: a model, or with `--backend` somebody else's agent. Each kind of those is one line here.
+//! Chooses what does the work: a model, or an external agent with `--backend`. Each kind of agent is one line here.
 
 use std::path::PathBuf;
 
-use safepoint::{Agent, receipt::StopSupport, remote::AfterWord};
+use safepoint::{Agent, raw::remote::AfterWord, receipt::StopSupport};
 use safepoint_remote::{a2a::A2a, acp::Acp, responses::Responses};
 use safepoint_tools::process::{Processes, Service};
 
@@ -17,12 +17,12 @@ use crate::{
 /// How a backend is named.
 const KINDS: &str = "acp:\"COMMAND\", a2a:URL or responses:MODEL";
 
-/// Where the provider of responses is, and its key, where nothing else is said.
+/// The default address of the provider of responses, and its key.
 const BASE_VARIABLE: &str = "OPENAI_BASE_URL";
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
-/// Chooses the backend that the arguments name, else a model; `then` says whether an agent elsewhere is heard once it has
-/// answered a stop.
+/// Chooses the backend that the arguments name, else a model. `then` says whether the engine reads on after
+/// an external agent has answered a stop.
 pub(crate) async fn choose(
     settings: &AgentSettings,
     processes: &Processes,
@@ -40,13 +40,13 @@ pub(crate) async fn choose(
             if let Some(root) = &args.root {
                 agent = agent.cwd(root);
             }
-            if let (Some(name), Some(key)) = (&args.known.backend_key_env, args.known.key()?) {
+            if let (Some(name), Some(key)) = (&args.known.backend_key_env, key(&args.known)?) {
                 agent = agent.env(name, key);
             }
             if let Some(way) = &args.known.backend_auth {
                 agent = agent.authenticate(way);
             }
-            for service in args.known.services()? {
+            for service in services(&args.known)? {
                 agent = agent.calls(service);
             }
             if let Some(folder) = beside(settings, ".acp") {
@@ -79,18 +79,18 @@ fn a2a(url: &str, known: &Known) -> anyhow::Result<A2a> {
     let usage =
         |why: &dyn std::fmt::Display| Usage(format!("--backend {}: {why}", shown(&format!("a2a:{url}"))));
     let agent = A2a::at(url).map_err(|error| usage(&error))?.named("a2a");
-    let agent = match known.key()? {
+    let agent = match key(known)? {
         None => agent,
         Some(token) => agent.bearer(&token.into()).map_err(|error| usage(&error))?,
     };
-    Ok(agent.grade(known.grade()))
+    Ok(agent.grade(grade(known)))
 }
 
 /// A provider's response in the background.
 fn responses(model: &str, known: &Known) -> anyhow::Result<Responses> {
     let usage = |why: &dyn std::fmt::Display| Usage(format!("--backend responses:{model}: {why}"));
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let (key, base) = (known.key()?.or_else(|| set(KEY_VARIABLE)), set(BASE_VARIABLE));
+    let (key, base) = (key(known)?.or_else(|| set(KEY_VARIABLE)), set(BASE_VARIABLE));
     if key.is_none() && base.is_none() {
         return Err(
             usage(&format!("set {KEY_VARIABLE}, or {BASE_VARIABLE} for a provider of your own")).into()
@@ -103,7 +103,7 @@ fn responses(model: &str, known: &Known) -> anyhow::Result<Responses> {
     if let Some(key) = key {
         agent = agent.key(&key.into()).map_err(|error| usage(&error))?;
     }
-    Ok(agent.grade(known.grade()))
+    Ok(agent.grade(grade(known)))
 }
 
 /// A folder beside the store, whose sessions the peer's own belong to.
@@ -113,25 +113,23 @@ fn beside(settings: &AgentSettings, suffix: &str) -> Option<PathBuf> {
     Some(folder.into())
 }
 
-impl Known {
-    /// The token or key, where one is named.
-    fn key(&self) -> Result<Option<String>, Usage> {
-        let Some(name) = &self.backend_key_env else { return Ok(None) };
-        let value = std::env::var(name);
-        value.map(Some).map_err(|_unset| Usage(format!("--backend-key-env {name}: it is not set")))
-    }
+/// The token or key, where one is named.
+fn key(known: &Known) -> Result<Option<String>, Usage> {
+    let Some(name) = &known.backend_key_env else { return Ok(None) };
+    let value = std::env::var(name);
+    value.map(Some).map_err(|_unset| Usage(format!("--backend-key-env {name}: it is not set")))
+}
 
-    /// What an agent calls that does no work of its own.
-    fn services(&self) -> Result<Vec<Service>, Usage> {
-        let read = |place: &String| place.parse().map_err(|error| Usage(format!("--backend-calls: {error}")));
-        self.backend_calls.iter().map(read).collect()
-    }
+/// Local services that an agent calls and that do no work themselves.
+fn services(known: &Known) -> Result<Vec<Service>, Usage> {
+    let read = |place: &String| place.parse().map_err(|error| Usage(format!("--backend-calls: {error}")));
+    known.backend_calls.iter().map(read).collect()
+}
 
-    fn grade(&self) -> StopSupport {
-        match self.backend_stops {
-            Stops::Hard => StopSupport::Hard,
-            Stops::CallerSide => StopSupport::CallerSide,
-            Stops::None => StopSupport::None,
-        }
+fn grade(known: &Known) -> StopSupport {
+    match known.backend_stops {
+        Stops::Hard => StopSupport::Hard,
+        Stops::CallerSide => StopSupport::CallerSide,
+        Stops::None => StopSupport::None,
     }
 }

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Agent, AgentBuilder, Failure, Tool,
+    Agent, AgentBuilder, Tool,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, WithoutApprover},
     ids::TurnId,
     message::UserMessage,
-    remote::AfterWord,
+    raw::remote::AfterWord,
     session::{ChatPlanner, Plan, PlanContext, Planner},
+    stop::Failure,
 };
 use safepoint_testkit::server::ModelServer;
 use safepoint_tools::process::Processes;
@@ -43,13 +44,13 @@ struct Works {
     changes: u64,
 }
 
-/// Whether somebody answers questions. Exhaustive: on the screen, line by line on a terminal that cannot be drawn on,
-/// nobody, or sooner or later somebody: where the session is kept, it waits for that.
+/// How a session asks for approvals. Exhaustive: on the screen; line by line, where the terminal cannot be
+/// drawn on; not at all; or later, where a stored session waits for a decision.
 #[derive(Clone)]
 pub(crate) enum Asking {
     OnScreen,
     AtKeyboard(Arc<Screen>),
-    Nobody,
+    NotAsked,
     Later,
 }
 
@@ -60,7 +61,7 @@ impl Crew {
         processes: &Processes,
         asking: Asking,
     ) -> anyhow::Result<(Arc<Self>, Option<String>)> {
-        // Somebody else's agent has tools of its own.
+        // An external agent brings its own tools.
         let all = if settings.args.backend.is_some() { "none" } else { "all" };
         settings.args.tools.get_or_insert_with(|| all.to_owned());
         let words = Mutex::new(Vec::new());
@@ -124,7 +125,7 @@ impl Crew {
         let asks = match (self.settings.args.approve.unwrap_or(Approve::Ask), &self.asking) {
             (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later) => "asks first",
             (Approve::Auto, _) => "runs unasked",
-            (Approve::Deny, _) | (Approve::Ask, Asking::Nobody) => "denied",
+            (Approve::Deny, _) | (Approve::Ask, Asking::NotAsked) => "denied",
         };
         let line = |tool: &Arc<dyn Tool>| {
             let spec = tool.spec();
@@ -142,10 +143,10 @@ impl Crew {
         tools.iter().map(line).chain(rules).collect()
     }
 
-    /// What is to be said before the first question that nobody will be asked.
+    /// The note for a session without an approver.
     pub(crate) fn denied(&self) -> Option<String> {
         match self.asking {
-            Asking::Nobody => approvals::denied(&self.settings, &self.works().tools),
+            Asking::NotAsked => approvals::denied(&self.settings, &self.works().tools),
             Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later => None,
         }
     }
@@ -153,7 +154,7 @@ impl Crew {
     /// Ends the servers; what is not gone after a moment is left to the guard.
     pub(crate) async fn leave(&self) {
         if timeout(LAST_CAP, self.servers.close()).await.is_err() {
-            // It goes on ending, and with this program it is killed.
+            // The process continues to end, and is killed with this program.
         }
     }
 
@@ -182,7 +183,7 @@ fn build(
         Asking::AtKeyboard(screen) => {
             (Some(approvals::at_keyboard(Arc::clone(screen), WithoutApprover::Deny)), WithoutApprover::Deny)
         }
-        Asking::Nobody => (None, WithoutApprover::Deny),
+        Asking::NotAsked => (None, WithoutApprover::Deny),
         // The screen asks what the suspended turn waits for.
         Asking::Later => (None, WithoutApprover::Suspend),
     };
@@ -203,7 +204,7 @@ impl Approver for OnScreen {
     }
 }
 
-/// Plans with whoever is the agent now.
+/// Plans turns with the current agent.
 pub(crate) struct CrewPlanner(pub(crate) Arc<Crew>);
 
 impl Planner<String> for CrewPlanner {

@@ -58,7 +58,7 @@ impl Used {
     }
 }
 
-/// Says which words of a server's entry say nothing.
+/// Warns of each name in a server's entry that matches no tool.
 pub(crate) fn warn(name: &str, offer: &Offer) {
     for what in &offer.unmatched {
         output::tell(format_args!("safepoint: [mcp.{name}] {}", what));

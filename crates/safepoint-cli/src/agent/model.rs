@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use safepoint::{Agent, AgentBuilder, Model, Window, secret::Cleaned};
+use safepoint::{Agent, AgentBuilder, Model, raw::Cleaned, window::Window};
 use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     replay::{RecordingModel, Replay},

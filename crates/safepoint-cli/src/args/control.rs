@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::duration::parse as duration;
 
-/// What each of them takes.
+/// Flags of each of these commands.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
-    /// The session's id, or an end of it that no other has (safepoint sessions ls)
+    /// The session's id or a unique end of it (safepoint sessions ls)
     pub(crate) session: String,
     /// One JSON object a line on stdout, nothing else there
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where kept sessions are; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
+    /// The store file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
-    /// How long to wait for its answer; with --wait, for the end. Exit code 7 after that
+    /// How long to wait for an answer, or with --wait for the end; then exit code 7
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -28,27 +28,27 @@ pub(crate) struct Common {
 pub(crate) struct PushArgs {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// What to say; `-` reads it from stdin
+    /// The message; `-` reads it from stdin
     pub(crate) text: String,
-    /// What happens if a turn is at work
+    /// What to do while a turn is running
     #[arg(long, value_enum, default_value = "enqueue")]
     pub(crate) policy: PolicyWord,
     /// The safe points at which a preempt stops the turn; default: now
     #[arg(long, value_name = "POINTS")]
     pub(crate) at: Option<String>,
-    /// After so long the preempt stops it now
+    /// Force the preempting stop after this time
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) within: Option<Duration>,
-    /// The preempt is asked only after so long
+    /// Delay the preempting stop by this time
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) delay: Option<Duration>,
-    /// The turn that the preempt means, and no other
+    /// Preempt this turn only
     #[arg(long, value_name = "ID")]
     pub(crate) turn: Option<String>,
-    /// An id of yours: the same again is the same item
+    /// Your id of this message; a second push with it adds nothing
     #[arg(long, value_name = "CLIENT_ID")]
     pub(crate) id: Option<String>,
-    /// Waits until it has come to rest
+    /// Wait for the final outcome
     #[arg(long)]
     pub(crate) wait: bool,
 }
@@ -58,12 +58,12 @@ pub(crate) struct PushArgs {
 pub(crate) struct SteerArgs {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// What to say; `-` reads it from stdin
+    /// The message; `-` reads it from stdin
     pub(crate) text: String,
-    /// Where it goes if it cannot be delivered
+    /// What to do with a steer that cannot be delivered
     #[arg(long, value_enum, default_value = "queue")]
     pub(crate) or: OrWord,
-    /// Waits until it has come to rest
+    /// Wait for the final outcome
     #[arg(long)]
     pub(crate) wait: bool,
 }
@@ -73,7 +73,7 @@ pub(crate) struct SteerArgs {
 pub(crate) struct WithdrawArgs {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// The item, as push named it
+    /// The item, as push printed it
     pub(crate) item: String,
 }
 
@@ -82,37 +82,37 @@ pub(crate) struct WithdrawArgs {
 pub(crate) struct StopArgs {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// At once
+    /// Stop now
     #[arg(long, conflicts_with_all = ["at", "when_idle", "within"])]
     pub(crate) now: bool,
-    /// At the first of these: turn-end, after-model, after-started-calls, after-all-calls, any
+    /// Stop at the first of these safe points: turn-end, after-model, after-started-calls, after-all-calls, any
     #[arg(long, value_name = "POINTS", conflicts_with = "when_idle")]
     pub(crate) at: Option<String>,
-    /// Once it was idle for so long
+    /// Stop after the session was idle for this time
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) when_idle: Option<Duration>,
-    /// After so long now; `never` waits for the safe point; default 5s, or never with --at
+    /// Force the stop after this time; `never` waits for the safe point; default 5s, or never with --at
     #[arg(long, value_name = "DUR|never")]
     pub(crate) within: Option<String>,
-    /// Its own run, or the whole tree
+    /// Stop its own run, or the whole tree
     #[arg(long, value_enum, default_value = "tree")]
     pub(crate) scope: ScopeWord,
-    /// This run alone; the session goes on
+    /// Stop this run only; the session continues
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
-    /// This call alone; its run goes on
+    /// Stop this call only; its run continues
     #[arg(long, value_name = "ID")]
     pub(crate) call: Option<String>,
-    /// The bound over all clean-up times together
+    /// The limit of all clean-up times together
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) cleanup_cap: Option<Duration>,
-    /// The turn will not be resumed
+    /// Abandon the turn: it cannot be resumed
     #[arg(long)]
     pub(crate) abandon: bool,
-    /// Why, as the receipt tells it
+    /// The reason, shown in the receipt
     #[arg(long, value_name = "TEXT")]
     pub(crate) because: Option<String>,
-    /// Waits for the end: settled (the default) or quiet
+    /// Wait for the end: settled (the default) or quiet
     #[arg(long, value_name = "FOR", num_args = 0..=1, require_equals = true, default_missing_value = "settled",
         value_parser = ["settled", "quiet"])]
     pub(crate) wait: Option<String>,
@@ -122,25 +122,25 @@ pub(crate) struct StopArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PolicyWord {
-    /// It waits its turn
+    /// Wait in the queue
     Enqueue,
-    /// It goes to the turn at work, with its next request
+    /// Steer the running turn with its next request
     Steer,
-    /// The turn at work is stopped for it
+    /// Stop the running turn and start with this message
     Preempt,
-    /// It is refused while a turn is at work
+    /// Refuse the message while a turn is running
     Reject,
-    /// The turn at work is stopped now, and forgotten
+    /// Stop the running turn now and drop it from the history
     Rollback,
 }
 
-/// Where a steer goes that cannot be delivered. Exhaustive: into the queue, or back.
+/// What becomes of a steer that cannot be delivered. Exhaustive: two choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OrWord {
-    /// It waits for a turn
+    /// Queue the message
     Queue,
-    /// It comes back
+    /// Return the message
     Return,
 }
 
@@ -148,8 +148,8 @@ pub(crate) enum OrWord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScopeWord {
-    /// The session's own run
+    /// Its own run
     Root,
-    /// It and all below it
+    /// The run and its child runs
     Tree,
 }

@@ -4,24 +4,24 @@ use clap::{Args, Subcommand};
 
 use super::store::Where;
 
-/// How many kept sessions are listed, unless it is said.
+/// How many stored sessions are listed by default.
 const NEWEST: usize = 50;
 
 /// `safepoint sessions`. Exhaustive: three commands.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// The sessions that are kept, newest first, and those that run
+    /// List stored sessions, newest first, and running ones
     Ls(LsArgs),
-    /// How one stands: what it is doing, what waits in it, which questions are open
+    /// Show the state, queue and open approvals of a session
     Show(OneArgs),
-    /// Removes a kept session with all that belongs to it; refused while somebody holds it
+    /// Remove a stored session and its data; refused while a process owns it
     Rm(OneArgs),
 }
 
 /// `safepoint sessions ls`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LsArgs {
-    /// How many of the kept ones, the newest
+    /// How many of the newest stored sessions to list
     #[arg(long, short = 'n', value_name = "N", default_value_t = NEWEST)]
     pub(crate) most: usize,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct LsArgs {
 /// `safepoint sessions show` and `rm`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OneArgs {
-    /// The session's id, or an end of it that no other has
+    /// The session's id or a unique end of it
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) place: Where,

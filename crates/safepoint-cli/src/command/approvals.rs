@@ -1,15 +1,19 @@
-//! `safepoint approvals`, `approve`, `deny`, `respond`: the questions of a kept session, from any process.
+//! `safepoint approvals`, `approve`, `deny`, `respond`: the approvals of a stored session, from any process.
 //!
-//! **Invariants**: the first decision counts, and whoever comes later is told why theirs does not; no command of a run
-//! decides.
+//! **Invariants**: the first decision counts, and a later one gets an error that says why it does not; no
+//! command of a run decides.
 
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 use safepoint::{
-    approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, StoredApprovalError, decode_approval},
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision},
     ids::SessionId,
-    store::{ApprovalRow, ApprovalState, DecisionUse, Error},
+    raw::{
+        StoredApprovalError, decode_approval,
+        store::{ApprovalRow, ApprovalState, DecisionUse},
+    },
+    store::Error,
 };
 use safepoint_tools::process::{Enclosure, enclosing_run};
 use serde_json::{Value, json};
@@ -26,7 +30,7 @@ use crate::{
     output,
     render::{
         approval::{self, verb},
-        reply_json::Told,
+        reply_json::ReplyLines,
         text::moment,
     },
     settings::store::existing_store,
@@ -56,10 +60,10 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
         rows => rows?,
     };
     rows.sort_by_key(|row| !is_open(row));
-    let mut told = Told::default();
+    let mut lines = ReplyLines::default();
     for row in &rows {
         if args.place.json {
-            told.say("approval", Some(session.as_str()), fields(row))?;
+            lines.say("approval", Some(session.as_str()), fields(row))?;
         } else {
             output::say(shown(row))?;
         }
@@ -69,13 +73,13 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     match (rows.len(), open) {
-        (0, _) => output::tell(format_args!("nothing was ever asked in {session}")),
+        (0, _) => output::tell(format_args!("session {session} has no approvals")),
         (_, 0) => output::tell(format_args!("no question of {session} is open")),
         (_, 1) => output::tell(format_args!(
-            "safepoint approve {session} lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
+            "`safepoint approve {session}` runs it (--args JSON, --always); `deny` and `respond --message RESULT` do not"
         )),
         _ => output::tell(format_args!(
-            "safepoint approve {session} ID lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
+            "`safepoint approve {session} ID` runs it (--args JSON, --always); `deny` and `respond --message RESULT` do not"
         )),
     }
     Ok(ExitCode::SUCCESS)
@@ -159,11 +163,11 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
     let is_open = is_open(&row);
     let (mut code, mut said) = judged(&store, &session, &row, decision).await?;
     if args.approval.is_none() && !is_open {
-        // Nobody named it: the answer was meant for a question that is open, and there is none.
+        // No id was given, so the answer was meant for an open approval, and none is open.
         code = code::TOO_LATE;
         said = format!("no question of {session} is open; the last one, {}: {said}", row.asked.id);
     }
-    told(&session, &row, (code, &said), &args.place)
+    show_result(&session, &row, (code, &said), &args.place)
 }
 
 /// What a run does must not decide about runs.
@@ -174,19 +178,19 @@ fn refused(
     place: &Where,
 ) -> anyhow::Result<ExitCode> {
     let said = format!(
-        "refused: this process belongs to a command of a run ({within}), and a run does not decide about its own calls; \
-         decide in a terminal of your own"
+        "refused: this process belongs to a command of a run ({within}); a run cannot decide about its own calls. \
+         Decide in your own terminal"
     );
     if place.json {
         let fields = json!({"approval_id": named, "code": code::CONFLICT, "said": said});
-        Told::default().say("decided", Some(session.as_str()), fields)?;
+        ReplyLines::default().say("decided", Some(session.as_str()), fields)?;
     } else {
         output::tell(format_args!("safepoint: {said}"));
     }
     Ok(exit::with(code::CONFLICT))
 }
 
-/// Nobody can say yes or no to what is not shown.
+/// Refuses a decision about an approval that cannot be shown.
 fn damaged(
     session: &SessionId,
     row: &ApprovalRow,
@@ -194,13 +198,13 @@ fn damaged(
     place: &Where,
 ) -> anyhow::Result<ExitCode> {
     let said = format!(
-        "{} cannot be decided, {why}; `safepoint stop {session}` takes it back, and a resume asks again",
+        "{} cannot be decided, {why}; `safepoint stop {session}` withdraws it, and a resume asks again",
         row.asked.id
     );
-    told(session, row, (code::CONFLICT, &said), place)
+    show_result(session, row, (code::CONFLICT, &said), place)
 }
 
-fn told(
+fn show_result(
     session: &SessionId,
     row: &ApprovalRow,
     (code, said): (u8, &str),
@@ -208,7 +212,7 @@ fn told(
 ) -> anyhow::Result<ExitCode> {
     if place.json {
         let fields = json!({"approval_id": row.asked.id, "code": code, "said": said});
-        Told::default().say("decided", Some(session.as_str()), fields)?;
+        ReplyLines::default().say("decided", Some(session.as_str()), fields)?;
     } else {
         output::tell(format_args!("safepoint: {}", said));
     }
@@ -243,7 +247,7 @@ fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
     let message = args.message.clone();
     if verb != Verb::Approve && args.always.is_some() {
         return Err(Usage(
-            "--always belongs to approve; a rule with then = \"deny\" denies for always".into(),
+            "--always belongs to approve; a rule with then = \"deny\" denies every time".into(),
         )
         .into());
     }
@@ -260,8 +264,7 @@ fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
             let args =
                 serde_json::from_str(text).map_err(|error| Usage(format!("--args is not JSON: {error}")))?;
             if !matches!(args, Value::Object(_)) {
-                let why =
-                    "--args is no JSON object: the arguments of a call are written as {\"name\": value, ...}";
+                let why = "--args is not a JSON object: write {\"name\": value, ...}";
                 return Err(Usage(why.into()).into());
             }
             Decision::ApproveWith { args }

@@ -46,7 +46,7 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
-/// Where a chat is kept.
+/// Where a chat is stored.
 struct Kept {
     store: Arc<dyn Store>,
     id: SessionId,
@@ -137,13 +137,13 @@ async fn once(
     finish(socket, after).await
 }
 
-/// Whether somebody is asked, and how.
+/// Chooses the approver of this terminal.
 fn asking(lines: Option<&Arc<Screen>>, kept: Option<&Kept>) -> Asking {
     match (lines, kept) {
         (_, Some(_)) => Asking::Later,
         (None, None) => Asking::OnScreen,
         (Some(screen), None) if Keyboard::is_there() => Asking::AtKeyboard(Arc::clone(screen)),
-        (Some(_), None) => Asking::Nobody,
+        (Some(_), None) => Asking::NotAsked,
     }
 }
 
@@ -158,7 +158,7 @@ fn notices(notice: Option<String>, crew: &Crew, unreachable: Option<&anyhow::Err
     notice.into_iter().chain(unreachable).collect()
 }
 
-/// Whoever waits at the socket hears the end.
+/// Sends the end of the session to clients that wait at the socket.
 async fn finish(
     socket: anyhow::Result<control::Server>,
     after: anyhow::Result<After>,

@@ -21,10 +21,10 @@ mod talking;
 
 use crate::output::{Unwritten, say};
 
-/// Walks through the scenes; each prints its receipt and shows that the conversation goes on.
+/// Walks through the scenes; each prints its receipt and shows that the conversation continues.
 pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
     say(
-        "Safepoint in eight scenes, a few seconds. The model is a script behind a real socket; the rest is real.\n",
+        "Safepoint in eight scenes, a few seconds each. The model is a script behind a real socket; the rest is real.\n",
     )?;
     at_a_safe_point().await?;
     now_mid_stream().await?;
@@ -34,8 +34,8 @@ pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
     talking::a_steer().await?;
     talking::a_preempt().await?;
     killed::kill_and_resume().await?;
-    say("Every conversation went on with a history that a strict server accepts.")?;
-    say("Next: safepoint   (a conversation: type while it works, Esc to stop)")?;
+    say("Every conversation continued with a history that a strict server accepts.")?;
+    say("Next: safepoint   (a conversation: type while the agent works, Esc stops)")?;
     say("      safepoint run \"hello\"   (Ctrl-C once: graceful; twice: now)")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -97,14 +97,14 @@ async fn at_a_safe_point() -> anyhow::Result<()> {
     scene(
         1,
         "A stop at a safe point",
-        "Two calls in a row. A graceful stop comes during the first: it ends, the second never begins.",
+        "Two calls in a row. A graceful stop comes during the first call: it completes, and the second never starts.",
     )?;
     let server = server(vec![
         Reply::default().and_call("book", json!({})).and_call("book", json!({})),
         Reply::text("I booked once; the second was never begun."),
     ])
     .await?;
-    // That a call is told to start comes before its body: the stop is to come while it books.
+    // A call is announced before its body runs; the stop must come while the body runs.
     let begun = Arc::new(tokio::sync::Notify::new());
     let inside = Arc::clone(&begun);
     let book = tool::from_fn("book", "Books a table", move |_cx, (): ()| {
@@ -127,9 +127,9 @@ async fn now_mid_stream() -> anyhow::Result<()> {
     scene(
         2,
         "Now, while the model streams",
-        "The connection closes at once, what you saw is kept, and usage is never zero.",
+        "The connection closes at once. The text you saw is kept, and usage is never zero.",
     )?;
-    let story = "Once upon a time there was a stop button that nobody could trust, and the people who pressed it waited and waited.";
+    let story = "Once upon a time there was a stop button that no one could trust, and the people who pressed it waited and waited.";
     let server = server(vec![
         Reply::text(story).paced(6, Duration::from_millis(60)),
         Reply::text("I was interrupted after a few words."),
@@ -149,10 +149,10 @@ async fn now_mid_stream() -> anyhow::Result<()> {
     let asked = std::time::Instant::now();
     handle.stop(StopRequest::now().with_reason(Reason::user("enough")));
     let _outcome = handle.done().await;
-    let told = asked.elapsed();
+    let stopped = asked.elapsed();
     let closed = server.request(0).await.peer_closed().await;
     say(format_args!(
-        "  told after {told:.1?}; the server saw the socket close after {:.1?}",
+        "  stopped after {stopped:.1?}; the server saw the socket close after {:.1?}",
         closed.into_std() - asked
     ))?;
     close(&agent, &handle).await?;
@@ -163,7 +163,7 @@ async fn a_process_tree() -> anyhow::Result<()> {
     scene(
         3,
         "A shell command with grandchildren",
-        "A detached grandchild in its own session, ignoring SIGINT and SIGTERM. Nothing of it survives.",
+        "The command starts a detached grandchild that ignores SIGINT and SIGTERM. No process survives.",
     )?;
     let command = "trap '' INT TERM; setsid sh -c \"trap '' INT TERM; sleep 300\" & sleep 300";
     let server = server(vec![
@@ -188,7 +188,7 @@ async fn one_call_alone() -> anyhow::Result<()> {
     scene(
         4,
         "One call stopped alone",
-        "The slow one of two searches is stopped; the run goes on, and the model is told.",
+        "The slow one of two searches is stopped. The run continues, and the model learns about it.",
     )?;
     let calls = Reply::default()
         .and_call("look", json!({"in": "the attic"}))
@@ -219,10 +219,9 @@ async fn one_call_alone() -> anyhow::Result<()> {
     })
     .await;
     if let Some(attic) = calls.first() {
-        say(format_args!(
-            "  stopping call {attic} alone: {:?}",
-            handle.stop_call(attic, StopRequest::now())
-        ))?;
+        let is_requested = handle.stop_call(attic, StopRequest::now()).is_some();
+        let stop = if is_requested { "stop requested" } else { "already ended" };
+        say(format_args!("  call {attic} alone: {stop}"))?;
     }
     close(&agent, &handle).await?;
     Ok(())
@@ -232,7 +231,7 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
     scene(
         5,
         "A tool that swallows its stop",
-        "It catches everything, for ever. It delays nothing, and no zombie round follows.",
+        "The tool ignores every stop. The run settles without it, and no further round starts.",
     )?;
     let server = server(vec![Reply::call("stubborn", json!({})), Reply::text("It never answered.")]).await?;
     let (begun, count) =

@@ -1,8 +1,9 @@
-//! The end of a command that shows turns: how long what stdout has yet to take is waited for, and what is said of the rest.
+//! The end of a command that shows turns: how long it waits for stdout to take the rest, and how it reports
+//! what is lost.
 //!
 //! **Invariants** (S11.7)
-//! - Whoever asked for the end of the program has it within [`BEGINS`] and [`ENDS`], whoever reads stdout or does not.
-//! - What stdout did not take is told in bytes, and the exit code is not that of a success.
+//! - The program ends within [`BEGINS`] and [`ENDS`] of the request, also without a reader of stdout.
+//! - Bytes that stdout did not take are counted and reported, and the exit code is not that of a success.
 
 use std::{pin::Pin, process::ExitCode, time::Duration};
 
@@ -16,27 +17,27 @@ use crate::{
     signals::Signals,
 };
 
-/// For how long more is written to stdout once the end was asked for.
+/// How long new pieces are written to stdout after the request to end.
 const BEGINS: Duration = Duration::from_secs(1);
-/// What a reader that has taken something in that time has beyond it, for what it has begun to take.
+/// How much longer a reader that took something in that time has to take the piece that it has begun.
 const ENDS: Duration = Duration::from_secs(1);
-/// How long the last words on stderr may take: perhaps nobody reads that either.
+/// How long the last message on stderr may take: stderr may have no reader either.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// What is over.
+/// The end of a command: its code, its last turn, its session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Over<'a> {
     pub(crate) code: ExitCode,
     /// How the last turn ended; none if there was none.
     pub(crate) ending: Option<Ending>,
-    /// The session, where it is kept.
+    /// The session, if it is stored.
     pub(crate) kept: Option<&'a SessionId>,
     pub(crate) on_disconnect: OnDisconnect,
 }
 
 impl Over<'_> {
-    /// Waits until all is written, however slowly it is read; for a moment only once somebody has asked for the end of the
-    /// program. Says what is lost, and gives the exit code.
+    /// Waits until a slow reader has all the output, or only a moment after a request to end the program.
+    /// Reports what is lost, and returns the exit code.
     pub(crate) async fn leave(self, signals: &mut Signals, screen: &Screen) -> ExitCode {
         signals.turns_are_over();
         let mut written = std::pin::pin!(screen.written());
@@ -45,15 +46,15 @@ impl Over<'_> {
         };
         soon(written, signals, screen).await;
         let Some(left) = screen.left() else { return screen.judged(self.code, self.on_disconnect) };
-        let words = self.told(left);
-        let told = tokio::task::spawn_blocking(move || output::tell(words));
-        if tokio::time::timeout(LAST_WORDS, told).await.is_err() {
-            // Nobody reads it: there is nobody to tell.
+        let words = self.unwritten_note(left);
+        let writing = tokio::task::spawn_blocking(move || output::tell(words));
+        if tokio::time::timeout(LAST_WORDS, writing).await.is_err() {
+            // Without a reader of stderr there is nowhere to report.
         }
         if self.code == ExitCode::SUCCESS { exit::with(got.exit_code()) } else { self.code }
     }
 
-    fn told(&self, left: Left) -> String {
+    fn unwritten_note(&self, left: Left) -> String {
         let outcome = match self.ending {
             None => "no turn began",
             Some(Ending::Done) => "the run completed",
@@ -63,8 +64,8 @@ impl Over<'_> {
         };
         let cut = if left.is_line_cut { "; the last line is incomplete" } else { "" };
         let whole = match self.kept {
-            Some(id) => format!("safepoint trace {id} --json has all of it"),
-            None => "it was not kept (--session NAME keeps a run)".to_owned(),
+            Some(id) => format!("`safepoint trace {id} --json` has all of it"),
+            None => "it was not stored (--session NAME stores a run)".to_owned(),
         };
         let (bytes, more) = (left.bytes, if left.is_more { " or more" } else { "" });
         format!(

@@ -20,7 +20,7 @@ use crate::{
     },
     exit::{self, Usage},
     output,
-    render::reply_json::Told,
+    render::reply_json::ReplyLines,
     settings::{
         config::{Config, place},
         mcp::Servers,
@@ -78,18 +78,18 @@ async fn ls(args: LsArgs) -> anyhow::Result<ExitCode> {
     if chosen.is_empty() {
         let file = place(args.config.as_deref());
         let how = format!("{file} has no [mcp.NAME] with a `command` or a `url`; see `safepoint mcp --help`");
-        return Err(Usage(format!("there is no server: {how}")).into());
+        return Err(Usage(format!("no tool server: {how}")).into());
     }
     let processes = processes();
     let looked = join_all(chosen.into_iter().map(|server| look(server.under(&processes)))).await;
-    let (mut code, mut told) = (ExitCode::SUCCESS, Told::default());
+    let (mut code, mut lines) = (ExitCode::SUCCESS, ReplyLines::default());
     for (name, found) in looked {
         match &found {
             Ok(found) => warn(&name, &found.offer),
             Err(_) => code = ExitCode::FAILURE,
         }
         if args.json {
-            output::say_json(as_json(&mut told, &name, &found))?;
+            output::say_json(as_json(&mut lines, &name, &found))?;
         } else {
             output::say(for_people(&name, &found))?;
         }
@@ -137,12 +137,12 @@ fn for_people(name: &str, found: &Result<Found, McpError>) -> String {
         text.push_str(&format!("\n  {}{of} [{}] {}", spec.name, effect(spec.effect), what));
     }
     for refused in &found.offer.refused {
-        text.push_str(&format!("\n  refused: `{}`, since {}", one_line(&refused.name, NAME), refused.why));
+        text.push_str(&format!("\n  refused: `{}`: {}", one_line(&refused.name, NAME), refused.why));
     }
     text
 }
 
-fn as_json(told: &mut Told, name: &str, found: &Result<Found, McpError>) -> Value {
+fn as_json(lines: &mut ReplyLines, name: &str, found: &Result<Found, McpError>) -> Value {
     let line = match found {
         Ok(Found { protocol, offer }) => {
             let tools = offer.tools.iter().zip(&offer.own_names).map(|(tool, own)| {
@@ -164,5 +164,5 @@ fn as_json(told: &mut Told, name: &str, found: &Result<Found, McpError>) -> Valu
         }
         Err(error) => json!({"name": name, "error": error.to_string()}),
     };
-    told.line("mcp_server", None, line)
+    lines.line("mcp_server", None, line)
 }

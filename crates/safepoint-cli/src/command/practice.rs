@@ -15,7 +15,7 @@ use crate::{
     signals::Signals,
 };
 
-/// Serves until it is told to stop.
+/// Serves until a signal.
 pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
     let script = match &args.script {
         None => Script::practice(),
@@ -23,7 +23,7 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Usage(format!("the script {} cannot be read: {error}", path.display())))?;
             Script::from_json(&text)
-                .map_err(|error| Usage(format!("the script {} is not right: {error}", path.display())))?
+                .map_err(|error| Usage(format!("invalid script {}: {error}", path.display())))?
         }
     };
     let file = match &args.log {
@@ -48,7 +48,7 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a line in one piece: whoever reads the file meanwhile sees whole lines.
+/// Writes a line in one piece, so that a concurrent reader of the file sees whole lines.
 fn write_line(mut file: &std::fs::File, line: &serde_json::Value) {
     if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
         output::tell(format_args!("the log cannot be written: {error}"));

@@ -1,4 +1,4 @@
-//! Who decides: the process, by what the system says of it, and never a person, whom nobody saw.
+//! The principal of a decision: the process as the system identifies it. A person is never claimed, because none was seen.
 
 use std::fs;
 

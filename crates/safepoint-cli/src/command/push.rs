@@ -14,7 +14,7 @@ pub(crate) async fn push(args: PushArgs) -> anyhow::Result<ExitCode> {
     talk(&common, pushed(args)).await
 }
 
-/// What is to be pushed, judged before anybody is asked.
+/// The item to push, checked before any process gets it.
 fn pushed(args: PushArgs) -> anyhow::Result<Ask> {
     let push = PushAsk {
         text: text(&args.text)?,
@@ -31,7 +31,7 @@ fn pushed(args: PushArgs) -> anyhow::Result<Ask> {
     Ok(Ask::Push(push))
 }
 
-/// What is to be said.
+/// The text to push.
 pub(crate) fn text(given: &str) -> anyhow::Result<String> {
     let mut text = given.to_owned();
     if given == "-" {

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use safepoint::{Agent, approval::WithoutApprover, ids::SessionId, remote::AfterWord};
+use safepoint::{Agent, approval::WithoutApprover, ids::SessionId, raw::remote::AfterWord};
 use safepoint_testkit::{replay::Replay, server::ModelServer};
 use safepoint_tools::process::Processes;
 
@@ -32,7 +32,7 @@ use crate::{
 
 /// Runs the turns; the exit code is the last one's.
 pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
-    // First: a signal from now on is answered with an account.
+    // First: a signal from now on is answered with a receipt.
     let mut signals = Signals::listen(args.on_disconnect)?;
     let settings = settled(&mut args).await?;
     let asked = Arc::new(RunArgs::clone(&args));
@@ -40,7 +40,7 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     let prompts = tokio::select! {
         biased;
         read = read => read.context("the prompt could not be read")??,
-        // What was read so far is lost, and there is no run that could keep it.
+        // The input read so far is lost: there is no run to store it.
         got = signals.next() => {
             output::tell("safepoint: stopped before the prompt was read; no run began");
             return Ok(exit::with(got.exit_code()));
@@ -49,7 +49,7 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     turns((&args, &settings), prompts.into_iter().map(Begin::Prompt).collect(), signals).await
 }
 
-/// Goes on with a kept session, and then takes the prompts, if there are any.
+/// Resumes a stored session, then runs the prompts.
 pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
     let ResumeArgs { resumed, run: mut args } = *args;
     let signals = Signals::listen(args.on_disconnect)?;
@@ -61,7 +61,7 @@ pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
     turns((&args, &settings), begins, signals).await
 }
 
-/// Reads what else speaks of the run; what was left open is filled in.
+/// Reads the config file and the remembered settings, and fills in what the command line left open.
 async fn settled(args: &mut RunArgs) -> anyhow::Result<AgentSettings> {
     let (session, store) = (args.session.as_ref(), args.store.as_ref());
     let settings = AgentSettings::complete(args.agent.clone(), session, store, None).await?;
@@ -85,7 +85,7 @@ async fn turns(
     let (conversation, needs) = tokio::select! {
         biased;
         ready = ready => ready?,
-        // A session that was taken is given back by the end of this program; nothing was said in it.
+        // The end of this program releases a leased session; no prompt was pushed to it.
         got = signals.next() => {
             screen.note("safepoint: stopped before a turn began");
             let code = exit::with(got.exit_code());
@@ -134,7 +134,7 @@ async fn turns(
     Ok(code)
 }
 
-/// Says what of the session's earlier life has yet to be seen to.
+/// Shows the open work from the session's earlier processes.
 async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: &Screen) {
     for lost in conversation.lost() {
         screen.note(&format!("safepoint: {}", approval::lost(&lost)));
@@ -146,7 +146,7 @@ async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: 
     }
 }
 
-/// Gives back what the run used. A signal has it end at once, and another one does not wait for that.
+/// Releases what the run used. A signal makes it end at once; a second one ends the wait.
 async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
     let hand = conversation.hand();
     let mut ending = std::pin::pin!(async {
@@ -157,13 +157,13 @@ async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
         tokio::select! {
             biased;
             () = &mut ending => return,
-            // Losing this branch loses nothing: what ends goes on ending.
+            // Losing this branch loses nothing: what is ending continues to end.
             _ = signals.next() => hand.iter().for_each(Hand::end_now),
         }
     }
 }
 
-/// Opens the socket over which other terminals reach the turns; without one the run goes on, and says so.
+/// Opens the socket for other terminals. Without a socket the run continues with a note.
 async fn reachable(
     session: &SessionId,
     conversation: &Conversation,
@@ -192,10 +192,10 @@ struct Needs {
 }
 
 impl Needs {
-    /// What a recording holds that nobody asked for.
+    /// The requests of a recording that were not made.
     fn left(&self) -> Option<String> {
         let left = self.replay.as_ref().map(Replay::left).filter(|left| *left > 0)?;
-        Some(format!("safepoint: the recording goes on: {left} of its requests were not made"))
+        Some(format!("safepoint: the recording has {left} more requests that were not made"))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     control::list::{meant, recent},
     exit::{self, code},
     output::{self, Stream},
-    render::{reply_json::Told, text::cut},
+    render::{reply_json::ReplyLines, text::cut},
     settings::store::existing_store,
 };
 
@@ -29,10 +29,10 @@ pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCod
 async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
     let store = existing_store(args.place.store.clone())?;
     let listed = recent(store.as_ref(), args.most).await?;
-    let mut told = Told::default();
+    let mut lines = ReplyLines::default();
     for one in &listed {
         if args.place.json {
-            output::say_json(one.json(&mut told))?;
+            output::say_json(one.json(&mut lines))?;
         } else {
             output::say(cut(&one.line(), width()))?;
         }
@@ -41,7 +41,7 @@ async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     match listed.iter().filter(|one| one.is_kept()).count() {
-        _ if listed.is_empty() => output::tell("no session is kept, and none runs"),
+        _ if listed.is_empty() => output::tell("no sessions"),
         count if count >= args.most => output::tell(format_args!("the newest {count}; -n N lists more")),
         _ => {}
     }
@@ -56,15 +56,17 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
     let id = SessionId::from(one.id.as_str());
     let (number, said) = match (&store, one.is_kept()) {
         (Some(store), true) => match store.remove(&id).await {
-            Ok(()) => (0, format!("{id} is removed")),
+            Ok(()) => (0, format!("removed {id}")),
             Err(Error::NoSession(_)) => return no_session(&id, &args.place),
-            Err(error @ Error::Held(..)) => (code::CONFLICT, format!("{error}; safepoint stop {id} ends it")),
+            Err(error @ Error::Held(..)) => {
+                (code::CONFLICT, format!("{error}; stop it with `safepoint stop {id}`"))
+            }
             Err(error) => return Err(error.into()),
         },
-        _ => (code::CONFLICT, format!("{id} is not kept, it runs; safepoint stop {id} ends it")),
+        _ => (code::CONFLICT, format!("{id} is not stored but running; stop it with `safepoint stop {id}`")),
     };
     if args.place.json {
-        Told::default().say("removed", Some(id.as_str()), json!({"code": number, "said": said}))?;
+        ReplyLines::default().say("removed", Some(id.as_str()), json!({"code": number, "said": said}))?;
     } else {
         output::tell(format_args!("safepoint: {said}"));
     }

@@ -1,4 +1,4 @@
-//! `safepoint steer`: says something to the turn at work elsewhere.
+//! `safepoint steer`: sends a message to a turn that runs in another process.
 
 use std::process::ExitCode;
 

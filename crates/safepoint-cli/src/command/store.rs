@@ -1,13 +1,15 @@
-//! Commands on kept sessions, through the store alone: they work before, while and after an owner lives.
+//! Commands on stored sessions, through the store alone: they work before, while and after an owner lives.
 
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use safepoint::{
-    approval::decode_approval,
     ids::SessionId,
-    session::{StoredStop, decode_row},
-    store::{self, ChainCheck, Error, JournalEntry, Store},
+    raw::{
+        self, StoredStop, decode_approval, decode_row,
+        store::{ChainCheck, JournalEntry},
+    },
+    store::{Error, Store},
 };
 use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
@@ -19,7 +21,7 @@ use crate::{
     },
     exit::{self, code},
     output::{self, Bulk},
-    render::{reply_json::Told, text::one_line},
+    render::{reply_json::ReplyLines, text::one_line},
     settings::store::{existing_file, existing_store},
 };
 
@@ -28,25 +30,25 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
     let named = place.store.clone();
     let Some(store) = existing_file(place.store)? else {
         if let Some(path) = named {
-            anyhow::bail!("there is no store {}", path.display());
+            anyhow::bail!("store {} not found", path.display());
         }
-        output::tell("safepoint: no session is kept");
+        output::tell("safepoint: no stored sessions");
         return Ok(ExitCode::SUCCESS);
     };
     let mut older = None;
     let mut bad = 0;
-    let mut told = place.json.then(Told::default);
+    let mut lines = place.json.then(ReplyLines::default);
     if let Some(flaw) = store.check_file().await? {
         bad += 1;
-        match told.as_mut() {
-            Some(told) => told.say("checked", None, json!({"sound": false, "said": flaw}))?,
+        match lines.as_mut() {
+            Some(lines) => lines.say("checked", None, json!({"sound": false, "said": flaw}))?,
             None => output::say(format_args!("the file itself: {flaw}"))?,
         }
     }
     loop {
-        let rows = store.list(PAGE, older.take()).await.context("the sessions cannot be listed")?;
+        let rows = store.list(PAGE, older.take()).await.context("cannot list the sessions")?;
         for row in &rows {
-            bad += usize::from(!is_sound(&store, &row.id, told.as_mut()).await?);
+            bad += usize::from(!is_sound(&store, &row.id, lines.as_mut()).await?);
         }
         match rows.last() {
             Some(last) if rows.len() == PAGE => older = Some(last.older()),
@@ -59,7 +61,11 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
 /// How many sessions are listed at once.
 const PAGE: usize = 256;
 
-async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut Told>) -> anyhow::Result<bool> {
+async fn is_sound(
+    store: &SqliteStore,
+    session: &SessionId,
+    lines: Option<&mut ReplyLines>,
+) -> anyhow::Result<bool> {
     let (sound, said) = match store.check(session).await? {
         ChainCheck::Intact(sound) => match flawed_row(store, session).await? {
             None => (true, format!("{} records, sound", sound.records)),
@@ -67,8 +73,8 @@ async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut To
         },
         ChainCheck::Damaged(damage) => (false, damage.to_string()),
     };
-    match told {
-        Some(told) => told.say("checked", Some(session.as_str()), json!({"sound": sound, "said": said}))?,
+    match lines {
+        Some(lines) => lines.say("checked", Some(session.as_str()), json!({"sound": sound, "said": said}))?,
         None => output::say(format_args!("{}  {said}", one_line(session.as_str())))?,
     }
     Ok(sound)
@@ -101,11 +107,11 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let place = Where { store: args.store, json: false };
     let Some(store) = existing_store(place.store.clone())? else { return no_session(&session, &place) };
     let mut out = Bulk::default();
-    let (mut damaged, mut written, mut told) = (0, Ok(()), Told::default());
-    let done = store::export(&*store, &session, |entry| {
+    let (mut damaged, mut written, mut lines) = (0, Ok(()), ReplyLines::default());
+    let done = raw::store::export(&*store, &session, |entry| {
         damaged += usize::from(entry.record.is_err());
         if written.is_ok() {
-            written = out.json(exported(&mut told, &session, entry));
+            written = out.json(exported(&mut lines, &session, entry));
         }
     });
     match done.await {
@@ -115,14 +121,14 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     written.and_then(|()| out.flush())?;
     if damaged > 0 {
         output::tell(format_args!(
-            "safepoint: {damaged} records cannot be read; they are told in their places"
+            "safepoint: {damaged} records cannot be read; each is marked in its place"
         ));
     }
     Ok(exit::with(u8::from(damaged > 0)))
 }
 
-fn exported(told: &mut Told, session: &SessionId, entry: JournalEntry) -> Value {
-    let mut line = told.line("record", Some(session.as_str()), json!({"position": entry.position}));
+fn exported(lines: &mut ReplyLines, session: &SessionId, entry: JournalEntry) -> Value {
+    let mut line = lines.line("record", Some(session.as_str()), json!({"position": entry.position}));
     let (name, value) = match entry.record {
         Err(damage) => ("damage", json!(damage.to_string())),
         Ok(record) => {
@@ -146,7 +152,7 @@ fn exported(told: &mut Told, session: &SessionId, entry: JournalEntry) -> Value 
 pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<ExitCode> {
     match names::check(session.as_str()) {
         Ok(()) => {
-            let said = format!("there is no session {session}; `safepoint sessions ls` lists them");
+            let said = format!("session {session} not found; `safepoint sessions ls` lists them");
             none_such((session, "no_such_session"), said, place)
         }
         Err(why) => refused(session, (code::USAGE, "refused"), &why.to_string(), place),
@@ -173,7 +179,11 @@ fn refused(
 ) -> anyhow::Result<ExitCode> {
     if place.json {
         let fields = json!({"code": code, "status": status, "message": said, "detail": {}, "last": true});
-        Told::default().say("reply", Some(session.as_str()).filter(|named| !named.is_empty()), fields)?;
+        ReplyLines::default().say(
+            "reply",
+            Some(session.as_str()).filter(|named| !named.is_empty()),
+            fields,
+        )?;
     } else {
         output::tell(format_args!("safepoint: {}", one_line(said)));
     }

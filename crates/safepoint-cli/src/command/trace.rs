@@ -1,4 +1,4 @@
-//! `safepoint trace`: looks back on a kept session, through the store alone; whoever owns it is not disturbed.
+//! `safepoint trace`: shows the timeline of a stored session. It reads the store and does not contact the owner.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `safepoint withdraw`: takes back what waits in a session.
+//! `safepoint withdraw`: removes a waiting item from a session.
 
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
-//! A chat as it is talked to from elsewhere.
+//! A chat as the target of requests from other processes.
 
 use std::{sync::Arc, time::Instant};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    StopAck,
     ids::{CallId, ItemId},
     session::{SessionEvent, TurnStopAck, TurnView},
+    stop::StopAck,
 };
 use serde_json::json;
 
@@ -109,7 +109,7 @@ impl ChatTarget {
         let began = Instant::now();
         tokio::select! {
             biased;
-            // Losing this branch loses nothing: everybody sees the same end.
+            // Losing this branch loses nothing: every waiter sees the same end.
             _ = self.host.session.done() => {
                 say.last(Reply::new(code::ACCEPTED, "ended", format!("ended after {:.1?}", began.elapsed())));
             }
@@ -117,7 +117,7 @@ impl ChatTarget {
         }
     }
 
-    /// One run or one call of it; the session goes on.
+    /// One run or one call of the session; the session continues.
     async fn stop_part(&self, stop: StopAsk, turn: Option<TurnView>, say: &Say) {
         let request = match stop.request() {
             Ok(request) => request,
@@ -159,16 +159,16 @@ impl ChatTarget {
     }
 }
 
-/// No run of this name is at work, or none at all: said of the call, where one was meant.
+/// No running run has this id; names the call if one was given.
 pub(super) fn none_at_work(stop: &StopAsk) -> Reply {
     match &stop.call {
         Some(call) => no_such_call(call),
-        None => Reply::new(code::NONE_SUCH, "no_such_run", "no such run is at work"),
+        None => Reply::new(code::NONE_SUCH, "no_such_run", "run not found: it is not running"),
     }
 }
 
 pub(super) fn no_such_call(call: &str) -> Reply {
-    Reply::new(code::NONE_SUCH, "no_such_call", format!("no call {call} is at work"))
+    Reply::new(code::NONE_SUCH, "no_such_call", format!("call {call} not found: it is not running"))
 }
 
 pub(super) fn failed(error: &anyhow::Error) -> Reply {

@@ -1,4 +1,4 @@
-//! What a session that runs says of itself, asked from elsewhere.
+//! The report of a running session, requested by another process.
 
 use std::path::Path;
 
@@ -42,8 +42,8 @@ pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
     Ok(futures_util::future::join_all(asked).await.into_iter().flatten().collect())
 }
 
-/// Has the owner of a kept session look at its store at once, if one lives here; else it finds out by itself. Says so
-/// if it lives and does not answer.
+/// Makes a living owner of a stored session check its store at once; otherwise the owner finds out by itself.
+/// Returns a note if the owner lives and does not answer.
 pub(crate) async fn nudge(session: &str) -> Option<String> {
     let (_, path) = socket_dir::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
     let mut stream = socket_dir::connect(&path).await?;
@@ -88,7 +88,7 @@ pub(super) fn silent(pid: Option<i32>) -> String {
     }
 }
 
-/// The details that say more than the message does, each in a line of its own, or in one a part of it.
+/// The details that add to the message, one per line.
 pub(crate) fn details(detail: &Value) -> Vec<String> {
     let Some(fields) = detail.as_object().filter(|fields| fields.contains_key("pid")) else {
         return Vec::new();

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use safepoint::{
-    Grace, Reach, Reason, SafePoints, SessionStop, StopRequest,
-    session::{IfUndelivered, Policy, Preempt, RejectReason},
+    Grace, Reason, SafePoints, StopRequest,
+    session::{IfUndelivered, Policy, Preempt, RejectReason, SessionStop},
     steer::SteerTiming,
+    stop::Reach,
 };
 
 use super::protocol::{Afterwards, ModeWord, PushAsk, StopAsk};
@@ -107,7 +108,7 @@ impl StopAsk {
         Ok(request.with_reason(self.reason()))
     }
 
-    /// As a request to the turn, at work or waiting; none where that is to end by itself.
+    /// The request for the open turn; none if that turn should end by itself.
     pub(crate) fn turn_stop(&self) -> Result<Option<StopRequest>, String> {
         match self.mode {
             ModeWord::TurnEnd | ModeWord::WhenIdle { .. } => Ok(None),
@@ -119,7 +120,8 @@ impl StopAsk {
         Reason::user(self.because.clone().unwrap_or_else(|| "from another terminal".to_owned()))
     }
 
-    /// As a stop of the whole session, and of the turn at work where the session's own words do not say it all.
+    /// The stop of the whole session, and a stop of the running turn for what the session's stop cannot
+    /// express.
     pub(crate) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), String> {
         let is_tree = self.scope == ScopeWord::Tree;
         let (stop, turn) = match &self.mode {

@@ -5,7 +5,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use safepoint::store::LeaseHolder;
+use safepoint::raw::store::LeaseHolder;
 use tokio::{
     io::BufReader,
     net::UnixStream,
@@ -24,22 +24,22 @@ use crate::{
     args::{control::Common, names},
     exit::{self, Usage, code},
     output,
-    render::reply_json::Told,
+    render::reply_json::ReplyLines,
 };
 
-/// How long the owner of a session may take to say that it has heard.
+/// How long the owner of a session may take to acknowledge a request.
 pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
 
 /// Asks, and shows each reply; the exit code is the last one's.
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let over = common.timeout.map(|timeout| Instant::now() + timeout);
-    let mut talk = Talk { common, over, told: Told::default() };
+    let mut talk = Talk { common, over, lines: ReplyLines::default() };
     let done = match ask {
         Ok(ask) => talk.go(ask).await,
         Err(why) => Err(why),
     };
     match done {
-        // Whoever reads lines of JSON reads this as one too.
+        // A client that reads lines of JSON gets this as one as well.
         Err(error) if common.json => {
             let (number, status) =
                 if error.is::<Usage>() { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
@@ -51,15 +51,15 @@ pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::R
 
 struct Talk<'a> {
     common: &'a Common,
-    /// When whoever asks waits no longer.
+    /// When the caller stops waiting.
     over: Option<Instant>,
-    told: Told,
+    lines: ReplyLines,
 }
 
 /// How a talk with an owner ended. Exhaustive: with its last word, or without.
-enum Heard {
+enum ExchangeEnd {
     Last(Reply),
-    /// Whoever asked waits no longer.
+    /// The caller's time is over.
     Over,
     /// It lives, and has said nothing.
     Silent(Option<i32>),
@@ -84,14 +84,15 @@ impl Talk<'_> {
             return self.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
         };
         match self.ask(stream, ask).await? {
-            Heard::Last(reply) => self.last(&reply),
-            Heard::Over => self.too_long(),
-            Heard::Silent(pid) => self.last(&unheard(&self.common.session, pid)),
-            Heard::Gone(_) => anyhow::bail!("the session went away before it answered"),
+            ExchangeEnd::Last(reply) => self.last(&reply),
+            ExchangeEnd::Over => self.too_long(),
+            ExchangeEnd::Silent(pid) => self.last(&unheard(&self.common.session, pid)),
+            ExchangeEnd::Gone(_) => anyhow::bail!("the session went away before it answered"),
         }
     }
 
-    /// An item for a session that is kept: its owner takes it, who records it first; the store does where none answers.
+    /// Pushes an item to a stored session: the owner records it first and takes it; the store does where no
+    /// owner answers.
     async fn push(&mut self, place: &Place, mut asked: PushAsk) -> anyhow::Result<ExitCode> {
         let is_named = asked.client_id.is_some();
         asked.client_id.get_or_insert_with(|| format!("cli_{}", uuid::Uuid::now_v7().simple()));
@@ -99,10 +100,10 @@ impl Talk<'_> {
         match self.owner_of(place).await? {
             None => {}
             Some(stream) => match self.ask(stream, Ask::Push(asked.clone())).await? {
-                Heard::Last(reply) => return self.last(&reply),
-                Heard::Over => return self.too_long(),
-                Heard::Silent(pid) => but = Some(silent(pid)),
-                Heard::Gone(said) => {
+                ExchangeEnd::Last(reply) => return self.last(&reply),
+                ExchangeEnd::Over => return self.too_long(),
+                ExchangeEnd::Silent(pid) => but = Some(silent(pid)),
+                ExchangeEnd::Gone(said) => {
                     let item =
                         said.as_ref().and_then(|reply| item_reply::number(reply.detail["item"].as_str()?));
                     waits = item.map(|number| Waits::of(place, &asked, number));
@@ -137,7 +138,7 @@ impl Talk<'_> {
         self.last(&reply)
     }
 
-    /// The living owner of a kept session, if it can be reached from here, and is the one that the store names.
+    /// The living owner of a stored session, if this process can reach it and the store names it.
     async fn owner_of(&self, place: &Place) -> anyhow::Result<Option<UnixStream>> {
         let holder = place.store.open(&place.session).await?.holder;
         let found = socket_dir::sessions()?.into_iter().find(|(id, _)| id == place.session.as_str());
@@ -147,14 +148,14 @@ impl Talk<'_> {
     }
 
     /// Asks an owner, and shows all but its last word.
-    async fn ask(&mut self, mut stream: UnixStream, ask: Ask) -> anyhow::Result<Heard> {
+    async fn ask(&mut self, mut stream: UnixStream, ask: Ask) -> anyhow::Result<ExchangeEnd> {
         let (began, over, pid) = (Instant::now(), self.over, owner(&stream));
         let waits = ask.wait() != Wait::No;
         let request = Request { v: VERSION, ask };
         match timeout_at(began + TO_HEAR, protocol::write(&mut stream, &request)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_gone)) => return Ok(Heard::Gone(None)),
-            Err(_silent) => return Ok(Heard::Silent(pid)),
+            Ok(Err(_gone)) => return Ok(ExchangeEnd::Gone(None)),
+            Err(_silent) => return Ok(ExchangeEnd::Silent(pid)),
         }
         // The first word comes soon, whatever is waited for.
         let mut deadline = Some(over.map_or(began + TO_HEAR, |over| over.min(began + TO_HEAR)));
@@ -164,14 +165,14 @@ impl Talk<'_> {
                 None => protocol::read_line(&mut reader).await,
                 Some(deadline) => match timeout_at(deadline, protocol::read_line(&mut reader)).await {
                     Ok(line) => line,
-                    Err(_over) if over.is_some_and(|over| over <= deadline) => return Ok(Heard::Over),
-                    Err(_silent) => return Ok(Heard::Silent(pid)),
+                    Err(_over) if over.is_some_and(|over| over <= deadline) => return Ok(ExchangeEnd::Over),
+                    Err(_silent) => return Ok(ExchangeEnd::Silent(pid)),
                 },
             };
-            let Ok(Some(line)) = line else { return Ok(Heard::Gone(said)) };
+            let Ok(Some(line)) = line else { return Ok(ExchangeEnd::Gone(said)) };
             let reply: Reply = serde_json::from_slice(&line)?;
             if reply.last {
-                return Ok(Heard::Last(reply));
+                return Ok(ExchangeEnd::Last(reply));
             }
             self.show(&reply)?;
             said = Some(reply);
@@ -180,7 +181,7 @@ impl Talk<'_> {
     }
 
     fn too_long(&mut self) -> anyhow::Result<ExitCode> {
-        let message = "it was asked; its end was not seen in time";
+        let message = "requested; the end was not seen in time";
         self.last(&Reply::new(code::TIMED_OUT, "timed_out", message))
     }
 
@@ -192,7 +193,7 @@ impl Talk<'_> {
     fn show(&mut self, reply: &Reply) -> anyhow::Result<()> {
         if self.common.json {
             let session = if reply.session.is_empty() { &self.common.session } else { &reply.session };
-            self.told.say("reply", Some(session), reply.fields())?;
+            self.lines.say("reply", Some(session), reply.fields())?;
             return Ok(());
         }
         let message = &reply.message;
@@ -222,19 +223,19 @@ async fn reached(named: &str) -> anyhow::Result<Option<UnixStream>> {
     match (ending.next(), ending.next()) {
         (Some((_, path)), None) => Ok(socket_dir::connect(path).await),
         (Some(_), Some(_)) => {
-            Err(Usage(format!("more than one session ends in {named}: write more of it")).into())
+            Err(Usage(format!("more than one session ends in {named}; give more of the id")).into())
         }
         (None, _) => Ok(None),
     }
 }
 
-/// It was asked, and nobody knows whether it was heard.
+/// The request was sent, and the owner did not acknowledge it.
 fn unheard(session: &str, pid: Option<i32>) -> Reply {
     let end = pid
         .map_or(String::new(), |pid| format!(", kill -CONT {pid} if it was paused, or kill {pid} ends it"));
     let message = format!(
-        "{}: whether it takes this is not known; see safepoint sessions show {session}{end}. Of a session that is kept, \
-         name the file with --store: then this waits in it",
+        "{}: it is not known whether it takes this; see `safepoint sessions show {session}`{end}. \
+         For a stored session, pass --store: then this waits in the store",
         silent(pid)
     );
     Reply::new(code::OTHER, "not_answering", message).detail(serde_json::json!({ "owner": pid }))

@@ -1,5 +1,5 @@
-//! The owner's way in for items from elsewhere: durable before it is acknowledged, refused with a reason, told until it
-//! rests; one and the same for a session that is kept and one that is not.
+//! The owner's entry for items from other processes. An item is durable before it is acknowledged, rejected
+//! with a reason, and reported until its final outcome. Stored and unstored sessions share it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::exit::code;
 
-/// A session of this process, and where it is kept, if it is.
+/// A session of this process, and its store, if it has one.
 pub(crate) struct Inlet {
     session: SessionHandle<String>,
     kept: Option<Place>,
@@ -88,7 +88,7 @@ impl Inlet {
                 return say.last(Reply::new(number, error.code(), error.to_string()));
             }
         };
-        // Before it is recorded nobody is told that it is in.
+        // Acknowledged only after it is recorded.
         let (recorded, rested) = (std::pin::pin!(ticket.recorded()), std::pin::pin!(ticket.outcome()));
         future::select(recorded, rested).await;
         self.barrier().await;
@@ -125,7 +125,7 @@ impl Inlet {
         }
     }
 
-    /// Whatever was said before has been heard by the session once this returns: it answers in the order of its mail.
+    /// Returns after the session has handled every earlier message: it answers messages in order.
     async fn barrier(&self) {
         const NONE: u64 = u64::MAX;
         if let Ok(none) = NONE.to_string().parse::<ItemId>() {
@@ -136,7 +136,7 @@ impl Inlet {
 
 /// Leaves it to the store, and tells what comes of it there.
 async fn leave(place: &Place, asked: &PushAsk, say: &Say) {
-    let told = async {
+    let reply = async {
         let (reply, waits) = offline_items::push(place, asked).await?;
         let Some(waits) = waits.filter(|_| asked.wait != Wait::No) else { return Ok(reply) };
         say.first(reply);
@@ -145,7 +145,7 @@ async fn leave(place: &Place, asked: &PushAsk, say: &Say) {
     tokio::select! {
         biased;
         // Losing this branch loses nothing: the store has what it has.
-        told = told => say.last(told.unwrap_or_else(|error| failed(&error))),
+        reply = reply => say.last(reply.unwrap_or_else(|error| failed(&error))),
         () = say.hung_up() => {}
     }
 }

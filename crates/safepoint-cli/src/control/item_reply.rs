@@ -1,4 +1,4 @@
-//! What is said of an item: that it is in, and where it came to rest.
+//! The replies about an item: its acceptance, and its final outcome.
 
 use futures_util::FutureExt as _;
 use safepoint::session::{ItemOutcome, Ticket};
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{convert::refused, protocol::Reply};
 use crate::exit::code;
 
-/// Where the item is that its session left behind. Exhaustive: it is gone with the session, or a store has it.
+/// Where an item is that its session left behind. Exhaustive: it is gone with the session, or a store has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     Gone,
@@ -33,7 +33,7 @@ pub(super) fn number(item: &str) -> Option<u64> {
 }
 
 pub(super) fn accepted(item: &str) -> Reply {
-    Reply::new(code::ACCEPTED, "accepted", format!("{item} is accepted")).detail(json!({ "item": item }))
+    Reply::new(code::ACCEPTED, "accepted", format!("queued {item}")).detail(json!({ "item": item }))
 }
 
 /// It is answered, or this is why not: only an answer is a success.
@@ -43,8 +43,11 @@ pub(super) fn rested(item: &str, fate: ItemOutcome, left: Left) -> Reply {
         ItemOutcome::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
         ItemOutcome::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
         ItemOutcome::Unhandled => {
-            let waits =
-                if left == Left::InStore { "; it waits in the store for whoever opens it next" } else { "" };
+            let waits = if left == Left::InStore {
+                "; it waits in the store until the session is opened"
+            } else {
+                ""
+            };
             (code::TOO_LATE, format!("{item} was not handled: the session ended first{waits}"))
         }
         ItemOutcome::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),

@@ -1,8 +1,8 @@
-//! What may be alive of the last turn of a session that nobody has any more, by what was recorded of it.
+//! What may still be running of the last turn of a session without an owner, by the records of that turn.
 
 use safepoint::{
     ids::SessionId,
-    session::{JournalFact, read_journal},
+    raw::{JournalFact, read_journal},
     store::Store,
 };
 use serde_json::json;
@@ -10,23 +10,23 @@ use serde_json::json;
 use super::protocol::{Reply, Wait};
 use crate::exit::code;
 
-/// What may be alive. Exhaustive: nothing, what was named, or nobody has said.
+/// What may still be running. Exhaustive: nothing, the named processes, or not recorded.
 enum Left {
     Nothing,
     Named(Vec<String>),
     Unknown,
 }
 
-/// The last word to whoever waits for the end of a session that nobody has any more: quiet is said only of a turn that was
-/// recorded as that, and nobody is there who could tell more (S3.6).
-pub(super) async fn told(store: &dyn Store, session: &SessionId, said: &str, wait: Wait) -> Reply {
+/// The last reply to a caller that waits for the end of a session without an owner. It says quiet only for a turn that was
+/// recorded as quiet (S3.6).
+pub(super) async fn reply(store: &dyn Store, session: &SessionId, said: &str, wait: Wait) -> Reply {
     let left = of(store, session).await;
     let but = match &left {
         Left::Nothing => {
             let status = if wait == Wait::Quiet { "quiet" } else { "settled" };
             return Reply::new(code::ACCEPTED, status, said);
         }
-        Left::Named(names) => format!("NOT QUIET, this may go on: {}", names.join(", ")),
+        Left::Named(names) => format!("may still be running: {}", names.join(", ")),
         Left::Unknown => "whether all of it has ended was not recorded".to_owned(),
     };
     let (code, status) = match (wait, &left) {
@@ -44,7 +44,7 @@ async fn of(store: &dyn Store, session: &SessionId) -> Left {
     let read = read_journal(store, session, |past| match past.what {
         Ok(JournalFact::Quiet { survivors, .. }) if survivors.is_empty() => left = Left::Nothing,
         Ok(JournalFact::Quiet { survivors, .. }) => left = Left::Named(survivors),
-        // A turn began, or was at work.
+        // A turn began or was running.
         Ok(JournalFact::Fact { path, .. }) if path.is_root() => left = Left::Unknown,
         Ok(_) => {}
         Err(_damage) => left = Left::Unknown,

@@ -5,7 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::Timestamp;
 use safepoint::{
     ids::SessionId,
-    store::{ApprovalRow, ApprovalState, DecisionUse, Error, Liveness, SessionRow, Store},
+    raw::store::{ApprovalRow, ApprovalState, DecisionUse, Liveness},
+    store::{Error, SessionRow, Store},
 };
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use super::state::State;
 use crate::{
     control::client::{Answers, Running, running},
     exit::Usage,
-    render::{reply_json::Told, text::one_line},
+    render::{reply_json::ReplyLines, text::one_line},
     settings::remembered::Setup,
 };
 
@@ -27,17 +28,17 @@ pub(crate) struct Listed {
     waits: Waits,
 }
 
-/// What a suspended session waits for. Exhaustive: somebody, or nothing any more, since a stop took its questions back.
+/// What a suspended session waits for. Exhaustive: a decision, or nothing after a stop withdrew its approvals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    ForSomebody,
+    ForDecision,
     ForNothing,
 }
 
 impl Waits {
     /// Looked at only where it matters.
     async fn of(store: Option<&Arc<dyn Store>>, row: &SessionRow) -> anyhow::Result<Self> {
-        let Some(store) = store.filter(|_| row.label == SUSPENDED) else { return Ok(Self::ForSomebody) };
+        let Some(store) = store.filter(|_| row.label == SUSPENDED) else { return Ok(Self::ForDecision) };
         let rows = store.approvals(&row.id).await?;
         let is_left = |row: &ApprovalRow| {
             matches!(
@@ -45,7 +46,7 @@ impl Waits {
                 ApprovalState::Open | ApprovalState::Decided { used: DecisionUse::Waiting, .. }
             )
         };
-        Ok(if rows.iter().any(is_left) { Self::ForSomebody } else { Self::ForNothing })
+        Ok(if rows.iter().any(is_left) { Self::ForDecision } else { Self::ForNothing })
     }
 }
 
@@ -55,7 +56,7 @@ const SUSPENDED: &str = "suspended";
 impl Listed {
     /// One that lives in its own process alone.
     pub(crate) fn unkept(running: Running) -> Self {
-        Self { id: running.session.clone(), row: None, running: Some(running), waits: Waits::ForSomebody }
+        Self { id: running.session.clone(), row: None, running: Some(running), waits: Waits::ForDecision }
     }
 
     /// One that the store keeps; what lives of it is taken out of `live`.
@@ -73,7 +74,7 @@ impl Listed {
         self.row.is_some()
     }
 
-    /// Whether somebody is known to be alive who has it.
+    /// Whether a process that is known to be alive owns the session.
     fn is_held(&self) -> bool {
         let held = self.row.as_ref().and_then(|row| row.holder.as_ref());
         self.running.is_some() || held.is_some_and(|held| held.owner.life() != Liveness::Dead)
@@ -125,7 +126,7 @@ impl Listed {
         format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().as_str())
     }
 
-    pub(crate) fn json(&self, told: &mut Told) -> Value {
+    pub(crate) fn json(&self, lines: &mut ReplyLines) -> Value {
         let row = self.row.as_ref();
         let holder = row.and_then(|row| row.holder.as_ref());
         let fields = json!({
@@ -142,7 +143,7 @@ impl Listed {
             "message": self.running.as_ref().map(|running| &running.said),
             "detail": self.running.as_ref().map(|running| &running.detail),
         });
-        told.line("session", Some(&self.id), fields)
+        lines.line("session", Some(&self.id), fields)
     }
 }
 
@@ -159,7 +160,7 @@ fn ago(at: Timestamp) -> String {
     }
 }
 
-/// The newest kept sessions, and all that run: newest first.
+/// The newest stored sessions, and all that run: newest first.
 ///
 /// # Errors
 /// If the store or the directory of the sockets cannot be used.

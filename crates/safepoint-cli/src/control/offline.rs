@@ -1,12 +1,16 @@
-//! Commands to a kept session: written into its store, durable before they are acknowledged, and so in force before,
-//! while and after an owner lives (S7.5). A living owner is nudged.
+//! Commands to a stored session: written into its store, durable before they are acknowledged, and so in
+//! force before, while and after an owner lives (S7.5). A living owner is notified.
 
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     ids::{ApprovalId, SessionId},
-    session::{StoredStop, decode_item, store_stop},
-    store::{ApprovalState, Error, Liveness, Store, Withdrawn},
+    raw::{
+        StoredStop, decode_item,
+        store::{ApprovalState, Liveness, Withdrawn},
+        store_stop,
+    },
+    store::{Error, Store},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -86,7 +90,7 @@ async fn open(store: &Arc<dyn Store>, session: &SessionId) -> anyhow::Result<Vec
     Ok(open.map(|row| row.asked.id).collect())
 }
 
-/// Whether somebody has the session who may be alive.
+/// Whether a process that may be alive owns the session.
 async fn is_owned(store: &Arc<dyn Store>, session: &SessionId) -> anyhow::Result<bool> {
     let holder = store.open(session).await?.holder;
     Ok(holder.is_some_and(|held| held.owner.life() != Liveness::Dead))
@@ -103,8 +107,8 @@ async fn stop(
         Ok(stops) => stops,
         Err(why) => return Ok(Reply::new(code::USAGE, "refused", why)),
     };
-    // The end of the session's loop leaves a suspended run and its questions as they are; the stop of its turn does not,
-    // and whoever stops a session from here means both, unless it is to end by itself (S8.3).
+    // The end of the session's loop leaves a suspended run and its approvals as they are; the stop of its
+    // turn does not. A stop from here means both, unless the session is to end by itself (S8.3).
     let before = if turn.is_some() { open(store, session).await? } else { Vec::new() };
     let was_owned = is_owned(store, session).await?;
     let mut last = None;
@@ -117,10 +121,10 @@ async fn stop(
     let back: Vec<_> = before.into_iter().filter(|id| !left.contains(id)).collect();
     let taken_back = match back.len() {
         0 => String::new(),
-        1 => "; its open question is taken back".to_owned(),
-        many => format!("; its {many} open questions are taken back"),
+        1 => "; its open approval is withdrawn".to_owned(),
+        many => format!("; its {many} open approvals are withdrawn"),
     };
-    let said = format!("asked, and recorded: it holds whoever owns the session{taken_back}");
+    let said = format!("recorded: it applies whichever process owns the session{taken_back}");
     let asked_reply = Reply::new(code::ACCEPTED, "asked", said)
         .detail(json!({ "stop": last, "taken_back": back }))
         .but(nudge(session.as_str()).await);
@@ -130,15 +134,11 @@ async fn stop(
     let over = within.map(|within| Instant::now() + within);
     loop {
         if !is_owned(store, session).await? {
-            let said = if was_owned { "stopped: nobody works on it any more" } else { "nobody works on it" };
-            return Ok(left::told(&**store, session, said, wait).await);
+            let said = if was_owned { "stopped: no process runs it any more" } else { "no process runs it" };
+            return Ok(left::reply(&**store, session, said, wait).await);
         }
         if over.is_some_and(|over| Instant::now() >= over) {
-            return Ok(Reply::new(
-                code::TIMED_OUT,
-                "timed_out",
-                "it was asked; its end was not seen in time",
-            ));
+            return Ok(Reply::new(code::TIMED_OUT, "timed_out", "requested; the end was not seen in time"));
         }
         sleep(LOOK).await;
     }

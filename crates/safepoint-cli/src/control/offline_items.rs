@@ -1,13 +1,17 @@
 //! An item that the store alone takes, because no owner of its session answers: what can be refused at once, and the
 //! wait until it rests.
 //!
-//! **Invariants**: an item is in the store before anybody is told that it is in; one id is one item.
+//! **Invariants**: an item is acknowledged after it is in the store; one id is one item.
 
 use safepoint::{
-    event::{Fact, RecordedSteer},
+    event::Fact,
     ids::TurnId,
-    session::{IfUndelivered, ItemOutcome, JournalFact, Policy, RejectReason, encode_item, read_journal},
-    store::{self, InboxRow, ItemState, Liveness, Pushed, SessionRow},
+    raw::{
+        JournalFact, RecordedSteer, encode_item, read_journal,
+        store::{InboxRow, ItemState, Liveness, Pushed},
+    },
+    session::{IfUndelivered, ItemOutcome, Policy, RejectReason},
+    store::{self, SessionRow},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -20,7 +24,7 @@ use super::{
 };
 use crate::{exit::code, session::stored::INBOX};
 
-/// An item of the store that somebody waits for.
+/// A stored item whose outcome a caller waits for.
 pub(super) struct Waits<'a> {
     place: &'a Place,
     asked: &'a PushAsk,
@@ -30,10 +34,10 @@ pub(super) struct Waits<'a> {
     whose: Whose,
 }
 
-/// Whose end ends the wait too. Exhaustive: nobody's, or that of the owner who has taken the item.
+/// Whose end also ends the wait. Exhaustive: none, or the owner that took the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    Nobody,
+    NoOne,
     Owner,
 }
 
@@ -69,14 +73,14 @@ pub(super) async fn push<'a>(
     let sealed = encode_item(&asked.text, policy, asked.client_id.clone(), INBOX)?;
     match place.store.push(&place.session, sealed).await? {
         Pushed::Accepted(number) => {
-            let waits = Waits { place, asked, number, since: row.head, whose: Whose::Nobody };
+            let waits = Waits { place, asked, number, since: row.head, whose: Whose::NoOne };
             Ok((item_reply::accepted(&item_reply::named(number)), Some(waits)))
         }
         Pushed::Same(number) => {
             let name = item_reply::named(number);
             let said = format!("it is in already, as {name}");
             let reply = Reply::new(code::ACCEPTED, "same", said).detail(json!({ "item": name }));
-            Ok((reply, Some(Waits { place, asked, number, since: 0, whose: Whose::Nobody })))
+            Ok((reply, Some(Waits { place, asked, number, since: 0, whose: Whose::NoOne })))
         }
         Pushed::Conflict(number) => {
             no(code::CONFLICT, "other_content", format!("item-{number} has this id, with other content"))
@@ -86,8 +90,8 @@ pub(super) async fn push<'a>(
     }
 }
 
-/// Why whoever opens the session next would give the item back, as far as that is certain: nobody has the session, so no
-/// turn is at work, and only one that waits for a decision can be meant or be in the way.
+/// Why the next owner of the session would return the item, as far as that is certain. The session has no
+/// owner, so no turn is running; only a turn that waits for a decision can be the target or be in the way.
 async fn refusal(
     place: &Place,
     row: &SessionRow,
@@ -109,7 +113,7 @@ async fn refusal(
     })
 }
 
-/// Whether nobody has it who may be alive.
+/// Whether no process that may be alive owns the item.
 fn is_free(row: &SessionRow) -> bool {
     row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead)
 }
@@ -145,7 +149,7 @@ impl<'a> Waits<'a> {
             let is_gone = self.whose == Whose::Owner && self.is_free().await?;
             let stamp = self.place.store.stamp().await?;
             if (is_gone || seen != Some(stamp))
-                && let Some(reply) = self.told(self.look().await?, is_gone)
+                && let Some(reply) = self.reply(self.look().await?, is_gone)
             {
                 return Ok(reply);
             }
@@ -160,7 +164,7 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// Whether nobody has the session.
+    /// Whether the session has no owner.
     async fn is_free(&self) -> Result<bool, store::Error> {
         Ok(is_free(&self.place.store.open(&self.place.session).await?))
     }
@@ -173,11 +177,11 @@ impl<'a> Waits<'a> {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn rests(&self) -> Result<Option<Reply>, store::Error> {
-        Ok(self.told(self.look().await?, false))
+        Ok(self.reply(self.look().await?, false))
     }
 
-    /// What is said of it, if there is an end to tell: its own, or that of its owner.
-    fn told(&self, found: Found, is_gone: bool) -> Option<Reply> {
+    /// The reply about the item, if there is an end to report: the item's, or that of its owner.
+    fn reply(&self, found: Found, is_gone: bool) -> Option<Reply> {
         let name = item_reply::named(self.number);
         let fate = match found {
             Found::Rests(fate) => fate,
@@ -187,7 +191,7 @@ impl<'a> Waits<'a> {
             Found::Out => match self.came_back() {
                 Some(why) => ItemOutcome::Returned(why),
                 None => {
-                    let said = format!("{name} was taken back, or dropped");
+                    let said = format!("{name} was withdrawn or dropped");
                     return Some(Reply::new(code::TOO_LATE, "gone", said).detail(json!({ "item": name })));
                 }
             },
@@ -228,11 +232,11 @@ impl<'a> Waits<'a> {
                 }
             }
             Ok(JournalFact::Ended { turn, fate }) => {
-                last = last.map(|(of, told)| (of, if of == turn { Some(fate) } else { told }));
+                last = last.map(|(of, reply)| (of, if of == turn { Some(fate) } else { reply }));
             }
             Ok(JournalFact::Forgotten { turn }) => {
-                last = last.map(|(of, told)| {
-                    (of, if of == turn { Some(ItemOutcome::RolledBack(turn)) } else { told })
+                last = last.map(|(of, reply)| {
+                    (of, if of == turn { Some(ItemOutcome::RolledBack(turn)) } else { reply })
                 });
             }
             _ => {}

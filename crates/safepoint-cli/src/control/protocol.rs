@@ -29,7 +29,7 @@ pub(crate) struct Request {
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Ask {
     Show,
-    /// Somebody wrote into the store of this kept session: look at once.
+    /// The store of this session has changed: read it now.
     Look,
     Push(PushAsk),
     Withdraw {
@@ -79,7 +79,7 @@ pub(crate) enum Wait {
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopAsk {
     pub(crate) mode: ModeWord,
-    /// Milliseconds of grace; none: for ever.
+    /// Milliseconds of grace; none waits without limit.
     pub(crate) within_ms: Option<u64>,
     pub(crate) scope: ScopeWord,
     pub(crate) run: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) enum Afterwards {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Reply {
     pub(crate) v: u32,
-    /// The exit code of whoever asked.
+    /// The exit code of the calling command.
     pub(crate) code: u8,
     pub(crate) status: String,
     pub(crate) session: String,
@@ -128,7 +128,7 @@ impl Reply {
         Self { v: VERSION, code, status, session, message: message.into(), detail: json!({}), last: true }
     }
 
-    /// With what else is to be known.
+    /// Adds a note.
     pub(crate) fn but(mut self, what: Option<String>) -> Self {
         if let Some(what) = what {
             self.message = format!("{}; {what}", self.message);

@@ -1,5 +1,5 @@
-//! A `safepoint run` as it is talked to from elsewhere: it can be stopped and steered; its turns are those that it was
-//! started with.
+//! A `safepoint run` as the target of requests from other processes: they can stop and steer it; its turns
+//! are those that it was started with.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use futures_util::future::BoxFuture;
-use safepoint::{RunHandle, Steer, SteerOutcome, ids::CallId, receipt::QuietReport};
+use safepoint::{RunHandle, Steer, ids::CallId, receipt::QuietReport, steer::SteerOutcome};
 use serde_json::json;
 
 use super::{
@@ -20,22 +20,22 @@ use super::{
 };
 use crate::{args::control::PolicyWord, exit::code};
 
-/// The turn at work, as the run's loop says it.
+/// The running turn, set by the run's loop.
 #[derive(Default)]
 pub(crate) struct Turns {
     at_work: Mutex<Option<RunHandle>>,
     is_ending: AtomicBool,
-    /// The way into the session that they are turns of, where it is kept.
+    /// The entry to the stored session of these turns.
     inlet: OnceLock<Inlet>,
 }
 
 impl Turns {
-    /// This turn is at work from now on.
+    /// Sets the running turn.
     pub(crate) fn begin(&self, handle: &RunHandle) {
         *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
     }
 
-    /// The session that they are turns of is kept, and this is the way in.
+    /// Sets the entry to the stored session of these turns.
     pub(crate) fn of(&self, inlet: Inlet) {
         // Set once, when the conversation is opened.
         drop(self.inlet.set(inlet));
@@ -107,7 +107,7 @@ impl RunTarget {
             }
         };
         let Some(run) = self.turns.at_work().filter(|run| !run.is_done()) else {
-            return say.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is at work"));
+            return say.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is running"));
         };
         let steering = run.steer(steer);
         let accepted =
@@ -166,7 +166,7 @@ impl RunTarget {
             QuietReport::Quiet(_) => Reply::new(code::ACCEPTED, ending, ending),
             QuietReport::NotQuiet(receipt) => {
                 let alive = receipt.survivors.join(", ");
-                Reply::new(code::OTHER, "not_quiet", format!("{ending}; NOT QUIET, this may go on: {alive}"))
+                Reply::new(code::OTHER, "not_quiet", format!("{ending}; may still be running: {alive}"))
             }
         };
         say.last(reply.detail(json!({ "receipt": **quiet.receipt() })));

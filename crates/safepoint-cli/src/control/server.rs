@@ -41,14 +41,14 @@ impl Say {
         self.send(Reply { last: false, ..reply });
     }
 
-    /// Resolves when nobody waits for replies any more.
+    /// Resolves when no client waits for replies.
     pub(super) async fn hung_up(&self) {
         self.0.closed().await;
     }
 
     fn send(&self, reply: Reply) {
         if self.0.send(reply).is_err() {
-            // Whoever asked has gone.
+            // The client is gone.
         }
     }
 }
@@ -62,7 +62,7 @@ pub(crate) struct Server {
 
 /// How many may be connected at once.
 const CONNECTIONS: u32 = 32;
-/// How long somebody who has connected may take to ask.
+/// How long a connected client may take to send its request.
 const TO_ASK: Duration = Duration::from_secs(5);
 
 impl Server {
@@ -138,7 +138,7 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
             biased;
             // Losing this branch loses nothing: a reply stays in the channel.
             reply = replies.recv() => reply,
-            // Losing this one loses bytes that nobody asked for. The end of them: whoever asked has gone.
+            // Losing this branch loses bytes outside the protocol. Their end means that the client is gone.
             read = tokio::io::AsyncReadExt::read(&mut reader, &mut more) => match read {
                 Ok(1..) if began.elapsed() < Duration::from_secs(3600) => continue,
                 _ => return,

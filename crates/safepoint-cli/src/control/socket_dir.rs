@@ -1,6 +1,6 @@
 //! Where the sockets are: a directory that only its owner can enter, one socket for each session that runs.
 //!
-//! **Invariants**: a directory that somebody else could write to is not used.
+//! **Invariants**: a directory that another user could write to is not used.
 
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -19,7 +19,7 @@ const LONGEST_PATH: usize = 104;
 /// The directory, made if need be.
 ///
 /// # Errors
-/// If it cannot be made, or somebody else could write to it.
+/// If the directory cannot be created, or another user could write to it.
 pub(super) fn folder() -> anyhow::Result<PathBuf> {
     let user = rustix::process::getuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
@@ -99,13 +99,13 @@ pub(super) fn sessions() -> anyhow::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// Connects; a socket that nobody listens on any more is removed.
+/// Connects. Removes a socket without a listener.
 pub(super) async fn connect(path: &Path) -> Option<UnixStream> {
     match UnixStream::connect(path).await {
         Ok(stream) => Some(stream),
         Err(error) => {
             if error.kind() == io::ErrorKind::ConnectionRefused && fs::remove_file(path).is_err() {
-                // Somebody else has removed it.
+                // Another process removed it.
             }
             None
         }

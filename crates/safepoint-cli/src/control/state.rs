@@ -5,11 +5,11 @@
 pub(crate) enum State {
     /// Its process lives and does not answer.
     NotAnswering,
-    /// A turn is at work.
+    /// A turn is running.
     Running,
-    /// It is open in a process, and no turn is at work.
+    /// A process has the session open, and no turn is running.
     Open,
-    /// A turn was at work when its process ended.
+    /// A turn was running when its process ended.
     Crashed,
     Suspended,
     Stopped,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Piece, Stream, Unwritten, put_made};
 
-/// Lines that wait to be written together; each is made harmless as one that is written alone.
+/// Lines that are written together; each is made harmless as a single line is.
 #[derive(Debug, Default)]
 pub(crate) struct Bulk(Vec<u8>);
 

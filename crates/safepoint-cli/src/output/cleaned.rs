@@ -1,17 +1,18 @@
-//! Text on its way out without secrets, a part at a time: a long line of it is in memory nowhere as a whole (S12.4).
+//! Removes secrets from text on its way out, one part at a time: a long line is never in memory as a whole
+//! (S12.4).
 
 use std::{io, str};
 
 use safepoint::secret::Secrets;
 
-/// How much is looked at at a time. A shorter text goes out in one write.
+/// The size of a part in bytes. A shorter text goes out in one write.
 const PART: usize = 64 << 10;
 
-/// Writes what it is given, without secrets; the end of it with [`Self::finish`].
+/// Writes its input without secrets. [`Self::finish`] writes the end.
 pub(super) struct Cleaned<'a, W> {
     out: W,
     secrets: &'a Secrets,
-    /// What may still be the beginning of a secret or of a letter, and what was not looked at.
+    /// Bytes that may begin a secret or a character, and bytes that were not scanned yet.
     held: Vec<u8>,
 }
 
@@ -23,14 +24,14 @@ impl<'a, W: io::Write> Cleaned<'a, W> {
     /// Writes the rest.
     ///
     /// # Errors
-    /// If it is not taken.
+    /// If the output refuses it.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let text = String::from_utf8_lossy(&self.held);
         self.out.write_all(self.secrets.clean(text).as_bytes())?;
         self.out.flush()
     }
 
-    /// Writes what is known to begin no secret.
+    /// Writes the bytes that begin no secret.
     fn pass(&mut self) -> io::Result<()> {
         let whole = str::from_utf8(&self.held).map_or_else(|broken| broken.valid_up_to(), str::len);
         let rest = self.held.split_off(whole);
@@ -63,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// S8.10: wherever a secret stands, and however it comes, it does not go out; everything else does.
+    /// S8.10: a secret does not go out, at any place and in any fragments; everything else does.
     #[test]
     fn a_secret_on_the_border_of_two_parts_does_not_go_out() {
         let secrets = Secrets::of([("KEY".to_owned(), "sk-ünicorn-123456".to_owned())]);

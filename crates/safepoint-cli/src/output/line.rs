@@ -14,7 +14,7 @@ use serde_json::{Serializer as Json, Value, ser::Formatter};
 
 use super::{Text, WHOLE, is_obeyed};
 
-/// A line of JSON: an object, and texts in it that are written from where they are.
+/// A line of JSON: an object, and texts in it that are written without a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     fields: Value,
@@ -22,14 +22,14 @@ pub(crate) struct Line {
     texts: Vec<(&'static str, Words)>,
 }
 
-/// A text. Exhaustive: shared with whoever else has it, or a piece of something that is told piece by piece.
+/// A text. Exhaustive: shared with other holders, or a fragment of a text that arrives in fragments.
 #[derive(Clone)]
 enum Words {
     Shared(Arc<dyn Display + Send + Sync>),
     Piece(Text),
 }
 
-/// What a line says of itself and not of its text.
+/// The fields of the line itself, not of its text.
 const OWN: [&str; 2] = ["seq", "at"];
 
 impl From<Value> for Line {
@@ -39,12 +39,12 @@ impl From<Value> for Line {
 }
 
 impl Line {
-    /// The same with this text in the field of this name.
+    /// Adds this text as the field `name`.
     pub(crate) fn with(self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
         self.hold(name, Words::Shared(Arc::new(text)))
     }
 
-    /// The same with this piece of a text, behind which the next one may be put while the line waits to be written.
+    /// Adds this fragment of a text as the field `name`; later fragments may join it while the line waits.
     pub(crate) fn saying(self, name: &'static str, piece: Text) -> Self {
         self.hold(name, Words::Piece(piece))
     }
@@ -55,10 +55,11 @@ impl Line {
         self
     }
 
-    /// Takes in a line that says more of the same, unless it were too much for one: it is told under what this one says of
-    /// itself. Gives back what it does not take.
+    /// Appends a line that continues this one and keeps this line's header. Returns the line if the sum would
+    /// be too large.
     pub(super) fn join(&mut self, more: Self) -> Option<Self> {
-        /// With its fields it is what a pipe takes whole, so that it is not cut where its reader is given up.
+        /// With its fields it fits into one write to a pipe, so that it is whole or absent when its reader is
+        /// given up.
         const MOST: usize = WHOLE - (1 << 10);
         let is_joined = is_alike(&self.fields, &more.fields)
             && match (self.texts.as_mut_slice(), more.texts.as_slice()) {
@@ -70,7 +71,7 @@ impl Line {
         (!is_joined).then_some(more)
     }
 
-    /// About what it takes while it waits, of that which nobody else has.
+    /// The approximate memory of a waiting line, without the parts that other code shares.
     pub(super) fn bytes(&self) -> usize {
         const FIELDS: usize = 1 << 10;
         let pieces = self.texts.iter().map(|(_, words)| match words {
@@ -80,12 +81,13 @@ impl Line {
         FIELDS + pieces.sum::<usize>()
     }
 
-    /// The fields beside those texts.
+    /// The fields without the texts.
     pub(crate) fn fields(&mut self) -> &mut Value {
         &mut self.fields
     }
 
-    /// Writes it, with the line's end. What a terminal would obey is written as its number, which is the same JSON.
+    /// Writes the line and its end. A character that a terminal would obey is written as its number, which is
+    /// the same JSON.
     pub(super) fn write_to(&self, mut out: impl io::Write) -> io::Result<()> {
         self.serialize(&mut Json::with_formatter(&mut out, Harmless))?;
         out.write_all(b"\n")
@@ -129,14 +131,14 @@ impl fmt::Debug for Words {
     }
 }
 
-/// Whether two lines say the same beside their texts.
+/// Whether two lines are equal but for their texts.
 fn is_alike(one: &Value, other: &Value) -> bool {
     let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
     one.len() == other.len()
         && one.iter().all(|(name, value)| OWN.contains(&name.as_str()) || other.get(name) == Some(value))
 }
 
-/// JSON escapes what is below a blank; the rest of what a terminal obeys stands only in its strings.
+/// JSON escapes characters below a space; other characters that a terminal obeys occur only in its strings.
 struct Harmless;
 
 impl Formatter for Harmless {
@@ -179,7 +181,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
     }
 
-    /// S12.4: a text that is written from where it is stands in its line as it would stand there as a value.
+    /// S12.4: a text that is written without a copy looks in its line as a value would.
     #[test]
     fn a_shared_text_is_written_as_a_value_would_be() {
         let text = "\"a\"\n\u{1b}\\ \u{9b}\u{202e} grüße";

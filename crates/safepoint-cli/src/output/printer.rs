@@ -1,11 +1,13 @@
-//! Each output on a thread of its own: a reader that is slow or gone holds up nobody, and its going is noticed.
+//! One thread per output: a slow or closed reader blocks no caller, and its close is noticed.
 //!
 //! **Invariants**
-//! - Where stdout and stderr are one terminal, one thread writes everything in the order in which it was said.
-//! - Where they are not, what is for people does not wait behind a stdout that nobody reads.
-//! - Whoever hurries on a terminal does not wait for text that was said before: what of it is not shown is counted.
-//! - Text that waits takes little more than its own bytes; of what is told again at its end only so much waits (S12.4).
-//! - What stdout refuses first is what its reader is said to be; after that nothing is written to it.
+//! - Where stdout and stderr are one terminal, one thread writes everything in the order of the calls.
+//! - Where they are not, output for people does not wait behind a stdout without a reader.
+//! - A caller that hurries on a terminal does not wait for earlier text; the part that is not shown is
+//!   counted.
+//! - Waiting text takes little more than its own bytes; text that is repeated at its end waits only up to a
+//!   bound (S12.4).
+//! - The first write that stdout refuses decides what is reported of its reader; later writes are skipped.
 
 use std::{
     sync::{
@@ -24,21 +26,21 @@ use super::{
 
 /// Writes to stdout and stderr.
 pub(crate) struct Printer {
-    /// What is for stdout, and for a terminal that is both.
+    /// For stdout, and for a terminal that is both outputs.
     out: Lane,
-    /// What is for people, where that is another place.
+    /// For people, where stderr is another place.
     err: Option<Lane>,
     hurries: Arc<AtomicBool>,
 }
 
-/// What one thread writes.
+/// The queue of one thread, and what its output refused.
 struct Lane {
     queue: Arc<Queue>,
-    /// What stdout refused first. Its sender goes with the thread.
+    /// The first write that stdout refused. The thread owns the sender.
     refused: watch::Receiver<Option<Unwritten>>,
 }
 
-/// Whether the two outputs are seen together. Exhaustive: they are or they are not.
+/// Whether both outputs are one terminal. Exhaustive: they are or they are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Both are one terminal.
@@ -54,32 +56,32 @@ impl Printer {
         Self { out: Lane::start(order, &hurries), err, hurries }
     }
 
-    /// A terminal is shown no text of a model, also none that waits here, until [`Self::calm`].
+    /// A terminal gets no model text, including text that waits here, until [`Self::calm`].
     pub(crate) fn hurry(&self) {
         self.hurries.store(true, Ordering::Relaxed);
     }
 
-    /// What is said from now on is shown.
+    /// Text from now on is shown.
     pub(crate) fn calm(&self) {
         self.out.queue.put(Sent::Calm);
     }
 
-    /// For whoever reads stdout.
+    /// Queues a piece for stdout.
     pub(crate) fn print(&self, piece: Piece) -> Put {
         self.out.queue.put(Sent::Piece(Stream::Out, piece))
     }
 
-    /// Whether its reader is so slow that more of what is told again at its end is not to be printed now.
+    /// Whether the reader is so slow that text which is repeated at its end is not printed now.
     pub(crate) fn is_behind(&self) -> bool {
         self.out.queue.is_behind()
     }
 
-    /// For people.
+    /// Queues a piece for people.
     pub(crate) fn tell(&self, piece: Piece) {
         self.err.as_ref().unwrap_or(&self.out).queue.put(Sent::Piece(Stream::Err, piece));
     }
 
-    /// Resolves when nobody reads stdout any more, or it takes nothing.
+    /// Resolves when stdout has no reader any more, or refuses a write.
     pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
         let mut refused = self.out.refused.clone();
         async move {
@@ -94,12 +96,13 @@ impl Printer {
         }
     }
 
-    /// What stdout has refused so far.
+    /// The error of stdout so far.
     pub(crate) fn refused(&self) -> Option<Unwritten> {
         self.out.refused.borrow().clone()
     }
 
-    /// Resolves when all of it is written, or nobody reads it any more: a reader that pauses loses nothing.
+    /// Resolves when all of it is written, or stdout has no reader any more; a reader that pauses loses
+    /// nothing.
     pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
         let lanes = [Some(&self.out), self.err.as_ref()];
         let ends: Vec<_> = lanes.into_iter().flatten().map(Lane::close).collect();
@@ -115,7 +118,7 @@ impl Printer {
         self.out.queue.taken()
     }
 
-    /// Nothing of what waits is begun any more; what is being written may still be taken.
+    /// Begins no waiting piece any more; the piece that is being written may still be taken.
     pub(crate) fn give_up(&self) {
         self.out.queue.give_up();
     }
@@ -127,7 +130,7 @@ impl Printer {
 }
 
 impl Drop for Printer {
-    /// What waits is written all the same; what is for people before whatever is told them next.
+    /// Waiting pieces are still written; those for people come before the next line for people.
     fn drop(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(200);
         self.out.queue.close();
@@ -161,7 +164,7 @@ impl Lane {
                     tell_passed_over(std::mem::take(&mut passed_over));
                 }
                 match stream {
-                    // Where nobody reads it, there is nobody to tell.
+                    // Without a reader of stderr there is nowhere to report.
                     Stream::Err => drop(put(*stream, piece)),
                     Stream::Out if tell.borrow().is_some() => {}
                     Stream::Out => {
@@ -178,7 +181,7 @@ impl Lane {
         Self { queue, refused }
     }
 
-    /// Nothing more comes. What is given back ends with the thread, when there is no more to write.
+    /// Closes the queue. The returned receiver closes when the thread has written everything.
     fn close(&self) -> watch::Receiver<Option<Unwritten>> {
         self.queue.close();
         self.refused.clone()
@@ -187,6 +190,6 @@ impl Lane {
 
 fn tell_passed_over(bytes: usize) {
     let words = format!("\n[{bytes} bytes of text that came before the stop are not shown]\n");
-    // Where nobody reads it, there is nobody to tell.
+    // Without a reader of stderr there is nowhere to report.
     drop(put(Stream::Err, &Piece::Words(words)));
 }

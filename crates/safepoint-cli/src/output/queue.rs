@@ -1,8 +1,8 @@
-//! What waits for the thread that writes: in its order, and in as few pieces as may be.
+//! The queue in front of a writing thread: in order, and in as few pieces as possible.
 //!
 //! **Invariants**
-//! - What was put in is taken out in its order; neighbours of which one says more of the other's text are taken out as one.
-//! - Text that waits takes little more than its own bytes, however small the pieces were in which it came (S12.4).
+//! - Pieces leave in the order in which they came; neighbours that continue one text leave as one piece.
+//! - Waiting text takes little more than its own bytes, however small its pieces were (S12.4).
 
 use std::{
     collections::VecDeque,
@@ -15,33 +15,34 @@ use std::{
 
 use super::{Piece, Stream};
 
-/// What may wait before a reader is behind: of text that is told again at its end, it is then told how much it missed.
+/// How much may wait before the reader counts as behind, in bytes. Text that is repeated at its end is then
+/// dropped, and the reader gets the size of the gap.
 const BEHIND: usize = 4 << 20;
 
-/// How far bytes are counted that stdout did not take.
+/// The bound, in bytes, up to which lost output is counted.
 const COUNTED: u64 = 1 << 20;
 
-/// What comes to the thread.
+/// The input of the thread.
 #[derive(Debug)]
 pub(super) enum Sent {
     Piece(Stream, Piece),
-    /// Nobody hurries any more.
+    /// No caller hurries any more.
     Calm,
 }
 
-/// How a piece was put in. Exhaustive: by itself, or as more of the one that was the last.
+/// How a piece was queued. Exhaustive: alone, or joined to the piece before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     Alone,
     Joined,
 }
 
-/// Pieces between those that say something and the one thread that writes.
+/// Pieces between their senders and the one thread that writes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
-    /// It is closed and all of it was written.
+    /// The queue is closed and everything was written.
     done: Condvar,
     /// How many bytes stdout has taken so far.
     taken: AtomicU64,
@@ -52,7 +53,7 @@ struct State {
     waiting: VecDeque<Sent>,
     bytes: usize,
     end: End,
-    /// What the thread writes now, and how much stdout had taken before it.
+    /// The piece that the thread writes now, and how much stdout had taken before it.
     writing: Option<(Arc<Sent>, u64)>,
     /// How many bytes for stdout were given up, and whether they were all counted.
     given_up: u64,
@@ -63,13 +64,13 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) bytes: u64,
-    /// Whether it is more than that: counting goes no further than [`COUNTED`], so that the end does not wait for it.
+    /// Whether it is more than that: counting stops at [`COUNTED`], so that the end does not wait for it.
     pub(crate) is_more: bool,
-    /// Whether a line of JSON was begun and not ended.
+    /// Whether the last line of JSON is incomplete.
     pub(crate) is_line_cut: bool,
 }
 
-/// Whether more may be put in. Exhaustive: it may or it may not.
+/// Whether the queue takes more pieces. Exhaustive: it does or it does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum End {
     #[default]
@@ -78,7 +79,7 @@ enum End {
 }
 
 impl Queue {
-    /// Puts something in; it is dropped once the queue is closed.
+    /// Queues a piece; a closed queue drops it.
     pub(super) fn put(&self, sent: Sent) -> Put {
         let mut state = self.lock();
         if state.end == End::Closed {
@@ -102,7 +103,8 @@ impl Queue {
         Put::Alone
     }
 
-    /// The next one; none once it is closed and all were taken. What was taken before it is written. Blocks the thread.
+    /// The next piece; none once the queue is closed and empty. The piece before it counts as written. Blocks
+    /// the thread.
     pub(super) fn take(&self) -> Option<Arc<Sent>> {
         let mut state = self.lock();
         state.writing = None;
@@ -121,20 +123,20 @@ impl Queue {
         }
     }
 
-    /// Nothing more is put in.
+    /// Takes no more pieces.
     pub(super) fn close(&self) {
         self.lock().end = End::Closed;
         self.changed.notify_one();
     }
 
-    /// Waits until all of it is written, but no longer than so. Blocks the thread.
+    /// Waits until everything is written, at most this long. Blocks the thread.
     pub(super) fn close_and_wait(&self, most: Duration) {
         self.close();
         let is_unwritten = |state: &mut State| !state.waiting.is_empty() || state.writing.is_some();
         drop(self.done.wait_timeout_while(self.lock(), most, is_unwritten));
     }
 
-    /// Nothing more is put in, and what waits is not begun.
+    /// Takes no more pieces; drops and counts those that wait.
     pub(super) fn give_up(&self) {
         let mut state = self.lock();
         state.end = End::Closed;
@@ -172,12 +174,12 @@ impl Queue {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// What counts them.
+    /// The counter of those bytes.
     pub(super) fn counter(&self) -> &AtomicU64 {
         &self.taken
     }
 
-    /// Whether as much waits as may.
+    /// Whether the waiting bytes have reached the bound.
     pub(super) fn is_behind(&self) -> bool {
         self.lock().bytes >= BEHIND
     }
@@ -195,7 +197,7 @@ impl Sent {
         }
     }
 
-    /// How many bytes stdout gets of it, if they are no more than `most`; else none.
+    /// The bytes that stdout gets of it, if they are no more than `most`; else none.
     fn written_bytes(&self, most: u64) -> Option<u64> {
         match self {
             Self::Piece(Stream::Out, piece) => piece.written_bytes(most),
@@ -220,7 +222,7 @@ mod tests {
         Sent::Piece(Stream::Out, Piece::Line(Line::from(fields).saying("text", Text::Shared(text.into()))))
     }
 
-    /// What is taken out of it once all of this was put in.
+    /// The pieces that the queue returns after all of these were queued.
     fn through(all: Vec<Sent>) -> Vec<String> {
         let queue = Queue::default();
         for sent in all {
@@ -257,7 +259,7 @@ mod tests {
         );
     }
 
-    /// S12.4: what is joined stays a piece that can be written and dropped.
+    /// S12.4: a joined piece can still be written and dropped.
     #[test]
     fn no_piece_grows_without_end() {
         let piece = "x".repeat(1000);
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(taken.concat().len(), 1_000_000);
     }
 
-    /// S12.4: a reader is behind once so much waits, and not any more once it has read.
+    /// S12.4: a reader is behind once this much waits, and no longer once it has read.
     #[test]
     fn a_reader_that_does_not_read_is_behind() {
         let queue = Queue::default();
@@ -280,7 +282,8 @@ mod tests {
         assert!(!queue.is_behind());
     }
 
-    /// S11.7: what is given up is counted as stdout would have got it, and so is the rest of what it has begun to take.
+    /// S11.7: given-up pieces are counted as stdout would have got them, and so is the rest of a piece that
+    /// it has begun.
     #[test]
     fn what_is_left_is_counted_in_bytes_of_stdout() {
         let queue = Queue::default();
@@ -300,7 +303,7 @@ mod tests {
         assert_eq!(queue.left(), Some(Left { bytes: 7, is_more: false, is_line_cut: false }));
     }
 
-    /// S11.7: the end does not wait until all is counted that nobody reads.
+    /// S11.7: the end does not wait until output without a reader is counted.
     #[test]
     fn what_is_left_is_counted_so_far() {
         let queue = Queue::default();

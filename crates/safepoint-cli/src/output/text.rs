@@ -1,11 +1,11 @@
-//! A text of somebody else's while it waits to be written.
+//! A model's or a tool's text while it waits to be written.
 
 use std::{
     fmt::{self, Display},
     sync::Arc,
 };
 
-/// A text: shared with whoever else has it, or put together of several that waited.
+/// A text: shared with other holders, or joined from several that waited.
 #[derive(Clone, Debug)]
 pub(crate) enum Text {
     Shared(Arc<str>),
@@ -20,7 +20,7 @@ impl Text {
         }
     }
 
-    /// Takes this behind what is there. False, and nothing is changed, if it would be longer than `most`.
+    /// Appends this text. Returns false, and changes nothing, if the sum would be longer than `most`.
     pub(super) fn join(&mut self, more: &str, most: usize) -> bool {
         if self.as_str().len() + more.len() > most {
             return false;

@@ -1,6 +1,6 @@
-//! What the command line says of itself, or of a mistake in it.
+//! What the command line prints about itself, or about a mistake in its arguments.
 //!
-//! **Invariants**: whatever repeats what somebody wrote stands in its line, with all of it seen.
+//! **Invariants**: a repeated user input stays in its line, and every character of it is visible.
 
 use std::{error::Error as _, process::ExitCode};
 
@@ -12,7 +12,7 @@ use clap::{
 use super::{Drawn, FAILED, Piece, Stream, named, put, seen, tell};
 use crate::{exit, visible::hides};
 
-/// Says it. Its own words keep their look on a terminal; whatever repeats what somebody wrote does not.
+/// Prints it. Clap's own text keeps its style on a terminal; repeated user input does not.
 pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {
     let stream = if error.use_stderr() { Stream::Err } else { Stream::Out };
     let is_ours = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -34,7 +34,7 @@ pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {
     }
 }
 
-/// What is told of a mistake.
+/// The message of a usage error.
 fn mistake(error: &mut clap::Error) -> String {
     let of_others: Vec<_> =
         error.context().filter_map(|(kind, value)| Some((kind, in_its_line(value)?))).collect();
@@ -42,14 +42,14 @@ fn mistake(error: &mut clap::Error) -> String {
         error.insert(kind, value);
     }
     let mut text = error.render().to_string();
-    // What we have said of a value may repeat it.
+    // Our message about a value may repeat it.
     if let Some(why) = error.source().map(ToString::to_string) {
         text = text.replace(&why, &line(&why));
     }
     seen(&text).into_owned()
 }
 
-/// What an argument says, in its line; none where nothing hides in it, or it is our own usage.
+/// An argument's text within its line; none where it hides nothing, or is our own usage.
 fn in_its_line(value: &ContextValue) -> Option<ContextValue> {
     match value {
         ContextValue::String(text) => text.contains(hides).then(|| ContextValue::String(line(text))),

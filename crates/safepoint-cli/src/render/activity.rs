@@ -112,13 +112,13 @@ impl Status {
         let Some(stop) = self.stop else {
             return (!running.is_empty()).then_some((running, Weight::Light));
         };
-        let waits = if running.is_empty() { String::new() } else { format!(", waits for {running}") };
+        let waits = if running.is_empty() { String::new() } else { format!(": waiting for {running}") };
         let text = match stop {
-            Stop::Now => format!("stopping now{waits}"),
-            Stop::AtSafePoint(None) => format!("stopping at the next safe point{waits}"),
+            Stop::Now => format!("Stopping now{waits}"),
+            Stop::AtSafePoint(None) => format!("Stopping at the next safe point{waits}"),
             Stop::AtSafePoint(Some(deadline)) => {
                 let left = deadline.saturating_duration_since(now).as_secs_f64().ceil();
-                format!("stopping{waits}; now in {left:.0} s, or with another Ctrl-C")
+                format!("Stopping{waits}; forced in {left:.0} s, or press Ctrl-C")
             }
         };
         Some((text, Weight::Heavy))
@@ -166,18 +166,17 @@ fn elapsed(since: Instant, now: Instant, least: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use safepoint::{
-        receipt::{ReasonReport, RequestReport},
-        tool::EffectClass,
-    };
+    use safepoint::{receipt::ReasonReport, tool::EffectClass};
 
     use super::*;
 
     fn asked(mode: &str, within_ms: Option<u64>) -> Fact {
         let reason = ReasonReport::from(&safepoint::Reason::user(""));
-        let (at, reach) = (jiff::Timestamp::UNIX_EPOCH, "tree".to_owned());
-        let (mode, asked) = (mode.to_owned(), "first".to_owned());
-        Fact::StopRequested(RequestReport { seq: 0, at, reason, mode, reach, within_ms, asked })
+        let request = serde_json::json!({
+            "seq": 0, "at": jiff::Timestamp::UNIX_EPOCH, "reason": reason, "mode": mode, "reach": "tree",
+            "within_ms": within_ms, "asked": "first",
+        });
+        Fact::StopRequested(serde_json::from_value(request).unwrap())
     }
 
     fn started(name: &str) -> Fact {
@@ -204,14 +203,14 @@ mod tests {
         status.fact(&started("shell"), now);
         assert_eq!(line(&status, now + Duration::from_secs(61)), "shell 1 min 1 s");
         status.fact(&asked("after-model", None), now);
-        assert_eq!(line(&status, now), "stopping at the next safe point, waits for shell");
+        assert_eq!(line(&status, now), "Stopping at the next safe point: waiting for shell");
         status.fact(&asked("after-model", Some(5000)), now);
         status.fact(&asked("after-model", Some(9000)), now);
         let later = now + Duration::from_secs(2);
-        assert_eq!(line(&status, later), "stopping, waits for shell 2 s; now in 3 s, or with another Ctrl-C");
+        assert_eq!(line(&status, later), "Stopping: waiting for shell 2 s; forced in 3 s, or press Ctrl-C");
         status.fact(&asked("now", None), now);
         status.fact(&asked("after-model", Some(1000)), now);
-        assert_eq!(line(&status, later), "stopping now, waits for shell 2 s");
+        assert_eq!(line(&status, later), "Stopping now: waiting for shell 2 s");
     }
 
     /// A round of many calls is still one line.

@@ -1,13 +1,13 @@
-//! The words of a question: what would run, what may have run, and what each answer would do.
+//! The text of an approval: what would run, what may have run, and what each answer would do.
 //!
-//! **Invariants**: all of the arguments are shown up to a size that nobody reads, with that size, their head and their tail
-//! beside the answer; whatever could disguise them is shown as what it is.
+//! **Invariants**: arguments are shown whole up to a size beyond what people read; larger ones show their
+//! size, head and tail beside the answer. Characters that could disguise them are shown escaped.
 
 use safepoint::{
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds},
+    raw::store::{ApprovalRow, ApprovalState},
     receipt::{CallReport, CallStatus, SideEffect},
     session::LostRun,
-    store::{ApprovalRow, ApprovalState},
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 /// Letters of a name that a question shows.
 const NAME: usize = 120;
 
-/// The question, in lines of its own.
+/// The approval request as lines.
 pub(crate) fn put(asked: &ApprovalRequest) -> String {
     let args = block(&asked.args);
     let name = one_line(&asked.tool, NAME);
@@ -28,14 +28,14 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
     };
     let lasts = match asked.holds {
         Holds::Once => "",
-        Holds::Session => "\n  A yes holds for the rest of this session, for exactly this.",
+        Holds::Session => "\n  A yes allows exactly this for the rest of the session.",
     };
     match asked.question {
-        ApprovalKind::BeforeCall => format!("? {tool} wants to run with\n{args}{lasts}"),
-        ApprovalKind::DuringCall => format!("? a call at work wants to do {tool} with\n{args}{lasts}"),
+        ApprovalKind::BeforeCall => format!("Allow {tool} to run?\n{args}{lasts}"),
+        ApprovalKind::DuringCall => format!("Allow {tool}? A running call asks for it.\n{args}{lasts}"),
         ApprovalKind::AfterUnknownEnd => format!(
-            "? {tool} was at work when it was cut off, and NOBODY KNOWS WHETHER IT HAPPENED. It was given\n{args}\n  \
-             Look whether it happened before you answer: run again, it may happen twice."
+            "{tool} was cut off while it was running: side effects unknown. Its arguments:\n{args}\n  \
+             Check whether it happened before you answer; run again, it may happen twice."
         ),
     }
 }
@@ -59,23 +59,23 @@ pub(crate) fn always(covers: AllowScope, tool: &str) -> String {
     }
 }
 
-/// Whether it was cut off in an earlier attempt, and nobody knows whether it happened. It is not run again (S7.3).
+/// Whether the call was cut off in an earlier attempt with unknown side effects. It is not run again (S7.3).
 pub(crate) fn is_lost(report: &CallReport) -> bool {
     let was_cut = report.status == CallStatus::Stopped && report.started_at.is_none();
     was_cut && report.effect == SideEffect::Unknown && report.stopped_by.is_none()
 }
 
-/// What became of a call, for somebody who may have to act on it.
+/// How a call ended, for a person who may have to act on it.
 pub(crate) fn ended(report: &CallReport) -> String {
     let status = report.status.as_str().replace('_', " ");
     match (report.effect, report.status) {
         _ if is_lost(report) => format!(
-            "{}: NOBODY KNOWS WHETHER IT HAPPENED; it was at work when it was cut off. It is not run again, and the \
-             model is told so",
+            "{}: side effects unknown; it was cut off while it was running. It is not run again, and the model \
+             learns this",
             report.name
         ),
         (SideEffect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
-            format!("{}: {status} while it was at work; what it did is not known", report.name)
+            format!("{}: {status} while it was running; side effects unknown", report.name)
         }
         _ => format!("{}: {status}", report.name),
     }
@@ -85,15 +85,15 @@ pub(crate) fn ended(report: &CallReport) -> String {
 pub(crate) fn lost(lost: &LostRun) -> String {
     let LostRun { turn, path, unknown, .. } = lost;
     let said = format!(
-        "what {turn} started in the background ({path}) ended with its process and does not go on; the model is told"
+        "what {turn} started in the background ({path}) ended with its process and is not resumed; the model learns this"
     );
     match &**unknown {
         [] => said,
-        tools => format!("{said}. NOBODY KNOWS WHETHER IT HAPPENED: {}", tools.join(", ")),
+        tools => format!("{said}. Side effects unknown: {}", tools.join(", ")),
     }
 }
 
-/// What was decided about it, by whom and when; none if nothing was.
+/// The decision, its author and its time; none if there is none.
 pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
     match &row.state {
         ApprovalState::Decided { principal, bytes, at, .. } => {

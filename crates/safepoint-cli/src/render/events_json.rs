@@ -8,13 +8,13 @@ use std::{
 
 use jiff::Timestamp;
 use safepoint::{
-    Outcome,
-    event::{Completion, Event, EventKind, Fact, OutputExtent, Resolution},
-    history::Omission,
+    Outcome, Receipt,
+    event::{Completion, Event, EventKind, Fact, Resolution},
     ids::{Path, SessionId},
     message::AssistantMessage,
     outcome::Persisted,
-    receipt::{CallReport, Ending, Receipt, RequestReport},
+    raw::{Omission, OutputExtent},
+    receipt::{CallReport, Ending, RequestReport},
 };
 use serde_json::{Map, Value, json};
 
@@ -34,12 +34,12 @@ pub(crate) struct Lines {
     round: u32,
     reason: Value,
     rounds: HashMap<Path, u32>,
-    /// Events of which no line was made, because the reader is too slow.
+    /// Events without a line, because the reader is too slow.
     missed: u64,
 }
 
 impl Lines {
-    /// Lines of this session, which is kept and in this epoch, or lives in memory.
+    /// Lines of this session, which is stored and in this epoch, or lives in memory.
     pub(crate) fn new(session: &SessionId, epoch: Option<u64>) -> Self {
         Self {
             epoch,
@@ -73,7 +73,7 @@ impl Lines {
         self.seq -= 1;
     }
 
-    /// No line is made of this one, which is told again at its end.
+    /// Makes no line of this event, whose text is repeated at its end.
     pub(crate) fn pass_over(&mut self) {
         self.missed += 1;
     }
@@ -136,12 +136,12 @@ impl Lines {
         Some((kind, fields.into()))
     }
 
-    /// Something that was said in the round at work.
+    /// Output of the current round.
     fn said(&self, text: &Arc<str>) -> Line {
         Line::from(json!({"round": self.round})).saying("text", Text::Shared(Arc::clone(text)))
     }
 
-    /// A child run's line is like the root's, with the path of the run, and rounds of its own.
+    /// A child run's line is like the root's, with the path and the rounds of the child.
     fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, Line)> {
         let root = std::mem::replace(&mut self.round, self.rounds.get(path).copied().unwrap_or(0));
         let reason = self.reason.clone();
@@ -257,10 +257,10 @@ impl Display for Texts {
     }
 }
 
-/// What a model is told of a call, written from where it is.
-struct Told(Arc<Fact>);
+/// The result of a call for the model, written without a copy.
+struct ResultText(Arc<Fact>);
 
-impl Display for Told {
+impl Display for ResultText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Fact::CallEnded { result, .. } => f.write_str(&result.text),
@@ -269,7 +269,7 @@ impl Display for Told {
     }
 }
 
-/// What was said last, written from where it is.
+/// The partial text of an outcome, written without a copy.
 struct Partial(Outcome);
 
 impl Display for Partial {
@@ -325,20 +325,20 @@ fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &OutputExtent) -> L
     let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
         "status": report.status, "effect": report.effect, "truncated": truncated, "file": file,
         "started_at": report.started_at, "ended_at": report.ended_at});
-    Line::from(fields).with("output", Told(Arc::clone(fact)))
+    Line::from(fields).with("output", ResultText(Arc::clone(fact)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// S11.4: lines that were joined, and events of which no line was made, leave no gap in what a reader gets.
+    /// S11.4: joined lines, and events without a line, leave no gap in what a reader gets.
     #[test]
     fn what_is_joined_or_passed_over_leaves_no_gap() {
         let mut lines = Lines::new(&SessionId::from("ses_1"), None);
         let seq = |mut line: Line| line.fields()["seq"].clone();
         let text = |lines: &mut Lines| {
-            let event = Event { seq: 0, at: Timestamp::now(), kind: EventKind::Text("a".into()) };
+            let event = Event::new(0, Timestamp::now(), EventKind::Text("a".into()));
             seq(lines.event(&event).unwrap())
         };
         assert_eq!(text(&mut lines), 0);

@@ -5,7 +5,7 @@ use safepoint::store;
 /// The hint, with the flags that do what it says.
 pub(crate) fn here(code: &str, hint: &str) -> String {
     let flags = match code {
-        "context_window" => "--window TOKENS says it, --on-full drop or summarise what happens",
+        "context_window" => "--window TOKENS sets it; --on-full drop or summarise shortens the history",
         "provider" if hint.contains("API key") => "--api-key-env NAME names another variable",
         "tool" if hint.contains("one of its ways") => "--backend-auth WAY names one",
         "tool" if hint.contains("by a rule") => {
@@ -22,8 +22,7 @@ pub(crate) fn after(error: &anyhow::Error) -> Option<&'static str> {
         matches!(cause.downcast_ref::<store::Error>(), Some(store::Error::Full(_)))
     };
     error.chain().any(is_full).then_some(
-        "there is no room: free some on the store's disk, and try again. `safepoint sessions rm` makes room in the store, \
-         and needs about 1 MiB itself",
+        "free space on the store's disk and try again; `safepoint sessions rm` frees space in the store and needs about 1 MiB",
     )
 }
 
@@ -33,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_flags_of_this_command_line() {
-        assert!(here("context_window", "name its window").ends_with("what happens)"));
+        assert!(here("context_window", "name its window").ends_with("the history)"));
         assert!(here("provider", "check the API key").contains("--api-key-env"));
         assert!(here("tool", "name one of its ways: pass").ends_with("(--backend-auth WAY names one)"));
         assert_eq!(here("provider", "try again later"), "try again later");

@@ -22,7 +22,7 @@ pub(crate) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Whether somebody can see a question and answer it.
+    /// Whether a person can see and answer an approval.
     pub(crate) fn is_there() -> bool {
         Stream::Err.is_terminal() && open().is_ok()
     }

@@ -10,11 +10,11 @@ const VERSION: u32 = 1;
 
 /// Numbers the lines of one command without a gap, and stamps them.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReplyLines {
     seq: u64,
 }
 
-impl Told {
+impl ReplyLines {
     /// One line: what every one has, and these fields. `run` is null unless they name one.
     pub(crate) fn line(&mut self, kind: &str, session: Option<&str>, fields: Value) -> Value {
         let mut line = Map::new();
@@ -46,15 +46,15 @@ mod tests {
 
     #[test]
     fn each_line_has_what_every_one_has_and_the_next_number() {
-        let mut told = Told::default();
-        let first = told.line("reply", Some("ses_1"), json!({"run": "run_1", "code": 0}));
+        let mut lines = ReplyLines::default();
+        let first = lines.line("reply", Some("ses_1"), json!({"run": "run_1", "code": 0}));
         assert_eq!(
             (&first["v"], &first["type"], &first["session"]),
             (&json!(1), &json!("reply"), &json!("ses_1"))
         );
         assert_eq!((&first["run"], &first["seq"], &first["code"]), (&json!("run_1"), &json!(0), &json!(0)));
         assert!(first["at"].as_str().unwrap().parse::<Timestamp>().is_ok());
-        let second = told.line("mcp_server", None, json!({}));
+        let second = lines.line("mcp_server", None, json!({}));
         assert_eq!(
             (&second["seq"], &second["session"], &second["run"]),
             (&json!(1), &Value::Null, &Value::Null)

@@ -56,7 +56,7 @@ enum Column {
     Inside,
 }
 
-/// Whether somebody is being asked. Exhaustive: nobody, or somebody about this.
+/// The open approval. Exhaustive: none, or this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Question {
     None,
@@ -106,7 +106,7 @@ impl Screen {
         self.look.live != Live::No
     }
 
-    /// Resolves when nobody reads stdout any more, or it takes nothing.
+    /// Resolves when stdout has no reader or takes nothing.
     pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
         self.printer.closed()
     }
@@ -124,12 +124,12 @@ impl Screen {
         self.printer.print(Piece::Said(Text::Shared(Arc::clone(text))));
     }
 
-    /// Somebody stops at once and waits for nothing: what of the text a terminal has not shown yet is only counted.
+    /// The user stops at once and waits for nothing: text that a terminal has not shown yet is only counted.
     pub(crate) fn hurry(&self) {
         self.printer.hurry();
     }
 
-    /// What is said from now on is shown.
+    /// Text from now on is shown.
     pub(crate) fn calm(&self) {
         self.printer.calm();
     }
@@ -153,7 +153,7 @@ impl Screen {
         self.printer.is_behind()
     }
 
-    /// For people, in lines of its own. While a question stands it waits behind it.
+    /// Writes lines for people. They wait while an approval is shown.
     pub(crate) fn note(&self, text: &str) {
         let mut state = self.lock();
         match &state.question {
@@ -178,7 +178,7 @@ impl Screen {
             return;
         }
         if inside && state.drawn.is_none() {
-            // The text goes on at the start of the next line.
+            // The text continues at the start of the next line.
             self.words("\n");
             state.column = Column::Start;
         }
@@ -200,14 +200,14 @@ impl Screen {
         Asking { screen: Arc::clone(self), id: id.to_owned(), answer: Answer::Open }
     }
 
-    /// Whether the question of this id was put here, and whoever was asked did not answer it. Asked when its end is heard,
-    /// which may be before it is withdrawn: one that stands now is.
+    /// Whether this screen showed the approval of this id and got no answer. A caller asks when it receives
+    /// the approval's end, which may be before the approval is withdrawn here: one that is shown now counts.
     pub(crate) fn was_put(&self, id: &str) -> bool {
         let state = self.lock();
         state.question == Question::Asked(id.to_owned()) || state.withdrawn.iter().any(|gone| gone == id)
     }
 
-    /// Resolves when what is left is written, however slowly it is read, or when nobody reads it any more.
+    /// Resolves when a slow reader has the rest, or when stdout has no reader any more.
     pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
         self.live(None);
         self.printer.written()
@@ -228,7 +228,7 @@ impl Screen {
         self.printer.left()
     }
 
-    /// The exit code, where stdout did not take all that was to be written: what that was is told.
+    /// The exit code, and a report of what stdout did not take.
     pub(crate) fn judged(&self, code: ExitCode, on_disconnect: OnDisconnect) -> ExitCode {
         let Some(why) = self.printer.refused() else { return code };
         if let Unwritten::Failed(_) = why {

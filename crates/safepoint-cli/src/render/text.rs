@@ -10,7 +10,7 @@ pub(crate) fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// As much of it as so many columns hold.
+/// The part of the text that fits `width` columns.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -25,6 +25,12 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     let mut kept: String = text.chars().take_while(fits).collect();
     kept.push('…');
     kept
+}
+
+/// A receipt up to its `running` row, and from that row on: what runs is known only when the run is quiet.
+pub(crate) fn at_running(receipt: &str) -> (&str, &str) {
+    const ROW: &str = "\n  running ";
+    receipt.rfind(ROW).map_or((receipt, ""), |at| (&receipt[..at], &receipt[at + 1..]))
 }
 
 /// A moment for people, in UTC.

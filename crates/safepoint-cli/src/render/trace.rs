@@ -1,4 +1,4 @@
-//! A kept session as a story: as text, as JSON, as a page.
+//! A stored session as a timeline: as text, as JSON, as a page.
 
 pub(crate) mod calls;
 pub(crate) mod facts;

@@ -3,12 +3,11 @@
 use std::{sync::Arc, time::Instant};
 
 use safepoint::{
-    Outcome, RunHandle,
+    Outcome, Receipt, RunHandle,
     approval::{ApprovalKind, ApprovalRequest},
-    event::{Event, EventKind, Fact, Resolution, StreamEvent as _},
-    history::OmissionKind,
+    event::{Event, EventKind, Fact, Resolution},
     ids::{ApprovalId, RunId, SessionId},
-    receipt::Receipt,
+    raw::{OmissionKind, StreamEvent as _},
     store::Store,
 };
 use serde_json::json;
@@ -30,7 +29,7 @@ pub(crate) struct View {
     status: Status,
     /// Whether text of the turn was shown.
     has_shown: bool,
-    /// The session, and the store where it is kept: others can answer its questions.
+    /// The session and its store, if it is stored: other processes can answer its approvals.
     kept: Option<(Arc<dyn Store>, SessionId)>,
 }
 
@@ -46,7 +45,7 @@ impl View {
         Self { screen, lines, status: Status::default(), has_shown: false, kept }
     }
 
-    /// Resolves when nobody reads stdout any more, or it takes nothing.
+    /// Resolves when stdout has no reader or takes nothing.
     pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
         self.screen.closed()
     }
@@ -120,16 +119,16 @@ impl View {
                 ));
             }
             Fact::ApprovalRequested(asked) if asked.question == ApprovalKind::DuringCall => {
-                self.waits_for_somebody(asked)
+                self.waits_for_decision(asked)
             }
             Fact::ApprovalResolved { id, answer: Resolution::Decided(_), .. } => self.tell_who(id),
-            Fact::StopEscalated => self.screen.note("the grace is over: stopping now"),
+            Fact::StopEscalated => self.screen.note("Grace period ended: stopping now"),
             Fact::ModelEnded { .. } => self.screen.end_line(),
             _ => {}
         }
     }
 
-    /// A question that was put here was answered elsewhere: says by whom, once the store has said it.
+    /// Shows who answered an approval of this screen in another process, once the store has the answer.
     fn tell_who(&self, id: &ApprovalId) {
         let Some((store, session)) = self.kept.clone().filter(|_| self.screen.was_put(id.as_str())) else {
             return;
@@ -144,8 +143,8 @@ impl View {
         });
     }
 
-    /// A call at work asks something, and nobody is here who could answer.
-    fn waits_for_somebody(&self, asked: &ApprovalRequest) {
+    /// A running call needs an approval, and no approver is available.
+    fn waits_for_decision(&self, asked: &ApprovalRequest) {
         let Some((_, session)) = self.kept.as_ref().filter(|_| !Keyboard::is_there()) else { return };
         let (question, id) = (approval::put(asked), &asked.id);
         self.screen.note(&format!(
@@ -158,12 +157,12 @@ impl View {
         self.screen.calm();
     }
 
-    /// Somebody stops at once: text that a terminal has not shown yet is only counted.
+    /// After a stop now, text that the terminal has not shown is only counted.
     pub(crate) fn hurry(&self) {
         self.screen.hurry();
     }
 
-    /// What ran in the background when the turn's work was over: it does not outlive it, and that is said.
+    /// Shows the background work that ended with the turn: it does not outlive the turn.
     fn ended_with(&self, receipt: &Receipt) {
         for process in receipt.calls.iter().flat_map(|call| &call.processes) {
             let by_us = process.left_behind.iter().filter(|left| !process.ended_with.contains(left));
@@ -182,7 +181,7 @@ impl View {
         }
     }
 
-    /// Says at once that a stop was asked, and what it waits for; a live line says it by itself.
+    /// Reports a stop request and what it waits for. A live line shows this itself.
     pub(crate) fn asked(&self, strength: Strength) {
         if strength == Strength::Now {
             self.hurry();
@@ -191,10 +190,10 @@ impl View {
             return;
         }
         let running = self.status.running(Instant::now());
-        let waits = if running.is_empty() { String::new() } else { format!(" waits for {running}") };
+        let waits = if running.is_empty() { String::new() } else { format!(": waiting for {running}") };
         self.screen.note(&match strength {
-            Strength::Now => format!("stopping now…{waits}"),
-            Strength::AtSafePoint => format!("stopping…{waits} (again to stop now)"),
+            Strength::Now => format!("Stopping now{waits}"),
+            Strength::AtSafePoint => format!("Stopping{waits} (Ctrl-C again: now)"),
         });
     }
 
@@ -202,7 +201,7 @@ impl View {
     pub(crate) fn waits(&self, alive: &[String]) {
         if !self.screen.is_live() && !alive.is_empty() {
             self.screen
-                .note(&format!("the turn has ended; waits for {} (Ctrl-C to leave)", alive.join(", ")));
+                .note(&format!("the turn has ended; waiting for {} (Ctrl-C to leave)", alive.join(", ")));
         }
     }
 
@@ -225,7 +224,7 @@ impl View {
         if let Outcome::Done(answer) = outcome
             && !self.has_shown
         {
-            // It was recorded before the process died that heard it.
+            // It was recorded before its process died.
             self.screen.text(&answer.text().into());
         }
         self.screen.end_line();
@@ -239,7 +238,7 @@ impl View {
                 if let Some(hint) = error.hint() {
                     self.screen.note(&format!("  hint: {}", hints::here(error.code(), hint)));
                 }
-                // What goes on, or may have been done, is said also where nobody asked for a stop.
+                // A failed run without a stop also reports what still runs.
                 if !receipt.survivors.is_empty() {
                     self.screen.note(&receipt.to_string());
                 }
@@ -248,9 +247,9 @@ impl View {
     }
 }
 
-/// What is told of text that came faster than it was shown; what is kept of the message holds it.
+/// The note about text that arrived too fast to be shown; the stored message has all of it.
 pub(crate) fn missed(count: u64) -> String {
-    format!("safepoint: {count} pieces of text are not shown: they came faster than they could be")
+    format!("safepoint: {count} pieces of text not shown: they arrived too fast")
 }
 
 /// Enough of a call's arguments to know it again; a question shows all of them.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use safepoint::{
-    Agent, History, Outcome, RunHandle, SessionHandle,
+    Agent, History, Outcome, RunHandle, Session, SessionHandle,
     ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{ChatPlanner, LostRun, OnTurnFailure, Session, SessionBuilder, SessionStop},
+    session::{ChatPlanner, LostRun, OnTurnFailure, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_tools::process::Deadline;
@@ -20,43 +20,43 @@ use crate::{
     signals::LAST_CAP,
 };
 
-/// Turns one after the other. Exhaustive: kept in memory, or in a store.
+/// A sequence of turns. Exhaustive: in memory, or in a store.
 pub(crate) enum Conversation {
     Bare { agent: Box<Agent>, history: History, turns: u64, begun: Option<RunHandle> },
     Kept(Box<Kept>),
 }
 
-/// What comes after a prompt was said, or a session taken up. Exhaustive: whoever waits for a turn acts on each.
+/// What follows a prompt or a resume. Exhaustive: the caller that waits for a turn acts on each.
 pub(crate) enum Next {
     /// The turn that was asked for.
     Own(Turn),
-    /// One that comes before it: somebody else pushed it, or it waited.
+    /// A turn that comes first: it was queued, or another process pushed it.
     Other(Turn),
-    /// No turn, before so many questions are decided.
+    /// No turn until this number of approvals is decided.
     Undecided(usize),
     /// No turn: the session was asked to stop, for this cause.
     Stopped(Option<String>),
-    /// No turn: the prompt was taken back.
+    /// No turn: the prompt was withdrawn.
     TakenBack,
-    /// No turn: nothing is left to take up.
+    /// No turn: nothing to resume.
     Nothing,
 }
 
 /// A turn that has begun.
 pub(crate) struct Turn {
-    /// Which of its conversation, from 1; of a kept session, over all the processes that have had it.
+    /// The number of the turn in its conversation, from 1; a stored session counts over all its processes.
     pub(crate) number: u64,
     pub(crate) run: RunHandle,
 }
 
-/// When a run is over. Exhaustive: with the turn at work, or with a later one.
+/// When a run is over. Exhaustive: with the running turn, or with a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
     WithThisTurn,
     Later,
 }
 
-/// Reaches the session while somebody waits for its turn.
+/// A handle of the session for use while a caller waits for its turn.
 pub(crate) struct Hand {
     session: SessionHandle<String>,
     said: Option<ItemId>,
@@ -87,7 +87,7 @@ impl Conversation {
         {
             return Err(NoSession(id).into());
         }
-        // The next prompt is typed by somebody who has seen that the last turn failed.
+        // The person who types the next prompt has seen that the last turn failed.
         let mut builder = Session::builder(ChatPlanner::new(agent)).on_failure(OnTurnFailure::Continue);
         if let Some(setup) = &settings.remembered {
             builder = builder.setup(setup);
@@ -105,7 +105,7 @@ impl Conversation {
         }
     }
 
-    /// The session that it is, where it is kept.
+    /// The stored session, if there is one.
     pub(crate) fn kept(&self) -> Option<&Kept> {
         match self {
             Self::Bare { .. } => None,
@@ -156,10 +156,10 @@ impl Conversation {
         }
     }
 
-    /// Waits for the next turn. The run goes on until its handle stops it.
+    /// Waits for the next turn. The run continues until its handle stops it.
     ///
     /// # Errors
-    /// If the store did not take what was said, or the session failed.
+    /// If the store did not take the prompt, or the session failed.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
         match self {
             Self::Bare { begun, turns, .. } => {
@@ -178,7 +178,7 @@ impl Conversation {
         }
     }
 
-    /// The number under which the store keeps what was said.
+    /// The prompt's number in the store.
     pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Self::Bare { .. } => None,
@@ -186,8 +186,8 @@ impl Conversation {
         }
     }
 
-    /// The turn that has begun is the last one that anybody here asked for: what others pushed stays for the next
-    /// owner. Only a session that was taken up goes on while something waits.
+    /// Makes the turn that has begun the last one of this caller: items of other senders stay for the next
+    /// owner. Only a resumed session continues while something waits.
     pub(crate) async fn end_with_it(&mut self) -> Ends {
         match self {
             Self::Bare { .. } => Ends::WithThisTurn,
@@ -199,7 +199,7 @@ impl Conversation {
         }
     }
 
-    /// Whether somebody has stopped the session: no further turn begins.
+    /// Whether the session was stopped, so that no further turn begins.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Kept(kept) if kept.session.is_done())
     }
@@ -221,7 +221,7 @@ impl Conversation {
 }
 
 impl Hand {
-    /// Ends the session, and takes back what was said if no turn has it: nothing waits for its turn any more.
+    /// Ends the session, and withdraws the prompt if no turn has it: nothing waits for its turn any more.
     pub(crate) fn leave(&self, stop: SessionStop) {
         let (session, said) = (self.session.clone(), self.said);
         tokio::spawn(async move {
@@ -240,10 +240,11 @@ impl Hand {
     }
 }
 
-/// Becomes the owner of a session, whose commands end with its lease, and ends what a killed owner of it has left running.
+/// Becomes the owner of a session, whose commands end with its lease, and ends what a killed owner of it has
+/// left running.
 ///
 /// # Errors
-/// [`Elsewhere`] if somebody else has it; the store's.
+/// [`Elsewhere`] if another process holds it; the store's.
 pub(crate) async fn own(
     builder: SessionBuilder<String>,
     deadline: Deadline,
@@ -257,7 +258,7 @@ pub(crate) async fn own(
         Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),
         Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
     };
-    // The session is ours: nobody else looks for them.
+    // This process owns the session, so no other process looks for them.
     if let Some(dead) = dead {
         survivors::reap(dead).await;
     }

@@ -1,4 +1,5 @@
-//! A session that is talked to from here and from elsewhere: who pushed what, so that every list can say it.
+//! A session that takes items from this process and from others. It records who pushed each item, so that
+//! every list can show it.
 
 use std::{
     collections::HashMap,
@@ -27,7 +28,7 @@ impl Host {
         Self { session, id, pushed: Mutex::default(), found: Mutex::default() }
     }
 
-    /// Pushes, and remembers by whom.
+    /// Pushes an item, and records its sender.
     ///
     /// # Errors
     /// [`PushError`], with the text.
@@ -47,14 +48,15 @@ impl Host {
         if let Some(id) = client_id {
             push = push.id(id);
         }
-        // Under the lock: whoever hears that it was accepted finds it here.
+        // Under the lock: a caller that sees the acceptance finds the item here.
         let mut pushed = self.lock();
         let ticket = self.session.push(push)?;
         pushed.entry(ticket.id()).or_insert_with(|| (Pushed { text, how, origin }, ticket.clone()));
         Ok(ticket)
     }
 
-    /// Something that waits and was pushed past this: from elsewhere into the store, or before it was opened.
+    /// Records a waiting item that was not pushed through this host: into the store by another process, or
+    /// before the session was opened.
     pub(crate) fn found(&self, id: ItemId, item: Pushed) {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(id, item);
     }
@@ -78,14 +80,14 @@ impl Host {
         waiting
     }
 
-    /// What was said here and no turn has, in order.
+    /// The items of this process that no turn has, in order.
     pub(crate) fn waiting_here(&self) -> Vec<ItemId> {
         let mut here: Vec<ItemId> = self.waiting().into_iter().map(|(ticket, _)| ticket.id()).collect();
         here.retain(|id| self.pushed(*id).is_some_and(|item| item.origin == Origin::Here));
         here
     }
 
-    /// What was taken out of the queue, whoever asked.
+    /// The withdrawn items.
     pub(crate) fn withdrawn(&self, id: ItemId) -> Option<String> {
         let pushed = self.lock();
         let (item, ticket) = pushed.get(&id)?;

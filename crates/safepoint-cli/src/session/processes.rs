@@ -4,8 +4,8 @@ use safepoint_tools::process::{Deadline, Processes};
 
 use crate::{session::survivors, settings::AgentSettings};
 
-/// Who runs the commands of a session, and until when they may live: as long as its lease, if it is kept. First, what killed
-/// runs have left in control groups is killed, and told.
+/// Who runs the commands of a session, and how long they may live: as long as its lease, if it is stored.
+/// First kills and reports what killed runs have left in control groups.
 pub(crate) async fn processes(settings: &AgentSettings) -> (Processes, Deadline) {
     survivors::sweep().await;
     let args = &settings.args;

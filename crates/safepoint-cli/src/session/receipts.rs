@@ -1,10 +1,10 @@
 //! The receipts that a session has stored: the account of each turn, as it was when it settled.
 
 use safepoint::{
+    Receipt,
     event::Fact,
     ids::{SessionId, TurnId},
-    receipt::Receipt,
-    session::{JournalFact, read_journal},
+    raw::{JournalFact, read_journal},
     store::Store,
 };
 

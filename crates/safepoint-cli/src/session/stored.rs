@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint::{
-    SessionHandle,
+    Session, SessionHandle,
     event::Events,
     ids::{ItemId, SessionId},
-    session::{
-        ExitReason, ItemOutcome, LostRun, Policy, PushError, Session, SessionEvent, Ticket, decode_row,
-        encode_item,
+    raw::{
+        decode_row, encode_item,
+        store::{ApprovalState, ItemState, Pushed},
     },
-    store::{ApprovalState, ItemState, Pushed, Store},
+    session::{ExitReason, ItemOutcome, LostRun, Policy, PushError, SessionEvent, Ticket},
+    store::Store,
 };
 
 use super::conversation::{Next, Turn};
 use crate::exit::Usage;
 
-/// How many items may wait in a kept session.
+/// How many items may wait in a stored session.
 pub(crate) const INBOX: usize = 1024;
 
 /// A session of a store that this process owns.
@@ -35,12 +36,13 @@ pub(crate) struct Kept {
     number: Option<u64>,
 }
 
-/// What is waited for. Exhaustive: the turn of what was said, or what a session that is taken up has left.
+/// What the caller waits for. Exhaustive: the turn of its prompt, or the work that a resumed session has
+/// left.
 enum Wait {
     Said(Ticket<String>),
-    /// What was said to a session that had just ended: it waits in the store for the next owner.
+    /// A prompt for a session that had just ended: it waits in the store for the next owner.
     Late(String),
-    /// And nobody has asked for it yet.
+    /// No caller has taken it yet.
     TakeUp,
     Left,
 }
@@ -85,7 +87,7 @@ impl Kept {
         self.number
     }
 
-    /// Whether a turn follows that nobody here has asked for: what waits in a session that was taken up.
+    /// Whether a turn follows that this process did not ask for: items that wait in a resumed session.
     pub(crate) async fn goes_on(&self) -> bool {
         self.said().is_none() && (self.items_waiting().await > 0)
     }
@@ -96,7 +98,7 @@ impl Kept {
         while let Some(event) = all.now() {
             match event.kind {
                 SessionEvent::BackgroundLost(one) => lost.push(one),
-                // It is told before anything begins.
+                // It is reported before a turn begins.
                 SessionEvent::TurnStarted { .. } => break,
                 _ => {}
             }
@@ -137,8 +139,8 @@ impl Kept {
             }
             Wait::TakeUp => {
                 self.wait = Wait::Left;
-                // Always asked: a decision that was taken meanwhile takes up a turn that waits for it, but none that was
-                // cut before it could wait.
+                // Always requested: a decision made meanwhile resumes a turn that waits for it, but not one
+                // that was cut before it could wait.
                 if !self.session.resume().await
                     && let Some(none) = self.none().await
                 {
@@ -150,8 +152,8 @@ impl Kept {
         self.turn().await
     }
 
-    /// What the turn that waits for decisions comes to: where somebody can be asked it is put to them first, and its turn is
-    /// the next; so it is where it was decided meanwhile. Else nothing comes before they have decided.
+    /// The next step for a turn that waits for decisions. With a user present, the user decides first and the
+    /// turn is next, as it is after a decision made meanwhile. Otherwise nothing comes before the decision.
     async fn held_up(&self) -> Option<Next> {
         if self.session.resume().await || self.session.current_turn().is_some() {
             return None;
@@ -197,7 +199,7 @@ impl Kept {
     /// Why no turn comes, if none does: nothing could be taken up.
     async fn none(&self) -> Option<Next> {
         let open = self.open_questions().await;
-        // What is taken has a turn, which may be about to be told of.
+        // A taken item has a turn, whose start may not be reported yet.
         let (waiting, taken) = (self.items_waiting().await, self.items_taken().await);
         let (mut has_begun, mut stopped) = (false, None);
         let mut all = self.session.events();

@@ -1,7 +1,10 @@
 //! What an owner of a session left running when it was killed together with the guard of its commands: found by their
 //! mark when the session is opened again, and killed (S4.9).
 
-use safepoint::store::{Liveness, OwnerProcess, SessionRow};
+use safepoint::{
+    raw::store::Liveness,
+    store::{OwnerProcess, SessionRow},
+};
 use safepoint_tools::process::{ProcessRecord, Reaped, reap_abandoned, reap_survivors};
 
 use crate::output;
@@ -16,7 +19,7 @@ fn mark_of(owner: &OwnerProcess) -> String {
     format!("run_{}_{}_{}", owner.boot, owner.pid, owner.started)
 }
 
-/// Who held the session, if that process is provably dead: whatever carries its mark belongs to nobody.
+/// The previous holder of the session, if that process is provably dead: what carries its mark has no owner.
 pub(crate) fn dead_holder(row: &SessionRow) -> Option<OwnerProcess> {
     let owner = row.holder.as_ref()?.owner.clone();
     (owner.life() == Liveness::Dead && owner.boot == OwnerProcess::here().boot).then_some(owner)

@@ -61,7 +61,7 @@ impl Config {
             let why = error.to_string();
             let why = why.trim_end();
             let path = path.display();
-            Usage(format!("the config {path} is not right; mend it, or name another with --config\n{why}"))
+            Usage(format!("invalid config {path}; fix it or pass --config\n{why}"))
         })?;
         let expiry = config.approval_expiry.as_deref().map(parse_or_never).transpose();
         config.expiry = expiry

@@ -189,7 +189,7 @@ mod tests {
         assert!(servers.one("c").unwrap_err().to_string().contains("there are a, b"));
     }
 
-    /// What goes with the other kind of server is refused by name, and no value is told.
+    /// A key for the other kind of server is refused by name, and no value is shown.
     #[test]
     fn what_would_be_passed_over_is_refused() {
         for (entry, key) in [

@@ -1,7 +1,7 @@
-//! What works in a kept session, remembered with it: whoever goes on with it need not say it again.
+//! The settings of a stored session, stored with it: a resume need not repeat them.
 //!
-//! What is said now outranks what was said before, and that outranks the config file. Who decides about calls is not
-//! remembered: that is asked of whoever sits there.
+//! A setting given now outranks a remembered one, which outranks the config file. The approval mode is not
+//! remembered: the user of each run chooses it.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -36,7 +36,7 @@ pub(crate) struct Setup {
     root: Option<PathBuf>,
     max_rounds: Option<u32>,
     timeout: Option<Duration>,
-    /// Which of the addresses had a user and a password in it: those are kept nowhere.
+    /// Which of the addresses had a user and a password in it: those are not stored.
     withheld: Option<Withheld>,
 }
 
@@ -67,7 +67,7 @@ impl Setup {
         setup.without_passwords()
     }
 
-    /// What may be kept and shown: no address with a password in it.
+    /// What may be stored and shown: no address with a password in it.
     fn without_passwords(mut self) -> Self {
         let shown = self.backend.as_deref().map(text::shown);
         if shown != self.backend {
@@ -79,11 +79,11 @@ impl Setup {
         self
     }
 
-    /// Fills in what the command line left open. What belongs together comes together: a model with its server, and
-    /// tools with the directory that they work in.
+    /// Fills in what the command line left open. Settings that belong together come together: a model with
+    /// its server, and tools with their directory.
     ///
     /// # Errors
-    /// If the one who works is behind an address whose password is not kept.
+    /// If the backend's address had a password, which is not stored.
     pub(crate) fn fill(self, args: &mut AgentArgs) -> Result<(), Usage> {
         let (works, acts) = (who_works(args), who_acts(args));
         if works {
@@ -98,7 +98,8 @@ impl Setup {
             args.window = args.window.or(self.window);
             args.on_full = args.on_full.or(self.on_full);
         }
-        // A limit is the run's: whoever takes it up again raises it by saying so, and not by saying nothing.
+        // A limit belongs to the run: a resume that names a limit replaces it, and one that names none keeps
+        // it.
         args.max_rounds = args.max_rounds.or(self.max_rounds);
         args.timeout = args.timeout.or(self.timeout);
         if acts {
@@ -155,7 +156,7 @@ impl Withheld {
     }
 }
 
-/// In one line; nothing of what is long, or nobody's business.
+/// One line, without long values and secrets.
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tools = self.tools.as_ref().map(|tools| format!("tools {tools}"));

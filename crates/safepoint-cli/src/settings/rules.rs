@@ -22,7 +22,7 @@ mod words;
 
 use pattern::{Pattern, Reading};
 
-/// What the model is told of a call that a rule denies, where the rule does not say it.
+/// The model's text for a call that a rule denies, where the rule has no message.
 const DENIED: &str = "[denied: a rule of the user does not allow this call.]";
 /// The tools that there always are: a rule may name them where they were not chosen.
 const OURS: [&str; 8] =
@@ -59,7 +59,7 @@ pub(crate) struct Written {
     message: Option<String>,
 }
 
-/// What becomes of a call that fits. Exhaustive: the three words.
+/// What happens to a matching call. Exhaustive: the three words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Then {
@@ -123,8 +123,8 @@ fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, reading: impl Fn(&s
     fields.iter().all(|(name, wanted)| fits(name, wanted))
 }
 
-/// How an argument is read where a rule on `tool` allows something. Of a tool that is not ours nobody knows what it does
-/// with text: it may hand it to a shell.
+/// How an argument is read where a rule on `tool` allows something. What a foreign tool does with text is
+/// unknown: it may pass it to a shell.
 fn careful(tool: &str, arg: &str) -> Reading {
     match (tool, arg) {
         ("read_file" | "write_file" | "edit_file" | "list_dir" | "search" | "read_file/secret", "path") => {

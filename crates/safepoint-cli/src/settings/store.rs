@@ -50,7 +50,7 @@ pub(crate) fn existing_file(path: Option<PathBuf>) -> anyhow::Result<Option<Sqli
     if is_there { open_file(Some(path)).map(Some) } else { Ok(None) }
 }
 
-/// The file in which what is said is kept; none where it is not.
+/// The store file of a session; none for a session in memory.
 ///
 /// # Errors
 /// If there is no place for it.

@@ -7,12 +7,12 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint::{
-    Agent, Outcome, StopRequest, Usage,
+    Agent, Outcome, Receipt, StopRequest, Usage,
     approval::{ApprovalMode, ToolApproval, WithoutApprover},
     event::{Event, EventKind, Fact},
     ids::{Path, SessionId},
-    receipt::{Receipt, RuledReport},
-    schema::Schema,
+    raw::schema::Schema,
+    receipt::RuledReport,
     tool::{EffectClass, from_fn},
 };
 use safepoint_golden::{Golden, section};
@@ -82,7 +82,7 @@ fn a_line_of_each_event() {
     let mut lines = Lines::new(&session, Some(3));
     lines.turn(2, "run_1");
     let mut line = |(seq, kind): (usize, EventKind)| {
-        let event = Event { seq: seq as u64, at: at(seq as i64), kind };
+        let event = Event::new(seq as u64, at(seq as i64), kind);
         let line = serde_json::to_value(lines.event(&event)).unwrap();
         assert!(line.is_null() || schema.check(&line).is_ok(), "{line}: {:?}", schema.check(&line));
         line.to_string()
@@ -150,7 +150,7 @@ async fn a_line_of_each_outcome() {
     golden("outcomes").lines("outcome", written).check();
 }
 
-/// What is published of `--json` changes only where somebody says so.
+/// The published form of `--json` changes only on purpose.
 #[test]
 fn the_published_schemas() {
     let digest = |name: &str| {

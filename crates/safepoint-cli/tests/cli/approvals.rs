@@ -8,9 +8,13 @@ use std::{
 
 use rustix::process::Signal;
 use safepoint::{
-    approval::{ApprovalKind, ApprovalRequest, Decision, Holds, digest},
-    ids::{ApprovalId, CallId, RunId, SessionId},
-    store::{self, ApprovalClose, Durability, NewApproval, NewSession, OwnerProcess, Store as _, Write},
+    approval::{ApprovalRequest, Decision},
+    ids::{ApprovalId, RunId, SessionId},
+    raw::{
+        self, digest,
+        store::{ApprovalClose, Durability, NewApproval, NewSession, Write},
+    },
+    store::{OwnerProcess, Store as _},
 };
 use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
@@ -71,8 +75,8 @@ fn answer(output: &Output) -> Value {
     lines(&output.stdout).last().unwrap()["answer"].clone()
 }
 
-/// S8.1, S8.2, S8.4: asked where nobody can be asked, it waits; another process sees exactly what would run, changes it,
-/// and a third goes on; whoever comes after that is told who was first.
+/// S8.1, S8.2, S8.4: a call asks where no user can answer, and waits. Another process sees exactly what would
+/// run and changes it, and a third resumes; a later decision is refused and names the first.
 #[test]
 fn a_question_waits_for_another_process_and_is_used_once() {
     let world = World::new(&json!({"replies": [shell("echo one > made"), {"text": "all done"}]}));
@@ -86,23 +90,25 @@ fn a_question_waits_for_another_process_and_is_used_once() {
     assert!(hint.contains("safepoint approve s"), "{hint}");
 
     let changed = r#"{"command": "echo two > made"}"#;
-    let (code, _, told) = world.ask(&["approve", "s", "--args", changed]);
-    assert!(code == 0 && told.contains("shell may run with your arguments"), "{told}");
-    let (code, _, told) = world.ask(&["approve", "s", "--args", changed]);
+    let (code, _, printed) = world.ask(&["approve", "s", "--args", changed]);
+    assert!(code == 0 && printed.contains("shell may run with your arguments"), "{printed}");
+    let (code, _, printed) = world.ask(&["approve", "s", "--args", changed]);
     assert!(
-        code == 4 && told.contains("no question of s is open; the last one") && told.contains("by uid "),
-        "{told}"
+        code == 4
+            && printed.contains("no question of s is open; the last one")
+            && printed.contains("by uid "),
+        "{printed}"
     );
     let id = world.ask(&["approvals", "s", "--json"]).1;
     let id = lines(id.as_bytes())[0]["approval_id"].as_str().unwrap().to_owned();
-    let (code, _, told) = world.ask(&["deny", "s", &id]);
-    assert!(code == 4 && told.contains("approved with other arguments by uid "), "{told}");
-    // Whoever wrote the arguments has answered what asked before: nobody is asked about them again (S8.2).
+    let (code, _, printed) = world.ask(&["deny", "s", &id]);
+    assert!(code == 4 && printed.contains("approved with other arguments by uid "), "{printed}");
+    // The user who wrote the arguments has approved them: the engine does not ask about them again (S8.2).
     let done = world.work(&["resume", "s", "--root", root]);
     assert_eq!((done.status.code(), answer(&done)), (Some(0), json!("all done")));
     assert_eq!(std::fs::read_to_string(Path::new(root).join("made")).unwrap(), "two\n");
-    let (code, _, told) = world.ask(&["deny", "s", &id]);
-    assert!(code == 4 && told.contains("acted on"), "{told}");
+    let (code, _, printed) = world.ask(&["deny", "s", &id]);
+    assert!(code == 4 && printed.contains("and applied"), "{printed}");
 }
 
 /// S8.6: `--always` says exactly what it allows, holds in the session, in another process too, and in no other session.
@@ -118,14 +124,14 @@ fn always_holds_in_its_session_and_in_no_other() {
     ];
     let world = World::new(&json!({ "replies": replies }));
     assert_eq!(world.work(&["run", "go", "--session", "s"]).status.code(), Some(11));
-    let (code, _, told) = world.ask(&["approve", "s", "--always"]);
-    assert!(code == 0 && told.contains("from now on in this session"), "{told}");
-    assert!(told.contains("shell with exactly these arguments"), "{told}");
+    let (code, _, printed) = world.ask(&["approve", "s", "--always"]);
+    assert!(code == 0 && printed.contains("from now on in this session"), "{printed}");
+    assert!(printed.contains("shell with exactly these arguments"), "{printed}");
     assert_eq!(answer(&world.work(&["resume", "s"])), json!("one"));
     assert_eq!(answer(&world.work(&["run", "again", "--session", "s"])), json!("two"), "unasked");
     assert_eq!(world.work(&["run", "go", "--session", "t"]).status.code(), Some(11), "another session asks");
-    let (code, _, told) = world.ask(&["deny", "t", "--always"]);
-    assert!(code == 2 && told.contains("--always belongs to approve"), "{told}");
+    let (code, _, printed) = world.ask(&["deny", "t", "--always"]);
+    assert!(code == 2 && printed.contains("--always belongs to approve"), "{printed}");
 }
 
 /// S8.2: arguments that a person wrote are not covered where another rule asks about them than the one that asked before,
@@ -197,14 +203,14 @@ fn a_run_does_not_approve_itself() {
     let ended = seen.iter().find(|line| line["type"] == "call_ended").unwrap();
     let output = ended["output"].as_str().unwrap();
     assert_eq!((output.matches("code 5").count(), output.matches("code").count()), (3, 3), "{output}");
-    assert!(output.contains("a run does not decide about its own calls"), "{output}");
-    let told = std::fs::read_to_string(json).unwrap();
-    assert_eq!(super::kept::check(&told)[0]["code"], 5, "{told}");
+    assert!(output.contains("a run cannot decide about its own calls"), "{output}");
+    let printed = std::fs::read_to_string(json).unwrap();
+    assert_eq!(super::kept::check(&printed)[0]["code"], 5, "{printed}");
     assert_eq!((run.status.code(), Path::new(root).join("made").exists()), (Some(11), false));
     let (_, listed, _) = world.ask(&["approvals", "s"]);
     assert!(listed.contains("open until"), "{listed}");
-    let (code, _, told) = world.ask(&["approve", "s"]);
-    assert_eq!(code, 0, "{told}");
+    let (code, _, printed) = world.ask(&["approve", "s"]);
+    assert_eq!(code, 0, "{printed}");
     let (_, listed, _) = world.ask(&["approvals", "s"]);
     assert!(listed.contains("approved by uid ") && listed.contains("on no terminal"), "{listed}");
 }
@@ -227,8 +233,8 @@ fn slow(world: &Path) -> Value {
     shell(&format!("touch {}; sleep 300", world.join("begun").display()))
 }
 
-/// S7.3: killed in a command, it is not run again; that nobody knows whether it happened is said to the person and the
-/// model.
+/// S7.3: a command that was killed is not run again; the person and the model see that its effects are
+/// unknown.
 #[test]
 fn what_may_have_happened_is_said_to_everybody() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,24 +247,26 @@ fn what_may_have_happened_is_said_to_everybody() {
         .env("TMPDIR", world.folder.path())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(
-        told.contains("shell: NOBODY KNOWS WHETHER IT HAPPENED") && told.contains("not run again"),
-        "{told}"
+        printed.contains("shell: side effects unknown") && printed.contains("not run again"),
+        "{printed}"
     );
     // S3.7: the receipt is stored, and shown later.
     let (_, shown, _) = world.ask(&["sessions", "show", "s"]);
     assert!(
-        shown.contains("turn-1") && shown.contains("EFFECT UNKNOWN") && shown.contains("quiet:"),
+        shown.contains("turn-1")
+            && shown.contains("side effects unknown")
+            && shown.contains("running   nothing"),
         "{shown}"
     );
     let (_, traced, _) = world.ask(&["trace", "s"]);
-    assert!(traced.contains("NOBODY KNOWS WHETHER IT HAPPENED"), "{traced}");
+    assert!(traced.contains("side effects unknown"), "{traced}");
 }
 
-/// S7.3: with `--unknown ask` it is put to a person, who answers from another process: run again, done with a result, or
-/// given up.
+/// S7.3: with `--unknown ask` a person decides from another process: run it again, take a result, or give it
+/// up.
 #[test]
 fn a_person_says_what_becomes_of_what_may_have_happened() {
     for (verb, more, says, status) in [
@@ -275,11 +283,11 @@ fn a_person_says_what_becomes_of_what_may_have_happened() {
         dies_in_the_command(&world, &["--unknown", "ask"]);
         assert_eq!(world.work(&["resume", "s", "--unknown", "ask"]).status.code(), Some(11), "{verb}");
         let (_, listed, _) = world.ask(&["approvals", "s"]);
-        assert!(listed.contains("NOBODY KNOWS WHETHER IT HAPPENED"), "{listed}");
-        let (code, _, told) = world.ask(&["approve", "s", "--always"]);
-        assert!(code == 2 && told.contains("may have happened already"), "{told}");
-        let (code, _, told) = world.ask(&[&[verb, "s"], more].concat());
-        assert!(code == 0 && told.contains(says), "{told}");
+        assert!(listed.contains("side effects unknown"), "{listed}");
+        let (code, _, printed) = world.ask(&["approve", "s", "--always"]);
+        assert!(code == 2 && printed.contains("may have happened already"), "{printed}");
+        let (code, _, printed) = world.ask(&[&[verb, "s"], more].concat());
+        assert!(code == 0 && printed.contains(says), "{printed}");
         let done = world.work(&["resume", "s", "--unknown", "ask"]);
         let seen = lines(&done.stdout);
         let ended = seen.iter().find(|line| line["type"] == "call_ended").unwrap();
@@ -287,8 +295,8 @@ fn a_person_says_what_becomes_of_what_may_have_happened() {
     }
 }
 
-/// Approvals in each state that takes no answer any more, and one that was answered by somebody else; and an open one that shows
-/// another command than was asked about.
+/// Approvals in each state that takes no answer any more, one that another process answered, and an open one
+/// that shows another command than was asked about.
 fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -308,19 +316,13 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
         .chain(altered.map(|(id, ..)| (id, later)))
         {
             let args = json!({"command": id});
-            let request = ApprovalRequest {
-                id: id.into(),
-                path: safepoint::ids::Path::default(),
-                question: ApprovalKind::BeforeCall,
-                call_id: CallId::from(id),
-                tool: "shell".into(),
-                digest: digest("shell", "as declared", &args),
-                definition: "as declared".into(),
-                holds: Holds::Once,
-                args,
-                asked_at: now,
-                expires_at: expires,
-            };
+            let bound = digest("shell", "as declared", &args);
+            let request = json!({
+                "id": id, "call_id": id, "tool": "shell", "definition": "as declared", "args": args,
+                "digest": bound, "asked_at": now, "expires_at": expires,
+            });
+            // In the order in which the engine writes it.
+            let request: ApprovalRequest = serde_json::from_value(request).unwrap();
             let mut bytes = serde_json::to_vec(&request).unwrap();
             if let Some((_, from, to)) = altered.filter(|(altered, ..)| *altered == id) {
                 bytes = String::from_utf8(bytes).unwrap().replace(from, to).into_bytes();
@@ -336,7 +338,7 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
             store.append(&lease, vec![Write::OpenApproval(asked)], Durability::Recorded).await.unwrap();
         }
         let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
-        let yes = store::NewDecision {
+        let yes = raw::store::NewDecision {
             id: "used".into(),
             digest: digest("shell", "as declared", &json!({"command": "used"})),
             principal: "bob".into(),
@@ -352,20 +354,21 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
     });
 }
 
-/// S8.2, S8.3, S8.5: a question that takes no answer any more says why, each in a sentence of its own: 4.
+/// S8.2, S8.3, S8.5: an approval that takes no answer any more says why, each state in a separate sentence:
+/// 4.
 #[test]
 fn an_answer_that_comes_too_late_is_told_why() {
     let world = World::new(&json!({"replies": []}));
     closed(Path::new(&world.store()), None);
     for (id, says) in [
-        ("over", "this question expired at"),
-        ("expired", "this question expired at"),
+        ("over", "expired at"),
+        ("expired", "expired at"),
         ("back", "a stop took this question back"),
-        ("used", "it was approved by bob"),
+        ("used", "already approved by bob"),
     ] {
         for verb in ["approve", "deny"] {
-            let (code, _, told) = world.ask(&[verb, "s", id]);
-            assert!(code == 4 && told.contains(says) && told.contains("too late"), "{id}: {code} {told}");
+            let (code, _, printed) = world.ask(&[verb, "s", id]);
+            assert!(code == 4 && printed.contains(says), "{id}: {code} {printed}");
         }
     }
     let (_, listed, hint) = world.ask(&["approvals", "s"]);
@@ -375,8 +378,8 @@ fn an_answer_that_comes_too_late_is_told_why() {
     }
 }
 
-/// S8.2: nobody names a question, and none is open: what became of the last one is said: 4. Nothing was ever asked: 3. A store
-/// that is not there is not made, and arguments that are no object are wrong usage.
+/// S8.2: with no approval named and none open, the command says what became of the last one: 4. Without any
+/// approval: 3. A missing store is not created, and arguments that are no object are wrong usage.
 #[test]
 fn an_answer_without_a_question_is_told_what_became_of_the_last() {
     let world = World::new(&json!({"replies": []}));
@@ -384,24 +387,21 @@ fn an_answer_without_a_question_is_told_what_became_of_the_last() {
     for args in
         [&["approvals", "s"][..], &["approve", "s"], &["deny", "s"], &["respond", "s", "--message", "x"]]
     {
-        let (code, _, told) = world.ask(args);
-        assert!(code == 3 && told.contains("there is no session s"), "{code} {told}");
+        let (code, _, printed) = world.ask(args);
+        assert!(code == 3 && printed.contains("session s not found"), "{code} {printed}");
         assert!(!Path::new(&typo).exists(), "{args:?}");
     }
     closed(Path::new(&world.store()), None);
-    let (code, _, told) = world.ask(&["deny", "s"]);
-    assert!(
-        code == 4 && told.contains("the last one, used: too late: it was approved by bob"),
-        "{code} {told}"
-    );
+    let (code, _, printed) = world.ask(&["deny", "s"]);
+    assert!(code == 4 && printed.contains("the last one, used: already approved by bob"), "{code} {printed}");
     for args in ["[]", "1", "\"text\"", "null"] {
-        let (code, _, told) = world.ask(&["approve", "s", "--args", args]);
-        assert!(code == 2 && told.contains("no JSON object"), "{args}: {code} {told}");
+        let (code, _, printed) = world.ask(&["approve", "s", "--args", args]);
+        assert!(code == 2 && printed.contains("not a JSON object"), "{args}: {code} {printed}");
     }
 }
 
-/// S8.2, S8.8: a question that shows another tool or other arguments than those that would run is damaged: shown as that,
-/// decided by nobody, and found by a check of the store.
+/// S8.2, S8.8: an approval that shows another tool or other arguments than would run is damaged: shown as
+/// damaged, never decided, and found by a check of the store.
 #[test]
 fn a_question_that_was_altered_is_decided_by_nobody() {
     for (from, to) in [
@@ -427,10 +427,10 @@ fn is_decided_by_nobody(altered: (&str, &str, &str)) {
         &["deny", "s"],
         &["respond", "s", "--message", "x"],
     ] {
-        let (code, _, told) = world.ask(args);
+        let (code, _, printed) = world.ask(args);
         assert!(
-            code == 5 && told.contains("altered cannot be decided, it is damaged"),
-            "{args:?}: {code} {told}"
+            code == 5 && printed.contains("altered cannot be decided, it is damaged"),
+            "{args:?}: {code} {printed}"
         );
     }
     let (code, checked, _) = world.ask(&["store", "check"]);

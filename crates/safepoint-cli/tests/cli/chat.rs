@@ -17,7 +17,7 @@ const ALT_ENTER: &str = "\x1b\r";
 const UP: &str = "\x1b[A";
 const IDLE: &str = "Enter sends";
 
-/// A chat with a directory of its own.
+/// A chat with its own directory.
 struct Chat {
     terminal: Terminal,
     folder: tempfile::TempDir,
@@ -98,8 +98,8 @@ fn the_file_with_the_rest_of_an_output_is_named() {
     assert_eq!(chat.terminal.end().0, 0);
 }
 
-/// S1.5, S5.3: Esc stops at a safe point and says at once what it waits for; Esc again now; then the receipt; and the
-/// session goes on.
+/// S1.5, S5.3: Esc stops at a safe point and says at once what it waits for; a second Esc stops now; then
+/// comes the receipt, and the session continues.
 #[test]
 fn escape_stops_the_turn_shows_its_receipt_and_the_session_goes_on() {
     let server = Practice::start(&calling("sleep 1000", &["and on"]));
@@ -107,11 +107,11 @@ fn escape_stops_the_turn_shows_its_receipt_and_the_session_goes_on() {
     chat.say("go");
     chat.terminal.until("● shell");
     chat.terminal.press(ESC);
-    chat.terminal.until("Stopping… waits for shell; now in");
+    chat.terminal.until("Stopping: waiting for shell; forced in");
     chat.terminal.press(ESC);
-    chat.terminal.until("stopped: user (person): at the terminal");
-    chat.terminal.until("shell call");
-    chat.terminal.until("quiet: nothing of it is running");
+    chat.terminal.until("Stopped by user (person): at the terminal");
+    chat.terminal.until("call      shell");
+    chat.terminal.until("  running   nothing, ");
     chat.say("next");
     chat.terminal.until("and on");
     chat.terminal.until(IDLE);
@@ -120,7 +120,8 @@ fn escape_stops_the_turn_shows_its_receipt_and_the_session_goes_on() {
     chat.terminal.end();
 }
 
-/// S6.5, S6.12: Enter steers a turn at work, Alt-Enter queues for the next; Up takes the last back; both are seen.
+/// S6.5, S6.12: Enter steers a running turn, Alt-Enter queues for the next; Up withdraws the last; both are
+/// shown.
 #[test]
 fn enter_steers_and_alt_enter_queues() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +132,7 @@ fn enter_steers_and_alt_enter_queues() {
     chat.say("go");
     chat.terminal.until("● shell");
     chat.say("use b instead");
-    chat.terminal.until("steers, with the next request:");
+    chat.terminal.until("steering the next request:");
     chat.terminal.until("1. use b instead");
     for text in ["queued one", "queued two"] {
         chat.terminal.press(text);
@@ -167,9 +168,9 @@ fn a_stop_hands_the_queue_back() {
     chat.terminal.press(ESC);
     chat.terminal.until("Stopping");
     chat.terminal.press(ESC);
-    chat.terminal.until("quiet: nothing of it is running");
+    chat.terminal.until("  running   nothing, ");
     chat.terminal.until("› later");
-    chat.terminal.until("/resume goes on");
+    chat.terminal.until("/resume resumes");
     assert!(!chat.terminal.screen().contains("never asked"));
 }
 
@@ -207,7 +208,7 @@ fn a_question_is_asked_inline() {
     let server = Practice::start(&calling(&format!("touch {}", file.display()), &["all done"]));
     let mut chat = Chat::start(&server, &[]);
     chat.say("go");
-    chat.terminal.until("? shell wants to run with");
+    chat.terminal.until("Allow shell to run?");
     chat.terminal.until("y yes · n no");
     assert!(!file.exists());
     chat.terminal.press("y");
@@ -263,7 +264,7 @@ fn a_width_that_changes_leaves_one_pane() {
     chat.terminal.press(ESC);
     chat.terminal.until("Stopping");
     chat.terminal.press(ESC);
-    chat.terminal.until("quiet: nothing of it is running");
+    chat.terminal.until("  running   nothing, ");
     assert_eq!(chat.terminal.screen().matches("Stopping").count(), 0, "{}", chat.terminal.screen());
 }
 
@@ -321,8 +322,8 @@ fn without_a_terminal_a_receipt_ends_with_quiet() {
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{said}");
-        let quiet = said.matches("  quiet: nothing of it is running").count();
-        assert_eq!((quiet, said.contains("not yet known")), (1, false), "{said}");
+        let quiet = said.matches("  running   nothing, ").count();
+        assert_eq!((quiet, said.contains("running   unknown")), (1, false), "{said}");
     }
 }
 
@@ -341,7 +342,7 @@ fn one_ctrl_c_of_an_idle_chat_ends_nothing() {
             chat.terminal.press(keys);
             chat.terminal.until_it(input, |screen| screen.contains(input));
         }
-        chat.terminal.screen().contains("Ctrl-C again ends this chat, of which nothing is kept")
+        chat.terminal.screen().contains("Ctrl-C again ends this chat, which is not stored")
     });
     chat.say("and more");
     chat.terminal.until("second answer");
@@ -355,7 +356,7 @@ fn one_ctrl_c_of_a_plain_chat_ends_nothing() {
     let server = Practice::start(r#"{"replies":[{"text":"first answer"}]}"#);
     let args = ["chat", "--base-url", &server.url, "--model", "openai:x", "--tools", "none"];
     let mut terminal = Terminal::spawn(&args, &[("TERM", "dumb")]);
-    until("it hears signals", || terminal.hears_interrupts());
+    until("it hears signals", || terminal.catches_interrupts());
     terminal.press(CTRL_C);
     terminal.until("Ctrl-C again ends this chat");
     terminal.press("hello\n");
@@ -364,7 +365,7 @@ fn one_ctrl_c_of_a_plain_chat_ends_nothing() {
     assert_eq!(terminal.end().0, 0);
 }
 
-/// S11.6: Ctrl-Z gives the terminal back to the shell; what the shell has go on goes on where it was.
+/// S11.6: Ctrl-Z gives the terminal back to the shell; a job that the shell continues resumes where it was.
 #[test]
 fn ctrl_z_goes_to_the_shell_and_fg_comes_back() {
     let server = Practice::start(r#"{"replies":[{"text":"first answer"},{"text":"second answer"}]}"#);
@@ -396,15 +397,15 @@ fn ctrl_z_goes_to_the_shell_and_fg_comes_back() {
     assert!(code == 0 && screen.contains("over with 0"), "{screen}");
 }
 
-/// S8.2: on a terminal that cannot be drawn on a person is asked as in a run; where nobody can be asked, that is said before
-/// anything is denied.
+/// S8.2: on a terminal that cannot be drawn on, the chat asks as a run does; without a user to answer, it
+/// says so before it denies a call.
 #[test]
 fn a_chat_asks_where_somebody_is_and_says_so_where_nobody_is() {
     let server = Practice::start(&calling("echo ran", &["all done"]));
     let args = ["chat", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell"];
     let mut terminal = Terminal::spawn(&args, &[("TERM", "dumb")]);
     terminal.press("go\n");
-    terminal.until("? shell wants to run with");
+    terminal.until("Allow shell to run?");
     terminal.until("or no and why:");
     terminal.press("y\n");
     terminal.until("▪ shell: completed");
@@ -416,9 +417,9 @@ fn a_chat_asks_where_somebody_is_and_says_so_where_nobody_is() {
     let mut child =
         safepoint(&args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    let word = told.find("nobody can be asked here, so calls of shell are denied").unwrap_or(usize::MAX);
-    assert!(word < told.find("shell: denied").unwrap(), "{told}");
+    let mut printed = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
+    let word = printed.find("no terminal for approvals: calls of shell are denied").unwrap_or(usize::MAX);
+    assert!(word < printed.find("shell: denied").unwrap(), "{printed}");
     child.wait().unwrap();
 }

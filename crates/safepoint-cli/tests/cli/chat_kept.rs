@@ -11,7 +11,7 @@ use crate::{Practice, safepoint};
 const IDLE: &str = "Enter sends";
 const CTRL_D: &str = "\x04";
 
-/// A directory that is the home of whoever chats, with a store in it.
+/// A directory that is the chat user's home, with a store in it.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -34,8 +34,8 @@ impl Home {
         let (store, home) = (self.store(), self.0.path());
         let mut command = safepoint(&[args, &["--store", &store]].concat());
         let output = command.env("HOME", home).env("XDG_RUNTIME_DIR", home).output().unwrap();
-        let told = [output.stdout, output.stderr].concat();
-        (output.status.code().unwrap(), String::from_utf8_lossy(&told).into_owned())
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&printed).into_owned())
     }
 }
 
@@ -71,24 +71,24 @@ fn shell(command: &str) -> serde_json::Value {
     serde_json::json!({"calls": [{"name": "shell", "args": {"command": command}}]})
 }
 
-/// S7.1: what was said in a chat is there when it is come back to, for the person and for the model; another terminal is
-/// told who has it.
+/// S7.1: a reopened chat has what was said in it, for the person and for the model; another terminal gets an
+/// error that names the owner.
 #[test]
 fn a_chat_is_come_back_to() {
     let world = World::new(&serde_json::json!([{"text": "the first answer"}, {"text": "the second answer"}]));
     let mut chat = world.chat("c");
-    chat.until("kept as c: safepoint chat --session c comes back to it");
+    chat.until("stored as c; `safepoint chat --session c` reopens it");
     say(&mut chat, "one");
     chat.until("the first answer");
     chat.until(IDLE);
     let mut other = world.chat("c");
-    let (code, told) = other.end();
-    assert!(code == 5 && told.contains("safepoint stop c"), "{code}: {told}");
+    let (code, printed) = other.end();
+    assert!(code == 5 && printed.contains("safepoint stop c"), "{code}: {printed}");
     chat.press(CTRL_D);
     assert_eq!(chat.end().0, 0);
 
     let mut chat = world.chat("c");
-    chat.until("c, as it was left");
+    chat.until("Reopened c");
     chat.until("› one");
     chat.until("the first answer");
     chat.until(IDLE);
@@ -109,7 +109,7 @@ fn a_question_outlives_its_chat_and_is_put_again() {
     let mut chat = world.chat("c");
     chat.until(IDLE);
     say(&mut chat, "go");
-    chat.until("? shell wants to run with");
+    chat.until("Allow shell to run?");
     chat.until("y yes · n no");
     chat.press(CTRL_D);
     assert_eq!(chat.end().0, 0);
@@ -144,9 +144,9 @@ fn another_session_is_listed_and_gone_on_with() {
     chat.until(IDLE);
     say(&mut chat, "/sessions");
     chat.until("1  old");
-    chat.until("/resume N goes on with one of them");
+    chat.until("/resume N opens one of them");
     say(&mut chat, "/resume 1");
-    chat.until("old, as it was left");
+    chat.until("Reopened old");
     chat.until("in the old one");
     chat.until(IDLE);
     say(&mut chat, "again");
@@ -169,8 +169,8 @@ fn what_waits_at_the_end_is_told_and_shown_again() {
     chat.until("› mine alone");
     chat.press("\x1b\r");
     chat.until("1. mine alone");
-    let (code, told) = world.ask(&["push", "c", "from afar"]);
-    assert_eq!(code, 0, "{told}");
+    let (code, printed) = world.ask(&["push", "c", "from afar"]);
+    assert_eq!(code, 0, "{printed}");
     chat.until("2. from afar (from elsewhere)");
     chat.press(CTRL_D);
     let (code, screen) = chat.end();
@@ -179,7 +179,7 @@ fn what_waits_at_the_end_is_told_and_shown_again() {
     assert!(screen.contains("still waits in c: from afar"), "{screen}");
 
     let mut chat = world.chat("c");
-    chat.until("a message waits from before");
+    chat.until("a message is queued from before");
     chat.until("1. from afar (from before)");
     assert!(!chat.screen().contains("1. mine alone"), "{}", chat.screen());
     chat.press("\x1b[A");
@@ -195,7 +195,7 @@ fn what_waits_at_the_end_is_told_and_shown_again() {
 
     let mut chat = world.chat("c");
     chat.until(IDLE);
-    assert!(!chat.screen().contains("waits from before"), "{}", chat.screen());
+    assert!(!chat.screen().contains("queued from before"), "{}", chat.screen());
     chat.press(CTRL_D);
     chat.end();
 }
@@ -212,8 +212,8 @@ fn what_waited_goes_before_what_is_said_next() {
     chat.until(IDLE);
     chat.press(CTRL_D);
     chat.end();
-    let (code, told) = world.ask(&["push", "c", "two"]);
-    assert_eq!(code, 0, "{told}");
+    let (code, printed) = world.ask(&["push", "c", "two"]);
+    assert_eq!(code, 0, "{printed}");
     let mut chat = world.chat("c");
     chat.until("1. two (from before)");
     assert_eq!(world.server.logged().iter().filter(|line| line["type"] == "request").count(), 1);
@@ -227,7 +227,8 @@ fn what_waited_goes_before_what_is_said_next() {
     chat.end();
 }
 
-/// S7.5: a stop that was asked while nobody had the session open ends the next chat, which says who asked and when.
+/// S7.5: a stop that was requested while the session had no owner ends the next chat, which says who asked
+/// and when.
 #[test]
 fn a_stop_that_waited_says_who_asked_and_when() {
     let world = World::new(&serde_json::json!([{"text": "hello"}]));
@@ -235,8 +236,8 @@ fn a_stop_that_waited_says_who_asked_and_when() {
     chat.until(IDLE);
     chat.press(CTRL_D);
     chat.end();
-    let (code, told) = world.ask(&["stop", "c"]);
-    assert_eq!(code, 0, "{told}");
+    let (code, printed) = world.ask(&["stop", "c"]);
+    assert_eq!(code, 0, "{printed}");
     let mut chat = world.chat("c");
     let (code, screen) = chat.end();
     assert_eq!(code, 10, "{screen}");
@@ -244,11 +245,11 @@ fn a_stop_that_waited_says_who_asked_and_when() {
         screen.contains("c was asked to stop by user (person): from another terminal, at 20"),
         "{screen}"
     );
-    assert!(screen.contains("nobody had it open"), "{screen}");
+    assert!(screen.contains("not open"), "{screen}");
 }
 
-/// S6.5, S6.15: steered while the model streams, with Enter or by `safepoint steer`, and then a question: after the yes the next
-/// request has it, and no turn of its own runs.
+/// S6.5, S6.15: a steer comes while the model streams, by Enter or `safepoint steer`, and then an approval.
+/// After the yes the next request has the steer, which starts no separate turn.
 #[test]
 fn a_steer_before_a_question_is_in_the_request_after_the_answer() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -266,15 +267,15 @@ fn a_steer_before_a_question_is_in_the_request_after_the_answer() {
         while !gate.send_next_until(b"I look") {}
         chat.until("I look");
         if from_afar {
-            let (code, told) = home.ask(&["steer", "c", "please be brief"]);
-            assert_eq!(code, 0, "{told}");
+            let (code, printed) = home.ask(&["steer", "c", "please be brief"]);
+            assert_eq!(code, 0, "{printed}");
         } else {
             say(&mut chat, "please be brief");
         }
-        chat.until("steers, with the next request:");
+        chat.until("steering the next request:");
         chat.until("1. please be brief");
         gate.finish();
-        chat.until("? shell wants to run with");
+        chat.until("Allow shell to run?");
         chat.until("y yes · n no");
         chat.press("y");
         chat.until("in short: three");

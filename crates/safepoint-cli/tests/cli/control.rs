@@ -121,7 +121,8 @@ fn a_session_is_pushed_steered_and_its_items_withdrawn() {
     assert_eq!(session.tell("withdraw", &["nonsense"]).0, 2);
 }
 
-/// S6.7: a stop from elsewhere ends the session; whoever waits hears it; a session that is over is none.
+/// S6.7: a stop from another process ends the session; a waiting client gets the outcome; an ended session is
+/// not found.
 #[test]
 fn a_session_is_stopped_from_elsewhere() {
     let server = Practice::start(&calling(&[]));
@@ -138,7 +139,7 @@ fn a_session_is_stopped_from_elsewhere() {
     assert!(!session.socket().exists());
 }
 
-/// S2.10: one call alone: the run goes on, and the model is told.
+/// S2.10: a stop of one call alone: the run continues, and the model gets the result.
 #[test]
 fn one_call_is_stopped_from_elsewhere() {
     let server = Practice::start(&calling(&["went on"]));
@@ -181,7 +182,7 @@ fn a_run_is_stopped_from_elsewhere() {
     assert_eq!(server.logged().iter().filter(|line| line.to_string().contains("never")).count(), 0);
 }
 
-/// What comes over the socket may be anything: it is answered, and the session goes on. Nobody else can reach it.
+/// The socket may receive anything: the session answers it and continues. No other user can reach the socket.
 #[test]
 fn the_socket_trusts_nobody() {
     let server = Practice::start(&calling(&[]));
@@ -217,6 +218,9 @@ fn what_was_left_behind_is_cleaned_away() {
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     let output =
         safepoint(&["sessions", "ls"]).env("XDG_RUNTIME_DIR", session.folder.path()).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && told.contains("not a directory of yours alone"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && printed.contains("not a directory of yours alone"),
+        "{printed}"
+    );
 }

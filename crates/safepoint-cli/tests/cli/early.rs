@@ -1,4 +1,5 @@
-//! A signal from the moment on at which signals are heard: wherever the start is, it stops what would begin.
+//! A signal from the moment on at which the program receives signals: at every point of the start it stops
+//! what would begin.
 
 use std::{
     fs,
@@ -17,19 +18,19 @@ fn script(mark: &str) -> String {
     serde_json::json!({"replies": [{"calls": [call]}, {"text": "never"}]}).to_string()
 }
 
-/// Waits until the program hears interrupts, and then for so many looks longer.
-fn heard(child: &Child, looks: usize) {
+/// Waits until the program catches interrupts, and then for `looks` more checks.
+fn wait_for_catch(child: &Child, looks: usize) {
     let status = format!("/proc/{}/status", child.id());
-    let hears = || {
+    let catches = || {
         let text = fs::read_to_string(&status).unwrap();
         let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
         u64::from_str_radix(&caught, 16).unwrap() & (1 << (Signal::INT.as_raw() - 1)) != 0
     };
     let deadline = Instant::now() + Duration::from_secs(20);
-    while !hears() {
+    while !catches() {
         assert!(Instant::now() < deadline, "it never listened");
     }
-    (0..looks).for_each(|_| assert!(hears()));
+    (0..looks).for_each(|_| assert!(catches()));
 }
 
 /// S2.1, S1.7, S3.1: an interrupt that comes while the run starts is never swallowed, with a session or without: nothing
@@ -55,7 +56,7 @@ fn an_interrupt_at_any_moment_of_the_start_stops_what_would_begin() {
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped());
             let child = command.spawn().unwrap();
-            heard(&child, moment * LOOKS);
+            wait_for_catch(&child, moment * LOOKS);
             signal(&child, Signal::INT);
             let ended = child.wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&ended.stderr).into_owned();

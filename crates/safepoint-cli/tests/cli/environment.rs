@@ -7,7 +7,7 @@ use safepoint_testkit::skipped;
 use super::super::{BIN, Practice, safepoint};
 
 const KEY: &str = "sk-end-to-end-hidden";
-const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+const UNPRIVILEGED: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// What a command can find out: its own environment, and those of its keeper, the guard and the runtime, and the
 /// runtime's memory.
@@ -25,8 +25,8 @@ fn a_command_of_an_unprivileged_user_finds_no_key() {
         fs::copy(BIN, &program).unwrap();
     }
     let mut unprivileged = Command::new("setpriv");
-    unprivileged.args(NOBODY).arg(&program);
-    let can = Command::new("setpriv").args(NOBODY).arg(&program).arg("--version").output();
+    unprivileged.args(UNPRIVILEGED).arg(&program);
+    let can = Command::new("setpriv").args(UNPRIVILEGED).arg(&program).arg("--version").output();
     if !can.is_ok_and(|out| out.status.success()) {
         skipped("it cannot become another user here (setpriv)");
         return;
@@ -50,7 +50,7 @@ fn no_environment_that_the_kernel_shows_holds_a_key() {
     }
 }
 
-/// Has a run of this program look, and checks what it is told and what it writes.
+/// Lets a run of this program look around, and checks the results that it gets and what it writes.
 fn looks(folder: &Path, mut program: Command) {
     let script = serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": {"command": LOOK}}]},
         {"text": "done"}]});

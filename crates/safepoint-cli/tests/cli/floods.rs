@@ -110,9 +110,9 @@ fn a_flood_takes_no_more_memory_than_its_limit() {
     }
 }
 
-/// S12.4, S12.1: an agent of somebody else that says little at a time, and that without end, is stopped by the limit too, over either
-/// wire, shown as text or as lines: all that it says about one piece of work counts together, the stop names the limit, and the
-/// program takes no more memory than the limit and 32 MiB.
+/// S12.4, S12.1: the limit also stops an external agent that sends little at a time without end, over either
+/// wire, shown as text or as lines. All its text about one call counts together, and the stop names the
+/// limit. The program takes no more memory than the limit and 32 MiB.
 #[test]
 fn a_flood_of_small_words_of_a_peer_is_ended_by_the_limit() {
     const STOPPED: i32 = 10;
@@ -140,11 +140,11 @@ fn a_flood_of_small_words_of_a_peer_is_ended_by_the_limit() {
             };
             let (code, usual, _) = run("say little", &usual);
             assert_eq!(code, Some(0), "{backend}");
-            let (code, most, mut told) = run("gush", &backend);
+            let (code, most, mut printed) = run("gush", &backend);
             let took = most.saturating_sub(usual);
             measured.push(format!("{backend}, {more:?}: {} MiB beside {}", took / MIB, usual / MIB));
             assert_eq!(code, Some(STOPPED), "{backend}");
-            let why = if lines { last(&mut told)["reason"].to_string() } else { all(&mut told) };
+            let why = if lines { last(&mut printed)["reason"].to_string() } else { all(&mut printed) };
             assert!(why.contains("output_bytes") || !lines, "{why}");
             assert!(why.contains(&format!("said more than {LIMIT} bytes")), "{why}");
             is_bounded &= took <= MOST;
@@ -154,7 +154,7 @@ fn a_flood_of_small_words_of_a_peer_is_ended_by_the_limit() {
     assert!(is_bounded, "{measured:#?}");
 }
 
-/// S12.4: what an agent of somebody else thinks counts too, as a model's reasoning does, though nobody is shown it.
+/// S12.4: an external agent's thinking counts too, as a model's reasoning does, though it is not shown.
 #[test]
 fn an_agent_that_only_thinks_is_ended_by_the_limit() {
     const STOPPED: i32 = 10;
@@ -170,8 +170,8 @@ fn an_agent_that_only_thinks_is_ended_by_the_limit() {
     assert!(most <= MOST + LIMIT, "{} MiB", most / MIB);
 }
 
-/// S12.4: an answer of an agent of somebody else that is nearly as large as the limit is the run's, whole, and takes no more
-/// memory than the limit and 32 MiB, over either wire, shown as text or as lines.
+/// S12.4: an external agent's answer of nearly the limit is the run's, whole. It takes no more memory than
+/// the limit and 32 MiB, over either wire, shown as text or as lines.
 #[test]
 fn a_large_answer_of_a_peer_takes_no_more_memory_than_the_limit() {
     const PIECE: usize = 16 << 10;
@@ -198,11 +198,11 @@ fn a_large_answer_of_a_peer_takes_no_more_memory_than_the_limit() {
                 (most, all(&mut out))
             };
             let (usual, _) = run("say little", &usual);
-            let (most, told) = run("essay", &backend);
+            let (most, printed) = run("essay", &backend);
             let answer = if more.is_empty() {
-                told
+                printed
             } else {
-                serde_json::from_str::<Value>(told.lines().last().unwrap()).unwrap()["answer"]
+                serde_json::from_str::<Value>(printed.lines().last().unwrap()).unwrap()["answer"]
                     .as_str()
                     .unwrap()
                     .into()
@@ -244,7 +244,7 @@ fn last(lines: &mut File) -> Value {
 /// ends it: it has little left to do, whatever else the machine does. It was 34 s for 100,000 calls.
 #[test]
 fn a_reply_of_very_many_calls_is_ended_by_signals() {
-    /// Most of them are read when so many were made: the others are in buffers.
+    /// Most of them are read when this many were made: the others are in buffers.
     const CALLS: u64 = 100_000;
     const LITTLE: Duration = Duration::from_secs(2);
     let runtime = Runtime::new().unwrap();
@@ -253,16 +253,17 @@ fn a_reply_of_very_many_calls_is_ended_by_signals() {
             [(Signal::INT, &["--grace", "10m"][..], 130), (Signal::TERM, &["--grace", "100ms"], 143)]
         {
             let flood = runtime.block_on(Flood::start(wire, Field::Calls, 1)).unwrap();
-            let told = tempfile::NamedTempFile::new().unwrap();
-            let child = asked(&flood.url(), name, more).stderr(told.reopen().unwrap()).spawn().unwrap();
+            let printed = tempfile::NamedTempFile::new().unwrap();
+            let child = asked(&flood.url(), name, more).stderr(printed.reopen().unwrap()).spawn().unwrap();
             let about = format!("{wire:?}, {ends:?}");
             until(format_args!("{about}: many calls were made"), || flood.pieces() >= CALLS);
             let before = spent(child.id()).unwrap();
             signal(&child, ends);
             if ends == Signal::INT {
                 // Two that are not taken for one.
-                let heard = || std::fs::read_to_string(told.path()).unwrap().contains("again to stop now");
-                until(format_args!("{about}: it is heard"), heard);
+                let is_shown =
+                    || std::fs::read_to_string(printed.path()).unwrap().contains("Ctrl-C again: now");
+                until(format_args!("{about}: it is heard"), is_shown);
                 signal(&child, ends);
             }
             let (status, took) = ended_with(child, before);
@@ -309,13 +310,13 @@ fn a_flood_of_events_does_not_hold_up_signals() {
         let mut text = String::new();
         lines.rewind().unwrap();
         lines.read_to_string(&mut text).unwrap();
-        delays.push(heard(&text).as_millisecond() - asked.as_millisecond());
+        delays.push(stopped_at(&text).as_millisecond() - asked.as_millisecond());
     }
     assert!(delays.iter().any(|delay| *delay <= PROMPT), "it was asked after {delays:?} ms");
 }
 
 /// When the first stop was asked, as the lines tell it.
-fn heard(lines: &str) -> Timestamp {
+fn stopped_at(lines: &str) -> Timestamp {
     let lines = crate::lines(lines.as_bytes());
     let outcome = lines.last().unwrap();
     outcome["receipt"]["stop"]["requested_at"].as_str().unwrap().parse().unwrap()
@@ -344,7 +345,7 @@ fn a_chat_that_draws_a_flood_is_ended_by_a_signal() {
     }
 }
 
-/// S12.5: text that a slow terminal has not shown when somebody stops at once is counted and not waited for.
+/// S12.5: text that a slow terminal has not shown when the user stops at once is counted and not waited for.
 #[test]
 fn text_that_a_terminal_has_yet_to_show_holds_up_no_stop() {
     let runtime = Runtime::new().unwrap();

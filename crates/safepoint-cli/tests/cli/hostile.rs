@@ -131,7 +131,7 @@ impl Outside {
         line.iter().flat_map(of).collect()
     }
 
-    /// What it says. A chat is told something.
+    /// The output of a command. A chat gets one line of input.
     fn output(&self, line: &[&str]) -> Output {
         let args = self.args(line);
         let mut command = self.command(&args.iter().map(String::as_str).collect::<Vec<_>>());
@@ -268,7 +268,7 @@ const COMMANDS: &[&[&str]] = &[
     &["practice", "--script", "%"],
 ];
 
-/// The same where somebody else's agent has the say, and where a chat is told something over a pipe.
+/// The same for external agents, and for a chat with its input from a pipe.
 const OTHERS: &[&[&str]] = &[
     &["run", "go", "--json", "%a2a-says"],
     &["run", "go", "--json", "%a2a-asks"],
@@ -304,22 +304,22 @@ fn what_comes_from_outside_is_shown_and_obeyed_by_no_terminal() {
     }
 }
 
-/// S11.5: nor what an agent of somebody else says, asks, or refuses with, nor what it calls itself. Its answer, and a model's, are
-/// left as they were said where stdout is no terminal and no JSON.
+/// S11.5: nor what an external agent says, asks, refuses with, or calls itself. Its answer, and a model's,
+/// stay unchanged where stdout is neither a terminal nor JSON.
 #[test]
 fn what_another_agent_says_is_shown_and_obeyed_by_no_terminal() {
     let outside = Outside::new();
     let mut faults = Vec::new();
     for line in OTHERS {
         let output = outside.output(line);
-        let [said, told] =
+        let [said, printed] =
             [&output.stdout, &output.stderr].map(|text| String::from_utf8(text.clone()).unwrap());
-        let is_fine = obeyed(&told).is_empty() && !told.contains("panicked");
+        let is_fine = obeyed(&printed).is_empty() && !printed.contains("panicked");
         let is_json = line.contains(&"--json");
-        // What nobody can be asked is not shown.
-        let is_shown = line.contains(&"%a2a-asks") || format!("{said}{told}").contains("]52;c;cm0=");
+        // A question without a user to answer it is not shown.
+        let is_shown = line.contains(&"%a2a-asks") || format!("{said}{printed}").contains("]52;c;cm0=");
         if !is_fine || !is_shown || is_json && !obeyed(&said).is_empty() {
-            faults.push(format!("{line:?}: {said:?} {told:?}"));
+            faults.push(format!("{line:?}: {said:?} {printed:?}"));
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
@@ -389,28 +389,28 @@ const TELLING: &[&[&str]] = &[
 #[test]
 fn what_stdout_does_not_take_is_no_success() {
     for line in TELLING {
-        // What is told is not told again to the next.
+        // A value that was shown is not shown again to the next.
         let outside = Outside::new();
         let args = outside.args(line);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = outside.command(&args).stdout(full).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{line:?}: {told}");
-        assert!(told.contains("stdout cannot be written: No space left on device"), "{line:?}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{line:?}: {printed}");
+        assert!(printed.contains("stdout cannot be written: No space left on device"), "{line:?}: {printed}");
         let outside = Outside::new();
         let args = outside.args(line);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = outside.command(&args).stdout(writer).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(10), "{line:?}: {told}");
-        assert!(!told.contains("panicked"), "{line:?}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(10), "{line:?}: {printed}");
+        assert!(!printed.contains("panicked"), "{line:?}: {printed}");
     }
 }
 
-/// S11.5: a run that was told to go on without a reader does, and is no failure for that; on a full disk it is one.
+/// S11.5: a run with the option to continue without a reader does so, and succeeds; on a full disk it fails.
 #[test]
 fn a_run_that_goes_on_without_a_reader_is_done_unless_the_disk_is_full() {
     let server = Practice::start(r#"{"replies":[{"text":"one"},{"text":"two"}]}"#);
@@ -422,7 +422,7 @@ fn a_run_that_goes_on_without_a_reader_is_done_unless_the_disk_is_full() {
     assert_eq!(safepoint(&args).stdout(full).status().unwrap().code(), Some(1));
 }
 
-/// S11.5: a chat over pipes ends as a run does when nobody reads it any more.
+/// S11.5: a chat over pipes ends as a run does when its reader is gone.
 #[test]
 fn a_chat_without_a_reader_is_no_success() {
     let server = Practice::start(r#"{"replies":[{"text":"one"},{"text":"two"},{"text":"three"}]}"#);

@@ -1,5 +1,5 @@
-//! Items for a kept session: its owner takes them where one answers, its store does where none lives, and whoever waits
-//! hears the same.
+//! Items for a stored session: an owner that answers takes them, the store does where none lives, and a
+//! waiting client sees the same outcome.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -11,7 +11,7 @@ use safepoint_testkit::wait::until;
 use serde_json::Value;
 
 use super::{
-    kept::{Kept, check, until_told},
+    kept::{Kept, check, until_printed},
     terminal::Terminal,
 };
 use crate::{pause, signal};
@@ -41,14 +41,14 @@ impl<'a> Chat<'a> {
         chat
     }
 
-    /// The same, with a turn whose call is at work.
+    /// The same, with a turn whose call is running.
     fn at_work(kept: &'a Kept) -> Self {
         let mut chat = Self::start(kept);
         chat.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
         let mut stderr = BufReader::new(chat.child.stderr.as_mut().unwrap());
-        let mut told = String::new();
-        while !told.contains("▸ shell") {
-            assert!(stderr.read_line(&mut told).unwrap() > 0, "ended: {told}");
+        let mut printed = String::new();
+        while !printed.contains("▸ shell") {
+            assert!(stderr.read_line(&mut printed).unwrap() > 0, "ended: {printed}");
         }
         chat
     }
@@ -70,9 +70,9 @@ impl Drop for Chat<'_> {
 }
 
 fn asked(kept: &Kept, args: &[&str]) -> (i32, Vec<Value>) {
-    let (code, said, told) = kept.tell(&[args, &["--json"]].concat());
+    let (code, said, printed) = kept.tell(&[args, &["--json"]].concat());
     let lines = check(&said);
-    assert!(lines.last().is_some_and(|line| line["last"] == true), "{args:?}: {said}{told}");
+    assert!(lines.last().is_some_and(|line| line["last"] == true), "{args:?}: {said}{printed}");
     (code, lines)
 }
 
@@ -86,7 +86,7 @@ fn is(code: i32, status: &str, lines: usize) -> (i32, String, usize) {
     (code, status.to_owned(), lines)
 }
 
-/// Whoever waits for an item, and has heard that it is in.
+/// A client that waits for an item and has seen its acceptance.
 fn waiter(kept: &Kept, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
     let args = [args, &["--wait", "--json"]].concat();
     let mut child =
@@ -106,8 +106,9 @@ fn ends(waiter: (Child, BufReader<std::process::ChildStdout>)) -> (i32, Value) {
     (child.wait().unwrap().code().unwrap(), serde_json::from_str(&rest).unwrap())
 }
 
-/// S6.2, S6.3, S6.6, S6.10, S6.12: the owner of a kept session answers a push as that of any other does: each refusal has its
-/// code and its reason, each item one name, and whoever waits hears of it or is told that the time is over.
+/// S6.2, S6.3, S6.6, S6.10, S6.12: the owner of a stored session answers a push as any other does. Each
+/// rejection has its code and its reason, each item one name, and a waiting client gets the outcome or a
+/// timeout.
 #[test]
 fn a_living_owner_refuses_with_a_reason() {
     let kept = Kept::start(&format!(r#"{{"replies":[{SLEEPS}]}}"#));
@@ -137,7 +138,7 @@ fn asked_one(kept: &Kept, args: &[&str]) -> Value {
     check(&kept.tell(&[args, &["--json"]].concat()).1).remove(0)
 }
 
-/// S6.5: a steer that is to come back comes back at once where no turn is at work, and one that may wait is answered.
+/// S6.5: a steer with `return` comes back at once without a running turn, and one that may wait is answered.
 #[test]
 fn an_idle_owner_gives_a_steer_back_or_answers_it() {
     let kept = Kept::start(r#"{"replies":[{"text":"hello"}]}"#);
@@ -148,8 +149,8 @@ fn an_idle_owner_gives_a_steer_back_or_answers_it() {
     assert_eq!(lines[0]["detail"]["item"], lines[1]["detail"]["item"]);
 }
 
-/// S6.2, S6.10: where nobody has the session its store takes the item, refuses what is certain, and whoever waits hears of the
-/// end that a later owner brings.
+/// S6.2, S6.10: without an owner the store takes the item and rejects what is certain to fail. A waiting
+/// client gets the outcome from a later owner.
 #[test]
 fn without_an_owner_the_store_answers() {
     let kept = Kept::start(r#"{"replies":[{"text":"one"},{"text":"two"}]}"#);
@@ -202,7 +203,7 @@ fn an_item_of_the_store_is_the_same_for_its_owner() {
     assert_eq!(word(&kept, &late), is(7, "timed_out", 2));
 }
 
-/// S6.10: an item whose owner dies is in the store for the next one, and whoever waits hears that.
+/// S6.10: an item whose owner dies is in the store for the next one, and a waiting client learns that.
 #[test]
 fn whoever_waits_outlives_the_owner() {
     let kept = Kept::start(&format!(r#"{{"replies":[{SLEEPS}]}}"#));
@@ -216,7 +217,7 @@ fn whoever_waits_outlives_the_owner() {
     assert_eq!(asked(&kept, &["withdraw", "s", "item-2"]).1[0]["detail"]["text"], "later");
 }
 
-/// S6.2: an owner that does not answer in time, and goes on later, has the item once.
+/// S6.2: an owner that does not answer in time, and continues later, has the item once.
 #[test]
 fn an_owner_that_wakes_up_has_the_item_once() {
     let kept = Kept::start(&format!(r#"{{"replies":[{SLEEPS}]}}"#));
@@ -253,7 +254,7 @@ fn the_run_of_a_kept_session_answers_as_a_chat_does() {
     let kept = Kept::start(&format!(r#"{{"replies":[{SLEEPS}]}}"#));
     let args = ["run", "--session", "s", "--approve", "auto", "--tools", "shell", "--grace", "0", "go"];
     let (mut child, mut stderr) = kept.spawn(&args);
-    until_told(&mut stderr, "▸ shell");
+    until_printed(&mut stderr, "▸ shell");
     assert_eq!(word(&kept, &["push", "s", "no", "--policy", "reject"]), is(5, "busy", 1));
     assert_eq!(word(&kept, &["push", "s", "no", "--policy", "preempt", "--turn", "turn-9"]).0, 5);
     let waits = waiter(&kept, &["push", "s", "later"]);
@@ -264,7 +265,7 @@ fn the_run_of_a_kept_session_answers_as_a_chat_does() {
     assert_eq!(asked_one(&kept, &["sessions", "show", "s"])["items_waiting"], 1);
 }
 
-/// What is not there is told as one object to whoever reads objects.
+/// With `--json`, a missing session is reported as one object.
 #[test]
 fn what_is_not_there_is_told_as_json() {
     let kept = Kept::start(r#"{"replies":[]}"#);
@@ -300,7 +301,7 @@ fn what_is_asked_is_judged_before_the_session_is_looked_for() {
     }
 }
 
-/// The stop of a call speaks of the call, also where nothing is at work.
+/// The stop of a call names the call, also without a running call.
 #[test]
 fn the_stop_of_a_call_speaks_of_it() {
     let kept = Kept::start(r#"{"replies":[]}"#);
@@ -309,7 +310,7 @@ fn the_stop_of_a_call_speaks_of_it() {
     assert_eq!(word(&kept, &["stop", "s", "--run", "run_1"]), is(3, "no_such_run", 1));
 }
 
-/// A line that is no text is told and passed over: the lines after it have their turns.
+/// A line that is no text is reported and skipped: the lines after it have their turns.
 #[test]
 fn a_line_that_is_no_text_is_passed_over() {
     let kept = Kept::start(r#"{"replies":[{"text":"heard"}]}"#);
@@ -323,9 +324,9 @@ fn a_line_that_is_no_text_is_passed_over() {
         .unwrap();
     child.stdin.take().unwrap().write_all(b"\xff\xfe bad\r\nhello\r\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout), (Some(0), b"heard\n".to_vec()), "{told}");
-    assert!(told.contains("a line is not UTF-8; it was not sent"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"heard\n".to_vec()), "{printed}");
+    assert!(printed.contains("a line is not UTF-8; it was not sent"), "{printed}");
 }
 
 /// S6.2: what is pushed from elsewhere while a turn works is listed in the queue of the chat that has the session.

@@ -10,13 +10,13 @@ use super::{super::safepoint, trace::journal::Journal};
 const HIDDEN: [char; 8] =
     ['\u{200b}', '\u{200d}', '\u{2060}', '\u{ad}', '\u{3164}', '\u{202e}', '\u{feff}', '\u{9b}'];
 
-fn told(command: &mut Command) -> (Option<i32>, String, String) {
+fn printed(command: &mut Command) -> (Option<i32>, String, String) {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// S11.5: an argument that hides something is told with its hidden letters named, whichever mistake it is.
+/// S11.5: an error about an argument with hidden characters names them, whichever mistake it is.
 #[test]
 fn a_mistake_in_the_command_line_hides_nothing() {
     for hidden in HIDDEN {
@@ -38,26 +38,26 @@ fn a_mistake_in_the_command_line_hides_nothing() {
             let folder = tempfile::tempdir().unwrap();
             let mut command = safepoint(&line.iter().map(String::as_str).collect::<Vec<_>>());
             let (code, out, said) =
-                told(command.env("HOME", folder.path()).env("XDG_RUNTIME_DIR", folder.path()));
+                printed(command.env("HOME", folder.path()).env("XDG_RUNTIME_DIR", folder.path()));
             assert!(!out.contains(hidden) && !said.contains(hidden), "{name}, {line:?}: {said:?}");
             assert!(code == Some(2) && said.contains(&name), "{name}, {line:?}: {code:?} {said:?}");
         }
     }
 }
 
-/// S11.5: an argument is told in its line: it begins none of its own, which would read as ours.
+/// S11.5: an argument stays within its line: it starts no new line, which would read as ours.
 #[test]
 fn an_argument_begins_no_line_of_its_own() {
     for line in [["run", "--nothing\nsafepoint: all is well"], ["run\nsafepoint: all is well", "x"]] {
-        let (code, _, said) = told(&mut safepoint(&line));
+        let (code, _, said) = printed(&mut safepoint(&line));
         assert!(code == Some(2) && said.contains(r"\nsafepoint: all is well"), "{said}");
         assert!(said.lines().all(|line| !line.starts_with("safepoint: ")), "{said}");
     }
-    let (code, _, said) = told(&mut safepoint(&["run", "--grace", "5\nsafepoint: all is well"]));
+    let (code, _, said) = printed(&mut safepoint(&["run", "--grace", "5\nsafepoint: all is well"]));
     assert!(code == Some(2) && said.lines().all(|line| !line.starts_with("safepoint: ")), "{said}");
 }
 
-/// A store of its own.
+/// A store of one test.
 struct Store(tempfile::TempDir);
 
 impl Store {
@@ -72,7 +72,7 @@ impl Store {
         let end = args.iter().position(|arg| *arg == "--").unwrap_or(args.len());
         let (flags, rest) = args.split_at(end);
         let args = [flags, &["--store", store.to_str().unwrap()], rest].concat();
-        told(safepoint(&args).env("HOME", home).env("XDG_RUNTIME_DIR", home))
+        printed(safepoint(&args).env("HOME", home).env("XDG_RUNTIME_DIR", home))
     }
 }
 
@@ -104,7 +104,7 @@ fn what_can_be_no_session_is_wrong_usage_wherever_it_stands() {
             let (code, out, said) = store.tell(&line);
             assert_eq!(code, Some(2), "{line:?}: {out}{said}");
             assert!(
-                [&out, &said].iter().any(|told| told.contains("1 to 128 characters")),
+                [&out, &said].iter().any(|printed| printed.contains("1 to 128 characters")),
                 "{line:?}: {out}{said}"
             );
             assert!(said.len() < 1000, "{said}");
@@ -117,7 +117,7 @@ fn what_can_be_no_session_is_wrong_usage_wherever_it_stands() {
     let (code, _, said) = store.tell(&["run", "--session=-x", "hi"]);
     assert!(code == Some(2) && said.contains("1 to 128 characters"), "{said}");
     let (code, _, said) = store.tell(&["trace", "none"]);
-    assert!(code == Some(3) && said.contains("there is no session none"), "{said}");
+    assert!(code == Some(3) && said.contains("session none not found"), "{said}");
 }
 
 /// S11.6: a name is no path. One with dots and slashes leads nowhere else, and names its session in every command.

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::{Practice, lines, safepoint};
 
-/// A server of texts; each request's first line is heard.
+/// A server of texts, and the first line of each request.
 fn listen() -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
-    let (heard, was_heard) = mpsc::channel();
+    let (requests, received) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -26,12 +26,12 @@ fn listen() -> (String, mpsc::Receiver<String>) {
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
             stream.write_all(head.as_bytes()).unwrap();
-            if heard.send(first).is_err() {
+            if requests.send(first).is_err() {
                 return;
             }
         }
     });
-    (origin, was_heard)
+    (origin, received)
 }
 
 fn call(tool: &str, args: Value) -> Value {
@@ -84,11 +84,11 @@ fn endings(output: &Output) -> Vec<(String, String)> {
 
 const PRIVATE: &str = "[[rules]]\ntool = \"http_get/private\"\nargs.range = \"loopback\"\nthen = \"allow\"\n";
 
-/// S8.9, S8.10: with tools that only read, and nobody who says yes, no secret is read, and nothing is sent to anybody.
+/// S8.9, S8.10: with read-only tools and no user to approve, no secret is read, and nothing is sent.
 #[test]
 fn what_only_reads_takes_no_secret_out() {
     for mode in ["deny", "ask"] {
-        let (origin, heard) = listen();
+        let (origin, requests) = listen();
         let world = World::new(
             vec![
                 call("read_file", json!({"path": ".env"})),
@@ -103,7 +103,7 @@ fn what_only_reads_takes_no_secret_out() {
         for (status, output) in &seen {
             assert!(status == "failed" && !output.contains("KEY=hunter2"), "{mode}: {seen:?}");
         }
-        assert!(heard.try_recv().is_err(), "nothing was sent");
+        assert!(requests.try_recv().is_err(), "nothing was sent");
     }
 }
 
@@ -117,7 +117,7 @@ fn an_address_that_is_not_public_takes_a_rule() {
         (&denied, "failed", "rule"),
         (PRIVATE, "completed", "rule"),
     ] {
-        let (origin, heard) = listen();
+        let (origin, requests) = listen();
         let url = origin.replace("127.0.0.1", "localhost");
         let world = World::new(vec![call("http_get", json!({ "url": url })), json!({"text": "ok"})], config);
         let output = world.command(&["run", "--approve", "auto", "go"]).output().unwrap();
@@ -126,13 +126,13 @@ fn an_address_that_is_not_public_takes_a_rule() {
         let would =
             "no rule allows that; one of the user's for `http_get/private` with range = \"loopback\" would";
         assert_eq!(seen[0].1.contains(would), by == "no_rule", "{seen:?}");
-        let told = lines(&output.stdout);
-        let ruled = told
+        let printed = lines(&output.stdout);
+        let ruled = printed
             .iter()
             .find(|line| line["type"] == "approval_ruled" && line["name"] == "http_get/private")
             .unwrap();
         assert_eq!(ruled["by"], by, "{ruled}");
-        assert_eq!(heard.try_recv().is_ok(), status == "completed");
+        assert_eq!(requests.try_recv().is_ok(), status == "completed");
     }
 }
 
@@ -151,7 +151,7 @@ fn question(store: &str, folder: &Path) -> Value {
 /// S8.9, S8.6: an origin is asked about once: a plain yes holds for the session, and for no other origin.
 #[test]
 fn an_origin_is_asked_about_once_in_a_session() {
-    let ((one, one_heard), (other, other_heard)) = (listen(), listen());
+    let ((one, one_received), (other, other_received)) = (listen(), listen());
     let get = |origin: &str, path: &str| call("http_get", json!({"url": format!("{origin}/{path}")}));
     let ok = || json!({"text": "ok"});
     let world = World::new(
@@ -171,8 +171,8 @@ fn an_origin_is_asked_about_once_in_a_session() {
             .env("TMPDIR", world.folder.path())
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&yes.stderr).into_owned();
-        assert!(yes.status.success() && told.contains("from now on in this session"), "{told}");
+        let printed = String::from_utf8_lossy(&yes.stderr).into_owned();
+        assert!(yes.status.success() && printed.contains("from now on in this session"), "{printed}");
         let output = child.wait_with_output().unwrap();
         let seen = endings(&output);
         assert!(
@@ -180,7 +180,7 @@ fn an_origin_is_asked_about_once_in_a_session() {
             "turn {turn}: {seen:?}"
         );
     }
-    assert_eq!((one_heard.try_iter().count(), other_heard.try_iter().count()), (3, 1));
+    assert_eq!((one_received.try_iter().count(), other_received.try_iter().count()), (3, 1));
 }
 
 /// S8.10: which files commonly hold secrets is configured as lines of a `.gitignore`, and a rule speaks of them as of others.
@@ -197,9 +197,9 @@ fn the_files_that_hold_secrets_are_configured() {
     }
     let world = World::new(script(), "secret_files = [\"[z-a]\"]\n");
     let wrong = world.command(&["run", "go"]).output().unwrap();
-    let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&wrong.stderr).into_owned();
     assert!(
-        wrong.status.code() == Some(2) && told.contains("secret_files") && told.contains("`[z-a]`"),
-        "{told}"
+        wrong.status.code() == Some(2) && printed.contains("secret_files") && printed.contains("`[z-a]`"),
+        "{printed}"
     );
 }

@@ -82,7 +82,7 @@ fn a_replay_that_departs_from_its_recording_says_where() {
     assert!(words.contains("request 2 is not as it was recorded: at /history/2/results/0/text"), "{words}");
     let short = place.run(&["--replay", &place.recording(), "--max-rounds", "1"]);
     let words = String::from_utf8_lossy(&short.stderr).into_owned();
-    assert!(words.contains("1 of its requests were not made"), "{words}");
+    assert!(words.contains("1 more requests that were not made"), "{words}");
     let server = Practice::start(TALK);
     let over = place.record(&server, "openai:x");
     assert_eq!((over.status.code(), server.logged().len()), (Some(2), 0), "and nothing was asked");

@@ -60,8 +60,8 @@ fn a_key_that_a_tool_prints_is_recorded_nowhere() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains("a [secret OPENAI_API_KEY] and [secret DB_PASSWORD] b"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains("a [secret OPENAI_API_KEY] and [secret DB_PASSWORD] b"), "{printed}");
     assert_eq!(lines(&output.stdout).last().unwrap()["answer"], "it says [secret OPENAI_API_KEY]");
     let mut places = files(kept.path());
     assert!(places.iter().any(|(name, _)| name.ends_with("recording")), "{places:?}");
@@ -121,8 +121,8 @@ fn a_refusal_that_echoes_the_key_is_told_without_it() {
             .unwrap()
     };
     let (plain, recorded) = (output(&[]), output(&["--record", &recording, "--json"]));
-    let told = String::from_utf8_lossy(&plain.stderr).into_owned();
-    assert!(told.contains("Incorrect API key provided: [secret OPENAI_API_KEY]"), "{told}");
+    let printed = String::from_utf8_lossy(&plain.stderr).into_owned();
+    assert!(printed.contains("Incorrect API key provided: [secret OPENAI_API_KEY]"), "{printed}");
     let mut places = files(kept.path());
     for Output { stdout, stderr, .. } in [plain, recorded] {
         places.extend([("stdout".into(), stdout), ("stderr".into(), stderr)]);

@@ -79,11 +79,11 @@ fn a_star_that_allows_stays_in_its_word_and_its_directory() {
     assert_eq!(seen, [&["completed"][..], &["denied"; 6]].concat());
 }
 
-fn told(rules: &str) -> (Option<i32>, String, String) {
-    told_with("all", rules)
+fn printed(rules: &str) -> (Option<i32>, String, String) {
+    run_with("all", rules)
 }
 
-fn told_with(tools: &str, rules: &str) -> (Option<i32>, String, String) {
+fn run_with(tools: &str, rules: &str) -> (Option<i32>, String, String) {
     let config = config(rules);
     let path = config.path().to_str().unwrap();
     let Output { status, stderr, .. } =
@@ -114,7 +114,7 @@ fn a_wrong_rule_names_its_file_and_line_and_what_to_do() {
             "write `**` if it may be any text",
         ),
     ] {
-        let (code, said, path) = told(rules);
+        let (code, said, path) = printed(rules);
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains(&path) && said.contains(line) && said.contains(says), "{rules}\n{said}");
     }
@@ -125,8 +125,8 @@ fn a_wrong_rule_names_its_file_and_line_and_what_to_do() {
 fn a_wrong_argument_is_named_also_of_a_tool_that_was_not_chosen() {
     let wrong = "[[rules]]\ntool = \"shell\"\nargs.cmd = \"x\"\nthen = \"deny\"";
     for tools in ["all", "none", "read_file"] {
-        let (code, said, _) = told_with(tools, wrong);
+        let (code, said, _) = run_with(tools, wrong);
         assert!(code == Some(2) && said.contains("shell has no argument `cmd`"), "{tools}: {said}");
     }
-    assert_eq!(told_with("none", &wrong.replace("cmd", "command")).0, Some(0));
+    assert_eq!(run_with("none", &wrong.replace("cmd", "command")).0, Some(0));
 }

@@ -9,7 +9,7 @@ use super::kept::Kept;
 const ASKS: &str =
     r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"pwd"}}]},{"text":"all done"}]}"#;
 
-fn told(command: &mut Command) -> (i32, String, String) {
+fn printed(command: &mut Command) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))
@@ -30,8 +30,11 @@ impl World {
         let begun =
             ["run", "--session", "trip", "--system", "Be brief.", "--tools", "shell", "--model", "openai:x"];
         let begun = [&begun[..], &["--base-url", &world.kept.server.url, "go"]].concat();
-        let (code, _, said) = told(world.command(&begun).current_dir(world.there.path()));
-        assert!(code == 11 && said.contains("trip waits for a decision: safepoint approvals trip"), "{said}");
+        let (code, _, said) = printed(world.command(&begun).current_dir(world.there.path()));
+        assert!(
+            code == 11 && said.contains("trip waits for a decision: `safepoint approvals trip`"),
+            "{said}"
+        );
         world
     }
 
@@ -57,12 +60,13 @@ impl World {
     }
 }
 
-/// S7.10: `resume` alone goes on with the model, the instructions, the tools and the directory of before, and says where.
+/// S7.10: `resume` alone keeps the model, the instructions, the tools and the directory of before, and names
+/// the session's directory.
 #[test]
 fn resume_alone_goes_on_with_what_the_session_was_worked_with() {
     let world = World::suspended();
     world.approve();
-    let (code, said, notes) = told(&mut world.command(&["resume", "trip"]));
+    let (code, said, notes) = printed(&mut world.command(&["resume", "trip"]));
     assert_eq!((code, said.as_str()), (0, "all done\n"), "{notes}");
     let there = world.there.path().canonicalize().unwrap().display().to_string();
     assert!(notes.contains(&format!("works in {there}, as trip did before")), "{notes}");
@@ -81,7 +85,7 @@ fn what_is_said_outranks_what_is_remembered() {
     world.approve();
     let root = world.elsewhere.path().canonicalize().unwrap().display().to_string();
     let (code, _, notes) =
-        told(&mut world.command(&["resume", "trip", "--tools", "shell,sleep", "--approve", "auto"]));
+        printed(&mut world.command(&["resume", "trip", "--tools", "shell,sleep", "--approve", "auto"]));
     assert_eq!(code, 0, "{notes}");
     assert!(!notes.contains("works in") && world.result().contains(&format!("{root}\\n")), "{notes}");
     let setup = world.shown()["setup"].to_string();
@@ -97,20 +101,20 @@ fn a_session_is_called_after_its_first_prompt() {
     assert!(listed.lines().any(|line| line.starts_with("trip") && line.ends_with("go")), "{listed}");
 }
 
-/// S7.10: a password in an address is not kept; whoever goes on says the address again, and is told so.
+/// S7.10: a password in an address is not stored; the resume asks the user to give the address again.
 #[test]
 fn a_password_in_an_address_is_kept_nowhere() {
     let world = World::suspended();
-    let nobody = "127.0.0.1:9";
+    let closed_port = "127.0.0.1:9";
     for (flag, with, without) in [
-        ("--backend", format!("a2a:http://otter:s3cret@{nobody}"), format!("a2a:http://{nobody}")),
-        ("--base-url", format!("http://otter:s3cret@{nobody}/v1"), format!("http://{nobody}/v1")),
+        ("--backend", format!("a2a:http://otter:s3cret@{closed_port}"), format!("a2a:http://{closed_port}")),
+        ("--base-url", format!("http://otter:s3cret@{closed_port}/v1"), format!("http://{closed_port}/v1")),
     ] {
         let id = flag.trim_start_matches('-');
         let model = if flag == "--backend" { &[][..] } else { &["--model", "openai:x"] };
         let begun = [&["run", "--session", id, flag, &with, "--timeout", "3s", "go"][..], model].concat();
-        assert_ne!(told(&mut world.command(&begun)).0, 2);
-        let (_, shown, _) = told(&mut world.command(&["sessions", "show", id, "--json"]));
+        assert_ne!(printed(&mut world.command(&begun)).0, 2);
+        let (_, shown, _) = printed(&mut world.command(&["sessions", "show", id, "--json"]));
         assert!(shown.contains(&without), "{shown}");
         let files = std::fs::read_dir(world.kept.home()).unwrap().flatten();
         for file in files.filter(|entry| entry.file_name().to_string_lossy().starts_with("s.db")) {
@@ -118,25 +122,25 @@ fn a_password_in_an_address_is_kept_nowhere() {
             let is_kept = bytes.windows(6).any(|part| part == b"s3cret");
             assert!(!is_kept, "{flag}: {}", file.path().display());
         }
-        let (code, _, said) = told(&mut world.command(&["resume", id]));
+        let (code, _, said) = printed(&mut world.command(&["resume", id]));
         assert!(code == 2 && said.contains(&format!("say {flag} again")), "{code}: {said}");
     }
 }
 
-/// S12.6, S12.8, S7.10: a limit is the run's. A resume alone begins no further model call and says which limit is spent; one
-/// that raises it goes on, and the journal says under which limit.
+/// S12.6, S12.8, S7.10: a limit is the run's. A resume alone begins no further model call and says which
+/// limit is spent; one that raises it continues, and the journal names the limit in force.
 #[test]
 fn a_resume_has_what_is_left_of_a_limit_and_may_raise_it() {
     let asks = r#"{"replies":[{"calls":[{"name":"sleep","args":{"seconds":0}}]}],"repeat":true}"#;
     let kept = Kept::start(asks);
     let store = kept.store();
-    let tell = |args: &[&str]| told(&mut kept.command(args, store.to_str().unwrap()));
+    let tell = |args: &[&str]| printed(&mut kept.command(args, store.to_str().unwrap()));
     let requests = || kept.server.logged().iter().filter(|line| line["type"] == "request").count();
     let url = kept.server.url.clone();
     let begun = ["run", "--session", "trip", "--tools", "sleep", "--model", "openai:x", "--base-url", &url];
     let (code, _, said) = tell(&[&begun[..], &["--max-rounds", "2", "go"]].concat());
     assert_eq!((code, requests()), (10, 2), "{said}");
-    assert!(said.contains("safepoint resume trip --max-rounds N goes on"), "{said}");
+    assert!(said.contains("`safepoint resume trip --max-rounds N` resumes it"), "{said}");
     let (code, _, said) = tell(&["resume", "trip"]);
     assert_eq!((code, requests()), (10, 2), "{said}");
     assert!(said.contains("the limit of 2 rounds is reached, over 2 attempts"), "{said}");

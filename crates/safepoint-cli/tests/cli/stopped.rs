@@ -1,4 +1,4 @@
-//! A session that waits for a person is stopped from a command line, with nobody to own it: what may still be answered.
+//! A command stops a session that waits for a person and has no owner: what may still be answered.
 
 use std::process::Output;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Practice, lines, safepoint};
 
-/// A session `s` that waits for a yes to a command that makes a file; nobody owns it.
+/// A session `s` without an owner that waits for approval of a command that creates a file.
 struct World {
     folder: tempfile::TempDir,
     server: Practice,
@@ -57,19 +57,19 @@ impl World {
     }
 }
 
-/// S8.3, S7.5 / T9: stopped while it waits and nobody owns it: a later yes is refused and says why, nothing runs and nothing is
-/// asked of the model when the session is opened, and an explicit resume asks again, under a new id.
+/// S8.3, S7.5 / T9: a session without an owner is stopped while it waits. A later yes is refused and says
+/// why; opening the session runs nothing and calls no model; an explicit resume asks again, under a new id.
 #[test]
 fn a_yes_after_a_stop_is_refused_and_revives_nothing() {
     for how in [&["stop", "s"][..], &["stop", "s", "--now"], &["stop", "s", "--at", "after-model"]] {
         let world = World::new();
         let id = world.id();
-        let (code, told) = world.ask(how);
-        assert!(code == 0 && told.contains("taken back"), "{how:?}: {told}");
-        let (code, told) = world.ask(&["approve", "s", &id]);
-        assert!(code == 4 && told.contains("a stop took this question back"), "{how:?}: {told}");
-        let (code, told) = world.ask(&["approve", "s"]);
-        assert!(code == 4 && told.contains("a stop took this question back"), "{how:?}: {told}");
+        let (code, printed) = world.ask(how);
+        assert!(code == 0 && printed.contains("withdrawn"), "{how:?}: {printed}");
+        let (code, printed) = world.ask(&["approve", "s", &id]);
+        assert!(code == 4 && printed.contains("a stop took this question back"), "{how:?}: {printed}");
+        let (code, printed) = world.ask(&["approve", "s"]);
+        assert!(code == 4 && printed.contains("a stop took this question back"), "{how:?}: {printed}");
         let (_, listed) = world.ask(&["sessions", "ls"]);
         assert!(listed.contains("stopped") && !listed.contains("suspended"), "{how:?}: {listed}");
         let (_, shown) = world.ask(&["sessions", "show", "s"]);

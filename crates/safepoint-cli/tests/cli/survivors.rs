@@ -88,7 +88,8 @@ fn is_gone(pid: Pid) -> bool {
     stat.map_or(true, |stat| stat.contains(") Z"))
 }
 
-/// S4.15, S7.14: a kept run is suspended for longer than its lease: its command is dead though nobody has woken it.
+/// S4.15, S7.14: a stored run is suspended for longer than its lease: its command is dead though the run
+/// still sleeps.
 #[test]
 fn the_command_of_a_suspended_run_is_dead_when_its_lease_is_over() {
     let folder = tempfile::tempdir().unwrap();

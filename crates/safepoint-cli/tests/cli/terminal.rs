@@ -23,7 +23,7 @@ const COLUMNS: u16 = 100;
 const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const CTRL_C: &str = "\x03";
 
-/// A `safepoint` in a terminal of its own, and what its screen shows.
+/// A `safepoint` in its own terminal, and what its screen shows.
 pub(crate) struct Terminal {
     child: Child,
     keys: File,
@@ -79,14 +79,14 @@ impl Terminal {
         let [rows, columns] = [ROWS, COLUMNS].map(|size| NonZero::new(size).unwrap());
         let seen = Seen { screen: vt100::Parser::new(rows, columns, 0), raw: Vec::new() };
         let seen = Arc::new((Mutex::new(seen), Condvar::new()));
-        let (mut shown, told) = (keys.try_clone().unwrap(), Arc::clone(&seen));
+        let (mut shown, printed) = (keys.try_clone().unwrap(), Arc::clone(&seen));
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = shown.read(&mut bytes) {
-                let mut seen = told.0.lock().unwrap();
+                let mut seen = printed.0.lock().unwrap();
                 seen.screen.process(&bytes[..count]);
                 seen.raw.extend_from_slice(&bytes[..count]);
-                told.1.notify_all();
+                printed.1.notify_all();
             }
         });
         Self { child, keys, seen, reader: Some(reader) }
@@ -100,7 +100,7 @@ impl Terminal {
         self.seen.0.lock().unwrap().screen.screen().contents()
     }
 
-    /// As long as this is held, nobody reads what the terminal is to show.
+    /// Pauses the reader of the terminal until the returned guard is dropped.
     pub(crate) fn unread(&self) -> impl Drop {
         self.seen.0.lock().unwrap()
     }
@@ -131,9 +131,9 @@ impl Terminal {
         assert!(!waited.1.timed_out(), "not seen: {what}; the screen:\n{screen}");
     }
 
-    /// Whether an interrupt would not just end it: it is caught, or kept for whoever waits for it. For a moment a new thread
-    /// has everything kept, which means nothing.
-    pub(crate) fn hears_interrupts(&self) -> bool {
+    /// Whether the program survives an interrupt: it catches the signal, or blocks it for a thread that waits
+    /// for it. A new thread blocks every signal for a moment, which means nothing.
+    pub(crate) fn catches_interrupts(&self) -> bool {
         const INTERRUPT: u64 = 1 << 1;
         const FAULT: u64 = 1 << 10;
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
@@ -156,7 +156,7 @@ impl Terminal {
     /// Waits for the end: the exit code, and what the screen shows in the end.
     pub(crate) fn end(&mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().unwrap();
-        // It ends when nobody holds the terminal any more, and everything has been read.
+        // It ends when the last holder of the terminal is gone, and everything has been read.
         self.reader.take().unwrap().join().unwrap();
         (code, self.screen())
     }
@@ -189,7 +189,7 @@ fn shell(command: &str) -> String {
 
 /// The seconds of the countdown; 0 where there is none any more.
 fn seconds_left(screen: &str) -> u32 {
-    let left = screen.split("; now in ").nth(1).and_then(|rest| rest.split(' ').next());
+    let left = screen.split("; forced in ").nth(1).and_then(|rest| rest.split(' ').next());
     left.map_or(0, |seconds| seconds.parse().unwrap())
 }
 
@@ -208,15 +208,15 @@ fn a_live_line_says_what_runs_and_what_a_stop_waits_for() {
     terminal.until("▸ shell");
     terminal.until_it("seconds", |screen| screen.contains("· shell ") && screen.trim_end().ends_with(" s"));
     terminal.press(CTRL_C);
-    terminal.until("· stopping, waits for shell");
-    terminal.until("s, or with another Ctrl-C");
+    terminal.until("· Stopping: waiting for shell");
+    terminal.until("s, or press Ctrl-C");
     let first = seconds_left(&terminal.screen());
     terminal.until_it("fewer seconds", |screen| seconds_left(screen) < first);
     assert_eq!(live_lines(&terminal.screen()).len(), 1, "{}", terminal.screen());
     terminal.press(CTRL_C);
     let (code, screen) = terminal.end();
     assert_eq!(code, 130, "{screen}");
-    assert!(screen.contains("stopped: user (person): ctrl-c"), "{screen}");
+    assert!(screen.contains("Stopped by user (person): ctrl-c"), "{screen}");
     assert!(live_lines(&screen).is_empty(), "{screen}");
 }
 
@@ -231,7 +231,7 @@ fn the_text_stands_as_it_was_said() {
     assert_eq!((code, screen.trim_end()), (0, "one two three\nfour five\n six"));
 }
 
-/// A stop that waits for a model's message is shown below the text, which goes on after it.
+/// A stop that waits for a model's message is shown below the text, which continues after it.
 #[test]
 fn a_stop_that_waits_for_the_message_is_shown_below_it() {
     let server = Practice::start(
@@ -240,7 +240,7 @@ fn a_stop_that_waits_for_the_message_is_shown_below_it() {
     let mut terminal = Terminal::start(&server, &["hi"]);
     terminal.until("abcd");
     terminal.press(CTRL_C);
-    terminal.until("· stopping, waits for the model");
+    terminal.until("· Stopping: waiting for the model");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "the message was the answer: {screen}");
     assert!(
@@ -312,7 +312,7 @@ fn a_question_shows_what_would_run_and_yes_lets_it() {
     let command = format!("touch {}; echo \u{202e}x", file.display());
     let server = Practice::start(&shell(&command));
     let mut terminal = Terminal::start(&server, &SHELL);
-    terminal.until("? shell wants to run with");
+    terminal.until("Allow shell to run?");
     terminal.until("every call of shell, whatever its arguments");
     terminal.until("[y]es, [n]o, [a]lways, [t]ool, or no and why:");
     let screen = terminal.screen();
@@ -335,10 +335,11 @@ fn a_question_shows_what_would_run_and_yes_lets_it() {
     );
 }
 
-/// S8.2: no, and why not: nothing runs, and the model is told.
+/// S8.2: no, and why not: nothing runs, and the model gets the reason.
 #[test]
 fn no_is_no_and_the_model_is_told_why() {
-    for (answer, told) in [("n\n", "denied"), ("no, use ls instead\n", "denied by the user: use ls instead")]
+    for (answer, printed) in
+        [("n\n", "denied"), ("no, use ls instead\n", "denied by the user: use ls instead")]
     {
         let server = Practice::start(&shell("echo ran"));
         let mut terminal = Terminal::start(&server, &SHELL);
@@ -348,7 +349,7 @@ fn no_is_no_and_the_model_is_told_why() {
         assert_eq!(code, 0, "{screen}");
         assert!(screen.contains("▪ shell: denied"), "{screen}");
         let log = server.logged().iter().map(ToString::to_string).collect::<String>();
-        assert!(log.contains(told), "{log}");
+        assert!(log.contains(printed), "{log}");
     }
 }
 
@@ -379,17 +380,17 @@ fn a_stop_takes_the_question_back_and_the_next_one_has_its_own_answer() {
     terminal.until("or no and why:");
     terminal.press(CTRL_C);
     terminal.until("(the question is withdrawn)");
-    terminal.until("stopped: user (person): ctrl-c");
+    terminal.until("Stopped by user (person): ctrl-c");
     terminal.until_it("the second question", |screen| screen.matches("or no and why:").count() == 2);
     terminal.press("y\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
-    assert!(screen.contains("withdrawn, nothing ran"), "{screen}");
+    assert!(screen.contains("withdrawn, call not run"), "{screen}");
     assert!(screen.contains("▪ shell: completed") && screen.contains("all done"), "{screen}");
 }
 
-/// S8.2, S8.4: taken up again at a terminal, a turn that waits puts its question there: exactly what would run, a blank line
-/// is no answer, later leaves it open, and a yes goes on with the turn; also where something new is said.
+/// S8.2, S8.4: a turn that waits is resumed at a terminal and asks there. It shows exactly what would run; a
+/// blank line is no answer, later leaves it open, and a yes continues the turn, also with a new prompt.
 #[test]
 fn a_question_that_was_left_open_is_put_at_the_terminal_that_resumes() {
     let folder = tempfile::tempdir().unwrap();
@@ -407,7 +408,7 @@ fn a_question_that_was_left_open_is_put_at_the_terminal_that_resumes() {
     };
     for (args, is_last) in [(&["resume", "s"][..], false), (&["run", "--session", "s", "more"], true)] {
         let mut terminal = Terminal::spawn(&[args, &usual[..]].concat(), &[("TERM", "xterm")]);
-        terminal.until("? shell wants to run with");
+        terminal.until("Allow shell to run?");
         terminal.until("[y]es, [n]o, [a]lways, [t]ool, [l]ater, or no and why:");
         assert!(terminal.screen().lines().map(str::trim).collect::<String>().contains("touch "));
         assert!(!file.exists(), "nothing ran");
@@ -420,8 +421,8 @@ fn a_question_that_was_left_open_is_put_at_the_terminal_that_resumes() {
     }
 }
 
-/// S8.4, S7.2: killed with its question open, decided from elsewhere, and taken up where nobody can be asked: whatever was
-/// decided is acted on, once, and the turn ends.
+/// S8.4, S7.2: a run is killed with its approval open, decided from another process, and resumed without a
+/// user. The decision is applied once, and the turn ends.
 #[test]
 fn a_question_of_a_killed_owner_is_decided_and_its_turn_goes_on() {
     for (verb, more, runs) in
@@ -440,10 +441,10 @@ fn a_question_of_a_killed_owner_is_decided_and_its_turn_goes_on() {
         let decided = crate::run(&[&[verb, "s", "--store", store], more].concat());
         assert_eq!(decided.status.code(), Some(0), "{verb}");
         let done = crate::run(&[&["resume", "s"], &usual[..]].concat());
-        let told = String::from_utf8_lossy(&done.stdout).into_owned();
-        assert!(done.status.code() == Some(0) && told.contains("all done"), "{verb}: {told}");
+        let printed = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.code() == Some(0) && printed.contains("all done"), "{verb}: {printed}");
         assert_eq!(file.exists(), runs, "{verb}");
-        // It is done with: nothing is left to go on with, and nothing waits for it.
+        // It is complete: a resume finds no work, and nothing waits.
         let again = crate::run(&[&["resume", "s"], &usual[..]].concat());
         assert!(
             again.status.code().is_some() && !String::from_utf8_lossy(&again.stdout).contains("all done")
@@ -454,7 +455,7 @@ fn a_question_of_a_killed_owner_is_decided_and_its_turn_goes_on() {
     }
 }
 
-/// S8.2: a question that somebody answers elsewhere is withdrawn here, and it is said who answered what.
+/// S8.2: an approval that another process answers is withdrawn here, and the screen says who answered what.
 #[test]
 fn a_question_that_is_answered_elsewhere_says_by_whom() {
     let folder = tempfile::tempdir().unwrap();
@@ -492,7 +493,7 @@ fn the_transcript_of_the_readme_is_what_a_run_shows() {
     terminal.press("y\n");
     terminal.until("· shell ");
     terminal.press(CTRL_C);
-    terminal.until("· stopping, waits for shell");
+    terminal.until("· Stopping: waiting for shell");
     let (code, _) = terminal.end();
     assert_eq!(code, 130);
     let raw = terminal.raw().replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n");

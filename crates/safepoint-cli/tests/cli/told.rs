@@ -1,4 +1,4 @@
-//! What is told is whole and true: slow readers, early signals, and exit codes that agree with the outcome.
+//! Reports are whole and true: slow readers, early signals, and exit codes that agree with the outcome.
 
 use std::{
     io::{BufReader, Read as _},
@@ -75,9 +75,9 @@ fn an_interrupt_while_the_prompt_is_read_is_130() {
     wait::until("it listens", || listens(&std::fs::read_to_string(&status).unwrap()));
     signal(&child, Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert!(told.contains("no run began"), "{told}");
+    let mut printed = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert!(printed.contains("no run began"), "{printed}");
 }
 
 /// Whether SIGINT is caught.
@@ -101,8 +101,8 @@ fn a_hangup_that_detaches_is_not_told_as_a_stop() {
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     signal(&child, Signal::HUP);
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), told.contains("stopping")), (Some(0), false), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), printed.contains("Stopping")), (Some(0), false), "{printed}");
 }
 
 /// S1.2: a stop that is now already is not offered again.
@@ -119,8 +119,8 @@ fn a_stop_that_is_now_is_not_offered_again() {
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     signal(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("stopping now") && !told.contains("again to stop now"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("Stopping now") && !printed.contains("again: now"), "{printed}");
     assert_eq!(output.status.code(), Some(130));
 }
 
@@ -149,15 +149,15 @@ fn the_lines_of_a_named_session_go_on_in_the_next_process() {
         let outcomes = lines.iter().filter(|line| line["type"] == "outcome");
         outcomes.map(|line| (line["turn"].as_u64().unwrap(), line["run"].clone())).collect::<Vec<_>>()
     };
-    let told = lines(kept.tell(&["trace", "My trip", "--json"]).1.as_bytes());
-    super::trace::check(&told);
-    let settled = told.iter().filter(|line| line["type"] == "settled");
+    let printed = lines(kept.tell(&["trace", "My trip", "--json"]).1.as_bytes());
+    super::trace::check(&printed);
+    let settled = printed.iter().filter(|line| line["type"] == "settled");
     let settled: Vec<_> = settled.map(|line| (line["turn"].as_u64().unwrap(), line["run"].clone())).collect();
     assert_eq!([ended(&first), ended(&second)].concat(), settled);
     assert_eq!(settled.iter().map(|(turn, _)| *turn).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
-/// S11.6: what nobody could see or write again is no name.
+/// S11.6: a text that no user could see or type again is no name.
 #[test]
 fn a_name_that_cannot_be_seen_is_refused() {
     for name in [
@@ -174,9 +174,9 @@ fn a_name_that_cannot_be_seen_is_refused() {
     ] {
         for command in ["run", "chat"] {
             let output = safepoint(&[command, "--session", name]).output().unwrap();
-            let told = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{name:?}: {told}");
-            assert!(told.contains("all of which are seen"), "{told}");
+            let printed = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{name:?}: {printed}");
+            assert!(printed.contains("all of which are seen"), "{printed}");
         }
     }
 }
@@ -186,9 +186,9 @@ fn a_name_that_cannot_be_seen_is_refused() {
 fn a_session_that_runs_is_shown_in_words() {
     let call = r#"{"calls":[{"name":"shell","args":{"command":"exec sleep 1000"}}]}"#;
     let kept = Kept::start(&format!(r#"{{"replies":[{call},{{"text":"done"}}]}}"#));
-    let (mut run, mut told) =
+    let (mut run, mut printed) =
         kept.spawn(&["run", "go", "--session", "s", "--tools", "shell", "--approve", "auto"]);
-    super::kept::until_told(&mut told, "▸ shell");
+    super::kept::until_printed(&mut printed, "▸ shell");
     let (code, shown, _) = kept.tell(&["sessions", "show", "s"]);
     assert_eq!(code, 0, "{shown}");
     assert!(shown.contains("  kind     ") && shown.contains("  pid      "), "{shown}");

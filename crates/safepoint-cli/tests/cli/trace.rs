@@ -35,8 +35,8 @@ impl Kept {
 
     fn page(&self) -> String {
         let file = self.folder.path().join("trace.html");
-        let (code, out, told) = self.ask(&["trace", &self.id, "--html", file.to_str().unwrap()]);
-        assert_eq!((code, out.as_str()), (Some(0), ""), "{told}");
+        let (code, out, printed) = self.ask(&["trace", &self.id, "--html", file.to_str().unwrap()]);
+        assert_eq!((code, out.as_str()), (Some(0), ""), "{printed}");
         std::fs::read_to_string(file).unwrap()
     }
 }
@@ -47,22 +47,22 @@ impl Kept {
 fn a_session_is_told_as_text() {
     let (code, text, _) = Kept::of(eventful(), "s").ask(&["trace", "s"]);
     assert_eq!(code, Some(0));
-    let told: Vec<&str> =
+    let printed: Vec<&str> =
         text.lines().filter(|line| line.starts_with(' ') || line.starts_with("turn")).collect();
     assert_eq!(
-        told,
+        printed,
         [
             "turn-1: stopped, 4.5 s, 2026-01-02 03:04:05 UTC",
             "  > look </script><img src=x onerror=alert(1)>\\u{1b}[2J\\u{202e}--><!--&lt;",
             "    +0.001     4.5 s  attempt 1: stopped",
             "    +0.002    898 ms    round 1: m, complete, 100 in, 20 out",
             "    +0.050    400 ms    waits to try again: HTTP 529",
-            "    +0.910     1.0 s    shell {\"command\":\"</script><img…: completed, effect done",
+            "    +0.910     1.0 s    shell {\"command\":\"</scrip…: completed, side effects done",
             "    +0.920     1.0 s    ? may pay run?: approved",
             "    +0.930     3.5 s    researcher {\"task\":\"dig\"}: stopped",
             "    +0.940     3.5 s    [researcher] attempt 1: stopped",
             "    +0.950    500 ms      [researcher] round 1: m, complete, 10 in, 5 out",
-            "    +2.010     2.5 s    pay {\"amount\":7}: stopped, EFFECT UNKNOWN",
+            "    +2.010     2.5 s    pay {\"amount\":7}: stopped, side effects unknown",
             "    +2.500            ■ stop asked: after-started-calls (tree), now after 2.0 s;",
             "                        user (person): ctrl-c",
             "    +4.500            ■ stop escalated: now",
@@ -70,7 +70,7 @@ fn a_session_is_told_as_text() {
             "    +4.510              [researcher] settled: stopped",
             "    +4.520            settled: stopped",
             "    +4.521            turn-1: stopped",
-            "    +4.540            quiet: nothing of it is running",
+            "    +4.540            quiet: nothing is running",
             "turn-2: no recorded end, 10 ms, 2026-01-02 03:05:05 UTC",
             "  > and now",
             "    +0.001         …  attempt 1: no recorded end",
@@ -80,14 +80,14 @@ fn a_session_is_told_as_text() {
         ]
     );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.contains("UNREADABLE: 1 record"), "{text}");
+    assert!(text.contains("warning: 1 record cannot be read"), "{text}");
 }
 
 /// Every line is as published.
-pub(super) fn check(told: &[Value]) {
+pub(super) fn check(printed: &[Value]) {
     let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/trace.json")).unwrap();
-    let schema = safepoint::schema::Schema::new(&schema).unwrap();
-    for line in told {
+    let schema = safepoint::raw::schema::Schema::new(&schema).unwrap();
+    for line in printed {
         assert_eq!(schema.check(line), Ok(()), "{line}");
     }
 }
@@ -96,14 +96,14 @@ pub(super) fn check(told: &[Value]) {
 #[test]
 fn a_session_is_told_as_json() {
     let (code, text, _) = Kept::of(eventful(), "s").ask(&["trace", "s", "--json"]);
-    let told = lines(text.as_bytes());
+    let printed = lines(text.as_bytes());
     assert_eq!(code, Some(0));
-    check(&told);
-    for (index, line) in told.iter().enumerate() {
+    check(&printed);
+    for (index, line) in printed.iter().enumerate() {
         assert_eq!((&line["seq"], &line["v"], &line["session"]), (&json!(index), &json!(1), &json!("s")));
     }
-    let one = |kind: &str| told.iter().find(|line| line["type"] == kind).unwrap();
-    let count = |kind: &str| told.iter().filter(|line| line["type"] == kind).count();
+    let one = |kind: &str| printed.iter().find(|line| line["type"] == kind).unwrap();
+    let count = |kind: &str| printed.iter().filter(|line| line["type"] == kind).count();
     assert_eq!(
         (count("turn"), count("model"), count("call"), count("child"), count("retry")),
         (2, 3, 2, 1, 1)
@@ -119,7 +119,7 @@ fn a_session_is_told_as_json() {
         (&one("damaged")["position"], &one("settled")["receipt"]["ending"]),
         (&json!(24), &json!("stopped"))
     );
-    assert_eq!(told.last().unwrap()["ended_at"], Value::Null, "cut by the end of its process");
+    assert_eq!(printed.last().unwrap()["ended_at"], Value::Null, "cut by the end of its process");
 }
 
 /// The tags of a page, in order, those inside scripts and styles left out: each is one of the page's own.
@@ -178,7 +178,7 @@ fn the_page_stands_alone_and_holds_text_alone() {
     );
 }
 
-/// A thousand rounds are told in little time, and in a page of bounded size.
+/// A thousand rounds are shown in little time, and in a page of bounded size.
 #[test]
 fn a_thousand_rounds_fit_in_a_page() {
     const ROUNDS: u32 = 1_000;
@@ -220,14 +220,15 @@ fn a_thousand_rounds_fit_in_a_page() {
 fn what_is_readable_is_exported() {
     let kept = Kept::of(eventful(), "s");
     let (code, text, _) = kept.ask(&["store", "export", "s"]);
-    let told = lines(text.as_bytes());
-    assert_eq!((code, told.len()), (Some(0), 26), "the store itself is sound");
-    assert_eq!((&told[24]["bytes"][0], &told[0]["record"]["line"]), (&json!(b'{'), &json!("planned")));
+    let printed = lines(text.as_bytes());
+    assert_eq!((code, printed.len()), (Some(0), 26), "the store itself is sound");
+    assert_eq!((&printed[24]["bytes"][0], &printed[0]["record"]["line"]), (&json!(b'{'), &json!("planned")));
     assert_eq!(kept.ask(&["store", "export", "other"]).0, Some(3));
     assert_eq!(kept.ask(&["trace", "other"]).0, Some(3));
 }
 
-/// S7.6, S7.7: a check of a store that is not there says so, and makes none; damage of the file beside its records is told.
+/// S7.6, S7.7: a check of a missing store says so, and creates none; damage of the file outside its records
+/// is reported.
 #[test]
 fn a_check_tells_what_is_not_there_and_what_is_wrong_with_the_file() {
     let mut whole = Journal::new();
@@ -241,8 +242,8 @@ fn a_check_tells_what_is_not_there_and_what_is_wrong_with_the_file() {
     let (code, out, _) = kept.ask(&["store", "check"]);
     assert!(code == Some(1) && out.starts_with("the file itself: "), "{out}");
     std::fs::remove_file(&file).unwrap();
-    let (code, _, told) = kept.ask(&["store", "check"]);
-    assert!(code == Some(1) && told.contains("there is no store"), "{told}");
+    let (code, _, printed) = kept.ask(&["store", "check"]);
+    assert!(code == Some(1) && printed.contains("not found"), "{printed}");
     assert!(!file.exists());
 }
 
@@ -251,9 +252,9 @@ fn a_check_tells_what_is_not_there_and_what_is_wrong_with_the_file() {
 fn kept_sessions_are_listed_shown_and_removed() {
     let kept = Kept::of(eventful(), "ses_0123456789");
     let (code, text, _) = kept.ask(&["sessions", "ls", "--json"]);
-    let told = lines(text.as_bytes());
+    let printed = lines(text.as_bytes());
     assert_eq!(
-        (code, told.len(), &told[0]["state"], &told[0]["kept"]),
+        (code, printed.len(), &printed[0]["state"], &printed[0]["kept"]),
         (Some(0), 1, &json!("stopped"), &json!(true))
     );
     assert!(kept.ask(&["sessions", "ls"]).1.starts_with("ses_0123456789"));

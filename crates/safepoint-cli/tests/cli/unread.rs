@@ -1,4 +1,4 @@
-//! A stdout that nobody reads, or that somebody reads slowly: the end that is asked for comes, and what is lost is told.
+//! A stdout without a reader, or with a slow one: a requested end comes, and the loss is reported.
 
 use std::{
     fs::File,
@@ -22,14 +22,15 @@ use crate::{Practice, check, lines, safepoint, signal};
 /// A run whose stdout is a pipe.
 struct Run {
     child: Child,
-    told: File,
+    printed: File,
 }
 
 impl Run {
     fn start(args: &[&str]) -> Self {
-        let told = tempfile::tempfile().unwrap();
-        let child = safepoint(args).stdout(Stdio::piped()).stderr(told.try_clone().unwrap()).spawn().unwrap();
-        Self { child, told }
+        let printed = tempfile::tempfile().unwrap();
+        let child =
+            safepoint(args).stdout(Stdio::piped()).stderr(printed.try_clone().unwrap()).spawn().unwrap();
+        Self { child, printed }
     }
 
     /// One whose model floods, and that has said more than a pipe holds.
@@ -40,15 +41,15 @@ impl Run {
         run
     }
 
-    fn told(&mut self) -> String {
+    fn printed(&mut self) -> String {
         let mut text = String::new();
-        self.told.rewind().unwrap();
-        self.told.read_to_string(&mut text).unwrap();
+        self.printed.rewind().unwrap();
+        self.printed.read_to_string(&mut text).unwrap();
         text
     }
 
-    fn until_told(&mut self, words: &str) {
-        until(format_args!("it says: {words}"), || self.told().contains(words));
+    fn until_printed(&mut self, words: &str) {
+        until(format_args!("it says: {words}"), || self.printed().contains(words));
     }
 
     fn ended(&mut self) -> ExitStatus {
@@ -72,10 +73,10 @@ impl Drop for Run {
     }
 }
 
-/// How many bytes are told as lost, and whether the last line is said to be incomplete.
-fn lost(told: &str) -> (u64, bool) {
-    let line = told.lines().find(|line| line.contains("its reader did not take"));
-    let line = line.unwrap_or_else(|| panic!("nothing is told of what is lost: {told}"));
+/// The reported number of lost bytes, and whether the last line is reported as incomplete.
+fn lost(printed: &str) -> (u64, bool) {
+    let line = printed.lines().find(|line| line.contains("its reader did not take"));
+    let line = line.unwrap_or_else(|| panic!("nothing is told of what is lost: {printed}"));
     let (_, rest) = line.split_once("did not take ").unwrap();
     let bytes = rest.split_once(" bytes").unwrap().0.parse().unwrap();
     (bytes, line.contains("the last line is incomplete"))
@@ -88,7 +89,8 @@ fn is_whole_but_for(read: &[u8], is_cut: bool) {
     check(&lines(whole), 0);
 }
 
-/// S11.7: one SIGTERM, or Ctrl-C twice, ends a run whose stdout nobody reads, and stderr says how it ended and what was lost.
+/// S11.7: one SIGTERM, or Ctrl-C twice, ends a run whose stdout has no reader. Stderr says how it ended and
+/// what was lost.
 #[test]
 fn a_stdout_that_nobody_reads_holds_up_no_end() {
     let runtime = Runtime::new().unwrap();
@@ -98,15 +100,15 @@ fn a_stdout_that_nobody_reads_holds_up_no_end() {
             let mut run = Run::of_flood(&runtime, &flood, &[mode, &["--grace", grace]].concat());
             signal(&run.child, ends);
             if ends == Signal::INT {
-                run.until_told("again to stop now");
+                run.until_printed("Ctrl-C again: now");
                 signal(&run.child, ends);
             }
             assert_eq!(run.ended().code(), Some(code), "{ends:?}, {mode:?}");
-            let told = run.told();
-            assert!(told.contains("the run was stopped, but"), "{told}");
-            assert!(told.contains("--session NAME keeps a run"), "{told}");
-            let (bytes, is_cut) = lost(&told);
-            assert!(bytes > 0, "{told}");
+            let printed = run.printed();
+            assert!(printed.contains("the run was stopped, but"), "{printed}");
+            assert!(printed.contains("--session NAME stores a run"), "{printed}");
+            let (bytes, is_cut) = lost(&printed);
+            assert!(bytes > 0, "{printed}");
             let read = run.read();
             if is_json {
                 is_whole_but_for(&read, is_cut);
@@ -115,7 +117,7 @@ fn a_stdout_that_nobody_reads_holds_up_no_end() {
     }
 }
 
-/// S11.7: where what is for people goes the same way, and nobody reads it either, the end that is asked for comes all the same.
+/// S11.7: where output for people goes the same way, also without a reader, a requested end still comes.
 #[test]
 fn a_stderr_that_nobody_reads_holds_up_no_end() {
     let runtime = Runtime::new().unwrap();
@@ -125,14 +127,15 @@ fn a_stderr_that_nobody_reads_holds_up_no_end() {
         let asked = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m", "--grace", "100ms"];
         let mut command = safepoint(&[&asked[..], mode].concat());
         let child = command.stdout(both.try_clone().unwrap()).stderr(both).spawn().unwrap();
-        let mut run = Run { child, told: tempfile::tempfile().unwrap() };
+        let mut run = Run { child, printed: tempfile::tempfile().unwrap() };
         runtime.block_on(flood.until(1 << 20)).unwrap();
         signal(&run.child, Signal::TERM);
         assert_eq!(run.ended().code(), Some(143), "{mode:?}");
     }
 }
 
-/// S11.7: a signal after the end of the run cuts what is not read, to the byte as it is told, and names what has all of it.
+/// S11.7: a signal after the end of the run cuts unread output. The report counts each byte and names what
+/// has all of it.
 #[test]
 fn a_signal_after_the_run_says_how_it_ended_and_what_was_lost() {
     const SAID: usize = 300_000;
@@ -152,13 +155,13 @@ fn a_signal_after_the_run_says_how_it_ended_and_what_was_lost() {
             until("the run has settled", || settled(trace()));
             signal(&run.child, ends);
             assert_eq!(run.ended().code(), Some(code), "{ends:?}, {mode:?}");
-            let told = run.told();
-            assert!(told.contains("the run completed, but"), "{told}");
-            assert!(told.contains("safepoint trace s --json has all of it"), "{told}");
-            let ((bytes, is_cut), read) = (lost(&told), run.read());
+            let printed = run.printed();
+            assert!(printed.contains("the run completed, but"), "{printed}");
+            assert!(printed.contains("`safepoint trace s --json` has all of it"), "{printed}");
+            let ((bytes, is_cut), read) = (lost(&printed), run.read());
             if mode.is_empty() {
-                assert_eq!(read.len() + usize::try_from(bytes).unwrap(), SAID + "\n".len(), "{told}");
-                assert!(!is_cut, "{told}");
+                assert_eq!(read.len() + usize::try_from(bytes).unwrap(), SAID + "\n".len(), "{printed}");
+                assert!(!is_cut, "{printed}");
             } else {
                 is_whole_but_for(&read, is_cut);
             }
@@ -167,7 +170,7 @@ fn a_signal_after_the_run_says_how_it_ended_and_what_was_lost() {
     }
 }
 
-/// S11.7: one Ctrl-C ends the run and not its output: whoever reads later reads all of it.
+/// S11.7: one Ctrl-C ends the run and not its output: a later reader gets all of it.
 #[test]
 fn one_interrupt_leaves_a_slow_reader_all_of_it() {
     const PAUSE: Duration = Duration::from_millis(2500);
@@ -175,12 +178,12 @@ fn one_interrupt_leaves_a_slow_reader_all_of_it() {
     let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
     let mut run = Run::of_flood(&runtime, &flood, &["--json", "--grace", "0"]);
     signal(&run.child, Signal::INT);
-    run.until_told("stopping now");
+    run.until_printed("Stopping now");
     let asked = Instant::now();
     until("the reader has paused", || asked.elapsed() >= PAUSE || run.child.try_wait().unwrap().is_some());
     check(&lines(&run.read()), 1);
     assert_eq!(run.ended().code(), Some(130));
-    assert!(!run.told().contains("did not take"), "{}", run.told());
+    assert!(!run.printed().contains("did not take"), "{}", run.printed());
 }
 
 /// Reads a little at a time, with pauses, until the end.
@@ -201,7 +204,7 @@ fn slowly(run: &mut Run) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// S11.7: a reader that is slow, but reads, holds up the end no longer than is said, and gets no part of a line.
+/// S11.7: a slow reader delays the end no longer than documented, and gets no partial line.
 #[test]
 fn a_slow_reader_gets_whole_lines_and_holds_up_no_end() {
     let runtime = Runtime::new().unwrap();
@@ -213,8 +216,8 @@ fn a_slow_reader_gets_whole_lines_and_holds_up_no_end() {
     runtime.block_on(flood.until(2 << 20)).unwrap();
     signal(&run.child, Signal::TERM);
     assert_eq!(run.ended().code(), Some(143));
-    let (told, read) = (run.told(), reader.join().unwrap());
-    let (bytes, is_cut) = lost(&told);
-    assert!(bytes > 0 && !is_cut, "{told}");
+    let (printed, read) = (run.printed(), reader.join().unwrap());
+    let (bytes, is_cut) = lost(&printed);
+    assert!(bytes > 0 && !is_cut, "{printed}");
     is_whole_but_for(&read, false);
 }

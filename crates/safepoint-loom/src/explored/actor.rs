@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{block_on, explore, thread};
 use crate::sync::{
     mailbox::{Mailbox, Received},
-    told::Told,
+    watched::Watched,
 };
 
 enum Msg {
@@ -26,13 +26,13 @@ enum TakenBack {
 /// What the run does once it has heard so many letters.
 #[derive(Clone, Copy)]
 struct Course {
-    heard: usize,
+    taken: usize,
     takes: bool,
 }
 
 /// A run in small: hears, takes its steers or not, ends, says so, and hears on for a moment, as the real one does until it is
 /// quiet. Returns whether the steer was delivered.
-fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Told<bool>) {
+fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Watched<bool>) {
     let mut waiting = Vec::new();
     let hear = |waiting: &mut Vec<oneshot::Sender<()>>, msg| match msg {
         Msg::Steer(landed) => waiting.push(landed),
@@ -43,7 +43,7 @@ fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Told<bool>) {
             }
         }
     };
-    for _ in 0..course.heard {
+    for _ in 0..course.taken {
         hear(&mut waiting, *block_on(mail.next()));
     }
     if course.takes {
@@ -59,7 +59,7 @@ fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Told<bool>) {
     }
     // What it did not use goes back, and the outcome is fixed.
     waiting.clear();
-    outcome.tell(|is_over| *is_over = true);
+    outcome.update(|is_over| *is_over = true);
     // What comes now is late: it is dropped unanswered.
     while mail.now().is_some() {}
 }
@@ -68,10 +68,10 @@ fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Told<bool>) {
 /// sender is always told which, and so is whoever handed it over.
 #[test]
 fn loom_a_steer_that_is_taken_back_as_the_run_ends_is_in_one_place() {
-    for course in [(1, false), (1, true), (2, true)].map(|(heard, takes)| Course { heard, takes }) {
+    for course in [(1, false), (1, true), (2, true)].map(|(taken, takes)| Course { taken, takes }) {
         explore(3, move || {
             let (mailbox, received) = Mailbox::new();
-            let outcome = Arc::new(Told::new(false));
+            let outcome = Arc::new(Watched::new(false));
             let (landed, mut lands) = oneshot::channel();
             mailbox.post(Msg::Steer(landed)).expect("somebody hears");
             let ends = Arc::clone(&outcome);

@@ -19,9 +19,9 @@ fn loom_whoever_asks_as_the_hearer_goes_is_not_left_waiting() {
             assert!(posted.is_ok() || !answered, "what was refused was answered");
             answered
         });
-        let heard = received.now().map(|reply| reply.send(()).expect("he waits"));
+        let taken = received.now().map(|reply| reply.send(()).expect("he waits"));
         drop(received);
-        assert_eq!(asker.join().expect("no panic"), heard.is_some());
+        assert_eq!(asker.join().expect("no panic"), taken.is_some());
         let (reply, _answer) = oneshot::channel();
         assert!(mailbox.is_gone());
         assert_eq!(mailbox.post(reply), Err(Gone));
@@ -43,13 +43,13 @@ fn loom_a_hearer_that_parks_is_woken_and_hears_all() {
                 })
             })
             .collect();
-        let mut heard = Vec::new();
+        let mut taken = Vec::new();
         for _ in 0..3 {
-            heard.push(*block_on(received.next()));
+            taken.push(*block_on(received.next()));
         }
         posters.into_iter().for_each(|poster| poster.join().expect("no panic"));
         assert!(received.now().is_none());
-        let of_one: Vec<u32> = heard.iter().filter(|(who, _)| *who == 1).map(|(_, count)| *count).collect();
-        assert_eq!((heard.len(), of_one), (3, vec![0, 1]));
+        let of_one: Vec<u32> = taken.iter().filter(|(who, _)| *who == 1).map(|(_, count)| *count).collect();
+        assert_eq!((taken.len(), of_one), (3, vec![0, 1]));
     });
 }

@@ -6,7 +6,7 @@ use loom::{sync::Mutex, thread};
 use tokio::sync::oneshot;
 
 use super::{
-    door::{Inbox, LateItemsPolicy},
+    door::Inbox,
     item::{PushError, TicketState},
     mail::{Mailbox, SessionMessage},
 };
@@ -19,10 +19,10 @@ use crate::{
 /// The owner in small: it hears what came, and once it is over what was accepted a moment before; then its mail goes.
 /// Whatever it heard goes back, and nothing is there to be withdrawn.
 fn owner(door: &Inbox<u32>, mut received: Received<SessionMessage<u32>>, before: usize) -> Vec<ItemId> {
-    let mut heard = Vec::new();
+    let mut taken = Vec::new();
     let mut hear = |mail: Box<SessionMessage<u32>>| match *mail {
         SessionMessage::Push { item, slip } => {
-            heard.push(slip.id());
+            taken.push(slip.id());
             slip.back(item);
         }
         SessionMessage::Mark => {}
@@ -39,7 +39,7 @@ fn owner(door: &Inbox<u32>, mut received: Received<SessionMessage<u32>>, before:
     while let Some(mail) = received.now() {
         hear(mail);
     }
-    heard
+    taken
 }
 
 fn letter(item: u32, slip: Arc<TicketState<u32>>, _id: Option<String>) -> SessionMessage<u32> {
@@ -53,7 +53,7 @@ fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
     for before in 0..2 {
         explore(2, move || {
             let (mailbox, received) = Mailbox::new();
-            let door = Arc::new(Inbox::new(mailbox, 8, LateItemsPolicy::Refuse));
+            let door = Arc::new(Inbox::new(mailbox, 8, false));
             let refused = Arc::new(Mutex::new(0));
             let pushers: Vec<_> = (0..2)
                 .map(|item| {
@@ -68,10 +68,10 @@ fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
                     })
                 })
                 .collect();
-            let heard = owner(&door, received, before);
+            let taken = owner(&door, received, before);
             pushers.into_iter().for_each(|pusher| pusher.join().expect("no panic"));
-            assert!(heard.is_sorted(), "positions are the order of the mailbox: {heard:?}");
-            assert_eq!(heard.len() + *refused.lock().expect("no panic"), 2);
+            assert!(taken.is_sorted(), "positions are the order of the mailbox: {taken:?}");
+            assert_eq!(taken.len() + *refused.lock().expect("no panic"), 2);
         });
     }
 }
@@ -81,7 +81,7 @@ fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
 fn loom_whoever_withdraws_as_the_owner_leaves_is_answered() {
     explore(3, || {
         let (mailbox, received) = Mailbox::new();
-        let door = Arc::new(Inbox::new(mailbox.clone(), 8, LateItemsPolicy::Refuse));
+        let door = Arc::new(Inbox::new(mailbox.clone(), 8, false));
         let ticket = door.push(7, None, letter).ok().expect("it is open");
         let sender = thread::spawn(move || {
             let (reply, answer) = oneshot::channel();

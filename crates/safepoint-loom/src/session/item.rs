@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{sync::told::Told, value::ids::ItemId};
+use crate::{sync::watched::Watched, value::ids::ItemId};
 
 pub(crate) trait Item {}
 
@@ -23,18 +23,18 @@ pub(crate) struct Ticket<T> {
 
 impl<T> Ticket<T> {
     pub(crate) async fn fate(&self) -> T {
-        self.slip.told.wait(Option::take).await
+        self.slip.known.wait(Option::take).await
     }
 }
 
 pub(crate) struct TicketState<T> {
     id: ItemId,
-    told: Told<Option<T>>,
+    known: Watched<Option<T>>,
 }
 
 impl<T> TicketState<T> {
     pub(crate) fn new(id: ItemId) -> Self {
-        Self { id, told: Told::new(None) }
+        Self { id, known: Watched::new(None) }
     }
 
     pub(crate) fn id(&self) -> ItemId {
@@ -42,7 +42,7 @@ impl<T> TicketState<T> {
     }
 
     pub(crate) fn back(&self, item: T) {
-        self.told.tell(|told| *told = Some(item));
+        self.known.update(|known| *known = Some(item));
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::own;
 use crate::{
     body::{Growing, Parts, json_object, json_str},
-    cursor::{Cursor, Fresh},
+    encoded_history::{Cursor, ToEncode},
     parts,
 };
 
@@ -43,8 +43,8 @@ impl Encoder {
 
     pub(super) fn encode(&mut self, history: &History) -> Parts {
         let entries = match self.cursor.advance(history) {
-            Fresh::Rest(entries) => entries,
-            Fresh::All(entries) => {
+            ToEncode::Rest(entries) => entries,
+            ToEncode::All(entries) => {
                 self.body = Growing::default();
                 self.body.push(self.prefix.clone());
                 self.open = None;

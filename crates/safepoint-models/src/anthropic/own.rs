@@ -1,4 +1,4 @@
-//! What the provider does itself in a message, such as a search: blocks of its own tools and citations, kept as they came
+//! What the provider does itself in a message, such as a search: blocks of the provider's tools and citations, kept as they came
 //! and sent back with the message, without which the provider does not know what it had found.
 
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ pub(super) fn block(begun: &str, input: &str) -> Result<Value, ModelError> {
     Ok(block)
 }
 
-/// What stands behind a text of so many bytes that has these citations.
+/// The seal behind a text of this length in bytes that has these citations.
 ///
 /// # Errors
 /// As [`block`].

@@ -3,10 +3,11 @@
 use std::{borrow::Cow, collections::VecDeque};
 
 use safepoint::{
+    Usage,
     ids::CallId,
     message::ToolCall,
     model::{Delta, Finish, ModelError},
-    usage::{Usage, UsageSource},
+    usage::UsageSource,
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -148,7 +149,7 @@ enum Place {
     #[default]
     Inside,
     Stopped,
-    Told,
+    Reported,
 }
 
 impl Wire for Reader {
@@ -187,14 +188,14 @@ impl Wire for Reader {
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match (&self.place, self.finish.take()) {
-            (Place::Told, _) => Ok(()),
+            (Place::Reported, _) => Ok(()),
             (Place::Stopped, finish) => {
-                self.place = Place::Told;
+                self.place = Place::Reported;
                 out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
                 Ok(())
             }
             (Place::Inside, Some(finish)) => {
-                self.place = Place::Told;
+                self.place = Place::Reported;
                 out.push_back(Delta::Ended(finish));
                 Ok(())
             }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::read::{OWN_PART, is_made};
 use crate::{
     body::{json_object, json_str},
-    grown::Entries,
+    encoded_history::Entries,
     parts,
 };
 

@@ -3,10 +3,11 @@
 use std::{borrow::Cow, collections::VecDeque};
 
 use safepoint::{
+    Usage,
     ids::CallId,
     message::ToolCall,
     model::{Delta, Finish, ModelError},
-    usage::{Usage, UsageSource},
+    usage::UsageSource,
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -233,7 +234,7 @@ fn finish(reason: &str) -> Result<Finish, ModelError> {
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION"
         | "MODEL_ARMOR" => Finish::Filtered,
-        // The model wrote a call that its own provider could not read: there is no message to go on with.
+        // The model wrote a call that its own provider could not read: there is no message to continue.
         "MALFORMED_FUNCTION_CALL"
         | "UNEXPECTED_TOOL_CALL"
         | "TOO_MANY_TOOL_CALLS"

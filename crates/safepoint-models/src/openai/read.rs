@@ -7,10 +7,11 @@ use std::{
 };
 
 use safepoint::{
+    Usage,
     ids::CallId,
     message::ToolCall,
     model::{Delta, Finish, ModelError},
-    usage::{Usage, UsageSource},
+    usage::UsageSource,
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -121,7 +122,7 @@ enum Place {
     #[default]
     Inside,
     Done,
-    Told,
+    Reported,
 }
 
 impl Wire for Reader {
@@ -156,16 +157,16 @@ impl Wire for Reader {
     }
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        if self.place == Place::Told {
+        if self.place == Place::Reported {
             return Ok(());
         }
         // Some servers never say [DONE]; a reason to finish is as good. Without either the stream broke.
         let finish = match (self.finish.take(), &self.place) {
             (Some(finish), _) => finish,
             (None, Place::Done) => Finish::Natural,
-            (None, Place::Inside | Place::Told) => return Err(error::ended_early()),
+            (None, Place::Inside | Place::Reported) => return Err(error::ended_early()),
         };
-        self.place = Place::Told;
+        self.place = Place::Reported;
         // The last call may be cut in the middle of its arguments.
         if finish != Finish::Length {
             self.ready(out);

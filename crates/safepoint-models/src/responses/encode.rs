@@ -8,7 +8,7 @@ use safepoint::{
 use serde_json::{Value, json};
 
 use super::own;
-use crate::{body::json_str, grown::Entries, parts};
+use crate::{body::json_str, encoded_history::Entries, parts};
 
 /// What stands in the list already.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! What the provider does itself in a response, such as a search: items of its own tools and annotations of its texts,
+//! What the provider does itself in a response, such as a search: items of the provider's tools and annotations of its texts,
 //! kept as they came and sent back with the message.
 
 use safepoint::message::Block;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const ITEM: &str = "responses_item";
 const ANNOTATED: &str = "responses_annotations";
 
-/// The items of its own tools. Those of others (such as `computer_call`) want an answer of ours, which nobody gives here.
+/// The items of the provider's tools. Other items (such as `computer_call`) want an answer from the program, and there is none here.
 const OWN: [&str; 6] = [
     "web_search_call",
     "file_search_call",
@@ -27,7 +27,7 @@ pub(super) fn item(item: Value) -> Value {
     json!({"type": ITEM, "item": item})
 }
 
-/// The seal behind a text of so many bytes; none if it has no annotations.
+/// The seal behind a text of this length in bytes; none if it has no annotations.
 pub(super) fn annotated(bytes: usize, annotations: Value) -> Option<Value> {
     let has_any = annotations.as_array().is_some_and(|all| !all.is_empty());
     has_any.then(|| json!({"type": ANNOTATED, "of_bytes": bytes, "annotations": annotations}))

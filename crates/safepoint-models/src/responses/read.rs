@@ -5,10 +5,11 @@
 use std::{borrow::Cow, collections::VecDeque};
 
 use safepoint::{
+    Usage,
     ids::CallId,
     message::ToolCall,
     model::{Delta, Finish, ModelError},
-    usage::{Usage, UsageSource},
+    usage::UsageSource,
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -141,7 +142,7 @@ enum Place {
     #[default]
     Inside,
     Over,
-    Told,
+    Reported,
 }
 
 impl Wire for Reader {
@@ -162,9 +163,9 @@ impl Wire for Reader {
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match (&self.place, self.finish.take()) {
-            (Place::Told, _) => Ok(()),
+            (Place::Reported, _) => Ok(()),
             (Place::Over, finish) => {
-                self.place = Place::Told;
+                self.place = Place::Reported;
                 self.handle.is_over();
                 out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
                 Ok(())

@@ -1,4 +1,4 @@
-//! What is asked of a peer: a message, the task as it stands, or its stream once more.
+//! Requests to a remote agent: a message, the task's state, or a new subscription to its stream.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -14,7 +14,7 @@ use super::{
 };
 
 impl Talk {
-    /// Sends a message, and waits for what it is answered with.
+    /// Sends a message and waits for the answer.
     pub(super) fn message(&self, text: String, id: String) -> BoxFuture<'static, Result<Opened, Broke>> {
         let (peer, sent, task) = (Arc::clone(&self.peer), Arc::clone(&self.sent), self.task.clone());
         let conversation = self.brief.conversation.clone();
@@ -37,13 +37,13 @@ impl Talk {
         })
     }
 
-    /// Asks something about the task.
+    /// Sends a request about the task.
     pub(super) fn ask(&self, method: Method) -> BoxFuture<'static, Result<Value, Broke>> {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
         Box::pin(async move { about(&peer, method, params).await })
     }
 
-    /// Takes the task's stream up again.
+    /// Subscribes to the task's stream again.
     pub(super) fn rejoin(&mut self) {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
         let opening = Box::pin(async move {
@@ -60,13 +60,13 @@ impl Talk {
         json!({"id": self.task.as_deref().unwrap_or_default()})
     }
 
-    /// Looks at the task.
+    /// Requests the task's state.
     pub(super) fn look(&mut self) {
         self.watch.ask(self.ask(Method::Get));
     }
 }
 
-/// Asks something about a task.
+/// Sends a request about a task.
 pub(super) async fn about(peer: &Peer, method: Method, params: Value) -> Result<Value, Broke> {
     let place = peer.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))?;
     let params = with_tenant(params, place.tenant.as_deref());

@@ -1,7 +1,7 @@
-//! An agent's card: who it is, and where and how it is talked to.
+//! An agent's card: its name, its endpoint and its transport.
 
 use reqwest::Url;
-use safepoint::Failure;
+use safepoint::stop::Failure;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -10,7 +10,7 @@ use super::{
     wire::Wire,
 };
 
-/// Where an agent is talked to.
+/// An agent's endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(super) name: String,
@@ -21,19 +21,19 @@ pub(crate) struct Place {
     pub(super) tenant: Option<String>,
 }
 
-/// How a message is answered. Exhaustive: the two ways.
+/// How the agent answers a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     /// By a stream of events.
     Streams,
-    /// By a task, to be looked at.
+    /// By a task that the adapter reads.
     Looks,
 }
 
 const CARD: &str = ".well-known/agent-card.json";
-/// Where servers older than 0.3 have it.
+/// The card's path on servers older than 0.3.
 const OLD_CARD: &str = ".well-known/agent.json";
-/// The one way to talk that is spoken here.
+/// The only supported transport.
 const JSON_RPC: &str = "JSONRPC";
 
 /// Looks for the card of the agent at an address.
@@ -50,7 +50,7 @@ async fn look(http: &Http, address: &Url) -> Result<Place, Failure> {
     for url in places(address) {
         let card = match http.card(&url).await {
             Ok(card) => card,
-            // Nobody is there: not at another path either.
+            // The server is unreachable, so another path would fail too.
             Err(Broke::Unreachable(why)) => {
                 return Err(Failure::new(format!("{address} could not be reached: {why}")).unreachable());
             }
@@ -65,7 +65,7 @@ async fn look(http: &Http, address: &Url) -> Result<Place, Failure> {
     Err(last)
 }
 
-/// Where a card may be: the address itself if it is one of a card, else below it, else at the server's root.
+/// Where a card may be: the address itself if it names a card, else below it, else at the server's root.
 fn places(address: &Url) -> Vec<Url> {
     if address.path().ends_with(".json") {
         return vec![address.clone()];
@@ -104,7 +104,7 @@ fn read(card: &Value, at: &Url) -> Result<Place, String> {
     Ok(Place { name: text("name"), description: text("description"), url, wire, answers, tenant })
 }
 
-/// The interfaces of 1.0, each with its version; the newest one that is spoken here.
+/// The interfaces of 1.0, each with its version; returns the newest supported one.
 fn newest(card: &Value) -> Option<(String, Wire, Option<String>)> {
     let all = card["supportedInterfaces"].as_array()?;
     let spoken = all.iter().filter(|one| one["protocolBinding"] == JSON_RPC);
@@ -113,11 +113,12 @@ fn newest(card: &Value) -> Option<(String, Wire, Option<String>)> {
         let tenant = one["tenant"].as_str().filter(|tenant| !tenant.is_empty());
         Some((one["url"].as_str()?.to_owned(), wire, tenant.map(str::to_owned)))
     });
-    // Of two that speak the same the first.
+    // Of two with the same version, the first.
     spoken.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// The card of 0.3 and 0.2: one preferred way, and others beside it. One that names no version is of 0.2.
+/// The card of 0.3 and 0.2: one preferred interface, and others beside it. A card without a version is of
+/// 0.2.
 fn older(card: &Value) -> Option<(String, Wire, Option<String>)> {
     let preferred = card["preferredTransport"].as_str().unwrap_or(JSON_RPC);
     let main = card["url"].as_str().filter(|_| preferred == JSON_RPC);
@@ -127,7 +128,7 @@ fn older(card: &Value) -> Option<(String, Wire, Option<String>)> {
     Some((main.or(beside)?.to_owned(), wire.min(Wire::V03), None))
 }
 
-/// Whether two addresses are of one server: what is sent there (a token, what people said) goes nowhere else.
+/// Whether two addresses are of one server. Tokens and messages go to no other server.
 fn is_same(one: &Url, other: &Url) -> bool {
     let is_local =
         |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]" | "0.0.0.0"));
@@ -147,7 +148,7 @@ mod tests {
         Url::parse(url).unwrap()
     }
 
-    /// S10.1: of several ways to talk the newest that is spoken here is taken, whatever the order.
+    /// S10.1: the adapter takes the newest supported interface, whatever the order.
     #[test]
     fn the_newest_wire_of_a_card_is_taken() {
         let of = |version: &str| json!({"url": "http://a/x", "protocolBinding": "JSONRPC", "protocolVersion": version});
@@ -168,7 +169,7 @@ mod tests {
         }
     }
 
-    /// What people say, and a token, go to the server that was named and to no other.
+    /// Messages and the token go only to the server that the caller named.
     #[test]
     fn a_card_that_sends_its_callers_elsewhere_is_refused() {
         let card = json!({"url": "http://b/", "capabilities": {}});
@@ -181,7 +182,7 @@ mod tests {
         );
     }
 
-    /// A card is looked for below the address, and then at the server's root.
+    /// The adapter looks for a card below the address, and then at the server's root.
     #[test]
     fn a_card_may_be_in_four_places() {
         let places: Vec<String> = places(&at("http://a/agents/one")).iter().map(Url::to_string).collect();

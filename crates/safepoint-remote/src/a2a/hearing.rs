@@ -1,34 +1,37 @@
-//! What is heard of a task, from its stream and from looks at it: where a stream breaks the task is looked at, and the stream
-//! is taken up again while that is worth it.
+//! Events of a task, from its stream and from reads of the task. Where a stream breaks, the adapter reads the
+//! task and subscribes again while that is useful.
 //!
-//! **Invariants**: an answer is told as whole only where the stream told all of it or the task has it; what may be missing is
-//! said to be.
+//! **Invariants**: an answer counts as whole only where the stream sent all of it or the task has it.
+//! Otherwise the answer says that a part may be missing.
 
 use std::{sync::Arc, time::Duration};
 
-use safepoint::{Failure, remote::RemoteEvent};
+use safepoint::{
+    raw::remote::{RemoteEnd, RemoteEvent},
+    stop::Failure,
+};
 use serde_json::Value;
 
 use super::{
     card::{Answers, Place},
     http::{Broke, Opened},
-    line::{Feed, Phase, Purpose, Talk, Words},
+    line::{Feed, Phase, Purpose, Talk, Telling, Words},
     look::{Mute, News, Sight, Subscriptions},
     text::Answer,
     wire::{self, Joins, State, Wire},
 };
 
-/// Where something was heard. Exhaustive: on a stream, or by a look at the task.
+/// The source of an event: a stream, or a read of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Stream,
     Look,
 }
 
-/// What is said of an answer of which a part may have been missed.
+/// The note on an answer of which a part may be missing.
 const NOT_WHOLE: &str = "[a part of this answer may be missing: the line to the agent broke, and it does not show what it said meanwhile]";
 
-/// How much of an answer is held behind a gap.
+/// How many bytes of an answer wait behind a gap.
 const MOST_HELD: usize = 1 << 16;
 
 impl Talk {
@@ -38,18 +41,18 @@ impl Talk {
             (Ok(Opened::Stream(events)), purpose) => {
                 self.feed = Feed::Reading(events, purpose);
                 if matches!(purpose, Purpose::Rejoin(_)) {
-                    // It may tell only of what comes from now on.
+                    // The stream may send only what happens from now on.
                     self.look();
                 }
             }
             (Ok(Opened::Answer(value)), purpose) => {
                 if matches!(purpose, Purpose::Rejoin(_)) {
-                    // A look is what it gives.
+                    // Only a read shows the answer.
                     self.watch.subscriptions = Subscriptions::GivenUp;
                 }
                 self.looked(Ok(value));
             }
-            // The peer does not stream this task (any more): it is looked at.
+            // The remote agent does not stream this task, or no longer: the adapter reads it.
             (Err(Broke::Error { .. } | Broke::Foreign(_)), Purpose::Rejoin(_)) => self.given_up(),
             (Err(Broke::Status { status, .. }), Purpose::Rejoin(_)) if status.is_client_error() => {
                 self.given_up();
@@ -90,7 +93,7 @@ impl Talk {
                 }
                 None => Broke::Foreign("an event is not of the protocol".into()),
             },
-            // It is over for now, and a person is asked.
+            // The stream is over for now, and a person must answer.
             Ok(None) if self.asking.open.is_some() => return self.wait(),
             Ok(None) => Broke::Lost("the stream ended, and the task did not".into()),
             Err(broke) => broke,
@@ -105,24 +108,25 @@ impl Talk {
         self.broke(&broke);
     }
 
-    /// The stream broke: what it said from here on was missed, and the task is looked at.
+    /// The stream broke. The adapter missed all later events, so it reads the task.
     fn broke(&mut self, broke: &Broke) {
         let was_taken_up = matches!(self.feed, Feed::Reading(_, Purpose::Rejoin(_)));
         self.feed = Feed::Closed;
         self.text.torn();
         let Some(mut after) = self.failed(broke) else { return };
         if was_taken_up {
-            // One that was taken up again ended again: it is no oftener taken up than a task is looked at.
+            // A new subscription ended again: the adapter subscribes no more often than it reads a task.
             after = after.max(self.peer.http.bounds.look_every);
         }
         self.watch.want(after);
     }
 
-    /// One failure more; how long to wait before the next try. None if that was the last: the work is lost.
+    /// Counts one more failure and returns the wait before the next try. None if that was the last: the work
+    /// is lost.
     fn failed(&mut self, broke: &Broke) -> Option<Duration> {
         self.watch.tried += 1;
         let (tried, bounds) = (self.watch.tried, &self.peer.http.bounds);
-        // An error of the protocol is the peer's own word about the work: it does not pass as an outage does.
+        // A protocol error is the remote agent's answer about the work; it does not pass as an outage does.
         let tries = if matches!(broke, Broke::Error { .. }) { bounds.tries / 2 } else { bounds.tries };
         if self.task.is_some() && tried <= tries {
             return Some(broke.wait(bounds.wait(tried)));
@@ -145,7 +149,7 @@ impl Talk {
         let Some(event) = wire::event(&value).or_else(|| wire::task(&value)) else {
             return self.unseen(&Broke::Foreign("the answer is no task".into()));
         };
-        // Its name is learned before the next look is made of it.
+        // The adapter learns the task's name before the next read.
         if event.of().is_some_and(|of| !self.is_ours(of)) {
             return self.unseen(&Broke::Foreign("it tells of another task".into()));
         }
@@ -164,28 +168,31 @@ impl Talk {
         self.holds();
     }
 
-    /// A look showed a task that goes on: where its next word comes from.
+    /// A read showed a task that continues: selects the source of its next event.
     fn goes_on(&mut self) {
         let peer = Arc::clone(&self.peer);
         let bounds = &peer.http.bounds;
         let is_ended = self.stands.as_ref().is_some_and(|stands| stands.state.is_terminal());
+        if self.says_no_more() && self.asking.open.is_none() && matches!(self.telling, Telling::Stands(_)) {
+            return self.parts();
+        }
         match &self.feed {
             _ if self.asking.open.is_some() || is_ended && self.phase == Phase::Doubted => {}
             Feed::Unsent | Feed::Over => {}
             Feed::Opening(..) | Feed::Reading(..) => self.watch.silence(bounds),
-            // The look is behind the stream, which has told the end.
+            // The read is older than the stream, which sent the end.
             Feed::Closed if self.is_completed() => self.last_look(),
             Feed::Closed if self.is_worth_a_stream() => self.rejoin(),
             Feed::Closed => self.watch.want(self.pause()),
         }
     }
 
-    /// The task could not be looked at.
+    /// The read of the task failed.
     fn unseen(&mut self, broke: &Broke) {
         self.watch.sight = if broke.may_pass() { Sight::Blind } else { Sight::Shut };
         match &self.feed {
             Feed::Unsent | Feed::Over => {}
-            // Its stream is there all the same.
+            // Its stream still exists.
             Feed::Opening(..) | Feed::Reading(..) => {
                 if broke.may_pass() {
                     self.watch.missed();
@@ -200,7 +207,7 @@ impl Talk {
                     self.done_as_told();
                 }
             }
-            // The server is there, and does not show the task: its stream may.
+            // The server answers but does not show the task; its stream may.
             Feed::Closed if broke.is_an_answer() && self.is_worth_a_stream() => self.rejoin(),
             Feed::Closed if !broke.may_pass() => self.lost(broke),
             Feed::Closed => {
@@ -223,18 +230,18 @@ impl Talk {
                 self.say(news);
                 self.holds();
             }
-            // The task has it.
+            // The task has the piece.
             None => self.watch.want(self.peer.http.bounds.look_every),
         }
     }
 
-    /// What is held behind a gap is told when there is too much of it, or it was held for too long; until then the task is
-    /// looked at for what is missing.
+    /// Reports what waits behind a gap when it is too much or has waited too long. Until then the adapter
+    /// reads the task for the missing part.
     fn holds(&mut self) {
         let held = self.text.held();
         let (is_held, bounds) =
             (self.watch.holds(held > 0, self.peer.http.bounds.quiet), &self.peer.http.bounds);
-        // Where the task is never shown, or its work is to end, nothing is waited for.
+        // The adapter does not wait where reads never show the task, or where its work is to end.
         let is_worth = self.watch.sight != Sight::Shut && self.phase == Phase::Working;
         if is_held && is_worth && held <= MOST_HELD {
             return self.watch.want(bounds.look_every);
@@ -245,13 +252,14 @@ impl Talk {
         }
     }
 
-    /// The task is completed: its answer is told, once it is known to be whole.
+    /// The task is completed: reports its answer once it is known to be whole.
     pub(super) fn completed(&mut self, word: String, source: Source) {
         match source {
-            // The task ended, and shows nothing of what it had said.
+            // The task ended, and shows nothing of what it had sent.
             Source::Look if !self.text.is_whole() && !self.text.is_empty() => return self.done_as_known(),
             Source::Stream if !self.text.is_whole() => {}
-            // An event may have been told twice; where the task cannot be looked at, what was told is the answer.
+            // The stream may have sent an event twice. Where the task cannot be read, the reported text is
+            // the answer.
             Source::Stream if self.text.has_doubles() && self.watch.sight == Sight::Clear => {}
             Source::Look | Source::Stream => return self.done(word),
         }
@@ -259,15 +267,16 @@ impl Talk {
         self.last_look();
     }
 
-    /// All of the answer is known; where there is none, the peer's last word is.
+    /// All of the answer is known; without one, the remote agent's last message is the answer.
     fn done(&mut self, word: String) {
         if self.text.is_empty() {
-            return self.over(RemoteEvent::Done(Some(word).filter(|word| !word.is_empty())));
+            return self
+                .over(RemoteEvent::Done(Some(word).filter(|word| !word.is_empty()), RemoteEnd::Reported));
         }
         self.over(match self.text.answer() {
-            Answer::AsSaid => RemoteEvent::Done(None),
-            Answer::Reordered(whole) => RemoteEvent::Reordered(whole),
-            Answer::Another(whole) => RemoteEvent::Done(Some(whole)),
+            Answer::AsSaid => RemoteEvent::Done(None, RemoteEnd::Reported),
+            Answer::Reordered(whole) => RemoteEvent::Reordered(whole, RemoteEnd::Reported),
+            Answer::Another(whole) => RemoteEvent::Done(Some(whole), RemoteEnd::Reported),
         });
     }
 
@@ -275,7 +284,8 @@ impl Talk {
         self.stands.as_ref().is_some_and(|stands| stands.state == State::Completed)
     }
 
-    /// Looks for the answer of a task that its stream called completed, unless that was done enough: it is over all the same.
+    /// Reads the answer of a task that its stream called completed. After enough reads the task is over all
+    /// the same.
     fn last_look(&mut self) {
         let is_all = self.text.is_whole() && !self.text.has_doubles();
         if is_all || !self.watch.last_look(&self.peer.http.bounds) {
@@ -283,7 +293,7 @@ impl Talk {
         }
     }
 
-    /// The task is completed by the word of its stream, and nobody shows more of its answer.
+    /// The stream reported the task as completed, and no source shows more of its answer.
     fn done_as_told(&mut self) {
         if self.text.is_whole() {
             let word = self.stands.as_ref().map(|stands| stands.word.clone());
@@ -293,32 +303,32 @@ impl Talk {
         }
     }
 
-    /// Nobody shows the rest of the answer.
+    /// No source shows the rest of the answer.
     fn done_as_known(&mut self) {
         let known = self.text.settle();
         self.say(known);
         let between = if self.text.is_empty() { "" } else { "\n" };
         let note = format!("{between}{NOT_WHOLE}");
         let done = match self.text.answer() {
-            Answer::AsSaid => RemoteEvent::Done(Some(self.text.whole() + &note)),
-            Answer::Another(whole) => RemoteEvent::Done(Some(whole + &note)),
+            Answer::AsSaid => RemoteEvent::Done(Some(self.text.whole() + &note), RemoteEnd::Reported),
+            Answer::Another(whole) => RemoteEvent::Done(Some(whole + &note), RemoteEnd::Reported),
             Answer::Reordered(whole) => {
                 self.say(note.clone());
-                RemoteEvent::Reordered(whole + &note)
+                RemoteEvent::Reordered(whole + &note, RemoteEnd::Reported)
             }
         };
         self.over(done);
     }
 
-    /// Whether its stream is to be taken up again. Before 1.0 only where the task cannot be looked at: a second listener is a
-    /// second writer of the task in a2a-java, which then has a piece twice.
+    /// Whether the adapter should subscribe again. Before 1.0 it does so only where the task cannot be read.
+    /// In a2a-java a second listener is a second writer of the task, which then has a piece twice.
     fn is_worth_a_stream(&self) -> bool {
         let place = self.peer.place.get().filter(|place| place.answers == Answers::Streams);
         let is_harmless = |place: &Place| place.wire == Wire::V1 || self.watch.sight != Sight::Clear;
         place.is_some_and(is_harmless) && self.watch.subscriptions == Subscriptions::Worth
     }
 
-    /// How long to wait for the next look of a task that is looked at alone.
+    /// How long to wait before the next read of a task without a stream.
     fn pause(&self) -> Duration {
         let bounds = &self.peer.http.bounds;
         match self.peer.place.get().map(|place| (place.answers, place.wire)) {

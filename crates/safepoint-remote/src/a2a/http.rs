@@ -1,4 +1,4 @@
-//! Exchanges with a peer: bounded, never repeated here, and in an exact state when dropped.
+//! Exchanges with a remote agent: bounded, never repeated here, and in an exact state when dropped.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -6,7 +6,7 @@ use reqwest::{
     Client, RequestBuilder, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap},
 };
-use safepoint::json::read;
+use safepoint::raw::json::read;
 use safepoint_models::sse::SseDecoder;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -17,7 +17,7 @@ use crate::exchange::{self, in_full, send, whole};
 
 pub(super) use crate::exchange::Broke;
 
-/// How peers are reached.
+/// The HTTP client and its bounds.
 #[derive(Clone)]
 pub(crate) struct Http {
     client: Client,
@@ -25,13 +25,13 @@ pub(crate) struct Http {
     pub(super) bounds: Bounds,
 }
 
-/// What a message was answered with.
+/// The answer to a message.
 pub(super) enum Opened {
     Stream(Box<Events>),
     Answer(Value),
 }
 
-/// The id of a request; what is answered to another one is no answer to it.
+/// The id of a request; an answer with another id does not answer it.
 struct RequestId(String);
 
 /// A stream of events.
@@ -41,16 +41,16 @@ pub(super) struct Events {
     decoder: SseDecoder,
     came: VecDeque<String>,
     idle: Duration,
-    /// When the last sign of life came: any byte.
+    /// When the last byte arrived.
     alive: Instant,
 }
 
 const VERSION: &str = "A2A-Version";
 const EVENT_STREAM: &str = "text/event-stream";
 const ONE_VALUE: &str = "application/json";
-/// What a message and a subscription may be answered with: some servers have only the one.
+/// What a message and a subscription may be answered with: some servers support only one of the two.
 const EITHER: &str = "application/json, text/event-stream";
-/// How much of a foreign answer is told.
+/// How much of an invalid answer an error shows.
 const SHOWN: usize = 200;
 
 impl Http {
@@ -70,7 +70,7 @@ impl Http {
         serde_json::from_slice(&body).map_err(|error| Broke::Foreign(format!("it is no JSON: {error}")))
     }
 
-    /// A request whose answer is one value.
+    /// Sends a request whose answer is one value.
     pub(super) async fn ask(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Value, Broke> {
         let asked = async {
             let (request, id) = self.request(to, method, params);
@@ -83,7 +83,7 @@ impl Http {
             .unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
     }
 
-    /// A request whose answer may be a stream. Its head is waited for as long as more of a stream: for `idle`.
+    /// Sends a request whose answer may be a stream. It waits `idle` for the head, as for each further event.
     pub(super) async fn open(
         &self,
         to: (&Url, Wire),
@@ -106,7 +106,7 @@ impl Http {
     }
 
     fn request(&self, (url, wire): (&Url, Wire), method: &str, params: Value) -> (RequestBuilder, RequestId) {
-        // No other request has this id, of whatever process: some servers know their streams by it.
+        // No other request of any process has this id: some servers know their streams by it.
         let id = RequestId(Uuid::new_v4().to_string());
         let body = json!({"jsonrpc": "2.0", "id": id.0, "method": method, "params": params}).to_string();
         let request = self.client.post(url.clone()).headers(self.headers.clone());
@@ -136,14 +136,14 @@ impl Http {
 }
 
 impl Events {
-    /// Whether there was no sign of life for longer than is waited for one.
+    /// Whether the stream was silent for longer than allowed.
     pub(super) fn is_silent(&self) -> bool {
         self.alive.elapsed() >= self.idle
     }
 
-    /// The next event's result; none at the end of the stream.
+    /// The result of the next event; none at the end of the stream.
     ///
-    /// Nothing is lost if this is dropped: what came stays here.
+    /// Dropping this loses nothing: the bytes that arrived stay here.
     pub(super) async fn next(&mut self) -> Result<Option<Value>, Broke> {
         loop {
             if let Some(data) = self.came.pop_front() {
@@ -167,7 +167,8 @@ impl Events {
 }
 
 impl RequestId {
-    /// What a JSON-RPC answer to this request holds. An error may be without an id: of a request that could not be read.
+    /// The content of a JSON-RPC answer to this request. An error may have no id if the server could not read
+    /// the request.
     fn unwrapped(&self, mut value: Value) -> Result<Result<Value, Broke>, String> {
         let (id, error) = (&value["id"], &value["error"]);
         let has_result = value.get("result").is_some_and(|result| !result.is_null());

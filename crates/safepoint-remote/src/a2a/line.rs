@@ -1,7 +1,8 @@
-//! What is said with a peer about one task: sent once, heard to its end, taken up again where the line breaks.
+//! The exchange with a remote agent about one task: sent once, read to its end, resumed where the connection
+//! breaks.
 //!
-//! **Invariants**: a message is never sent twice; every wait is kept here, so that dropping [`Talk::next`] loses nothing;
-//! after a stop that the peer is not believed about, only a completed task is an end.
+//! **Invariants**: a message is never sent twice. Every wait is kept here, so dropping [`Talk::next`] loses
+//! nothing. After a stop whose answer does not count, only a completed task is an end.
 
 use std::{
     collections::VecDeque,
@@ -13,10 +14,10 @@ use std::{
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
 use safepoint::{
-    Failure,
     approval::Decision,
+    raw::remote::{RemoteCall, RemoteEnd, RemoteEvent, RemoteStopReply, RemoteTask},
     receipt::StopSupport,
-    remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
+    stop::Failure,
 };
 use serde_json::Value;
 
@@ -31,7 +32,7 @@ use super::{
     wire::{Event, From, Of, State, Status},
 };
 
-/// A talk about one task.
+/// The exchange about one task.
 pub(super) struct Talk {
     pub(super) peer: Arc<Peer>,
     pub(super) brief: RemoteTask,
@@ -42,64 +43,67 @@ pub(super) struct Talk {
     pub(super) telling: Telling,
     pub(super) heard: VecDeque<RemoteEvent>,
     pub(super) text: Text,
-    /// Set before a byte of a message leaves.
+    /// Set before the first byte of a message is sent.
     pub(super) sent: Arc<AtomicBool>,
     pub(super) phase: Phase,
     pub(super) asking: Asking,
-    /// What was said of the task last.
+    /// The last reported status of the task.
     pub(super) stands: Option<Status>,
 }
 
-/// What is known of the answer to a cancel. Exhaustive: none was sent, or its answer was told; it is waited for; it was a refusal,
-/// which was told, and the task is looked at; it says that the work was over, and is told with the end that is looked for; or the
-/// end is known, and waits briefly for it.
+/// What is known of the answer to a cancel. No cancel was sent or its answer was reported; the answer is
+/// pending; or it was a refusal, reported, and the adapter reads the task. Or it says that the work was over,
+/// and waits for that end with what it is worth. Or the end is known, and waits briefly for the answer; or it
+/// was a refusal, with the task's state after it.
 #[derive(Default)]
 pub(super) enum Telling {
     #[default]
     Done,
     Asked(BoxFuture<'static, Result<Value, Broke>>),
     Refused(Broke, BoxFuture<'static, Option<Value>>),
-    WasOver(RemoteStopReply),
+    WasOver(RemoteStopReply, RemoteEnd),
     Ending(BoxFuture<'static, Result<Value, Broke>>, RemoteEvent),
+    Stands(RemoteStopReply),
 }
 
-/// Where the next word comes from, beside looks at the task.
+/// The source of the next event, beside reads of the task.
 pub(super) enum Feed {
-    /// Nothing was sent.
+    /// No request was sent.
     Unsent,
-    /// An answer to a message, or to a subscription, is on its way.
+    /// The answer to a message or a subscription is pending.
     Opening(BoxFuture<'static, Result<Opened, Broke>>, Purpose),
     Reading(Box<Events>, Purpose),
-    /// Only from looks; or from nowhere, while a person is waited for.
+    /// Only reads, or no source while a person is to answer.
     Closed,
     Over,
 }
 
-/// What is being opened. Exhaustive: a message, or a task that is known.
+/// What the adapter opens: a message, or a subscription to a known task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Send,
     Rejoin(Words),
 }
 
-/// Whether anything was said on a stream. Exhaustive: nothing yet, or something.
+/// Whether a stream sent any event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     None,
     Some,
 }
 
-/// Whether the work is to end. Exhaustive: the three that there are.
+/// Whether the work is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Working,
-    /// A stop was asked, and what the peer says of the work's end is believed.
+    /// A stop was requested, and the remote agent's report of the work's end counts.
     Stopping,
-    /// A stop was asked, and what the peer says of the work's end is not believed, save that it was completed.
+    /// A stop was requested, and the remote agent's report of the work's end does not count, unless the task
+    /// completed.
     Doubted,
 }
 
-/// What came first. Exhaustive: the four that may.
+/// The first event to arrive.
 enum Came {
     Told(Answer),
     Opened(Result<Opened, Broke>),
@@ -137,9 +141,9 @@ impl Talk {
         }
     }
 
-    /// Goes one step on; what is heard by it is in `heard`.
+    /// Makes one step; `heard` then has its events.
     ///
-    /// Nothing is lost if this is dropped: each wait is kept in its place, and polled again.
+    /// Dropping this loses nothing: each wait is kept in its place, and polled again.
     pub(super) async fn step(&mut self) {
         if matches!(self.feed, Feed::Unsent) {
             return self.begin();
@@ -163,13 +167,13 @@ impl Talk {
             Came::Opened(opened) => self.opened(opened),
             Came::Read(read) => self.read(read),
             Came::Watched(Watched::Due) => self.look(),
-            Came::Watched(Watched::Looked(looked)) => self.looked(looked),
+            Came::Watched(Watched::Looked(looked)) => self.looked_at(looked),
         }
     }
 
     fn begin(&mut self) {
         if self.task.is_some() {
-            // What was said of it before is not known here.
+            // The adapter does not know the earlier events.
             self.text.torn();
             self.feed = Feed::Closed;
             return self.look();
@@ -178,7 +182,7 @@ impl Talk {
         self.feed = Feed::Opening(self.message(text, self.brief.key.clone()), Purpose::Send);
     }
 
-    /// Takes what the peer tells.
+    /// Handles an event of the remote agent.
     pub(super) fn take(&mut self, event: Event, source: Source) {
         match event {
             Event::Task { of, status, artifacts } => {
@@ -186,7 +190,7 @@ impl Talk {
                     let shows = if artifacts.is_empty() { source } else { Source::Look };
                     let news = match source {
                         _ if status.state.is_terminal() => self.text.ended(artifacts),
-                        // The answer to a question goes on from here; a new task is told from its beginning.
+                        // The answer to a question continues from here; a new task starts from its beginning.
                         Source::Stream if self.asking.has_asked() => self.text.streamed(artifacts),
                         Source::Stream | Source::Look => self.text.looked(artifacts),
                     };
@@ -204,20 +208,20 @@ impl Talk {
                     self.part(&artifact, &text, joins);
                 }
             }
-            // Some servers tell us what we said.
+            // Some servers send our own message back.
             Event::Message { from: From::User, .. } => {}
             Event::Message { from: From::Agent, text } if self.task.is_none() => {
-                self.over(RemoteEvent::Done(Some(text)));
+                self.over(RemoteEvent::Done(Some(text), RemoteEnd::Reported));
             }
             Event::Message { from: From::Agent, text } => self.note(text),
         }
     }
 
-    /// Whether it is about our task, which may get its name by it.
+    /// Whether an event is about our task. The event may also name the task.
     pub(super) fn is_ours(&mut self, of: &Of) -> bool {
         if let Some(task) = &self.task {
             let is_ours = of.task == *task;
-            // Whatever it says of the work: the peer is there, and has it.
+            // Whatever the event says of the work, the remote agent answers and has the task.
             self.watch.tried = if is_ours { 0 } else { self.watch.tried };
             return is_ours;
         }
@@ -230,7 +234,7 @@ impl Talk {
         self.task = Some(of.task.clone());
         self.heard.push_back(RemoteEvent::Begun { task: of.task.clone() });
         if self.phase != Phase::Working {
-            // Until now it could not be told.
+            // Before this, no cancel was possible.
             self.tell();
         }
         true
@@ -250,14 +254,14 @@ impl Talk {
         }
     }
 
-    /// Its state; by a look all of its answer comes with it.
+    /// Handles a state; a read also brings all of the answer.
     fn state(&mut self, status: Status, source: Source) {
-        // What was answered is still there when a task is looked at too early.
+        // A read that is too early still shows the answered question.
         if self.asking.answered.as_ref() == Some(&status) {
             return;
         }
         self.asking.answered = None;
-        // An end that was told is an end: a look that is behind it does not take it back.
+        // A reported end is final: an older read does not revoke it.
         if self.is_completed() && status.state != State::Completed {
             return;
         }
@@ -272,10 +276,10 @@ impl Talk {
                 }
             }
             (State::InputRequired | State::AuthRequired, Phase::Working) => self.asks(status),
-            // What a task that is to end would ask is not asked.
+            // The adapter asks no question of a task that is to end.
             (State::InputRequired | State::AuthRequired, Phase::Stopping | Phase::Doubted) => {}
             (State::Completed, _) => self.completed(word, source),
-            // The end of the task is no end of the work: it may yet be completed.
+            // The end of the task is not the end of the work, which may yet complete.
             (State::Canceled | State::Failed | State::Rejected, Phase::Doubted) => {
                 self.watch.want(self.peer.http.bounds.look_every);
             }
@@ -290,7 +294,7 @@ impl Talk {
         }
     }
 
-    pub(super) fn over(&mut self, said: RemoteEvent) {
+    pub(super) fn over(&mut self, mut said: RemoteEvent) {
         if matches!(said, RemoteEvent::Ended { .. } | RemoteEvent::Failed(_) | RemoteEvent::Lost(_)) {
             let rest = self.text.settle();
             self.say(rest);
@@ -299,33 +303,37 @@ impl Talk {
         self.feed = Feed::Over;
         self.watch.off();
         match std::mem::take(&mut self.telling) {
-            // The end came first; what it answers stands beside it.
-            Telling::Asked(answer) if matches!(said, RemoteEvent::Done(_) | RemoteEvent::Reordered(_)) => {
+            // The end came first; the answer to the cancel stands beside it.
+            Telling::Asked(answer) if matches!(said, RemoteEvent::Done(..) | RemoteEvent::Reordered(..)) => {
                 self.telling = Telling::Ending(stopping::briefly(answer), said);
                 return;
             }
-            Telling::WasOver(told) => self.heard.push_back(RemoteEvent::Told(told)),
-            Telling::Done | Telling::Asked(_) | Telling::Refused(..) | Telling::Ending(..) => {}
+            Telling::WasOver(told, end) => {
+                self.heard.push_back(RemoteEvent::Told(told));
+                said = stopping::known_by(said, end);
+            }
+            Telling::Done | Telling::Asked(_) | Telling::Stands(_) => {}
+            Telling::Refused(..) | Telling::Ending(..) => {}
         }
         self.heard.push_back(said);
     }
 }
 
-/// Whether more of a stream is heard: a peer that says more than is taken, as while its answer to a stop is waited for, waits
-/// too (S12.4).
+/// Whether there is room for more events. A remote agent that sends more than the adapter reads must wait,
+/// also while its answer to a stop is pending (S12.4).
 fn has_room(heard: &VecDeque<RemoteEvent>) -> bool {
     const BACKLOG: usize = 64;
     const BACKLOG_BYTES: usize = 1 << 20;
     heard.len() < BACKLOG && heard.iter().map(RemoteEvent::bytes).sum::<usize>() < BACKLOG_BYTES
 }
 
-/// The answer to a cancel, and a look behind a refusal; never, where none was sent.
+/// The answer to a cancel, and a read after a refusal; never completes where none was sent.
 async fn answered(telling: &mut Telling) -> Came {
     match telling {
         Telling::Asked(answer) => Came::Told(Answer::Told(answer.await)),
         Telling::Refused(_, look) => Came::Told(Answer::Shown(look.await)),
         Telling::Ending(answer, _) => Came::Told(Answer::Last(answer.await)),
-        Telling::Done | Telling::WasOver(_) => pending().await,
+        Telling::Done | Telling::WasOver(..) | Telling::Stands(_) => pending().await,
     }
 }
 

@@ -1,9 +1,10 @@
-//! When a task is looked at, beside what its stream says: when nothing came for a while, when the stream ended, when a
-//! piece of the answer has no place, and when its end is to be known whole.
+//! When the adapter reads a task, beside its stream: when nothing came for a while, when the stream ended,
+//! when a piece of the answer has no place, and when its end must be known whole.
 //!
-//! **Invariants**: whatever a stream does, a task that has a name is looked at within [`Bounds::quiet`] of its end or its
-//! silence; pauses grow while nothing is new, and while looks fail, which puts off no look behind the next that does not; what
-//! cannot pass is not asked again; behind an end that a stream has told there are only so many looks, for so long.
+//! **Invariants**: the adapter reads a named task within [`Bounds::quiet`] of its stream's end or silence,
+//! whatever the stream does. Pauses grow while nothing is new and while reads fail; the first read that
+//! succeeds ends the growth by failure. The adapter does not repeat a request that fails every time. After an
+//! end that a stream reported, the number of reads and their time are bounded.
 
 use std::{future::pending, pin::Pin, time::Duration};
 
@@ -13,19 +14,19 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{bounds::Bounds, http::Broke};
 
-/// When the task is looked at.
+/// When the adapter reads the task.
 #[derive(Default)]
 pub(super) struct Watch {
     state: State,
-    /// Looks in a row that showed nothing new.
+    /// Reads in a row that showed nothing new.
     still: u32,
-    /// Looks in a row that failed beside a stream.
+    /// Reads in a row that failed beside a stream.
     failed: u32,
-    /// Looks behind an end that a stream has told, and until when another may be made.
+    /// Reads after an end that a stream reported, and until when the adapter may make another.
     last: Option<(u32, Instant)>,
-    /// Since when a part of the answer is held until a look shows what is missing before it.
+    /// Since when a part of the answer waits for a read to show what is missing before it.
     held: Option<Instant>,
-    /// Failures in a row, of looks and of streams.
+    /// Failures in a row, of reads and of streams.
     pub(super) tried: u32,
     /// Subscriptions in a row that brought nothing.
     mute: u32,
@@ -33,7 +34,7 @@ pub(super) struct Watch {
     pub(super) sight: Sight,
 }
 
-/// Whether the task's stream is worth taking up. Exhaustive: it is, or it was given up.
+/// Whether a subscription to the task's stream is useful, or was given up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Subscriptions {
     #[default]
@@ -41,7 +42,7 @@ pub(super) enum Subscriptions {
     GivenUp,
 }
 
-/// Whether looks show the answer. Exhaustive: as far as is known they do, or they fail, or they fail for good.
+/// Whether reads show the answer: they do as far as is known, or they fail, or they fail every time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sight {
     #[default]
@@ -58,14 +59,14 @@ enum State {
     Asking(BoxFuture<'static, Result<Value, Broke>>),
 }
 
-/// Why it is due. Exhaustive: because of a silence, which any word ends, or in any case.
+/// Why a read is due: because of a silence, which any event ends, or in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Silence,
     Wanted,
 }
 
-/// What the watch comes to. Exhaustive: it is time to look, or somebody looked.
+/// What the watch reports: a read is due, or a read was answered.
 pub(super) enum Watched {
     Due,
     Looked(Result<Value, Broke>),
@@ -73,9 +74,10 @@ pub(super) enum Watched {
 
 /// How many subscriptions in a row may bring nothing.
 const MOST_MUTE: u32 = 2;
-/// Looks at a task that its stream calls completed, before its answer is told as it is known.
+/// How many reads the adapter makes of a task that its stream calls completed, before it reports the answer
+/// as known.
 const LAST_LOOKS: u32 = 5;
-/// The longest pause between two looks.
+/// The longest pause between two reads.
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Watch {
@@ -98,7 +100,7 @@ impl Watch {
         self.state = State::Asking(look);
     }
 
-    /// It is to be looked at after this time, or sooner.
+    /// A read is due after this time, or sooner.
     pub(super) fn want(&mut self, after: Duration) {
         let at = Instant::now() + after;
         match &self.state {
@@ -108,7 +110,7 @@ impl Watch {
         }
     }
 
-    /// The stream said something: its silence begins now.
+    /// The stream sent an event: its silence begins now.
     pub(super) fn word(&mut self, bounds: &Bounds) {
         (self.still, self.failed, self.mute) = (0, 0, 0);
         match &mut self.state {
@@ -118,13 +120,13 @@ impl Watch {
         }
     }
 
-    /// There is a stream, and nothing comes on it now.
+    /// There is a stream, and it sends nothing now.
     pub(super) fn silence(&mut self, bounds: &Bounds) {
         self.due(Instant::now() + growing(bounds.quiet, self.still.max(self.failed)), Why::Silence);
     }
 
-    /// The stream has told an end, and not all of the answer: the task is looked at for that once more. False where that was
-    /// done often enough, or for long enough.
+    /// The stream reported an end, and not all of the answer: the adapter reads the task once more. False
+    /// after enough reads, or enough time.
     pub(super) fn last_look(&mut self, bounds: &Bounds) -> bool {
         let (looks, until) = self.last.unwrap_or((0, Instant::now() + bounds.answer_time));
         let pause = if looks == 0 { Duration::ZERO } else { bounds.wait(looks) };
@@ -136,30 +138,30 @@ impl Watch {
         is_worth
     }
 
-    /// Whether a part of the answer is held, and for no longer than this.
+    /// Whether a part of the answer waits, and for no longer than this.
     pub(super) fn holds(&mut self, is_held: bool, most: Duration) -> bool {
         let since = if is_held { Some(*self.held.get_or_insert_with(Instant::now)) } else { None };
         self.held = since.filter(|since| since.elapsed() < most);
         self.held.is_some()
     }
 
-    /// The task was looked at, and the answer has more by it, or not.
+    /// A read was answered, and brought more of the answer, or not.
     pub(super) fn saw(&mut self, news: News) {
         (self.tried, self.failed) = (0, 0);
         self.still = if news == News::Some { 0 } else { self.still.saturating_add(1) };
     }
 
-    /// The task could not be looked at, beside its stream.
+    /// A read failed beside the stream.
     pub(super) fn missed(&mut self) {
         (self.tried, self.failed) = (0, self.failed.saturating_add(1));
     }
 
-    /// How long to wait for the next look of a task that has no stream.
+    /// How long to wait before the next read of a task without a stream.
     pub(super) fn pause(&self, bounds: &Bounds) -> Duration {
         growing(bounds.look_every, self.still.saturating_sub(1))
     }
 
-    /// A subscription ended that brought nothing, by itself or because it was silent for too long.
+    /// A subscription ended that brought nothing, because it closed or because it was silent for too long.
     pub(super) fn was_mute(&mut self, how: Mute) {
         self.mute += 1;
         if self.mute >= MOST_MUTE || how == Mute::Silent {
@@ -172,21 +174,21 @@ impl Watch {
     }
 }
 
-/// Whether a look showed more than was known. Exhaustive: some, or none.
+/// Whether a read showed more than was known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Some,
     None,
 }
 
-/// How a subscription brought nothing. Exhaustive: it ended, or it was silent until it was given up.
+/// How a subscription brought nothing: it closed, or it was silent until the adapter gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mute {
     Ended,
     Silent,
 }
 
-/// The pause, twice as long for each look that showed nothing.
+/// The pause, doubled for each read that showed nothing.
 fn growing(first: Duration, still: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(still)).min(LONGEST.max(first))
 }
@@ -203,7 +205,8 @@ mod tests {
         }
     }
 
-    /// S10.43: within five seconds of a stream's silence the task is looked at, and then with growing pauses.
+    /// S10.43: the adapter reads the task within five seconds of a stream's silence, and then with growing
+    /// pauses.
     #[tokio::test(start_paused = true)]
     async fn a_silence_is_looked_into_with_growing_pauses() {
         let (mut watch, bounds) = (Watch::default(), Bounds::default());
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!(due(&mut watch).await.as_secs(), 5, "a word begins anew");
     }
 
-    /// S10.43: looks that fail are made with growing pauses too, and the next that does not fail ends these.
+    /// S10.43: the pauses between reads that fail grow too; the first read that succeeds ends that.
     #[tokio::test(start_paused = true)]
     async fn looks_that_fail_put_off_only_one_another() {
         let (mut watch, bounds) = (Watch::default(), Bounds::default());
@@ -233,7 +236,7 @@ mod tests {
         assert_eq!(watch.pause(&bounds).as_secs(), 1, "nor do they where there is no stream any more");
     }
 
-    /// S10.42: behind an end there are five looks, and none is begun when the time of an answer is over.
+    /// S10.42: after an end the adapter makes five reads, and begins none when the time of an answer is over.
     #[tokio::test(start_paused = true)]
     async fn behind_an_end_there_are_only_so_many_looks() {
         let bounds = Bounds::default();
@@ -249,7 +252,7 @@ mod tests {
         }
     }
 
-    /// S10.43: words do not put off a look that is wanted, and a second wish does not either.
+    /// S10.43: events do not delay a read that is due, and a second request for it does not either.
     #[tokio::test(start_paused = true)]
     async fn a_look_that_is_wanted_is_not_put_off() {
         let (mut watch, bounds) = (Watch::default(), Bounds::default());
@@ -259,7 +262,7 @@ mod tests {
         assert_eq!(due(&mut watch).await.as_secs(), 1);
     }
 
-    /// S10.43: a task that has no stream is looked at with growing pauses while nothing is new.
+    /// S10.43: the adapter reads a task without a stream with growing pauses while nothing is new.
     #[tokio::test(start_paused = true)]
     async fn a_task_without_a_stream_is_looked_at_less_and_less() {
         let (mut watch, bounds) = (Watch::default(), Bounds::default());
@@ -273,7 +276,8 @@ mod tests {
         assert_eq!(watch.pause(&bounds).as_secs(), 1);
     }
 
-    /// S10.43: a subscription that brings nothing is given up: at once where it was silent, else the second in a row.
+    /// S10.43: the adapter gives up a subscription that brings nothing: at once if it was silent, else the
+    /// second in a row.
     #[test]
     fn a_subscription_that_brings_nothing_is_given_up() {
         let mut watch = Watch::default();

@@ -1,8 +1,8 @@
-//! What a peer asks a person, and what it is told.
+//! Questions of a remote agent to a person, and the answers.
 
 use safepoint::{
     approval::Decision,
-    remote::{RemoteEvent, RemoteQuestion},
+    raw::remote::{RemoteEvent, RemoteQuestion},
 };
 use serde_json::json;
 
@@ -11,23 +11,23 @@ use super::{
     wire::{State, Status},
 };
 
-/// What the peer asked so far.
+/// The remote agent's questions so far.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// The question that stands open: its id, and what it is.
+    /// The open question: its id, and its status.
     pub(super) open: Option<(String, Status)>,
-    /// What was answered last, until the task moves on.
+    /// The status that was answered last, until the task continues.
     pub(super) answered: Option<Status>,
     asked: u32,
 }
 
 impl Asking {
-    /// Whether the peer has asked anything.
+    /// Whether the remote agent has asked a question.
     pub(super) fn has_asked(&self) -> bool {
         self.asked > 0
     }
 
-    /// Takes the open question of this id as answered; false if there is none.
+    /// Marks the open question of this id as answered; false if there is none.
     pub(super) fn answers(&mut self, question: &str) -> bool {
         let taken = self.open.take_if(|(id, _)| id == question);
         let was_open = taken.is_some();
@@ -37,7 +37,7 @@ impl Asking {
 }
 
 impl Talk {
-    /// The peer asks a person something.
+    /// The remote agent asks a person a question.
     pub(super) fn asks(&mut self, status: Status) {
         if self.asking.open.is_none() {
             self.asking.asked += 1;
@@ -55,7 +55,8 @@ impl Talk {
         }
     }
 
-    /// A person is asked: somebody may sign in without a word of ours, and nothing else happens by itself.
+    /// Waits for a person. They may sign in elsewhere, without a message of ours; nothing else happens by
+    /// itself.
     pub(super) fn wait(&mut self) {
         match &self.asking.open {
             Some((_, Status { state: State::AuthRequired, .. })) => {
@@ -66,7 +67,7 @@ impl Talk {
         self.feed = Feed::Closed;
     }
 
-    /// The peer goes on without an answer.
+    /// The remote agent continues without an answer.
     pub(super) fn withdraw(&mut self) {
         if let Some((question, _)) = self.asking.open.take() {
             self.heard.push_back(RemoteEvent::Withdrawn { question });
@@ -74,7 +75,7 @@ impl Talk {
     }
 }
 
-/// What a person decided, as words to the peer.
+/// A person's decision, as a message to the remote agent.
 pub(super) fn words(decision: Decision) -> String {
     match decision {
         Decision::Approve | Decision::ApproveAlways { .. } => "Yes.".into(),

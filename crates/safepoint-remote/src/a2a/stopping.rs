@@ -1,60 +1,59 @@
-//! The peer is asked to end the work, and what it says to that is told as its word (S10.3).
+//! Asks the remote agent to end the work, and reports its answer to that (S10.3).
 //!
-//! What a word is worth: `canceled` is *confirmed* of a peer that was declared to end its work before it says so, and
-//! *acknowledged* of any other, because the wire does not tell the two apart. A task that was completed had ended by
-//! itself. An error is *refused*, whatever state the task is left in. A task that has no name yet cannot be told anything:
-//! that is said, and it is told as soon as it has one (S10.44).
+//! What an answer is worth: `canceled` is *confirmed* for an agent declared to end its work before it says
+//! so. For any other agent it is *acknowledged*, because the wire does not distinguish the two. `completed`
+//! is an end where a stream or a read reports the work. In the answer to the cancel it is a claim, unless the
+//! agent's stops are hard. The cancel may have caused such an answer, and a task that had ended is refused
+//! with an error. Later reports of that end repeat the claim. An error is *refused*, whatever state the task
+//! is left in. No cancel is possible for a task without a name. The receipt reports that, and the adapter
+//! sends the cancel as soon as the task has a name (S10.44).
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use futures_core::future::BoxFuture;
 use safepoint::{
-    Failure,
+    raw::remote::{LAST_WORDS, RemoteEnd, RemoteEvent, RemoteStopReply},
     receipt::StopSupport,
-    remote::{LAST_WORDS, RemoteEvent, RemoteStopReply},
+    stop::Failure,
 };
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{
-    Peer, asking,
+    asking,
+    hearing::Source,
     http::Broke,
     line::{Feed, Phase, Talk, Telling},
+    look::Sight,
     wire::{self, Event, Method, State, Status},
 };
+use crate::cancel;
 
-/// How often a peer that nobody could be reached at is told: nothing was sent to it.
-const TELLS: u32 = 3;
-/// The wait before that.
-const PAUSE: Duration = Duration::from_millis(100);
-/// What is said of work that was never asked for.
+/// The text for work that was never requested.
 const NOTHING_SENT: &str = "nothing was sent";
-/// What is said of work that has no name by which it could be told.
+/// The text for work without a name that a cancel could use.
 const NO_NAME: &str = "it has not named its work yet";
-/// What is said of a cancel that was sent, and of which nobody knows what came of it.
-const SENT: &str = "it was told once";
+/// The text for an answer that names no task.
+const NO_TASK: &str = "its answer is no task";
 
-/// What came of a cancel. Exhaustive: the peer's answer; or, once that was a refusal, the task as it stood after it, if it could
-/// be looked at; or its answer in the last moment.
+/// The result of a cancel: the remote agent's answer; after a refusal, also the task as it stood then, if it
+/// could be read; or the answer to a cancel whose work ended meanwhile.
 pub(super) enum Answer {
     Told(Result<Value, Broke>),
     Shown(Option<Value>),
-    /// To work whose end was told meanwhile.
+    /// The answer about work whose end was reported meanwhile.
     Last(Result<Value, Broke>),
 }
 
 impl Talk {
-    /// Asks the peer to end the work.
+    /// Asks the remote agent to end the work.
     pub(super) fn part_with(&mut self) -> RemoteStopReply {
-        // Until it has answered, an end that it publishes is none of the work.
+        // Until the remote agent has answered, an end that it publishes is not an end of the work.
         self.phase = Phase::Doubted;
         let held = self.text.release();
         self.say(held);
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
-            // No word of the peer is needed for what it was never asked.
+            // Work that was never requested needs no answer of the remote agent.
             self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
             return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
         }
@@ -65,17 +64,17 @@ impl Talk {
             return RemoteStopReply::unreachable(NO_NAME);
         }
         self.tell();
-        // Its answer is heard among all else that it says meanwhile.
+        // The answer arrives among the remote agent's other events.
         RemoteStopReply::requested()
     }
 
-    /// Whether the work has ended by itself, or the line to it is gone.
+    /// Whether the work has ended by itself, or its connection is gone.
     fn has_ended(&self) -> bool {
         self.heard.iter().any(|said| {
             matches!(
                 said,
-                RemoteEvent::Done(_)
-                    | RemoteEvent::Reordered(_)
+                RemoteEvent::Done(..)
+                    | RemoteEvent::Reordered(..)
                     | RemoteEvent::Ended { .. }
                     | RemoteEvent::Failed(_)
                     | RemoteEvent::Lost(_)
@@ -83,53 +82,70 @@ impl Talk {
         })
     }
 
-    /// Has the peer told, by the task's name.
+    /// Sends the cancel, by the task's name.
     pub(super) fn tell(&mut self) {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
-        self.telling = Telling::Asked(Box::pin(tell(peer, params)));
+        let told = async move { cancel::send(|| asking::about(&peer, Method::Cancel, params.clone())).await };
+        self.telling = Telling::Asked(Box::pin(told));
     }
 
-    /// What its answer is worth; none as long as the end that it names is looked for.
+    /// What the answer is worth; none while the adapter looks for the end that it names.
     pub(super) fn answered(&mut self, answer: Answer) -> Option<RemoteStopReply> {
         match (answer, std::mem::take(&mut self.telling)) {
             (Answer::Told(Ok(value)), _) => self.nodded(&value),
             (Answer::Told(Err(Broke::Unreachable(why))), _) => Some(RemoteStopReply::unreachable(why)),
-            // It may have heard: that is not asked a second time, and no answer will come.
-            (Answer::Told(Err(Broke::Lost(why))), _) => {
-                Some(RemoteStopReply { word: format!("{SENT}: {why}"), ..RemoteStopReply::requested() })
-            }
+            // The cancel may have arrived: no answer that counts will come.
+            (Answer::Told(Err(Broke::Lost(why) | Broke::Foreign(why))), _) => Some(cancel::unanswered(why)),
             (Answer::Told(Err(refusal)), _) => {
-                // Its word counts from now on; what became of the task is told beside it.
+                // The remote agent's reports count from now on; the state of the task stands beside its
+                // answer.
                 let told = RemoteStopReply::refused(refusal.to_string());
                 let look = self.ask(Method::Get);
                 self.telling = Telling::Refused(refusal, Box::pin(async { look.await.ok() }));
                 Some(told)
             }
             (Answer::Shown(task), Telling::Refused(refusal, _)) => self.refused(&refusal, task),
-            (Answer::Last(told), Telling::Ending(_, end)) => {
-                self.heard.extend(last_word(told).map(RemoteEvent::Told));
-                self.heard.push_back(end);
+            (Answer::Last(told), Telling::Ending(_, said)) => {
+                let (told, end) = self.last_word(told);
+                self.heard.extend(told.map(RemoteEvent::Told));
+                self.heard.push_back(known_by(said, end));
                 None
             }
             (Answer::Shown(_) | Answer::Last(_), _) => None,
         }
     }
 
-    /// The work had come to its end before: with what, the task says.
-    fn was_over(&mut self, told: RemoteStopReply) -> Option<RemoteStopReply> {
-        self.telling = Telling::WasOver(told);
-        self.look();
-        None
+    /// A read was answered; it may also bear on the answer to the cancel.
+    pub(super) fn looked_at(&mut self, looked: Result<Value, Broke>) {
+        self.looked(looked);
+        self.was_not_over();
+    }
+
+    /// A read shows that the work continues, although the answer to the cancel called it over: the answer
+    /// stands alone.
+    fn was_not_over(&mut self) {
+        let is_seen = self.watch.sight == Sight::Clear && !self.is_completed();
+        if is_seen && matches!(self.telling, Telling::WasOver(..)) && !matches!(self.feed, Feed::Over) {
+            let Telling::WasOver(told, _) = std::mem::take(&mut self.telling) else { return };
+            self.heard.push_back(RemoteEvent::Told(told));
+        }
     }
 
     fn nodded(&mut self, value: &Value) -> Option<RemoteStopReply> {
-        let Some(Event::Task { status, of, .. }) = wire::event(value).or_else(|| wire::task(value)) else {
-            return Some(RemoteStopReply::acknowledged("its answer is no task"));
+        let Some(Event::Task { status, of, artifacts }) = wire::event(value).or_else(|| wire::task(value))
+        else {
+            return Some(cancel::unanswered(NO_TASK));
         };
         if self.task.as_deref() != Some(&of.task) {
-            // Nothing was said of ours.
-            return Some(RemoteStopReply::acknowledged("its answer is about another task"));
+            // The answer says nothing about our task.
+            return Some(cancel::unanswered("its answer is about another task"));
         }
+        let has_answer = !artifacts.is_empty();
+        let news = match status.state.is_terminal() {
+            true => self.text.ended(artifacts),
+            false => self.text.looked(artifacts),
+        };
+        self.say(news);
         let word = words(&status);
         Some(match (&status.state, self.grade) {
             (State::Canceled, StopSupport::Hard) => {
@@ -137,9 +153,19 @@ impl Talk {
                 self.watch.off();
                 RemoteStopReply::confirmed(word)
             }
-            (State::Completed, _) => return self.was_over(RemoteStopReply::acknowledged(word)),
+            (State::Completed, grade) => {
+                let end = RemoteEnd::in_answer_to_a_stop(grade);
+                self.telling = Telling::WasOver(RemoteStopReply::acknowledged(word), end);
+                if has_answer {
+                    self.take(Event::Task { status, of, artifacts: Vec::new() }, Source::Look);
+                } else {
+                    // The task shows how it ended.
+                    self.look();
+                }
+                return None;
+            }
             (_, StopSupport::Hard) => {
-                // It is believed when it says that it has ended, which it may have said meanwhile.
+                // The remote agent's report of an end counts, and it may have sent one meanwhile.
                 self.phase = Phase::Stopping;
                 self.look();
                 RemoteStopReply::acknowledged(word)
@@ -148,8 +174,9 @@ impl Talk {
         })
     }
 
-    /// It will not: what became of the task is told beside its word, which is told once more in any case. Also a peer that is
-    /// believed when it says that it stopped is not believed any more: it has said that it does not.
+    /// The remote agent refuses: the adapter reports its answer in any case, and beside it the state of the
+    /// task. From then on the end reported by an agent with hard stops does not count either, because it said
+    /// that it does not stop.
     fn refused(&mut self, refusal: &Broke, task: Option<Value>) -> Option<RemoteStopReply> {
         let event = task.as_ref().and_then(|value| wire::event(value).or_else(|| wire::task(value)));
         let event = event.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
@@ -159,30 +186,69 @@ impl Talk {
         let told = RemoteStopReply::refused(format!("{refusal}; its task was {}", name(state)));
         match task.filter(|_| state == State::Completed) {
             Some(task) => {
-                self.telling = Telling::WasOver(told);
+                // By the remote agent's own answer the cancel changed nothing: the state of the task is that
+                // of its work.
+                self.telling = Telling::WasOver(told, RemoteEnd::Reported);
                 self.looked(Ok(task));
                 None
             }
-            None => Some(told),
+            None => {
+                if self.says_no_more() {
+                    // A last read comes after the answer, and reports the end.
+                    self.watch.want(self.peer.http.bounds.look_every);
+                }
+                self.telling = Telling::Stands(told.clone());
+                Some(told)
+            }
+        }
+    }
+
+    /// Whether no more events of the task will come: its end does not count, and no stream reports more of
+    /// it.
+    pub(super) fn says_no_more(&self) -> bool {
+        let is_ended = self.stands.as_ref().is_some_and(|stands| stands.state.is_terminal());
+        is_ended && self.phase == Phase::Doubted && matches!(self.feed, Feed::Closed)
+    }
+
+    /// A refusal without later events is the last answer.
+    pub(super) fn parts(&mut self) {
+        if let Telling::Stands(told) = std::mem::take(&mut self.telling) {
+            self.over(RemoteEvent::Parted(told));
+        }
+    }
+
+    /// What the answer to a cancel is worth beside the end of the work; none, if no answer counts. The order
+    /// of the two is unknown: an answer that names the end itself makes it a claim in either order.
+    fn last_word(&self, told: Result<Value, Broke>) -> (Option<RemoteStopReply>, RemoteEnd) {
+        match told.map(|value| wire::event(&value).or_else(|| wire::task(&value))) {
+            Ok(Some(Event::Task { status, of, .. })) if self.task.as_deref() == Some(&of.task) => {
+                let end = match status.state {
+                    State::Completed => RemoteEnd::in_answer_to_a_stop(self.grade),
+                    _ => RemoteEnd::Reported,
+                };
+                (Some(RemoteStopReply::acknowledged(words(&status))), end)
+            }
+            Ok(_) | Err(Broke::Unreachable(_) | Broke::Lost(_) | Broke::Foreign(_)) => {
+                (None, RemoteEnd::Reported)
+            }
+            Err(refusal) => {
+                let word = format!("{refusal}; its task was {}", name(State::Completed));
+                (Some(RemoteStopReply::refused(word)), RemoteEnd::Reported)
+            }
         }
     }
 }
 
-/// Tells it, once: only where nobody was reached, so that nothing was sent, it is tried again.
-async fn tell(peer: Arc<Peer>, params: Value) -> Result<Value, Broke> {
-    let mut tells = 0;
-    loop {
-        sleep(if tells == 0 { Duration::ZERO } else { PAUSE }).await;
-        let answer = asking::about(&peer, Method::Cancel, params.clone()).await;
-        tells += 1;
-        match answer {
-            Err(Broke::Unreachable(_)) if tells < TELLS => {}
-            answer => return answer,
-        }
+/// The same end, with this source.
+pub(super) fn known_by(said: RemoteEvent, end: RemoteEnd) -> RemoteEvent {
+    match said {
+        RemoteEvent::Done(answer, _) => RemoteEvent::Done(answer, end),
+        RemoteEvent::Reordered(answer, _) => RemoteEvent::Reordered(answer, end),
+        other => other,
     }
 }
 
-/// An answer to a cancel, for as long as an end waits for it.
+/// The answer to a cancel, for as long as an end waits for it.
 pub(super) fn briefly(
     answer: BoxFuture<'static, Result<Value, Broke>>,
 ) -> BoxFuture<'static, Result<Value, Broke>> {
@@ -190,24 +256,12 @@ pub(super) fn briefly(
     Box::pin(async { answer.await.unwrap_or_else(|_elapsed| Err(Broke::Lost(String::new()))) })
 }
 
-/// What the answer to a cancel is worth beside the end that the work had come to; none, where there is none that counts.
-fn last_word(told: Result<Value, Broke>) -> Option<RemoteStopReply> {
-    match told.map(|value| wire::event(&value).or_else(|| wire::task(&value))) {
-        Ok(Some(Event::Task { status, .. })) => Some(RemoteStopReply::acknowledged(words(&status))),
-        Ok(_) => Some(RemoteStopReply::acknowledged("its answer is no task")),
-        Err(Broke::Unreachable(_) | Broke::Lost(_)) => None,
-        Err(refusal) => {
-            Some(RemoteStopReply::refused(format!("{refusal}; its task was {}", name(State::Completed))))
-        }
-    }
-}
-
-/// A task's state, and what the peer says of it.
+/// A task's state and its message.
 fn words(Status { state, word, .. }: &Status) -> String {
     if word.is_empty() { name(*state).to_owned() } else { format!("{}: {word}", name(*state)) }
 }
 
-/// The state's name, as peers write it.
+/// The state's name on the wire.
 fn name(state: State) -> &'static str {
     match state {
         State::Working => "working",

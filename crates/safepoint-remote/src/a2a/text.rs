@@ -1,10 +1,10 @@
-//! The answer as it comes together, from a stream, from one that was taken up again, and from the task itself: merged by
-//! artifact and place, each piece once.
+//! Builds the answer from a stream, from a second subscription and from the task itself, merged by artifact
+//! and place: each piece once.
 //!
-//! **Invariants**: what was told is never told again: not when a stream is taken up again, not when the task was looked at
-//! ahead of its stream, not when artifacts grow in turn, and not when a peer repeats as an artifact what it has said in passing.
-//! A piece whose place is not known is not put anywhere as long as the task may be asked, and not told while what is missing
-//! before it may yet be shown.
+//! **Invariants**: a reported piece is never reported again. This holds when the adapter subscribes again,
+//! reads the task ahead of its stream, or gets artifacts in turn. It also holds when the remote agent repeats
+//! its messages as an artifact. A piece with an unknown place is not placed as long as a read may show its
+//! place. It is not reported while a read may still show what is missing before it.
 
 mod artifact;
 #[cfg(test)]
@@ -13,44 +13,44 @@ mod tests;
 use self::artifact::{Artifact, Told};
 use super::wire::Joins;
 
-/// An answer that comes together.
+/// An answer under construction.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     artifacts: Vec<Artifact>,
     /// Bytes of all artifacts.
     bytes: usize,
-    /// What was said in passing.
+    /// The text of messages beside the artifacts.
     notes: Told,
-    /// All that was said of it, in the order in which it was.
+    /// All that was reported of the answer, in the order of the reports.
     said: Told,
     stream: Stream,
     gap: Gap,
-    /// Whether a piece was told twice in a row: the same event, or two that are alike.
+    /// Whether a piece came twice in a row: the same event, or two alike.
     is_doubled: bool,
-    /// How much may be kept; none: all of it.
+    /// How many bytes may be kept; none: all of them.
     most: Option<usize>,
     kept: Kept,
 }
 
-/// Whether the answer is kept. Exhaustive: it is, or there was too much of it.
+/// Whether the answer is kept, or was too large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kept {
     #[default]
     Yes,
-    /// It is passed on as it comes, and known no more.
+    /// The answer is passed on as it comes, and not kept.
     No,
 }
 
-/// Whether the stream is known to have told all from the beginning. Exhaustive: it is or not.
+/// Whether the stream is known to have sent everything from the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stream {
     #[default]
     Whole,
-    /// A part of it may have been missed.
+    /// A part of the answer may have been missed.
     Torn,
 }
 
-/// Whether the stream was taken up again, and nobody has shown what came before that. Exhaustive: somebody has, or nobody.
+/// Whether the adapter subscribed again, and no source has shown what came before that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Gap {
     #[default]
@@ -58,7 +58,8 @@ enum Gap {
     Open,
 }
 
-/// The whole answer beside what was said of it. Exhaustive: it is that; or all of it was said, and not in its order, or more
+/// The whole answer, compared with what was reported: the same; or all of it reported, but in another order
+/// or with more; or not all reported.
 /// than it; or it was not all said.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -68,12 +69,12 @@ pub(super) enum Answer {
 }
 
 impl Text {
-    /// An answer of at most so many bytes: nothing is kept of one that is larger.
+    /// An answer of at most this many bytes: nothing is kept of a larger one.
     pub(super) fn within(most: usize) -> Self {
         Self { most: Some(most), ..Self::default() }
     }
 
-    /// Forgets what there is too much of; what was held of it is told.
+    /// Drops an answer that is too large; returns what was held back of it.
     fn bound(&mut self) -> String {
         if self.most.is_none_or(|most| self.bytes <= most) {
             return String::new();
@@ -83,8 +84,8 @@ impl Text {
         held
     }
 
-    /// A piece of an artifact from the stream; what of the answer is new by it. None if its place is not known: then the
-    /// task is to be asked.
+    /// A piece of an artifact from the stream; returns what is new. None if its place is unknown: then the
+    /// adapter must read the task.
     pub(super) fn part(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
         if self.kept == Kept::No {
             self.bytes += piece.len();
@@ -121,7 +122,7 @@ impl Text {
         let (before, was_told) = (artifact.text.len(), artifact.is_told());
         let is_double = joins == Joins::Appends && artifact.repeats(at, piece);
         artifact.put(at, piece);
-        // The common case: it goes behind all that there is of it, and nothing else needs to be looked at.
+        // The common case: the piece goes behind all that is known of the artifact, and needs no other check.
         let is_plain = is_begun && was_told && joins == Joins::Appends && before == at;
         if is_plain {
             artifact.told.add(piece);
@@ -138,14 +139,14 @@ impl Text {
         self.artifacts.iter_mut().rev().find(|artifact| artifact.id == id)
     }
 
-    /// Another artifact.
+    /// Another artifact grows.
     fn grows(&mut self, id: &str) -> &mut Artifact {
         self.artifacts.push(Artifact::new(id, String::new(), None));
         self.artifacts.last_mut().expect("it was put there just now")
     }
 
-    /// The task cannot be looked at: what of this artifact has no place goes behind what is known, save what this ends with,
-    /// which the stream then tells again. As long as that may be so, it is kept. Behind a gap it is held.
+    /// The task cannot be read: pieces of this artifact without a place go behind what is known. Text that
+    /// repeats its end is left out, and kept while it may be a repeat. Behind a gap it is held back.
     pub(super) fn place(&mut self, id: &str) -> String {
         let gap = self.gap;
         let Some(artifact) = self.named(id).filter(|artifact| !artifact.may_repeat()) else {
@@ -159,30 +160,30 @@ impl Text {
         news + &self.bound()
     }
 
-    /// How much is held behind a gap.
+    /// How many bytes are held back behind a gap.
     pub(super) fn held(&self) -> usize {
         self.artifacts.iter().map(Artifact::held).sum()
     }
 
-    /// What is held is told: what is missing before it was waited for long enough.
+    /// Reports what was held back: the wait for what is missing before it was long enough.
     pub(super) fn release(&mut self) -> String {
         self.artifacts.iter_mut().for_each(Artifact::release);
         self.news()
     }
 
-    /// Nobody says any more where that belongs which has no place.
+    /// No source will show the places of pieces without one.
     pub(super) fn settle(&mut self) -> String {
         self.artifacts.iter_mut().for_each(Artifact::settle);
         self.release()
     }
 
-    /// The stream broke, or another one is taken up: what it tells from now on has no place that is known.
+    /// The stream broke, or the adapter subscribes again: the place of what comes next is unknown.
     pub(super) fn torn(&mut self) {
         (self.stream, self.gap) = (Stream::Torn, Gap::Open);
         self.artifacts.iter_mut().for_each(Artifact::torn);
     }
 
-    /// The task as it stood when somebody looked; what of the answer is new by it.
+    /// The task as a read showed it; returns what is new of the answer.
     pub(super) fn looked(&mut self, artifacts: Vec<(String, String)>) -> String {
         if self.kept == Kept::No {
             return String::new();
@@ -205,8 +206,9 @@ impl Text {
         self.news()
     }
 
-    /// The task as it stood at this place of the stream, which may be behind a look. Of a stream that was torn it is a look
-    /// and no place: what comes next may be in it already (`a2a-sdk` listens first, and then reads the task).
+    /// The task as it stood at this place of the stream, which may be older than a read. On a torn stream it
+    /// counts as a read and not as a place: the next event may be in it already (`a2a-sdk` listens first, and
+    /// then reads the task).
     pub(super) fn streamed(&mut self, artifacts: Vec<(String, String)>) -> String {
         let places: Vec<(String, usize)> =
             artifacts.iter().map(|(id, text)| (id.clone(), text.len())).collect();
@@ -223,7 +225,8 @@ impl Text {
         news
     }
 
-    /// The task at its end: what it has is the answer. One that leaves its artifacts out takes nothing back.
+    /// The task at its end: its artifacts are the answer. A task that leaves its artifacts out revokes
+    /// nothing.
     pub(super) fn ended(&mut self, artifacts: Vec<(String, String)>) -> String {
         if !artifacts.is_empty() && self.kept == Kept::Yes {
             let mut known = std::mem::take(&mut self.artifacts);
@@ -238,14 +241,14 @@ impl Text {
         self.news()
     }
 
-    /// Whether all of the answer up to here is known to be here.
+    /// Whether all of the answer up to here is known.
     pub(super) fn is_whole(&self) -> bool {
         self.kept == Kept::No
             || self.stream == Stream::Whole
                 && self.artifacts.iter().all(|artifact| artifact.at == Some(artifact.text.len()))
     }
 
-    /// Whether the stream told a piece twice in a row, which may be one event or two.
+    /// Whether the stream sent a piece twice in a row, which may be one event or two.
     pub(super) fn has_doubles(&self) -> bool {
         self.is_doubled
     }
@@ -255,17 +258,18 @@ impl Text {
         self.bytes
     }
 
-    /// Something said in passing.
+    /// Adds the text of a message beside the artifacts.
     pub(super) fn note(&mut self, text: &str) {
         self.notes.add(text);
     }
 
-    /// This of it was said to whoever listens.
+    /// Records that this text was reported.
     pub(super) fn says(&mut self, news: &str) {
         self.said.add(news);
     }
 
-    /// The whole answer, if it is not what was said of it: who listened has that, and it is not put together again (S12.4).
+    /// The whole answer, if it differs from what was reported: the listener has the reports, so the answer is
+    /// not built again (S12.4).
     pub(super) fn answer(&self) -> Answer {
         let whole = Told::of(self.parts());
         if whole == self.said {
@@ -277,7 +281,7 @@ impl Text {
         }
     }
 
-    /// Whether nothing of it is known.
+    /// Whether no piece of the answer is known.
     pub(super) fn is_empty(&self) -> bool {
         self.parts().all(str::is_empty)
     }
@@ -298,12 +302,12 @@ impl Text {
         self.bytes = self.parts().map(str::len).sum();
         let is_first = self.artifacts.iter().all(|artifact| artifact.told.bytes == 0);
         let news = self.artifacts.iter_mut().map(Artifact::news).collect();
-        // Some peers say everything in passing, and then once more as an artifact.
+        // Some agents send everything as messages, and then once more as an artifact.
         if is_first && self.notes == Told::of(self.parts()) { String::new() } else { news }
     }
 }
 
-/// Takes the artifact of this name out of them.
+/// Removes the artifact of this name from the list.
 fn take(artifacts: &mut Vec<Artifact>, id: &str) -> Option<Artifact> {
     let place = artifacts.iter().position(|artifact| artifact.id == id)?;
     Some(artifacts.remove(place))

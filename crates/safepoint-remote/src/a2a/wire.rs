@@ -1,8 +1,8 @@
-//! The encodings, 1.0, 0.3 and 0.2: what is written differs, and what is read is read the same.
+//! The encodings, 1.0, 0.3 and 0.2: the adapter writes each differently, and reads all in the same way.
 
 use serde_json::{Map, Value, json};
 
-/// An encoding; a later one is greater. Exhaustive: those that are spoken here.
+/// An encoding; a later one is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wire {
     /// As 0.2.5 has it.
@@ -11,7 +11,7 @@ pub(super) enum Wire {
     V1,
 }
 
-/// What is asked of a peer. Exhaustive: each has its name on each wire.
+/// The requests to a remote agent; each has a name on each wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Method {
     Send,
@@ -21,7 +21,7 @@ pub(super) enum Method {
     Subscribe,
 }
 
-/// A message to a peer.
+/// A message to a remote agent.
 pub(super) struct Message<'a> {
     pub(super) id: String,
     pub(super) text: &'a str,
@@ -29,36 +29,36 @@ pub(super) struct Message<'a> {
     pub(super) context: Option<&'a str>,
 }
 
-/// What a peer tells.
+/// An event of a remote agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Event {
     /// A task as it stands: all its artifacts, each with its id.
     Task { of: Of, status: Status, artifacts: Vec<(String, String)> },
-    /// Its state is another one.
+    /// The task has a new state.
     Status { of: Of, status: Status },
     /// A part of an artifact.
     Part { of: Of, artifact: String, text: String, joins: Joins },
-    /// A message: the peer's own, or an echo of ours.
+    /// A message: the remote agent's own, or an echo of ours.
     Message { from: From, text: String },
 }
 
-/// The task and the conversation that something is about.
+/// The task and the conversation that an event names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Of {
     pub(super) task: String,
     pub(super) context: String,
 }
 
-/// A task's state, and what is said with it.
+/// A task's state, and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Status {
     pub(super) state: State,
     pub(super) word: String,
-    /// Since when, in the peer's writing; may be empty.
+    /// Since when, in the remote agent's notation; may be empty.
     pub(super) since: String,
 }
 
-/// A task's state. Exhaustive: what is not known is at work.
+/// A task's state. An unknown one counts as working.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Working,
@@ -71,22 +71,22 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Whether nothing comes after it, by the protocol.
+    /// Whether by the protocol no other state follows.
     pub(super) fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Rejected | Self::Canceled)
     }
 }
 
-/// How a part joins its artifact. Exhaustive: the two ways.
+/// How a part joins its artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joins {
-    /// It takes the place of all that was there.
+    /// It replaces all text of the artifact.
     Replaces,
-    /// It goes behind what is there.
+    /// It goes behind the text of the artifact.
     Appends,
 }
 
-/// Whose message it is. Exhaustive: the two that talk.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum From {
     Agent,
@@ -94,7 +94,7 @@ pub(super) enum From {
 }
 
 impl Event {
-    /// What it is about; a message is about nothing that it names.
+    /// What the event names; a message names nothing.
     pub(super) fn of(&self) -> Option<&Of> {
         match self {
             Self::Task { of, .. } | Self::Status { of, .. } | Self::Part { of, .. } => Some(of),
@@ -104,7 +104,7 @@ impl Event {
 }
 
 impl Wire {
-    /// The wire of a version; none if it is not spoken here.
+    /// The wire of a version; none if it is not supported.
     pub(super) fn of(version: &str) -> Option<Self> {
         let mut numbers = version.trim().split('.').map(str::parse::<u32>);
         match (numbers.next()?.ok()?, numbers.next().and_then(Result::ok).unwrap_or_default()) {
@@ -116,7 +116,7 @@ impl Wire {
         }
     }
 
-    /// What a request says that it is written in; what is older than that knows no such word.
+    /// The version that a request names; older wires have no such field.
     pub(super) fn version(self) -> Option<&'static str> {
         match self {
             Self::V1 => Some("1.0"),
@@ -140,7 +140,7 @@ impl Wire {
         }
     }
 
-    /// The parameters of a message. It is answered at once with a task, where it is not streamed.
+    /// The parameters of a message. Without a stream, the remote agent answers at once with a task.
     pub(super) fn message(self, message: &Message<'_>) -> Value {
         let mut encoded = match self {
             Self::V1 => json!({"role": "ROLE_USER", "parts": [{"text": message.text}]}),
@@ -156,7 +156,7 @@ impl Wire {
         }
         let configuration = match self {
             Self::V1 => json!({"returnImmediately": true}),
-            // 0.2 has no message without the kinds of output that are taken.
+            // In 0.2 a message must name the accepted kinds of output.
             Self::V03 | Self::V02 => {
                 json!({"blocking": false, "acceptedOutputModes": ["text/plain", "text", "application/json"]})
             }
@@ -165,7 +165,7 @@ impl Wire {
     }
 }
 
-/// What a result of a stream, or of a message, tells; none if it is nothing of the protocol.
+/// The event in a result of a stream or of a message; none if it is not of the protocol.
 pub(super) fn event(result: &Value) -> Option<Event> {
     let kind = result["kind"].as_str();
     for (member, name) in [
@@ -237,7 +237,7 @@ fn status(told: &Value) -> Option<Status> {
     Some(Status { state, word: text_of(&told["message"]), since })
 }
 
-/// The text of a message or an artifact; what is no text is named as what it is.
+/// The text of a message or an artifact; other content appears as the name of its kind.
 fn text_of(told: &Value) -> String {
     let parts = told["parts"].as_array().into_iter().flatten();
     parts.filter_map(Value::as_object).map(text_of_part).collect()
@@ -264,7 +264,7 @@ fn text_of_part(part: &Map<String, Value>) -> String {
 mod tests {
     use super::*;
 
-    /// S10.1: both wires tell the same.
+    /// S10.1: both wires carry the same events.
     #[test]
     fn what_is_read_does_not_depend_on_the_wire() {
         let new = json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {
@@ -280,7 +280,7 @@ mod tests {
         );
     }
 
-    /// S10.41: what is no text is not lost without a word, and named as what it is.
+    /// S10.41: content that is not text is named by its kind, and not lost silently.
     #[test]
     fn a_part_that_is_no_text_is_named() {
         let told = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(text, format!("see [data: {{\"n\":1}}][application/geo+json: [2]]{named}"));
     }
 
-    /// S10.41: a version is spoken to as it is.
+    /// S10.41: the adapter writes the encoding of the agent's version.
     #[test]
     fn a_version_is_spoken_to_as_it_is() {
         let of = |version| Wire::of(version);
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(Wire::V02.version(), None);
     }
 
-    /// What is nothing of the protocol is no event.
+    /// A value outside the protocol is not an event.
     #[test]
     fn what_is_not_of_the_protocol_is_no_event() {
         for told in

@@ -1,6 +1,6 @@
 //! `session/request_permission`: a question for a person, and their decision in the agent's terms.
 
-use safepoint::{approval::Decision, remote::RemoteQuestion};
+use safepoint::{approval::Decision, raw::remote::RemoteQuestion};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -8,10 +8,10 @@ use super::{
     update::{Titles, shown},
 };
 
-/// A question that stands open.
+/// An open question.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// The agent's number of it.
+    /// The agent's id of the question.
     pub(super) id: Value,
     options: Vec<Choice>,
 }
@@ -46,12 +46,12 @@ impl Asked {
         (asked, question)
     }
 
-    /// The answer that says what was decided, and never more than that: a yes to this is a yes for once, where the
-    /// agent offers that. What a later question of the same kind gets is decided here, not there.
+    /// The answer with the decision, and never more: a yes allows the call once, where the agent offers that.
+    /// Later questions of the same kind are decided here, not by the agent.
     pub(super) fn answer(&self, decision: &Decision) -> Value {
         let wanted = match decision {
             Decision::Approve | Decision::ApproveAlways { .. } => ["allow_once", "allow_always"],
-            // It cannot be told other arguments, nor a result.
+            // The protocol carries neither other arguments nor a result.
             Decision::ApproveWith { .. } | Decision::Deny { .. } | Decision::Respond { .. } => {
                 ["reject_once", "reject_always"]
             }

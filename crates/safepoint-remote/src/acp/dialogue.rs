@@ -1,20 +1,22 @@
-//! What is said to an agent and what its words mean, from the handshake to the end of the turn: pure, so that every
-//! order of messages can be tried.
+//! The messages of an exchange with an agent and their meaning, from the handshake to the end of the turn.
+//! Pure, so that tests can try every order of messages.
 //!
 //! **Invariants**
-//! - At most one prompt is sent, and at most one end is told.
-//! - What the agent says of its work is told until its turn has ended, also after a stop; from then on every question gets
-//!   `cancelled`.
-//! - A turn that we asked to end and that ends in any other way than `cancelled` is not called finished: the agent may
-//!   mean either.
+//! - At most one prompt is sent, and at most one end is reported.
+//! - The agent's updates are reported until its turn has ended, also after a stop; from then on every
+//!   question gets `cancelled`.
+//! - A turn that the adapter asked to end, and that ends in any other way than `cancelled`, is not called
+//!   finished: the agent may mean either.
 
 use std::{collections::HashMap, path::PathBuf};
 
 use safepoint::{
-    Failure,
     approval::Decision,
-    json::MOST_VALUES,
-    remote::{RemoteEvent, RemoteTask},
+    raw::{
+        json::MOST_VALUES,
+        remote::{RemoteEnd, RemoteEvent, RemoteTask},
+    },
+    stop::Failure,
 };
 use safepoint_tools::lines::{Scan, TextLine};
 use serde_json::{Value, json};
@@ -36,23 +38,23 @@ pub(super) struct Setting {
     pub(super) method: Option<String>,
 }
 
-/// What is to be done.
+/// An action for the keeper.
 #[derive(Debug)]
 pub(super) enum Act {
-    /// This is to be written.
+    /// Write this.
     Send(Value),
-    /// This is to be told.
+    /// Report this.
     Tell(RemoteEvent),
-    /// The conversation is this session of the agent's.
+    /// The agent's session of the conversation.
     Note(String),
-    /// The turn was asked to end, and has.
+    /// The turn was asked to end, and has ended.
     Answered(Answered),
 }
 
-/// How a turn ended that was asked to. Exhaustive: it never began, or it said so, or said something else.
+/// How a turn ended that was asked to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answered {
-    /// It was not asked to do anything.
+    /// No work was requested.
     Unasked,
     /// With `cancelled`.
     AsAsked(String),
@@ -81,7 +83,7 @@ enum How {
     Resume,
 }
 
-/// Whether the agent knows what was said before. Exhaustive: it does, or there is nothing; or it has lost it.
+/// Whether the agent knows the earlier messages, or has lost them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
     Its,
@@ -102,13 +104,13 @@ pub(super) struct Dialogue {
     brief: RemoteTask,
     stage: Stage,
     wanted: Wanted,
-    /// The number of the question that is waited for.
+    /// The number of the pending question.
     number: u64,
     /// The agent's name of the session that the conversation had so far.
     earlier: Option<String>,
     memory: Memory,
     session: String,
-    /// What the agent said of itself.
+    /// What the agent reported about itself.
     agent: Value,
     titles: Titles,
     asked: HashMap<String, Asked>,
@@ -141,7 +143,7 @@ impl Dialogue {
         matches!(self.stage, Stage::Fresh | Stage::Initialize | Stage::Authenticate | Stage::Session(_))
     }
 
-    /// Whether its end was told.
+    /// Whether the end was reported.
     pub(super) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
@@ -178,7 +180,7 @@ impl Dialogue {
         Vec::new()
     }
 
-    /// Whether what the agent says of its work is told: also while it has not answered a stop (S10.45).
+    /// Whether the agent's updates are reported: also while it has not answered a stop (S10.45).
     fn is_told(&self) -> bool {
         self.stage == Stage::Prompt
     }
@@ -218,7 +220,7 @@ impl Dialogue {
         vec![Act::Tell(RemoteEvent::Question(question))]
     }
 
-    /// A person's decision; nothing where the question is not open any more.
+    /// Answers with a person's decision; nothing where the question is no longer open.
     pub(super) fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act> {
         let asked = self.asked.remove(question);
         asked.map(|asked| Act::Send(asked.answer(decision))).into_iter().collect()
@@ -243,7 +245,7 @@ impl Dialogue {
     }
 
     fn answered(&mut self, id: u64, result: Result<Value, Refusal>) -> Vec<Act> {
-        // Of another number: an answer of nobody, or a second one.
+        // Another number: an answer without a question, or a second answer.
         if id != self.number {
             return Vec::new();
         }
@@ -252,7 +254,7 @@ impl Dialogue {
             (Stage::Authenticate, Ok(_)) => self.open_session(),
             (Stage::Session(How::New), Ok(made)) => self.made(&made),
             (Stage::Session(_), Ok(_)) => self.prompt(),
-            // Some offer what they do not have.
+            // Some agents offer a method that they do not have.
             (Stage::Session(How::Resume), Err(refusal)) if refusal.code != AUTH_REQUIRED && self.loads() => {
                 vec![self.take_up(How::Load)]
             }
@@ -285,10 +287,10 @@ impl Dialogue {
         let failed = |what: String| RemoteEvent::Failed(Failure::new(what));
         let said = match (result, reason.as_str()) {
             (Err(refusal), _) => failed(format!("{} ({})", refusal.message, refusal.code)),
-            (Ok(_), "end_turn") => RemoteEvent::Done(None),
+            (Ok(_), "end_turn") => RemoteEvent::Done(None, RemoteEnd::Reported),
             (Ok(_), "max_tokens" | "max_turn_requests") => {
                 let cut = RemoteEvent::Text(format!("\n[it ended here: `{reason}`]"));
-                return vec![Act::Tell(cut), Act::Tell(RemoteEvent::Done(None))];
+                return vec![Act::Tell(cut), Act::Tell(RemoteEvent::Done(None, RemoteEnd::Reported))];
             }
             (Ok(_), "cancelled") => {
                 RemoteEvent::Ended { word: "it says `cancelled`, and we did not ask".into() }

@@ -1,18 +1,18 @@
-//! The keeper of one agent's process: it starts it, carries what is said both ways, and ends it.
+//! The keeper of one agent's process: it starts the process, carries messages both ways, and ends it.
 //!
 //! **Invariants**
-//! - A stop waits for nothing but a short look around: not for the agent to read, not for the engine to take what was heard, not for the end of
-//!   the prompt.
+//! - A stop waits only for a short look at the agent's connections: not for the agent to read, not for the
+//!   engine to take events, not for the end of the prompt.
 //! - The process is gone, or its survivors are named, before the keeper ends.
-//! - The end of a work that did not end by itself is told when its process is gone.
+//! - The end of work that did not end by itself is reported when its process is gone.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use safepoint::{
-    Failure,
+    ToolContext,
+    raw::remote::{RemoteEvent, RemoteStopReply, Term},
     receipt::Outside,
-    remote::{RemoteEvent, RemoteStopReply, Term},
-    tool::ToolContext,
+    stop::Failure,
 };
 use safepoint_tools::{
     lines::{Lines, TextLine},
@@ -47,7 +47,7 @@ pub(super) struct Work {
     /// How long a stop may take.
     pub(super) stop: Duration,
     pub(super) known: Arc<Known>,
-    /// What it calls on this machine that does no work of its own.
+    /// The local services that the agent calls and that do no work for it.
     pub(super) services: Arc<[Service]>,
     pub(super) conversation: String,
     pub(super) cx: ToolContext,
@@ -59,7 +59,7 @@ pub(super) struct Keeper {
     dialogue: Dialogue,
     tell: mpsc::Sender<RemoteEvent>,
     orders: mpsc::UnboundedReceiver<Order>,
-    /// What was heard and not taken yet.
+    /// Events that the engine has not taken yet.
     backlog: VecDeque<RemoteEvent>,
     backlog_bytes: usize,
     began: Instant,
@@ -67,12 +67,12 @@ pub(super) struct Keeper {
     surroundings: Surroundings,
 }
 
-/// A stop that was ordered.
+/// A requested stop.
 struct Stopping {
     term: Term,
     tell: Option<oneshot::Sender<RemoteStopReply>>,
     answered: Option<Answered>,
-    /// Whom it works with, as that was told with its word.
+    /// The outside parties that were reported with the agent's answer.
     named: Outside,
 }
 
@@ -83,22 +83,22 @@ struct Held {
     outbox: Outbox,
 }
 
-/// What came next.
+/// The next event.
 enum Came {
     Ordered(Option<Order>),
     Gone(CommandReport),
     Heard(Option<TextLine>),
-    /// Something can go on that could not.
+    /// Something can continue that could not.
     Moved,
-    /// What is waited for did not come in time.
+    /// A wait exceeded its time.
     Late,
 }
 
-/// Why there is nothing more to be heard. Exhaustive: each is told in its own words.
+/// Why no more events will come; each case has its own report.
 enum Over {
-    /// The work ended, or never began, and that was told; or whoever would hear of it is gone.
+    /// The work ended or never began, and that was reported; or the engine no longer listens.
     Told,
-    /// It was asked to end, and has, or had its time.
+    /// The agent was asked to end, and has ended, or used its time.
     Stopped,
     /// Its process ended.
     Gone(Box<CommandReport>),
@@ -143,7 +143,7 @@ impl Keeper {
             let (turn, earlier) = work.known.turn(&work.conversation).await;
             (turn, earlier, work.processes.spawn_in(&work.cx, work.command.clone()).await)
         };
-        // A start that is given up is undone: a command that was started is killed, and the run waits for that.
+        // An abandoned start is undone: the command is killed, and the run waits for that.
         let (turn, earlier, started) = tokio::select! {
             biased;
             order = orders.recv() => {
@@ -177,7 +177,7 @@ impl Keeper {
         }
     }
 
-    /// Carries words and orders until there is nothing more to be heard.
+    /// Carries messages and orders until no more events will come.
     async fn talk(&mut self, held: &mut Held) -> Over {
         loop {
             if let Some(over) = self.is_over() {
@@ -190,7 +190,7 @@ impl Keeper {
                     let acts = self.dialogue.decide(&question, &decision);
                     self.act(held, acts);
                 }
-                // Its end was heard before, and is told first.
+                // Its end came before, and is reported first.
                 Came::Ordered(Some(Order::Stop(tell))) if self.dialogue.is_over() => {
                     told(tell, RemoteStopReply::acknowledged("its turn was over"));
                 }
@@ -198,7 +198,7 @@ impl Keeper {
                     let term = Term::begin(self.work.cx.scope(), self.work.stop);
                     self.stop =
                         Some(Stopping { term, tell: Some(tell), answered: None, named: Outside::Unasked });
-                    // Before it hears of it, and lets go of whom it works with.
+                    // Before the agent gets the stop, and closes its connections to others.
                     self.look(held.process.members()).await;
                     let acts = self.dialogue.stop();
                     self.act(held, acts);
@@ -226,9 +226,9 @@ impl Keeper {
         }
     }
 
-    /// What comes next. Of those that come later nothing is lost: each waits again.
+    /// The next event. The others are not lost: each waits again.
     async fn next(&mut self, held: &mut Held) -> Came {
-        // Under a stop its word is heard, however much it says before.
+        // Under a stop the adapter reads the answer, however many updates come before.
         let is_heard = self.stop.is_some() || self.has_room();
         let has_room = is_heard && held.outbox.waiting() < limits::OUTBOX_BYTES;
         let (deadline, scope) = (self.deadline(), self.work.cx.scope().clone());
@@ -240,7 +240,7 @@ impl Keeper {
                 None => std::future::pending().await,
             }
         };
-        // Orders first, and the process's end before its words: none of them can be hidden by a flood of the others.
+        // Orders first, and the process's end before its output: a flood of output hides neither.
         tokio::select! {
             biased;
             order = self.orders.recv() => Came::Ordered(order),
@@ -259,7 +259,7 @@ impl Keeper {
         }
     }
 
-    /// Until when what is waited for must come.
+    /// The deadline of the present wait.
     fn deadline(&self) -> Option<Instant> {
         match &self.stop {
             Some(stopping) => {
@@ -275,7 +275,7 @@ impl Keeper {
         demand.map_or(self.work.stop, |demand| demand.cleanup_cap.min(self.work.stop))
     }
 
-    /// Looks whom it works with, if it was asked to do anything.
+    /// Looks for outside parties of the agent, if it was asked to do any work.
     async fn look(&mut self, members: Members) {
         if self.dialogue.has_begun() {
             self.surroundings.look(members, self.work.cx.scope()).await;
@@ -286,7 +286,8 @@ impl Keeper {
         self.backlog.len() < limits::BACKLOG && self.backlog_bytes < limits::BACKLOG_BYTES
     }
 
-    /// Keeps what was heard until it is taken; text that follows text is one. Under a stop more than has room is not kept.
+    /// Keeps an event until the engine takes it; adjacent text is joined. Under a stop, events beyond the
+    /// bound are dropped.
     fn keep_for_engine(&mut self, said: RemoteEvent) {
         let is_work = matches!(
             said,
@@ -319,8 +320,8 @@ impl Keeper {
         }
     }
 
-    /// Its word that it ends its turn is passed on at once: it took note. That the work has ended is known when its
-    /// processes have; any other word waits until it is known whether others go on that it works with.
+    /// An answer that it ends its turn is passed on at once, as acknowledged. The work has ended when the
+    /// processes have. Any other answer waits for the look at the outside parties.
     fn answered(&mut self, answered: Answered) {
         let Some(stopping) = &mut self.stop else { return };
         if let Answered::AsAsked(word) = &answered
@@ -332,7 +333,7 @@ impl Keeper {
         stopping.answered = Some(answered);
     }
 
-    /// Its output is closed: it ends soon, or it is ended.
+    /// Its output is closed: the process ends soon, or the keeper ends it.
     async fn mute(&mut self, held: &mut Held) -> Over {
         match timeout(limits::LAST_WORDS, held.process.wait()).await {
             Ok(report) => Over::Gone(Box::new(report)),
@@ -340,10 +341,10 @@ impl Keeper {
         }
     }
 
-    /// What it wrote before its end is still heard: an answer that was written is an answer.
+    /// Output that the agent wrote before its end still counts: an answer that was written is an answer.
     async fn hear_last_words(&mut self, held: &mut Held) {
         let until = Instant::now() + limits::LAST_WORDS;
-        // One of its processes may hold the pipe and go on writing: what is heard of that is bounded too.
+        // One of its processes may keep the pipe and continue to write: this read is bounded too.
         let most = self.backlog_bytes + limits::BACKLOG_BYTES;
         while self.backlog_bytes < most
             && let Ok(Some(line)) = tokio::time::timeout_at(until, held.lines.next()).await
@@ -354,13 +355,13 @@ impl Keeper {
     }
 }
 
-/// It was never asked to do anything.
+/// No work was requested of the agent.
 fn never(what: &str) -> RemoteEvent {
     RemoteEvent::Failed(Failure::new(format!("the agent {what}")).unreachable())
 }
 
 fn told(tell: oneshot::Sender<RemoteStopReply>, word: RemoteStopReply) {
     if tell.send(word).is_err() {
-        // The time in which it would have been heard is over.
+        // The time for this event is over.
     }
 }

@@ -8,19 +8,20 @@ pub(super) const START: Duration = Duration::from_secs(60);
 pub(super) const STOP: Duration = Duration::from_secs(2);
 /// The share of a stop in which the agent may end its turn by itself: one part in this many.
 pub(super) const GRACE_SHARE: u32 = 2;
-/// The share of what is left of a stop that our account of it may take: one part in this many.
+/// The share of the rest of a stop for our report of it: one part in this many.
 pub(super) const ACCOUNT_SHARE: u32 = 10;
-/// How long a stop may be held up by a look at whom the agent works with.
+/// How long a look at the agent's connections may delay a stop.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// How long all such looks may take before the agent is ended, at most half of the time that is left of a stop.
 pub(super) const LOOKS: Duration = Duration::from_secs(1);
 /// How long an agent may take to end by itself after its input was closed.
 pub(super) const EXIT: Duration = Duration::from_millis(500);
-/// The share of a stop that this may take of an agent which has answered, and so knows that it is to end: one part in this many.
+/// The share of a stop for the exit of an agent that has answered, and so knows that it is to end: one part
+/// in this many.
 pub(super) const EXIT_SHARE: u32 = 20;
 /// The share of the time for SIGTERM that SIGINT has before it: one part in this many.
 pub(super) const INTERRUPT_SHARE: u32 = 24;
-/// How long the ladder of an agent that nobody stopped, and that did not end by itself, may take in all.
+/// How long the ladder may take in all for an agent that was not stopped and did not end by itself.
 pub(super) const LADDER: Duration = Duration::from_secs(2);
 /// How long what an agent wrote before its end may still be read.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -31,15 +32,16 @@ pub(super) const MESSAGE_BYTES: usize = 8 << 20;
 pub(super) const ERROR_BYTES: usize = 16 << 10;
 /// Bytes of an agent's standard error that a message quotes.
 pub(super) const QUOTED_BYTES: usize = 1000;
-/// Things said that nobody has taken yet; an agent that says more waits.
+/// Events that the engine has not taken yet; an agent that sends more waits.
 pub(super) const BACKLOG: usize = 64;
 /// Bytes of these.
 pub(super) const BACKLOG_BYTES: usize = 1 << 20;
-/// Bytes that an agent has not read yet; one that asks for more is not heard until it has read.
+/// Bytes that an agent has not read yet; the adapter reads no more requests of an agent until it has read
+/// these.
 pub(super) const OUTBOX_BYTES: usize = 1 << 20;
-/// Bytes of what was said before that an agent which has lost its session is sent; the newest is kept.
+/// Bytes of earlier messages for an agent that has lost its session; the newest are kept.
 pub(super) const EARLIER_BYTES: usize = 64 << 10;
-/// Questions that may stand open; an agent that asks more is refused.
+/// The number of open questions; further questions are refused.
 pub(super) const QUESTIONS: usize = 64;
 /// Tool calls of an agent whose names are remembered.
 pub(super) const TITLES: usize = 256;

@@ -1,7 +1,7 @@
 //! JSON-RPC, as this protocol uses it: a message a line.
 //!
-//! **Invariants** What is no message is told apart from one, and is nobody's failure. An answer without a result or an
-//! error is an answer all the same, so that whoever waits for it does not wait for ever.
+//! **Invariants** A line that is not a message is recognised as such, and is not a failure. An answer without
+//! a result or an error is still an answer, so its caller does not wait without end.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) struct Refusal {
     pub(super) message: String,
 }
 
-/// The codes of errors that are told apart or given.
+/// The error codes that are distinguished or sent.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
 pub(super) const NO_METHOD: i64 = -32601;
 pub(super) const BAD_PARAMS: i64 = -32602;
@@ -30,7 +30,7 @@ pub(super) const CANCELLED: i64 = -32800;
 impl Message {
     /// What a line says; none if it is no message, or an answer to a question that we cannot have asked.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
-        let Ok(Value::Object(mut message)) = safepoint::json::read(line) else { return None };
+        let Ok(Value::Object(mut message)) = safepoint::raw::json::read(line) else { return None };
         let mut take = |name: &str| message.remove(name).unwrap_or_default();
         let (id, method, params) = (take("id"), take("method"), take("params"));
         if let Value::String(method) = method {
@@ -54,7 +54,7 @@ impl Refusal {
     fn read(error: &Value) -> Self {
         let code = error["code"].as_i64().unwrap_or(INTERNAL);
         let message = error["message"].as_str().unwrap_or("no reason given").to_owned();
-        // Some keep what would help beside the message.
+        // Some agents put the useful text beside the message.
         match error["data"]["details"].as_str().or(error["data"].as_str()) {
             Some(details) => Self { code, message: format!("{message}: {details}") },
             None => Self { code, message },

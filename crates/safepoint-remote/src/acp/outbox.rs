@@ -1,6 +1,6 @@
-//! What an agent is to be told, written when it reads: an agent that does not read holds up nobody.
+//! Messages to an agent, written as the agent reads: an agent that does not read blocks no task.
 //!
-//! **Invariants** A message is written whole and in its turn, also where the write of it is dropped and taken up again.
+//! **Invariants** A message is written whole and in order, also where its write is dropped and resumed.
 
 use std::{collections::VecDeque, future::pending, io};
 
@@ -9,7 +9,7 @@ use tokio::net::unix::pipe::Sender;
 
 /// Bytes on their way.
 pub(super) struct Outbox {
-    /// None once nobody reads.
+    /// None once the agent no longer reads.
     pipe: Option<Sender>,
     bytes: VecDeque<u8>,
 }
@@ -26,12 +26,13 @@ impl Outbox {
         }
     }
 
-    /// Bytes that were not read yet.
+    /// Bytes that the agent has not read yet.
     pub(super) fn waiting(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Resolves when everything is written, or nobody reads any more; never, if nothing was to be written.
+    /// Resolves when everything is written, or the agent no longer reads; never, if there was nothing to
+    /// write.
     ///
     /// # Cancel safety
     /// What was written is no longer waiting; nothing is lost.

@@ -1,13 +1,13 @@
-//! The line to an agent as the engine holds it: words come in, orders go out, and the keeper of the process does the
-//! rest in a task of the call's own scope, so that the run is not quiet before the process is gone.
+//! The engine's end of the connection to an agent: events come in, orders leave. The keeper does the rest in
+//! a task of the call's own scope, so that the run is not quiet before the process is gone.
 
 use std::pin::pin;
 
 use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
 use safepoint::{
-    Failure,
     approval::Decision,
-    remote::{RemoteCall, RemoteEvent, RemoteStopReply},
+    raw::remote::{RemoteCall, RemoteEvent, RemoteStopReply},
+    stop::Failure,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -16,10 +16,10 @@ use super::{
     keeper::{Keeper, Work, account},
 };
 
-/// What the keeper is told. Exhaustive: the two things that a person wants of an agent at work.
+/// An order to the keeper: an answer or a stop.
 pub(super) enum Order {
     Answer(String, Decision),
-    /// Whoever waits for what came of it.
+    /// The caller that waits for the result.
     Stop(oneshot::Sender<RemoteStopReply>),
 }
 
@@ -93,12 +93,13 @@ impl RemoteCall for Talk {
             return async { account::unasked() }.boxed();
         };
         if orders.send(Order::Stop(tell)).is_err() {
-            // It is gone: the word below is lost with the sender.
+            // The keeper is gone: the reply is lost with the sender.
         }
         let keeper = orders.clone();
         async move {
-            // What is sent as its receiver goes may stay where it is, neither heard nor dropped, while a sender is held;
-            // and one is held here. So whether the keeper is there at all is asked too (S12.30).
+            // A message sent as its receiver goes may stay in the channel, neither received nor dropped,
+            // while a sender exists, and this task has one. So the call also checks whether the keeper still
+            // exists (S12.30).
             match select(told, pin!(keeper.closed())).await {
                 Either::Left((told, _)) => told.ok(),
                 Either::Right(((), mut told)) => told.try_recv().ok(),

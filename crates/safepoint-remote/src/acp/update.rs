@@ -1,8 +1,8 @@
-//! `session/update`: what of it is the agent's answer, and what is told of its work.
+//! `session/update`: which part is the agent's answer, and which part is reported of its work.
 
 use std::collections::HashMap;
 
-use safepoint::remote::RemoteEvent;
+use safepoint::raw::remote::RemoteEvent;
 use serde_json::Value;
 
 use super::limits;
@@ -14,7 +14,7 @@ pub(super) struct Titles {
 }
 
 impl Titles {
-    /// What an update says to us. Plans, modes and what later releases add say nothing, and nothing of them is kept.
+    /// The event in an update. Plans, modes and kinds of later releases give none, and are not kept.
     pub(super) fn hear(&mut self, update: &Value) -> Option<RemoteEvent> {
         match update["sessionUpdate"].as_str()? {
             "agent_message_chunk" => Some(RemoteEvent::Text(text_of(&update["content"]))),
@@ -60,7 +60,7 @@ fn text_of(block: &Value) -> String {
     }
 }
 
-/// As much of a text as somebody would read, on one line.
+/// A short form of a text, on one line.
 pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((at, _)) = shown.char_indices().nth(limits::SHOWN_CHARS) {

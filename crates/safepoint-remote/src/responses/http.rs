@@ -4,14 +4,14 @@ use reqwest::{
     Client, RequestBuilder, Url,
     header::{CONTENT_TYPE, HeaderMap},
 };
-use safepoint::json;
+use safepoint::raw::json;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::limits;
 use crate::exchange::{self, Broke, send, whole};
 
-/// How a provider is reached.
+/// The HTTP client, the provider's address and the bounds.
 #[derive(Clone)]
 pub(super) struct Http {
     client: Client,

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-/// How often a response is looked at.
+/// How often the adapter reads a response.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Time for one answer of the provider.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// Bytes of one answer.
 pub(super) const ANSWER_BYTES: usize = 8 << 20;
-/// How often in a row a look that gave nothing is tried again: for some two minutes.
+/// How many times in a row the adapter repeats a read that failed: about two minutes.
 pub(super) const TRIES: u32 = 10;
-/// The wait before the first of these, doubled for each next one.
+/// The wait before the first retry, doubled for each next one.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
-/// The longest of these.
+/// The longest wait before a retry.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often a provider that hangs up on being told to stop is told again.
-pub(super) const TELLS: u32 = 3;
-/// How much of an answer that is none is shown.
+/// How much of an invalid answer an error shows.
 pub(super) const SHOWN: usize = 200;

@@ -1,7 +1,7 @@
-//! What is said with a provider about one response: asked for once, looked at until it has ended.
+//! The exchange with a provider about one response: requested once, read until it has ended.
 //!
-//! **Invariants**: a response is never asked for twice; every wait is kept here, so that dropping [`Talk::next`] loses
-//! nothing; after a stop that the provider is not believed about, only an answer is an end.
+//! **Invariants**: a response is never requested twice. Every wait is kept here, so dropping [`Talk::next`]
+//! loses nothing. After a stop whose answer does not count, only an answer of the response is an end.
 
 use std::{
     collections::VecDeque,
@@ -17,10 +17,10 @@ use std::{
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
 use safepoint::{
-    Failure,
     approval::Decision,
+    raw::remote::{RemoteCall, RemoteEnd, RemoteEvent, RemoteStopReply, RemoteTask},
     receipt::StopSupport,
-    remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
+    stop::Failure,
 };
 use serde_json::Value;
 use tokio::time::sleep;
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{exchange::Broke, known::Turn};
 
-/// A talk about one response.
+/// The exchange about one response.
 pub(super) struct Talk {
     pub(super) provider: Arc<Provider>,
     pub(super) brief: RemoteTask,
@@ -40,33 +40,34 @@ pub(super) struct Talk {
     pub(super) id: Option<String>,
     pub(super) feed: Feed,
     pub(super) heard: VecDeque<RemoteEvent>,
-    /// Set before a byte of the request leaves.
+    /// Set before the first byte of the request is sent.
     pub(super) sent: Arc<AtomicBool>,
     pub(super) phase: Phase,
-    /// What the provider answers to the cancel, once it was asked.
+    /// The provider's answer to the cancel, once the cancel was sent.
     pub(super) telling: Option<BoxFuture<'static, Answer>>,
-    /// The right to be the work of this conversation.
+    /// The right to run this conversation's work.
     turn: Option<Turn>,
     told: String,
     tried: u32,
 }
 
-/// Where the next word comes from.
+/// The source of the next event.
 pub(super) enum Feed {
-    /// Nothing was sent.
+    /// No request was sent.
     Unsent,
     Beginning(BoxFuture<'static, (Turn, Result<Value, Broke>)>),
     Looking(BoxFuture<'static, Result<Value, Broke>>),
     Over,
 }
 
-/// Whether the work is to end. Exhaustive: the three that there are.
+/// Whether the work is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Working,
-    /// A stop was asked.
+    /// A stop was requested.
     Stopping,
-    /// A stop was asked, and what the provider says of the work's end is not believed, save that there is an answer.
+    /// A stop was requested, and the provider's report of the work's end does not count, unless there is an
+    /// answer.
     Doubted,
 }
 
@@ -116,9 +117,9 @@ impl Talk {
         }
     }
 
-    /// Goes one step on; what is heard by it is in `heard`.
+    /// Makes one step; `heard` then has its events.
     ///
-    /// Nothing is lost if this is dropped: each wait is kept in its place, and polled again.
+    /// Dropping this loses nothing: each wait is kept in its place, and polled again.
     pub(super) async fn step(&mut self) {
         if matches!(self.feed, Feed::Unsent) {
             match self.id {
@@ -171,9 +172,9 @@ impl Talk {
             Ok(Some(standing)) => {
                 self.id = Some(standing.id.clone());
                 self.heard.push_back(RemoteEvent::Begun { task: standing.id.clone() });
-                self.take(standing);
+                self.take(standing, RemoteEnd::Reported);
                 if self.phase != Phase::Working && !matches!(self.feed, Feed::Over) {
-                    // Until now it could not be told.
+                    // Before this, no cancel was possible.
                     self.tell();
                 }
             }
@@ -196,7 +197,7 @@ impl Talk {
         match looked.map(|value| Standing::read(&value)) {
             Ok(Some(standing)) if self.id.as_deref() == Some(&standing.id) => {
                 self.tried = 0;
-                self.take(standing);
+                self.take(standing, RemoteEnd::Reported);
             }
             Ok(Some(_)) => self.missed(&Broke::Foreign("its answer is another response".into())),
             Ok(None) => self.missed(&Broke::Foreign("its answer is no response of this wire".into())),
@@ -204,7 +205,7 @@ impl Talk {
         }
     }
 
-    /// A look gave nothing.
+    /// A read failed.
     fn missed(&mut self, broke: &Broke) {
         self.tried += 1;
         if !broke.may_pass() || self.tried > limits::TRIES {
@@ -215,8 +216,8 @@ impl Talk {
         self.look(broke.wait(pause.min(limits::LONGEST_PAUSE)));
     }
 
-    /// Takes what the provider says of the response.
-    pub(super) fn take(&mut self, standing: Standing) {
+    /// Handles the provider's report of the response; `end` grades a report that it completed.
+    pub(super) fn take(&mut self, standing: Standing, end: RemoteEnd) {
         let Standing { id, state, text } = standing;
         if let Some(news) = text.strip_prefix(self.told.as_str()).filter(|news| !news.is_empty()) {
             self.heard.push_back(RemoteEvent::Text(news.to_owned()));
@@ -226,9 +227,9 @@ impl Talk {
             (State::Working(_), _) => self.look(self.provider.look_every),
             (State::Completed, _) => {
                 self.provider.known.note(&self.brief.conversation, &id);
-                self.over(RemoteEvent::Done(Some(text)));
+                self.over(RemoteEvent::Done(Some(text), end));
             }
-            // The end of the response is no end of the work.
+            // The end of the response is not the end of the work.
             (State::Cancelled | State::Failed(_) | State::Incomplete(_), Phase::Doubted) => {
                 self.look(self.provider.look_every);
             }
@@ -240,7 +241,7 @@ impl Talk {
         }
     }
 
-    /// Looks at the response after a while.
+    /// Reads the response after this time.
     pub(super) fn look(&mut self, after: Duration) {
         let (provider, id) = (Arc::clone(&self.provider), self.id.clone().unwrap_or_default());
         self.feed = Feed::Looking(Box::pin(async move {
@@ -267,7 +268,7 @@ impl RemoteCall for Talk {
         })
     }
 
-    /// It asks nothing.
+    /// The provider asks no questions.
     fn answer(&mut self, _question: String, _decision: Decision) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }

@@ -1,4 +1,4 @@
-//! What a provider says of a response.
+//! A provider's report of a response.
 
 use serde_json::Value;
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 pub(super) struct Standing {
     pub(super) id: String,
     pub(super) state: State,
-    /// What it has said so far.
+    /// The text so far.
     pub(super) text: String,
 }
 
-/// How far it is. Exhaustive: those that the wire has.
+/// How far the response is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It is queued, or under way.
+    /// It is queued or running.
     Working(String),
     Completed,
-    /// It was cut, for this reason.
+    /// It was cut off, for this reason.
     Incomplete(String),
     Failed(String),
     Cancelled,
 }
 
 impl Standing {
-    /// None for what is no response of this wire.
+    /// None for a value that is not a response of this wire.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let text_at = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let status = text_at("/status")?;
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// S10.1: what is said is the text of the messages; what is no response is told from one.
+    /// S10.1: the answer is the text of the messages; other values are not read as a response.
     #[test]
     fn a_response_is_read() {
         let part = |text: &str| json!({"type": "output_text", "text": text});

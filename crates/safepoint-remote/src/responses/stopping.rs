@@ -1,35 +1,32 @@
-//! The provider is asked to cancel the response, and what it says to that is told as its word (S10.3).
+//! Asks the provider to cancel the response, and reports its answer to that (S10.3).
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use safepoint::{
-    Failure,
-    receipt::StopSupport,
-    remote::{RemoteEvent, RemoteStopReply},
+    raw::remote::{LAST_WORDS, RemoteEnd, RemoteEvent, RemoteStopReply},
+    receipt::{RemoteStopState, StopSupport},
+    stop::Failure,
 };
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::{
-    Provider, limits,
+    Provider,
     line::{Feed, Phase, Talk},
     reading::{Standing, State},
 };
-use crate::exchange::Broke;
+use crate::{cancel, exchange::Broke};
 
-/// What is said of work that was never asked for.
+/// The text for work that was never requested.
 const NOTHING_SENT: &str = "nothing was sent";
 
-/// What is said of work that has no id by which it could be spoken of.
+/// The text for work without an id that a cancel could name.
 const NO_NAME: &str = "it has not named its response yet";
 
-/// What is said of work that had come to its end before.
+/// The text for work that had ended before.
 const WAS_OVER: &str = "its response was over";
 
-/// What a provider answered to a cancel; to a refusal belongs the response as it stood after it.
+/// A provider's answer to a cancel; a refusal comes with the response as it stood after it.
 pub(super) struct Answer {
     told: Result<Value, Broke>,
     response: Option<Value>,
@@ -40,7 +37,7 @@ impl Talk {
     pub(super) async fn part(&mut self) -> RemoteStopReply {
         self.phase = if self.grade == StopSupport::Hard { Phase::Stopping } else { Phase::Doubted };
         if self.id.is_none() && !self.sent.load(Ordering::Relaxed) {
-            // No word of the provider is needed for what it was never asked.
+            // Work that was never requested needs no answer of the provider.
             self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
             return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
         }
@@ -55,28 +52,52 @@ impl Talk {
             self.step().await;
             let place = self.heard.iter().position(|said| matches!(said, RemoteEvent::Told(_)));
             if let Some(RemoteEvent::Told(told)) = place.and_then(|place| self.heard.remove(place)) {
+                if told.stop == RemoteStopState::Requested {
+                    // No answer will come; an event reports that.
+                    self.heard.push_front(RemoteEvent::Told(told));
+                    return RemoteStopReply::requested();
+                }
                 return told;
             }
             if matches!(self.feed, Feed::Over) {
-                return RemoteStopReply::requested();
+                return self.last_word().await;
             }
         }
     }
 
-    /// Has the provider told, by the response's id.
+    /// The answer to the cancel beside the end that a read showed meanwhile. The order of the two is unknown:
+    /// an answer that names the end itself makes it a claim in either order.
+    async fn last_word(&mut self) -> RemoteStopReply {
+        let answer = match &mut self.telling {
+            Some(answer) => timeout(LAST_WORDS, answer).await.ok(),
+            None => None,
+        };
+        self.telling = None;
+        let standing = answer.and_then(|answer| answer.told.ok()).and_then(|value| Standing::read(&value));
+        if standing.is_none_or(|it| !self.is_ours(&it) || it.state != State::Completed) {
+            return RemoteStopReply::requested();
+        }
+        if let Some(RemoteEvent::Done(_, end)) = self.heard.back_mut() {
+            *end = RemoteEnd::in_answer_to_a_stop(self.grade);
+        }
+        RemoteStopReply::acknowledged(WAS_OVER)
+    }
+
+    /// Sends the cancel, by the response's id.
     pub(super) fn tell(&mut self) {
         let (provider, id) = (Arc::clone(&self.provider), self.id.clone().unwrap_or_default());
         self.telling = Some(Box::pin(tell(provider, id)));
     }
 
-    /// What its answer is worth.
+    /// What the provider's answer is worth.
     pub(super) fn answered(&mut self, answer: Answer) -> RemoteStopReply {
         match answer.told.map(|value| Standing::read(&value)) {
             Ok(Some(standing)) if self.is_ours(&standing) => self.nodded(standing),
-            Ok(Some(_)) => RemoteStopReply::acknowledged("its answer is another response"),
-            Ok(None) => RemoteStopReply::acknowledged("its answer is no response"),
-            Err(Broke::Unreachable(why) | Broke::Lost(why)) => RemoteStopReply::unreachable(why),
-            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
+            Ok(Some(_)) => cancel::unanswered("its answer is another response"),
+            Ok(None) => cancel::unanswered("its answer is no response"),
+            Err(Broke::Unreachable(why)) => RemoteStopReply::unreachable(why),
+            Err(Broke::Lost(why) | Broke::Foreign(why)) => cancel::unanswered(why),
+            Err(refusal @ (Broke::Error { .. } | Broke::Status { .. })) => {
                 self.refused(&refusal, answer.response.as_ref())
             }
         }
@@ -90,23 +111,23 @@ impl Talk {
             }
             State::Cancelled => RemoteStopReply::acknowledged("cancelled"),
             State::Working(word) => RemoteStopReply::acknowledged(word.clone()),
-            // It had ended by itself before.
+            // The provider says that the response had ended before.
             State::Completed | State::Incomplete(_) | State::Failed(_) => {
-                self.phase = Phase::Stopping;
-                self.take(standing);
+                self.take(standing, RemoteEnd::in_answer_to_a_stop(self.grade));
                 RemoteStopReply::acknowledged(WAS_OVER)
             }
         }
     }
 
-    /// It will not: what became of the response is told beside its word. Also a provider that is believed when it says that
-    /// it stopped is not believed any more: it has said that it does not.
+    /// The provider refuses: the adapter reports the refusal and what became of the response. From then on
+    /// the end reported by a provider with hard stops does not count either, because it said that it does not
+    /// stop.
     fn refused(&mut self, refusal: &Broke, response: Option<&Value>) -> RemoteStopReply {
         self.phase = Phase::Doubted;
         let standing = response.and_then(Standing::read).filter(|standing| self.is_ours(standing));
         match standing {
             Some(standing) if standing.state == State::Completed => {
-                self.take(standing);
+                self.take(standing, RemoteEnd::Reported);
                 RemoteStopReply::refused(format!("{refusal}; its response was over"))
             }
             _ => RemoteStopReply::refused(refusal.to_string()),
@@ -118,23 +139,12 @@ impl Talk {
     }
 }
 
-/// Tells it; a second cancel changes nothing, so a broken line is tried again.
+/// Sends the cancel, and reads the response if the provider refuses.
 async fn tell(provider: Arc<Provider>, id: String) -> Answer {
-    let mut tells = 0;
-    let told = loop {
-        sleep(if tells == 0 { Duration::ZERO } else { limits::PAUSE }).await;
-        let answer = provider.http.cancel(&id).await;
-        tells += 1;
-        match answer {
-            Err(Broke::Lost(_)) if tells < limits::TELLS => {}
-            answer => break answer,
-        }
-    };
+    let told = cancel::send(|| provider.http.cancel(&id)).await;
     let response = match &told {
-        Err(Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. }) => {
-            provider.http.look(&id).await.ok()
-        }
-        Ok(_) | Err(Broke::Unreachable(_) | Broke::Lost(_)) => None,
+        Err(Broke::Error { .. } | Broke::Status { .. }) => provider.http.look(&id).await.ok(),
+        Ok(_) | Err(Broke::Unreachable(_) | Broke::Lost(_) | Broke::Foreign(_)) => None,
     };
     Answer { told, response }
 }

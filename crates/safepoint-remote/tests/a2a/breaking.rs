@@ -6,7 +6,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     a2a::{A2aManners, A2aSeen, A2aWire, Streams, Tells},
-    closing::Closing,
+    invariants::Invariants,
     wait,
 };
 
@@ -24,7 +24,7 @@ async fn a_cut_stream_is_taken_up_again() {
         server.cut(1).await;
         wait::so("its work is heard of again", || server.asked(method) > 0).await;
         server.let_on();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"));
         assert_eq!((server.asked("SendStreamingMessage"), server.begun()), (1, 1));
         assert_eq!(server.asked("SubscribeToTask"), usize::from(wire == A2aWire::V1));
@@ -39,7 +39,7 @@ async fn a_stream_that_cannot_be_taken_up_again_is_looked_at() {
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         server.cut(1).await;
         server.let_on();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"));
         assert_eq!((server.asked("SendStreamingMessage"), server.begun()), (1, 1));
         assert!(server.asked("GetTask") >= 1);
@@ -72,7 +72,7 @@ async fn a_task_whose_stream_was_cut_can_be_stopped() {
     let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
     assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Confirmed));
     assert_eq!(server.at_work(), 0);
-    assert!(Closing::of(&handle).check().await.unwrap().receipt.quiet_at.is_some());
+    assert!(Invariants::of(&handle).check().await.unwrap().receipt.quiet_at.is_some());
 }
 
 /// S4.1, S3.8: where nobody is, nothing was done, and the call says so.
@@ -82,7 +82,7 @@ async fn nobody_there_is_unreachable() {
     let peer = peer(&server);
     drop(server);
     let handle = Agent::remote(peer).build().run("do it").detach();
-    let closed = Closing::of(&handle).check().await.unwrap();
+    let closed = Invariants::of(&handle).check().await.unwrap();
     let (status, effect) = (row(&closed.receipt).status, row(&closed.receipt).effect);
     assert_eq!((status, effect), (CallStatus::Unreachable, SideEffect::None));
     assert!(closed.receipt.quiet_at.is_some());
@@ -114,7 +114,7 @@ async fn a_message_that_is_refused_did_nothing() {
     for status in [401, 404, 429] {
         let server = server(A2aManners::honest(A2aWire::V1).streams(Streams::Status(status)));
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         let row = row(&closed.receipt);
         assert_eq!((row.status, row.effect), (CallStatus::Failed, SideEffect::None), "{}", closed.receipt);
         assert!(closed.receipt.quiet_at.is_some());
@@ -133,7 +133,7 @@ async fn a_busy_peer_is_looked_at_again() {
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         wait::so("it is looked at again", || server.asked("GetTask") > BUSY).await;
         server.let_on();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"), "{tells:?}");
         for seen in server.seen() {
             if let A2aSeen::Asked(method, params) = seen
@@ -156,7 +156,7 @@ async fn a_peer_whose_streams_are_short_is_not_lost() {
         server.came(1).await;
         wait::so("it is looked at again", || server.asked("GetTask") >= often).await;
         server.let_on();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"));
         assert_eq!(server.begun(), 1);
     }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use safepoint::{
-    Agent, StopRequest,
+    Agent, Session, StopRequest,
     approval::{ApprovalMode, Decision, WithoutApprover},
     event::{EventKind, Fact},
     ids::SessionId,
-    session::{ChatPlanner, ItemOutcome, Session, SessionEvent},
-    store::{Environment, Liveness, MemoryStore, OwnerProcess, Store},
+    raw::store::{Environment, Liveness},
+    session::{ChatPlanner, ItemOutcome, SessionEvent},
+    store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
     a2a::{A2aManners, A2aServer, A2aWire, Tells, WorkStep},

@@ -6,7 +6,7 @@ use futures_util::future::join;
 use safepoint::Agent;
 use safepoint_testkit::{
     a2a::{A2aManners, A2aSeen, A2aWire, Tells},
-    closing::Closing,
+    invariants::Invariants,
     wait::InTime as _,
 };
 
@@ -19,7 +19,7 @@ async fn a_message_may_be_answered_with_json() {
         let server = server(A2aManners::honest(wire).tells(Tells::Looks));
         server.let_all_on();
         let handle = Agent::remote(peer(&server)).build().run("do it").detach();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"), "{wire:?}");
     }
 }
@@ -46,7 +46,7 @@ async fn a_server_of_0_2_5_is_spoken_to_as_it_is() {
     let server = server(A2aManners::honest(A2aWire::V02));
     server.let_all_on();
     let handle = Agent::remote(peer(&server)).build().run("do it").detach();
-    let closed = Closing::of(&handle).check().await.unwrap();
+    let closed = Invariants::of(&handle).check().await.unwrap();
     assert_eq!(closed.outcome.answer(), Some("half done"));
     let seen = server.seen();
     let message = seen.iter().find_map(|seen| match seen {

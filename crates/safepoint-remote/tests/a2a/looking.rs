@@ -10,7 +10,7 @@ use safepoint::{
 use safepoint_remote::a2a::{A2a, Bounds};
 use safepoint_testkit::{
     a2a::{A2aManners, A2aServer, A2aWire, Looks, Streams, Tells, WorkStep},
-    closing::{ClosedScenario, Closing},
+    invariants::{ClosedScenario, Invariants},
     wait::{self, InTime as _},
 };
 
@@ -24,7 +24,7 @@ fn hasty(server: &A2aServer) -> A2a {
 
 /// Its end, which no silence puts off.
 async fn closed(handle: &RunHandle) -> ClosedScenario {
-    Closing::of(handle).check().in_time("its end").await.unwrap()
+    Invariants::of(handle).check().in_time("its end").await.unwrap()
 }
 
 fn run(server: &A2aServer) -> RunHandle {

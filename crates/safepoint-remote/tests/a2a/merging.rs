@@ -8,7 +8,7 @@ use safepoint::{Agent, RunHandle, event::EventKind};
 use safepoint_remote::a2a::Bounds;
 use safepoint_testkit::{
     a2a::{A2aManners, A2aServer, A2aWire, Looks, Streams, WorkStep},
-    closing::Closing,
+    invariants::Invariants,
     wait::{self, InTime as _},
 };
 use tokio::task::yield_now;
@@ -135,7 +135,7 @@ async fn what_was_taken_back_meanwhile_is_not_in_the_answer() {
         let handle = Agent::remote(peer(&server)).build().run("well?").detach();
         server.came(1).await;
         server.let_on();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("yes"), "{wire:?}");
     }
 }
@@ -152,7 +152,7 @@ async fn an_answer_that_may_be_cut_says_so() {
     server.came(1).await;
     wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
     server.let_on();
-    let closed = Closing::of(&handle).check().await.unwrap();
+    let closed = Invariants::of(&handle).check().await.unwrap();
     let answer = closed.outcome.answer().unwrap();
     assert!(answer.starts_with("one three\n"), "{answer}");
     assert!(answer.contains("a part of this answer may be missing"), "{answer}");
@@ -191,7 +191,7 @@ async fn artifacts_that_grow_in_turn_are_shown_once() {
             let handle = Agent::remote(peer(&server).bounds(bounds).unwrap()).build().run("count").detach();
             server.came(1).await;
             server.let_on();
-            let closed = Closing::of(&handle).check().await.unwrap();
+            let closed = Invariants::of(&handle).check().await.unwrap();
             assert_eq!(closed.outcome.answer(), Some("1 3 5 2 4 6 "), "{wire:?} {streams:?}");
             let mut pieces: Vec<String> =
                 shown(&handle).await.split_whitespace().map(str::to_owned).collect();
@@ -216,7 +216,7 @@ async fn what_arrives_again_is_shown_once_also_where_the_task_is_not_shown() {
             server.came(1).await;
             wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
             server.let_on();
-            let closed = Closing::of(&handle).check().await.unwrap();
+            let closed = Invariants::of(&handle).check().await.unwrap();
             let answer = closed.outcome.answer().unwrap();
             assert!(answer.starts_with("one two three four\n["), "{wire:?} {repeats}: {answer}");
             assert_eq!(shown(&handle).await, answer, "{wire:?} {repeats}");
@@ -241,7 +241,7 @@ async fn what_comes_behind_a_gap_is_shown_in_its_place() {
             server.came(1).await;
             wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
             server.let_on();
-            let closed = Closing::of(&handle).check().await.unwrap();
+            let closed = Invariants::of(&handle).check().await.unwrap();
             let answer = closed.outcome.answer().unwrap();
             assert!(answer.starts_with("1 2 3 ") && answer.ends_with("6 7 "), "{wire:?} {cuts:?}: {answer}");
             assert_eq!(shown(&handle).await, answer, "{wire:?} {cuts:?}");
@@ -264,7 +264,7 @@ async fn what_was_held_for_long_enough_is_shown() {
     super::world::heard(&handle, "4 ").await;
     server.came(2).await;
     server.let_on();
-    let closed = Closing::of(&handle).check().await.unwrap();
+    let closed = Invariants::of(&handle).check().await.unwrap();
     let shown = shown(&handle).await;
     let sorted = |text: &str| {
         let mut pieces: Vec<String> = text.split_whitespace().map(str::to_owned).collect();

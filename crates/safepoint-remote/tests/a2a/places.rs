@@ -1,14 +1,14 @@
 //! Where a remote agent may stand: alone, as a tool of a local one, and in a session.
 
 use safepoint::{
-    Agent, StopRequest,
+    Agent, Session, StopRequest,
     receipt::{CallStatus, RemoteStopState, StopSupport},
     remote::RemoteTool,
-    session::{ChatPlanner, ItemOutcome, Session, SessionStop},
+    session::{ChatPlanner, ItemOutcome, SessionStop},
 };
 use safepoint_testkit::{
     a2a::{A2aManners, A2aWire, OnCancel, WorkStep},
-    closing::Closing,
+    invariants::Invariants,
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -40,7 +40,7 @@ async fn in_a_team_each_row_is_true() {
     assert_eq!(told("honest"), (CallStatus::Stopped, RemoteStopState::Confirmed));
     assert_eq!(told("empty"), (CallStatus::LeftRunning, RemoteStopState::Acknowledged));
     assert_eq!((honest.at_work(), empty.at_work()), (0, 1));
-    drop(Closing::of(&handle).check().await.unwrap());
+    drop(Invariants::of(&handle).check().await.unwrap());
 }
 
 /// S10.1, S6.1: in a session each message is a task of the same conversation, and a stopped turn leaves it usable.

@@ -8,7 +8,7 @@ use safepoint::{
 };
 use safepoint_testkit::{
     a2a::{A2aManners, A2aServer, A2aWire, WorkStep},
-    closing::Closing,
+    invariants::Invariants,
 };
 
 use super::world::{peer, remote, server};
@@ -49,7 +49,7 @@ async fn what_a_peer_needs_is_asked_and_answered() {
         );
         assert_eq!(question.args["asks"], "which city?");
         handle.decide(&question.id, Decision::Respond { result: "Bern".into() }).await.unwrap();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("it rains"));
         assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
         assert_eq!(server.begun(), 1, "one task");
@@ -78,7 +78,7 @@ async fn a_stop_takes_the_question_back() {
     assert!(matches!(outcome, Outcome::Stopped(_)));
     assert_eq!(remote(outcome.receipt()).stop, Some(RemoteStopState::Confirmed));
     assert!(handle.decide(&question.id, Decision::Approve).await.is_err());
-    let closed = Closing::of(&handle).check().await.unwrap();
+    let closed = Invariants::of(&handle).check().await.unwrap();
     assert!(closed.receipt.quiet_at.is_some());
     assert_eq!(server.deeds(), ["began", "torn down"]);
 }

@@ -3,14 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent, History, Limits, Outcome, StopRequest,
+    Agent, Grace, History, Limits, Outcome, StopRequest,
     event::{EventKind, Fact},
-    log::{Log, MemoryLog},
+    raw::{
+        log::{Log, MemoryLog},
+        run_recorded,
+    },
     receipt::{CallStatus, QuietReport, RemoteStopState, StopSupport},
 };
 use safepoint_testkit::{
-    a2a::{A2aManners, A2aWire, OnCancel, Streams, Tells, WorkStep},
-    closing::Closing,
+    a2a::{A2aManners, A2aWire, Looks, OnCancel, Streams, Tells, WorkStep},
+    invariants::Invariants,
     wait::{self, InTime as _},
 };
 
@@ -35,7 +38,7 @@ async fn a_stop_before_the_name_could_not_be_told_and_is_told_later() {
         assert_eq!(row(receipt).status, CallStatus::LeftRunning, "{receipt}");
         let known = remote(receipt);
         assert_eq!((known.stop, known.asked_at), (Some(RemoteStopState::Unreachable), None), "{receipt}");
-        assert!(receipt.to_string().contains("it could not be told: IT MAY STILL WORK"), "{receipt}");
+        assert!(receipt.to_string().contains("stop not delivered, may still be running"), "{receipt}");
         assert_eq!((known.word.as_str(), server.asked("CancelTask")), ("it has not named its work yet", 0));
         server.name();
         let QuietReport::Quiet(last) = handle.quiet().await else {
@@ -119,50 +122,59 @@ async fn what_comes_while_a_cancel_is_not_answered_is_shown_as_it_comes() {
     }
 }
 
-/// S4.5, S10.3: a peer that answers the cancel with a task that is completed, or that refuses it for that, has answered; its work
-/// was over, and its answer is kept.
+/// S4.5, S10.3: a peer that refuses the cancel of a task that it shows as completed has answered; its work was over by itself,
+/// and its answer is kept.
 #[tokio::test]
 async fn a_cancel_that_meets_an_end_was_answered() {
     const BEGUN: usize = 3;
-    for (on_cancel, stop, word, told) in [
-        (
-            OnCancel::Completes,
-            RemoteStopState::Acknowledged,
-            "completed",
-            "stop: it says that its work was over",
-        ),
-        (
-            OnCancel::Refuses,
-            RemoteStopState::Refused,
-            "its task was completed",
-            "; its work has ended by itself, ",
-        ),
-    ] {
-        // Its end is not told by its stream, or before the cancel is answered.
+    // Its end is not told by its stream.
+    let manners = A2aManners::honest(A2aWire::V1).streams(Streams::HushAfter(BEGUN));
+    let server = server(manners.on_cancel(OnCancel::Refuses));
+    let handle = at_work(&server, peer(&server)).await;
+    server.let_on();
+    server.idle().await;
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    let (receipt, known) = (outcome.receipt(), remote(outcome.receipt()));
+    assert_eq!((row(receipt).status, outcome.partial_text()), (CallStatus::Completed, "half done"));
+    assert_eq!(known.stop, Some(RemoteStopState::Refused), "{receipt}");
+    assert!(known.word.contains("its task was completed") && known.heard_at.is_some(), "{known:?}");
+    assert!(known.ended_at.is_some() && known.claimed_at.is_none(), "{known:?}");
+    assert!(receipt.to_string().contains("; work ended by itself, "), "{receipt}");
+    assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
+}
+
+/// S10.3, S3.6, S4.5: a task that the answer to the cancel calls completed is the claim of an end, whether its stream says so too
+/// and in whichever order, and whether it is true: the answer is kept as it came, and the run is not quiet. Of a peer whose stops
+/// are hard it is an end.
+#[tokio::test]
+async fn an_end_that_is_named_in_answer_to_the_cancel_is_a_claim() {
+    const BEGUN: usize = 3;
+    for (on_cancel, answer) in [(OnCancel::Completes, "half done"), (OnCancel::ClaimsAnEnd, "half")] {
         for streams in [Streams::HushAfter(BEGUN), Streams::Well] {
-            if on_cancel == OnCancel::Refuses && streams == Streams::Well {
-                continue;
+            for grade in [StopSupport::CallerSide, StopSupport::None, StopSupport::Hard] {
+                let server = server(A2aManners::honest(A2aWire::V1).streams(streams).on_cancel(on_cancel));
+                let handle = at_work(&server, peer(&server).grade(grade)).await;
+                handle.stop(StopRequest::now());
+                let outcome = handle.done().await;
+                let (receipt, known) = (outcome.receipt(), remote(outcome.receipt()));
+                assert_eq!((row(receipt).status, outcome.partial_text()), (CallStatus::Completed, answer));
+                let history = format!("{:?}", outcome.history());
+                assert!(!history.contains("may go on"), "{history}");
+                assert_eq!(known.stop, Some(RemoteStopState::Acknowledged), "{receipt}");
+                assert!(known.word.contains("completed") && known.heard_at.is_some(), "{known:?}");
+                let is_hard = grade == StopSupport::Hard;
+                assert_eq!((known.ended_at.is_some(), known.claimed_at.is_some()), (is_hard, !is_hard));
+                let claim = "stop requested, reported that its work had ended, may still be running";
+                assert_eq!(receipt.to_string().contains(claim), !is_hard, "{receipt}");
+                match handle.quiet().await {
+                    QuietReport::Quiet(last) => assert!(is_hard, "{last}"),
+                    QuietReport::NotQuiet(last) => {
+                        assert!(!is_hard && last.survivors.iter().any(|it| it.contains("remote work")));
+                        assert!(last.to_string().contains(claim), "{last}");
+                    }
+                }
             }
-            let server = server(A2aManners::honest(A2aWire::V1).streams(streams).on_cancel(on_cancel));
-            let handle = at_work(&server, peer(&server)).await;
-            if on_cancel == OnCancel::Refuses {
-                server.let_on();
-                server.idle().await;
-            }
-            handle.stop(StopRequest::now());
-            let outcome = handle.done().await;
-            let known = remote(outcome.receipt());
-            assert_eq!(
-                (row(outcome.receipt()).status, outcome.partial_text()),
-                (CallStatus::Completed, "half done")
-            );
-            assert_eq!(known.stop, Some(stop), "{}", outcome.receipt());
-            assert!(
-                known.word.contains(word) && known.heard_at.is_some() && known.ended_at.is_some(),
-                "{known:?}"
-            );
-            assert!(outcome.receipt().to_string().contains(told), "{}", outcome.receipt());
-            assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
         }
     }
 }
@@ -223,11 +235,11 @@ async fn what_it_had_said_when_it_was_stopped_is_kept() {
         let known = remote(outcome.receipt());
         assert_eq!((known.said.as_str(), known.said_bytes), ("half", 4));
         assert!(
-            outcome.receipt().to_string().contains("of its answer 4 bytes had come"),
+            outcome.receipt().to_string().contains("partial answer kept, 4 bytes"),
             "{}",
             outcome.receipt()
         );
-        drop(Closing::of(&handle).check().await.unwrap());
+        drop(Invariants::of(&handle).check().await.unwrap());
     }
 }
 
@@ -242,7 +254,7 @@ async fn work_without_a_name_that_outlives_the_process_is_not_quiet() {
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let handle = of_process.run_recorded(log, History::new(), "do it").detach();
+            let handle = run_recorded(&of_process, log, History::new(), "do it").detach();
             let mut events = handle.events();
             while let Some(event) = events.next().await {
                 if matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::CallStarted { .. }))
@@ -259,6 +271,62 @@ async fn work_without_a_name_that_outlives_the_process_is_not_quiet() {
     let outcome = handle.done().await;
     let receipt = outcome.receipt();
     assert_eq!(row(receipt).status, CallStatus::LeftRunning, "{receipt}");
-    assert!(receipt.to_string().contains("the line to it broke, IT MAY STILL WORK"), "{receipt}");
+    assert!(receipt.to_string().contains("connection lost, may still be running"), "{receipt}");
     assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)), "{receipt}");
+}
+
+/// S10.42, S10.3: what the answer to a cancel has of the work's answer is kept, where neither its stream nor a look tells it: at the
+/// end of the task and before it.
+#[tokio::test]
+async fn what_the_answer_to_a_cancel_shows_is_kept() {
+    const BEGUN: usize = 3;
+    let plan = ["half", " more"].map(|text| WorkStep::Say(text.into()));
+    let [half, more] = plan;
+    let plan = [half, WorkStep::Wait, more, WorkStep::Wait];
+    for (on_cancel, status, answer) in [
+        (OnCancel::Completes, CallStatus::Completed, "half more done"),
+        (OnCancel::Nods, CallStatus::LeftRunning, "half more"),
+    ] {
+        let manners = A2aManners::honest(A2aWire::V1).plan(plan.clone()).looks(Looks::Silent);
+        let server = server(manners.streams(Streams::HushAfter(BEGUN)).on_cancel(on_cancel));
+        let handle = at_work(&server, peer(&server)).await;
+        server.let_on();
+        server.came(2).await;
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().await;
+        let receipt = outcome.receipt();
+        assert_eq!((row(receipt).status, outcome.partial_text()), (status, answer), "{receipt}");
+    }
+}
+
+/// S10.3, S10.64: a refusal under a grace is shown when it comes; its work has the grace to come to its own end, which is kept, and
+/// the caller waits no longer than something can come.
+#[tokio::test]
+async fn a_refusal_under_a_grace_is_shown_when_it_comes() {
+    const LONG: Grace = Grace::from_secs(600);
+    for on_cancel in [OnCancel::Refuses, OnCancel::RefusesAndSays] {
+        let server = server(A2aManners::honest(A2aWire::V1).on_cancel(on_cancel));
+        let handle = at_work(&server, peer(&server)).await;
+        let mut events = handle.events();
+        handle.stop(StopRequest::graceful(LONG));
+        loop {
+            let event = events.next().in_time("it is shown").await.expect("it is shown before the end");
+            if matches!(&event.kind, EventKind::Notice { text, .. } if text.contains("refused to stop (Canc"))
+            {
+                break;
+            }
+        }
+        if on_cancel == OnCancel::Refuses {
+            assert!(!handle.is_done(), "its work may come to its own end");
+            server.let_on();
+        }
+        let outcome = handle.done().in_time("nothing more can come").await;
+        let receipt = outcome.receipt();
+        let status =
+            if on_cancel == OnCancel::Refuses { CallStatus::Completed } else { CallStatus::LeftRunning };
+        assert_eq!(row(receipt).status, status, "{receipt}");
+        assert_eq!(remote(receipt).stop, Some(RemoteStopState::Refused), "{receipt}");
+        let is_over = matches!(handle.quiet().await, QuietReport::Quiet(_));
+        assert_eq!(is_over, on_cancel == OnCancel::Refuses, "{receipt}");
+    }
 }

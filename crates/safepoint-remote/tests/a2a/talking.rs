@@ -3,13 +3,13 @@
 use safepoint::{
     Agent, Outcome,
     event::{EventKind, Fact},
+    raw::remote::Remote as _,
     receipt::{CallStatus, SideEffect},
-    remote::Remote as _,
 };
 use safepoint_remote::a2a::A2a;
 use safepoint_testkit::{
     a2a::{A2aManners, A2aSeen, A2aServer, A2aWire, Contexts, Tells, WorkStep},
-    closing::Closing,
+    invariants::Invariants,
 };
 
 use super::world::{heard, peer, row, server};
@@ -26,7 +26,7 @@ async fn an_answer_is_the_same_however_it_is_told() {
             let plan = [says("one, "), says("two, "), says("three")];
             let server = server(A2aManners::honest(wire).plan(plan).tells(tells));
             let handle = Agent::remote(peer(&server)).build().run("count").detach();
-            let closed = Closing::of(&handle).check().await.unwrap();
+            let closed = Invariants::of(&handle).check().await.unwrap();
             assert_eq!(closed.outcome.answer(), Some("one, two, three"), "{wire:?} {tells:?}");
             let sent = server.asked("SendStreamingMessage") + server.asked("SendMessage");
             assert_eq!(sent, 1, "{wire:?} {tells:?}");
@@ -42,7 +42,7 @@ async fn a_large_answer_is_whole_and_is_shown_once() {
         let plan = [says(&"x".repeat(BYTES / 2)), says(&"y".repeat(BYTES / 2))];
         let server = server(A2aManners::honest(wire).plan(plan));
         let handle = Agent::remote(peer(&server)).build().run("tell").detach();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         let answer = closed.outcome.answer().unwrap();
         assert!(answer.len() == BYTES && answer.ends_with("yy"), "{wire:?}: {} bytes", answer.len());
         let mut events = handle.events();
@@ -78,7 +78,7 @@ async fn a_task_that_fails_is_a_failure() {
         let server =
             server(A2aManners::honest(wire).plan([says("a"), WorkStep::Fail("no such file".into())]));
         let handle = Agent::remote(peer(&server)).build().run("read it").detach();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         let Outcome::Failed(error) = &closed.outcome else { panic!("{:?}", closed.outcome) };
         assert!(error.to_string().contains("no such file"), "{error}");
         assert_eq!(

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use safepoint::{
     Agent, Outcome, StopRequest,
+    raw::remote::LAST_LOOK,
     receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
-    remote::LAST_LOOK,
 };
 use safepoint_testkit::{
     a2a::{A2aManners, A2aWire, Card, Looks, OnCancel, Tells},
-    closing::Closing,
+    invariants::Invariants,
     wait::{self, InTime as _},
 };
 
@@ -32,7 +32,7 @@ async fn an_honest_peer_that_is_declared_so_confirms() {
         );
         assert_eq!(remote(&receipt).task.as_deref(), Some("task-1"));
         assert_eq!(server.deeds(), ["began", "said half", "torn down"]);
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert!(closed.receipt.quiet_at.is_some());
         assert_eq!(server.asked("CancelTask"), 1);
     }
@@ -121,7 +121,7 @@ async fn a_task_that_is_completed_after_it_was_called_off_is_told_as_late() {
         let QuietReport::Quiet(last) = handle.quiet().await else { panic!("it has ended") };
         assert_eq!(row(&last).status, CallStatus::LeftRunning, "as it was settled");
         assert!(last.late.iter().any(|late| late.contains("was finished by a2a:")), "{:?}", last.late);
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert!(closed.outcome.answer().is_none());
     }
 }
@@ -172,8 +172,8 @@ async fn who_hangs_up_on_being_told_was_told_once() {
         let receipt = outcome.receipt();
         let known = remote(receipt);
         assert_eq!((known.stop, known.heard_at), (Some(RemoteStopState::Requested), None), "{receipt}");
-        assert!(known.asked_at.is_some() && known.word.starts_with("it was told once: "), "{receipt}");
-        assert!(receipt.to_string().contains("asked to stop: no answer"), "{receipt}");
+        assert!(known.asked_at.is_some() && known.word.starts_with("sent once: "), "{receipt}");
+        assert!(receipt.to_string().contains("stop requested, no answer"), "{receipt}");
         assert_eq!((server.asked("CancelTask"), row(receipt).status), (1, CallStatus::LeftRunning));
     }
 }
@@ -283,17 +283,26 @@ async fn an_error_is_a_refusal_also_of_a_peer_that_is_believed() {
     }
 }
 
-/// S10.3: an answer about another task says nothing of ours.
+/// S10.3: an answer to a cancel counts only where it names the task: one about another task, about none, or of two documents says
+/// nothing of ours, and is no answer. Its words are kept.
 #[tokio::test]
-async fn an_answer_about_another_task_confirms_nothing() {
-    const BRIEFLY: Duration = Duration::from_millis(200);
-    let server = server(A2aManners::honest(A2aWire::V1).on_cancel(OnCancel::SaysOfAnother));
-    let peer = peer(&server).grade(StopSupport::Hard).stop_within(BRIEFLY);
-    let (handle, receipt) = stopped(&server, peer).await;
-    assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
-    assert!(!matches!(remote(&receipt).stop, Some(RemoteStopState::Confirmed)), "{receipt}");
-    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
-    assert_eq!(server.at_work(), 1);
+async fn an_answer_that_does_not_name_the_task_is_no_answer() {
+    for (on_cancel, word) in [
+        (OnCancel::SaysOfAnother, "sent once: its answer is about another task"),
+        (OnCancel::SaysNothingOfIt, "sent once: its answer is no task"),
+        (OnCancel::SaysTwice, "sent once: the answer is not of the protocol"),
+    ] {
+        for grade in [StopSupport::Hard, StopSupport::CallerSide] {
+            let server = server(A2aManners::honest(A2aWire::V1).on_cancel(on_cancel));
+            let (handle, receipt) = stopped(&server, peer(&server).grade(grade)).await;
+            let known = remote(&receipt);
+            assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
+            assert_eq!((known.stop, known.heard_at), (Some(RemoteStopState::Requested), None), "{receipt}");
+            assert!(known.word.starts_with(word), "{receipt}");
+            assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
+            assert_eq!((server.asked("CancelTask"), server.at_work()), (1, 1));
+        }
+    }
 }
 
 /// S10.41: an answer with the id of another request is no word of the peer about this one.
@@ -305,7 +314,7 @@ async fn an_answer_to_another_request_is_no_word() {
             let (handle, receipt) = stopped(&server, peer(&server).grade(grade)).await;
             assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
             assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Requested), "{receipt}");
-            assert_eq!(remote(&receipt).word, "it was told once: what came answers another request");
+            assert_eq!(remote(&receipt).word, "sent once: what came answers another request");
             assert_eq!(server.asked("CancelTask"), 1);
             assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
             assert_eq!(server.at_work(), 1);

@@ -1,12 +1,19 @@
 //! What an agent works with that is not ours, as a daemon that it hands its work to: its end is not the end of the work, and
 //! nobody is told that it is.
 
-use std::{process::Command, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
+    process::Command,
+    sync::Arc,
+};
 
 use safepoint::{
     Agent, History, StopRequest,
     approval::ApprovalMode,
-    log::{Log, MemoryLog},
+    raw::{
+        log::{Log, MemoryLog},
+        run_recorded,
+    },
     receipt::{CallStatus, Outside, QuietReport, RemoteStopState},
 };
 use safepoint_testkit::acp::{AcpManners, AgentStart, Hub};
@@ -42,7 +49,9 @@ fn named(ended: &Ended, hub: &Hub) {
     assert_eq!(receipt.quiet_at, None, "{receipt}");
     assert!(receipt.survivors.iter().any(|survivor| survivor.starts_with(name.as_str())), "{receipt}");
     assert!(
-        receipt.to_string().contains(&format!("worked with {name}, which is not ours and MAY GO ON")),
+        receipt
+            .to_string()
+            .contains(&format!("worked with {name}, which is outside this run and may still be running")),
         "{receipt}"
     );
 }
@@ -55,6 +64,21 @@ async fn work_that_was_handed_to_a_daemon_is_not_quiet() {
         let place = Place::new();
         let hub = hub(&place);
         let running = handed(&place, if by_path { hub.path() } else { hub.address() }).await;
+        let (ended, _) = running.stop().await;
+        hub.goes_on();
+        named(&ended, &hub);
+    }
+}
+
+/// S10.60: the same over UDP of either kind, by a socket that is connected to the daemon's.
+#[tokio::test]
+async fn work_that_was_handed_on_by_datagrams_is_not_quiet() {
+    let has_six = UdpSocket::bind("[::1]:0").is_ok();
+    let kinds = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+    for ip in kinds.into_iter().filter(|ip| ip.is_ipv4() || has_six) {
+        let place = Place::new();
+        let hub = hub(&place);
+        let running = handed(&place, hub.datagrams(ip)).await;
         let (ended, _) = running.stop().await;
         hub.goes_on();
         named(&ended, &hub);
@@ -80,10 +104,8 @@ async fn at_the_word_of_an_agent_that_works_with_others_its_caller_is_told() {
         (remote.stop, receipt.calls[0].status),
         (Some(RemoteStopState::Acknowledged), CallStatus::LeftRunning)
     );
-    let told = format!(
-        "it took note, and its own processes are being ended; worked with {}",
-        remote.outside.names()[0]
-    );
+    let told =
+        format!("stop acknowledged, its own processes are ending; worked with {}", remote.outside.names()[0]);
     assert!(receipt.to_string().contains(&told), "{receipt}");
     let ended = running.end().await;
     assert_eq!(place.alive(), [0; 0]);
@@ -151,7 +173,7 @@ async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let mut running = Running::of(of_process.run_recorded(log, History::new(), "hand").detach());
+            let mut running = Running::of(run_recorded(&of_process, log, History::new(), "hand").detach());
             running.says("working").await;
             running.handle
         })
@@ -164,6 +186,6 @@ async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
     let remote = receipt.calls[0].remote.as_ref().unwrap();
     assert_eq!((remote.stop, &remote.outside), (None, &Outside::Unseen), "{receipt}");
     let told = receipt.to_string();
-    assert!(told.contains(": its own processes have ended\n"), "{told}");
-    assert!(told.contains("what else they worked with could not be seen"), "{told}");
+    assert!(told.contains("  its own processes ended\n"), "{told}");
+    assert!(told.contains("other processes could not be checked"), "{told}");
 }

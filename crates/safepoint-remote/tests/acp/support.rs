@@ -14,7 +14,7 @@ use safepoint::{
 use safepoint_remote::acp::Acp;
 use safepoint_testkit::{
     acp::{self, ASKED, AcpManners},
-    closing::{ClosedScenario, Closing},
+    invariants::{ClosedScenario, Invariants},
 };
 use serde_json::Value;
 
@@ -134,7 +134,7 @@ impl Running {
 
     /// Runs to its end, which holds what every end must.
     pub(crate) async fn end(self) -> Ended {
-        let closed = tokio::time::timeout(PATIENCE, Closing::of(&self.handle).check()).await.unwrap();
+        let closed = tokio::time::timeout(PATIENCE, Invariants::of(&self.handle).check()).await.unwrap();
         Ended { closed: closed.unwrap() }
     }
 

@@ -1,13 +1,14 @@
-//! Approvals: opened and closed by the holder, decided by whoever, once.
+//! Approvals: opened and closed by the holder, decided once, by any process.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::{ApprovalId, CallId, RunId, SessionId},
-    store::{
-        ApprovalClose, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse, Error,
-        NewApproval, NewDecision,
+    raw::store::{
+        ApprovalClose, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse, NewApproval,
+        NewDecision,
     },
+    store::Error,
 };
 
 use super::{

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use rusqlite::Row;
-pub(super) use safepoint::store::of_micros as time;
-use safepoint::store::{Cause, Error};
+pub(super) use safepoint::raw::store::of_micros as time;
+use safepoint::{raw::store::Cause, store::Error};
 
 /// Numbers of a session take the lower half of a place.
 const HALF: u32 = 32;

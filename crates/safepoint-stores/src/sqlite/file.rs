@@ -8,7 +8,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags};
-use safepoint::store::{Cause, Error};
+use safepoint::{raw::store::Cause, store::Error};
 
 use super::{
     fail::{self, Fail},
@@ -22,7 +22,7 @@ use super::{
 pub(super) struct File {
     path: PathBuf,
     patience: Duration,
-    /// Whether nobody can write it: there is no file beside it, and none can be made.
+    /// Whether no process can write it: there is no file beside it, and none can be made.
     is_immutable: bool,
     /// Where it can be written.
     pub(super) writer: Result<Connection, Error>,
@@ -77,7 +77,7 @@ impl File {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(self.patience)?;
-        // Before anything is changed: it may be somebody else's.
+        // Before anything is changed: the file may belong to another program.
         schema::must_be_ours(&connection)?;
         // The first to write: says whether it can be written at all.
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -92,7 +92,7 @@ impl File {
         Ok(connection)
     }
 
-    /// Why it cannot be written is kept for whoever wants to write.
+    /// The reason why it cannot be written is kept for later writers.
     fn for_reading(&mut self, error: rusqlite::Error) -> Result<(), Error> {
         self.writer = Err(Error::ReadOnly(Cause::new(error)));
         let looks = |file: &Self| file.reader().map(|connection| schema::can_be_read(&connection));
@@ -115,7 +115,7 @@ impl File {
         let query = if self.is_immutable { "?immutable=1" } else { "" };
         let uri = format!("file:{}{query}", escaped(&self.path));
         let connection = patiently(self.patience, || Ok(Connection::open_with_flags(&uri, flags)?))?;
-        connection.busy_timeout(self.patience).map_err(fail::told)?;
+        connection.busy_timeout(self.patience).map_err(fail::reported)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
     }
@@ -145,7 +145,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Whether the file may be written, or is not there yet. It is not opened for that: closing it again would take SQLite's locks
-/// from whoever has it open in this process.
+/// from the other connections of this process.
 fn may_be_written(path: &Path) -> bool {
     match fs::metadata(path) {
         Ok(file) => !file.permissions().readonly(),
@@ -192,7 +192,7 @@ mod tests {
         Fail::Sqlite(rusqlite::Error::SqliteFailure(code, None))
     }
 
-    /// S7.4: an answer of *busy* that came without a wait is no end; one that stays is told after the patience, and
+    /// S7.4: an answer of *busy* that came without a wait is no end; one that stays is reported after the patience, and
     /// nothing else is tried again.
     #[test]
     fn busy_is_tried_again_and_nothing_else_is() {

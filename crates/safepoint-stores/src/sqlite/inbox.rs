@@ -1,10 +1,11 @@
-//! The inbox: pushed by whoever, taken by the holder.
+//! The inbox: any process pushes, the holder takes.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::SessionId,
-    store::{Error, InboxRow, ItemState, NewItem, Pushed, Withdrawn},
+    raw::store::{InboxRow, ItemState, NewItem, Pushed, Withdrawn},
+    store::Error,
 };
 
 use super::{
@@ -89,7 +90,7 @@ fn known(connection: &Connection, key: i64, push: &NewItem) -> Result<Option<Pus
     ))
 }
 
-/// Whether as many wait as may. They are counted only if they could be so many: from the first that is there to the last
+/// Whether as many wait as may. They are counted only if the limit could be reached: from the first that is there to the last
 /// there are no more than their numbers are apart.
 fn is_full(connection: &Connection, key: i64, last: u64, capacity: usize) -> Result<bool, Fail> {
     const FIRST: &str = "SELECT min(place) FROM items WHERE session = ?1 AND state < 2";
@@ -112,7 +113,7 @@ fn last(connection: &Connection, key: i64) -> Result<u64, Fail> {
     Ok(last.map_or(0, number))
 }
 
-/// Somebody other than the holder has changed the inbox: the holder is to look.
+/// A process other than the holder changed the inbox, and the holder must look.
 fn changed(connection: &Connection, key: i64, now: Timestamp) -> Result<(), Fail> {
     const UPDATE: &str = "UPDATE sessions SET updated = ?2, inbox_changes = inbox_changes + 1 WHERE key = ?1";
     connection.prepare_cached(UPDATE)?.execute([key, micros(now)])?;

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use rusqlite::{Connection, blob::ZeroBlob, params};
 use safepoint::{
     ids::ApprovalId,
-    store::{Appended, Chain, CloseResult, Damage, DamageKind, Error, ItemState, Lease, Record, Write},
+    raw::store::{Appended, Chain, CloseResult, Damage, DamageKind, ItemState, Lease, Record, Write},
+    store::Error,
 };
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
     stops,
 };
 
-/// From so many bytes on a record is given its room in the file, and then written there in pieces: as a value of a statement
+/// From this size in bytes on, a record is given its room in the file, and then written there in pieces: as a value of a statement
 /// it would be in memory twice more (S12.4). What stands in the file is the same.
 const LARGE: usize = 256 << 10;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::SessionId,
-    store::{Environment, Error, Lease, LeaseHolder, OwnerProcess, is_free},
+    raw::store::{Environment, Lease, LeaseHolder, is_free},
+    store::{Error, OwnerProcess},
 };
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     sessions,
 };
 
-/// The holder, from nine columns of which the first is at `from`; they are null where nobody holds.
+/// The holder, from nine columns of which the first is at `from`; they are null where there is no holder.
 pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<LeaseHolder>> {
     let Some(host) = optional_text(row, from)? else { return Ok(None) };
     let owner = OwnerProcess {
@@ -30,7 +31,7 @@ pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<LeaseH
     Ok(Some(LeaseHolder { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?), until }))
 }
 
-/// The session's key, unless somebody holds it who may be alive.
+/// The session's key, unless a holder may be alive.
 pub(super) fn must_be_free(
     connection: &Connection,
     id: &SessionId,

@@ -1,8 +1,8 @@
-//! What a store in a file may be told.
+//! The options of a store in a file.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
-use safepoint::store::Environment;
+use safepoint::raw::store::Environment;
 
 use super::turn::{Until, Who};
 
@@ -36,10 +36,10 @@ pub enum Moment {
     Written,
     /// It is about to be committed.
     Commit,
-    /// It is committed, and nobody has been told.
+    /// The transaction is committed, and no caller has an answer yet.
     Committed,
-    /// Everybody has been told.
-    Told,
+    /// Every caller has an answer.
+    Reported,
 }
 
 impl Default for SqliteOptions {

@@ -3,7 +3,10 @@
 use std::{sync::mpsc, thread};
 
 use rusqlite::Connection;
-use safepoint::store::{Cause, Error, StoreFuture};
+use safepoint::{
+    raw::store::{Cause, StoreFuture},
+    store::Error,
+};
 use tokio::sync::oneshot;
 
 use super::fail::Fail;
@@ -29,7 +32,7 @@ impl Reader {
     pub(super) fn close(self) {
         drop(self.questions);
         if self.thread.join().is_err() {
-            // Whoever asked when it panicked was told that the store is gone.
+            // The caller of the request that panicked already got the answer that the store is gone.
         }
     }
 
@@ -40,7 +43,7 @@ impl Reader {
         let (reply, answer) = oneshot::channel();
         let ask = move |connection: &Connection| {
             if reply.send(question(connection).map_err(Error::from)).is_err() {
-                // Whoever asked is gone, and nothing was changed.
+                // The caller is gone, and nothing was changed.
             }
         };
         let sent = self.questions.send(Box::new(ask));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use safepoint::{
     ids::SessionId,
-    store::{Chain, ChainCheck, ChainReader, DamageKind, Error, JournalEntry, Page, Record, SessionRow},
+    raw::store::{Chain, ChainCheck, ChainReader, DamageKind, JournalEntry, Page, Record},
+    store::{Error, SessionRow},
 };
 
 use super::{

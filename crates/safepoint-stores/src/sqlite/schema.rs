@@ -3,7 +3,7 @@
 //! **Invariants:** a step that was released is never changed; a new release adds a step.
 
 use rusqlite::{Connection, TransactionBehavior};
-use safepoint::store::{Cause, Error};
+use safepoint::{raw::store::Cause, store::Error};
 
 use super::fail::Fail;
 

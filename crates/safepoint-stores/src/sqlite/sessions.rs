@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 use safepoint::{
     ids::SessionId,
-    store::{Chain, ChangeMark, Changes, Error, NewSession, PageCursor, SessionRow},
+    raw::store::{Chain, ChangeMark, Changes, NewSession, PageCursor},
+    store::{Error, SessionRow},
 };
 
 use super::{
@@ -23,19 +24,16 @@ const LEASE: usize = 9;
 fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let id = SessionId::from(text(row, 0)?);
     let chain: Vec<u8> = row.get(7)?;
-    Ok(SessionRow {
-        created: time(row.get(1)?),
-        updated: time(row.get(2)?),
-        label: text(row, 3)?,
-        title: text(row, 4)?,
-        setup: text(row, 5)?,
-        head: count(row.get(6)?),
-        // One that does not look like a checksum fits no record: a check places that.
-        chain: Chain::from_bytes(&chain).unwrap_or_else(|| Chain::of(&id)),
-        epoch: count(row.get(8)?),
-        holder: leases::held(row, LEASE)?,
-        id,
-    })
+    let new = NewSession { id, title: text(row, 4)?, label: text(row, 3)? };
+    let mut found = SessionRow::new(&new, time(row.get(1)?));
+    found.updated = time(row.get(2)?);
+    found.setup = text(row, 5)?;
+    found.head = count(row.get(6)?);
+    // One that does not look like a checksum fits no record: a check places that.
+    found.chain = Chain::from_bytes(&chain).unwrap_or(found.chain);
+    found.epoch = count(row.get(8)?);
+    found.holder = leases::held(row, LEASE)?;
+    Ok(found)
 }
 
 pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<SessionRow, Fail> {
@@ -49,18 +47,7 @@ pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) 
     if made == 0 {
         return Err(Error::SessionExists(new.id.clone()).into());
     }
-    Ok(SessionRow {
-        id: new.id.clone(),
-        created: now,
-        updated: now,
-        label: new.label.clone(),
-        title: new.title.clone(),
-        setup: String::new(),
-        head: 0,
-        chain,
-        epoch: 0,
-        holder: None,
-    })
+    Ok(SessionRow::new(new, now))
 }
 
 pub(super) fn open(connection: &Connection, id: &SessionId) -> Result<SessionRow, Fail> {
@@ -125,12 +112,12 @@ pub(super) fn notice(connection: &Connection, id: &SessionId) -> Result<Changes,
     const SELECT: &str = "SELECT inbox_changes, stops, decisions, epoch FROM sessions WHERE id = ?1";
     let mut select = connection.prepare_cached(SELECT)?;
     let read = |row: &Row<'_>| {
-        Ok(Changes {
-            items: count(row.get(0)?),
-            stops: count(row.get(1)?),
-            decisions: count(row.get(2)?),
-            epoch: count(row.get(3)?),
-        })
+        let mut newest = Changes::default();
+        newest.items = count(row.get(0)?);
+        newest.stops = count(row.get(1)?);
+        newest.decisions = count(row.get(2)?);
+        newest.epoch = count(row.get(3)?);
+        Ok(newest)
     };
     let found = select.query_row([id.as_str()], read).optional()?;
     found.ok_or_else(|| Error::NoSession(id.clone()).into())

@@ -1,10 +1,11 @@
-//! Stop intents: asked by whoever, seen to by the holder.
+//! Stored stops: any process asks, the holder stops.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, params};
 use safepoint::{
     ids::SessionId,
-    store::{ApprovalsToWithdraw, Error, StopIntent, StopRow},
+    raw::store::{ApprovalsToWithdraw, StopIntent, StopRow},
+    store::Error,
 };
 
 use super::{

@@ -1,13 +1,13 @@
 //! The turn to write: processes that have the file open wait for it in the order of their coming, and for a bounded time;
-//! whoever has a session goes before those who come.
+//! the holder of a session goes before newcomers.
 //!
 //! SQLite lets each try again by itself, after pauses that grow: who waits longest asks least, and of a thousand most get
 //! nothing. Here they stand in two lines. In the first, at the door, wait those who come: to open the store, to take a session,
 //! to put something into one. Its head waits in the second, with those who have a session already. So what those write waits
 //! for a few others, however many come.
 //!
-//! **Invariants:** the turn is only about fairness, and SQLite says who may write. Where whoever has it is paused, the others
-//! go on without it, and those who come go through the door one by one all the same.
+//! **Invariants:** the turn is only about fairness, and SQLite says who may write. Where the process that has the turn is paused, the others
+//! continue without it, and those who come go through the door one by one all the same.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint::store::{Cause, Error};
+use safepoint::{raw::store::Cause, store::Error};
 
 mod line;
 
@@ -31,9 +31,9 @@ pub(super) struct Turn {
 /// Who wants to write. Exhaustive: each has its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
-    /// Somebody who has a session: its work waits.
+    /// The holder of a session, whose work waits.
     Holder,
-    /// Somebody who comes.
+    /// A newcomer.
     Comer,
 }
 
@@ -124,7 +124,7 @@ mod tests {
         Until::after(BOUND)
     }
 
-    /// S7.15: one has the turn; who waits longer than is allowed is told so, and the next one has it as soon as it is free.
+    /// S7.15: one has the turn. A waiter that waits longer than allowed gets an error, and the next one gets the turn as soon as it is free.
     #[test]
     fn a_turn_is_waited_for_and_no_longer_than_is_said() {
         for who in [Who::Holder, Who::Comer] {
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// S7.15, S7.4: one that is paused while it has the turn keeps nobody from writing: the wait is short, and one for all,
+    /// S7.15, S7.4: one that is paused while it has the turn keeps no other process from writing: the wait is short, and one for all,
     /// also those who come only then.
     #[test]
     fn a_turn_that_does_not_end_is_gone_on_without() {
@@ -176,7 +176,7 @@ mod tests {
         drop(paused);
     }
 
-    /// S7.15: whoever has a session waits for a few, however many come: of those who stand at the door only one is before it.
+    /// S7.15: the holder of a session waits for few, however many newcomers there are: of those who stand at the door only one is before it.
     #[test]
     fn whoever_has_a_session_goes_before_those_who_come() {
         // One was in line, and one may come between a look and a lock. Whom the system lets run first is up to it: more may

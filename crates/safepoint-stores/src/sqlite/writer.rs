@@ -1,6 +1,6 @@
-//! The one thread that writes: whoever waits while a transaction is under way shares the next one (group commit).
+//! The one thread that writes: requests that wait while a transaction is under way share the next one (group commit).
 //!
-//! **Invariants:** nobody is told before the transaction's end is known. A request that fails takes nothing of the
+//! **Invariants:** no caller gets an answer before the transaction's end is known. A request that fails takes nothing of the
 //! others with it: it is undone alone, or, where SQLite undid all, each is tried again by itself.
 
 use std::{
@@ -13,7 +13,10 @@ use std::{
 };
 
 use rusqlite::Connection;
-use safepoint::store::{Cause, Durability, Error, StoreFuture};
+use safepoint::{
+    raw::store::{Cause, Durability, StoreFuture},
+    store::Error,
+};
 use tokio::sync::oneshot;
 
 use super::{
@@ -93,7 +96,7 @@ impl Writer {
         let Ok(Handle { jobs, thread }) = self.thread else { return };
         drop(jobs);
         if thread.join().is_err() {
-            // Whoever asked when it panicked was told that the store is gone.
+            // The caller of the request that panicked already got the answer that the store is gone.
         }
     }
 
@@ -103,7 +106,7 @@ impl Writer {
         (class, stake): (Durability, Stake),
         work: impl FnMut(&Connection) -> Result<T, Fail> + Send + 'static,
     ) -> StoreFuture<'static, T> {
-        let (reply, told) = oneshot::channel();
+        let (reply, reported) = oneshot::channel();
         let jobs = match &self.thread {
             Ok(Handle { jobs, .. }) => jobs,
             Err(why) => {
@@ -112,9 +115,9 @@ impl Writer {
             }
         };
         if jobs.send(Box::new(Request { class, stake, work, answer: None, reply })).is_err() {
-            // What could not be sent is dropped, and with it `reply`: `told` says that the store is gone.
+            // What could not be sent is dropped, and with it `reply`: `reported` says that the store is gone.
         }
-        Box::pin(async move { told.await.unwrap_or(Err(Error::Gone)) })
+        Box::pin(async move { reported.await.unwrap_or(Err(Error::Gone)) })
     }
 
     pub(super) fn commits(&self) -> Commits {
@@ -125,7 +128,7 @@ impl Writer {
 
 /// Why a shared transaction did not come to its end.
 enum Trouble {
-    /// Nobody's part was done: it would be the same for each alone.
+    /// No request was done, and each alone would end the same.
     NotBegun(Error),
     /// Everybody's part was undone.
     Undone(Error),
@@ -134,7 +137,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    fn told(self) -> Error {
+    fn reported(self) -> Error {
         match self {
             Self::NotBegun(error) | Self::Undone(error) | Self::Uncertain(error) => error,
         }
@@ -159,7 +162,7 @@ impl Thread {
             let mut batch = vec![first];
             batch.extend(asked.try_iter().take(MOST_SHARED - 1));
             self.settle(batch);
-            if self.options.probe(Moment::Told).is_err() {
+            if self.options.probe(Moment::Reported).is_err() {
                 // Nothing is under way that could fail here.
             }
             self.checkpoint();
@@ -172,7 +175,7 @@ impl Thread {
             return batch.into_iter().for_each(|job| self.settle(vec![job]));
         }
         let is_full = matches!(ending, Err(Trouble::Undone(Error::Full(_))));
-        let ending = ending.map_err(Trouble::told);
+        let ending = ending.map_err(Trouble::reported);
         for job in batch {
             let lacks_room = is_full || ending.is_ok() && job.lacks_room();
             if !(lacks_room && self.make_room()) {
@@ -182,7 +185,7 @@ impl Thread {
             let mut again = [job];
             let ending = self.share(&mut again);
             let [job] = again;
-            job.tell(ending.map_err(Trouble::told));
+            job.tell(ending.map_err(Trouble::reported));
         }
     }
 
@@ -213,7 +216,7 @@ impl Thread {
         shared
     }
 
-    /// What a holder writes waits for nobody who comes, in its own process least of all.
+    /// A holder's write waits for no newcomer, least of all a newcomer in the same process.
     fn who(&self, batch: &[Box<dyn Job>]) -> Who {
         let is_holders = |stake| matches!(stake, Stake::Holds | Stake::GivesBack);
         if self.held > 0 || batch.iter().map(|job| job.stake()).any(is_holders) {
@@ -242,7 +245,7 @@ impl Thread {
         }
         if let Err(error) = self.connection.execute_batch("COMMIT") {
             self.undo();
-            let error = fail::told_of_commit(error);
+            let error = fail::reported_of_commit(error);
             return Err(if error.is_uncertain() {
                 Trouble::Uncertain(error)
             } else {
@@ -255,15 +258,15 @@ impl Thread {
     }
 
     fn begin(&mut self, class: Durability, until: &Until) -> Result<(), Error> {
-        self.set(class).map_err(fail::told)?;
-        self.connection.busy_timeout(until.left()).map_err(fail::told)?;
+        self.set(class).map_err(fail::reported)?;
+        self.connection.busy_timeout(until.left()).map_err(fail::reported)?;
         self.probe(Moment::Begin)?;
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail::told)
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail::reported)
     }
 
-    /// Each in a bracket of its own, so that one that fails is undone alone.
+    /// Each in its own savepoint, so that a failed one is undone alone.
     fn write(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
-        let run = |sql| self.connection.execute_batch(sql).map_err(fail::told);
+        let run = |sql| self.connection.execute_batch(sql).map_err(fail::reported);
         for job in batch {
             run("SAVEPOINT one")?;
             job.run(&self.connection);
@@ -312,7 +315,7 @@ impl Thread {
         }
     }
 
-    /// After everybody was told: nobody waits for it.
+    /// After every caller has an answer: no caller waits for this.
     fn checkpoint(&mut self) {
         if self.since_checkpoint < CHECKPOINT_AFTER {
             return;

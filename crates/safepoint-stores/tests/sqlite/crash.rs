@@ -6,14 +6,14 @@ use safepoint::store::Store;
 use safepoint_testkit::store_suite::play::{Picture, Player, alike, script};
 
 use super::{
-    roles::{Process, command, say, this_program, told},
+    roles::{Process, command, reported, say, this_program},
     support::{course, model, open, probed, runtime, world},
 };
 
-/// Plays the script, says how far it has come, and is killed at the moment that it was told.
+/// Plays the script, reports its progress, and is killed at the moment that its environment names.
 #[test]
 fn crash_role() {
-    let Some((path, at)) = told("crash") else { return };
+    let Some((path, at)) = reported("crash") else { return };
     let at: usize = at.parse().unwrap();
     let (time, lives, outside) = world();
     let store = probed(&path, &outside, move |moment, _| {
@@ -33,8 +33,8 @@ fn crash_role() {
     say("all");
 }
 
-/// S7.1, S7.2: what was answered is there after `kill -9`, what was not is there entirely or not at all, and whoever
-/// comes next goes on from there to the same end.
+/// S7.1, S7.2: an acknowledged write is there after `kill -9`, any other is there entirely or not at all. The
+/// next owner continues from there to the same end.
 #[test]
 fn what_was_answered_survives_a_kill_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,11 @@ use std::{fs, path::PathBuf};
 use rusqlite::Connection;
 use safepoint::{
     ids::SessionId,
-    store::{self, Chain, ChainCheck, Damage, DamageKind, Durability, NewSession, Store, Write},
+    raw::{
+        self,
+        store::{Chain, ChainCheck, Damage, DamageKind, Durability, NewSession, Write},
+    },
+    store::Store,
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::store_suite::{owner, record};
@@ -21,7 +25,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// Two sessions of as many records, in a file that nobody has open.
+    /// Two sessions of equally many records, in a file that no process has open.
     async fn make() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
@@ -167,8 +171,8 @@ async fn a_record_that_cannot_be_decoded_is_named_and_alone() {
         "{verdict:?}"
     );
     assert_eq!(damages.len(), 1);
-    let told = damages[0].to_string();
-    assert!(told.starts_with("record 4 cannot be read"), "{told}");
+    let reported = damages[0].to_string();
+    assert!(reported.starts_with("record 4 cannot be read"), "{reported}");
 }
 
 /// S7.7: any byte of the file that is flipped, wherever it lies, is harmless, or found, or an error; it never gives
@@ -227,14 +231,14 @@ async fn damage_beside_the_records_is_found() {
     assert!(store.check_file().await.unwrap().is_some());
 }
 
-/// S7.6: what can be read is handed out, and what cannot is told in its place.
+/// S7.6: readable rows are returned, and an unreadable one is reported in its place.
 #[tokio::test]
 async fn an_export_hands_out_what_can_be_read() {
     let bed = Bed::make().await;
     bed.change(&format!("DELETE FROM records WHERE place = {}", FIRST + 3));
     let store = SqliteStore::open(&bed.path).unwrap();
     let mut entries = Vec::new();
-    store::export(&store, &"a".into(), |entry| entries.push(entry)).await.unwrap();
+    raw::store::export(&store, &"a".into(), |entry| entries.push(entry)).await.unwrap();
     assert_eq!(entries.len() as u64, RECORDS);
     for entry in entries {
         let wanted = match entry.position {

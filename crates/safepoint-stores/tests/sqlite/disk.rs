@@ -10,7 +10,10 @@ use std::{
 };
 
 use rusqlite::Connection;
-use safepoint::store::{Durability, Error, NewSession, OwnerProcess, Store, Write};
+use safepoint::{
+    raw::store::{Durability, NewSession, Write},
+    store::{Error, OwnerProcess, Store},
+};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     skipped,
@@ -23,7 +26,7 @@ use safepoint_testkit::{
 };
 
 use super::{
-    roles::{Process, command, say, this_program, told},
+    roles::{Process, command, reported, say, this_program},
     support::{model, open, options, runtime, world},
 };
 
@@ -33,10 +36,11 @@ const PAGE: usize = 4096;
 const RECORDS: usize = 20;
 const TTL: Duration = Duration::from_secs(600);
 
-/// Fills a small disk up before each step of the script in turn, plays on until there is no room, makes room, and goes on.
+/// Fills a small disk before each step of the script in turn, plays until there is no room, makes room, and
+/// continues.
 #[test]
 fn full_role() {
-    let Some((folder, _)) = told("full") else { return };
+    let Some((folder, _)) = reported("full") else { return };
     runtime().block_on(async {
         let mut refusals = 0;
         for at in 0..script().len() {
@@ -80,7 +84,7 @@ async fn fill_up(folder: &Path, at: usize) -> usize {
     refusals
 }
 
-/// A file that takes up the room.
+/// A file that uses up the free space.
 struct Ballast(PathBuf);
 
 impl Ballast {
@@ -102,8 +106,8 @@ impl Ballast {
     }
 }
 
-/// What a process in this role says on a small disk of its own; none where such a one may not be made, which is said: the same is
-/// pinned by the store's own bound as well.
+/// What a process in this role prints on a separate small disk. None where the test may not make one, which
+/// is printed; the store's own bound covers the same case.
 fn on_a_small_disk(role: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let mount = format!("mount -t tmpfs -o size={DISK}k none {}", folder.path().display());
@@ -129,8 +133,8 @@ fn on_a_small_disk(role: &str) -> Option<String> {
     Some(Process::start(wrapped).hear().unwrap_or_default())
 }
 
-/// S7.6, S7.7: a disk that is full, at each write of a long life: the error says so, nothing is half-written, and once
-/// there is room the same store goes on.
+/// S7.6, S7.7: a disk that is full, at each write of a long life: the error says so, nothing is half-written,
+/// and once there is room the same store continues.
 #[test]
 fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
     let Some(said) = on_a_small_disk("full") else { return };
@@ -145,7 +149,7 @@ fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
 /// On a full disk removes a session whose removal needs more than lies free beside the file, but not more than was written there.
 #[test]
 fn removes_role() {
-    let Some((folder, _)) = told("removes") else { return };
+    let Some((folder, _)) = reported("removes") else { return };
     runtime().block_on(async {
         let path = folder.join("a.db");
         let open = || SqliteStore::open(&path).unwrap();
@@ -181,8 +185,8 @@ fn a_session_is_removed_from_a_full_disk() {
     assert_eq!(said, "removed, and 0 are left");
 }
 
-/// S7.6: another program holds the file for long: each write says so after its time, what is there stays readable, and
-/// once it is let go all goes on.
+/// S7.6: another program holds the file for long: each write reports that after its time limit, existing data
+/// stays readable, and all writes continue once the file is free.
 #[tokio::test]
 async fn a_file_that_another_program_holds_is_told_as_busy() {
     const BUSY: Duration = Duration::from_millis(20);

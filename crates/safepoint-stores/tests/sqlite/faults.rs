@@ -9,7 +9,10 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use safepoint::store::{Durability, Error, NewSession, Store, Write};
+use safepoint::{
+    raw::store::{Durability, NewSession, Write},
+    store::{Error, Store},
+};
 use safepoint_stores::{SqliteStore, sqlite::Moment};
 use safepoint_testkit::{
     store_suite::{
@@ -17,7 +20,7 @@ use safepoint_testkit::{
         play::{Picture, Player, alike, script},
         record,
     },
-    valve::Valve,
+    tool_gate::ToolGate,
 };
 use std::time::Duration;
 
@@ -25,7 +28,7 @@ use super::support::{model, options, probed, world};
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// S7.6: an answer says whether it was written, or that nobody knows, and it is so.
+/// S7.6: an answer says whether the row was written, or that this is unknown, and it is so.
 #[tokio::test]
 async fn an_error_of_the_disk_at_any_moment_is_told_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,17 +83,17 @@ async fn held_up(
     path: &std::path::Path,
     sessions: usize,
     most_bytes: Option<u64>,
-) -> (SqliteStore, Valve, Vec<safepoint::store::Lease>) {
+) -> (SqliteStore, ToolGate, Vec<safepoint::raw::store::Lease>) {
     let (_, _, outside) = world();
-    let valve = Valve::open();
-    let shut = Arc::new(std::sync::Mutex::new(valve.clone()));
+    let gate = ToolGate::open();
+    let shut = Arc::new(std::sync::Mutex::new(gate.clone()));
     let mut options = options(&outside);
     options.most_bytes = most_bytes;
     let gate = Arc::clone(&shut);
     options.probe = Some(Arc::new(move |moment| {
         if moment == Moment::Begin {
-            let valve = gate.lock().unwrap().clone();
-            valve.pass_blocking();
+            let gate = gate.lock().unwrap().clone();
+            gate.pass_blocking();
         }
         Ok(())
     }));
@@ -100,21 +103,21 @@ async fn held_up(
         let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
         leases.push(store.acquire(&session, owner(1), TTL).await.unwrap());
     }
-    let valve = Valve::shut();
-    *shut.lock().unwrap() = valve.clone();
-    (store, valve, leases)
+    let gate = ToolGate::shut();
+    *shut.lock().unwrap() = gate.clone();
+    (store, gate, leases)
 }
 
-/// S7.1: whoever waits while a transaction is under way shares the next one, and its sync.
+/// S7.1: callers that wait during a transaction share the next one, and its sync.
 #[tokio::test]
 async fn sessions_share_commits() {
     const SESSIONS: usize = 64;
     let folder = tempfile::tempdir().unwrap();
-    let (store, valve, leases) = held_up(&folder.path().join("a.db"), SESSIONS, None).await;
+    let (store, gate, leases) = held_up(&folder.path().join("a.db"), SESSIONS, None).await;
     let before = store.commits();
     let append = |lease| store.append(lease, vec![Write::Record(record("said"))], Durability::Durable);
     let appends: Vec<_> = leases.iter().map(append).collect();
-    valve.open_for_all();
+    gate.open_for_all();
     for appended in join_all(appends).await {
         assert_eq!(appended.unwrap().first, 0);
     }
@@ -128,8 +131,8 @@ async fn one_that_fails_takes_nothing_of_the_others_with_it() {
     const SESSIONS: usize = 8;
     let folder = tempfile::tempdir().unwrap();
     let most = Some(1 << 20);
-    let (store, valve, leases) = held_up(&folder.path().join("a.db"), SESSIONS, most).await;
-    let large = safepoint::store::Record { bytes: vec![7; 2 << 20], ..record("") };
+    let (store, gate, leases) = held_up(&folder.path().join("a.db"), SESSIONS, most).await;
+    let large = safepoint::raw::store::Record { bytes: vec![7; 2 << 20], ..record("") };
     let append = |(number, lease)| {
         let said = Write::Record(record("said"));
         let writes = match number {
@@ -140,7 +143,7 @@ async fn one_that_fails_takes_nothing_of_the_others_with_it() {
         store.append(lease, writes, Durability::Durable)
     };
     let appends: Vec<_> = leases.iter().enumerate().map(append).collect();
-    valve.open_for_all();
+    gate.open_for_all();
     for (number, answer) in join_all(appends).await.into_iter().enumerate() {
         let row = store.open(leases[number].session()).await.unwrap();
         match number {

@@ -1,4 +1,4 @@
-//! The file itself: full, read-only, older, newer, somebody else's. S7.6.
+//! The file itself: full, read-only, older, newer, of another program. S7.6.
 
 use std::{
     fs,
@@ -9,7 +9,10 @@ use std::{
 };
 
 use rusqlite::Connection;
-use safepoint::store::{Durability, Error, NewSession, Record, Store, Write};
+use safepoint::{
+    raw::store::{Durability, NewSession, Record, Write},
+    store::{Error, Store},
+};
 use safepoint_stores::{SqliteStore, sqlite::SqliteOptions};
 use safepoint_testkit::store_suite::{
     item, owner,
@@ -18,7 +21,7 @@ use safepoint_testkit::store_suite::{
 };
 
 use super::{
-    roles::{Process, command, say, this_program, told},
+    roles::{Process, command, reported, say, this_program},
     support::{course, open, options, runtime, world},
 };
 
@@ -54,12 +57,12 @@ async fn a_full_store_says_so_at_the_write_that_needs_room() {
     assert_eq!(store.open(&session).await.unwrap().head, written);
     for number in 0..3 {
         let push =
-            safepoint::store::NewItem { bytes: vec![7; 60 << 10], ..item(&number.to_string(), "large") };
+            safepoint::raw::store::NewItem { bytes: vec![7; 60 << 10], ..item(&number.to_string(), "large") };
         assert!(matches!(store.push(&session, push).await, Err(Error::Full(_))));
         assert!(matches!(append(3).await, Err(Error::Full(_))));
     }
     alike("a full store", &Picture::of(&store).await.unwrap(), &before).unwrap();
-    // Somebody makes room: another handle may grow the file.
+    // Room is made: another handle may grow the file.
     let roomy = open(&path, &outside);
     assert_eq!(
         roomy.append(&lease, vec![Write::Record(large())], Durability::Durable).await.unwrap().first,
@@ -71,7 +74,7 @@ async fn a_full_store_says_so_at_the_write_that_needs_room() {
 /// Reads a store that it may not write, and says what becomes of each write.
 #[test]
 fn reader_role() {
-    let Some((path, _)) = told("reader") else { return };
+    let Some((path, _)) = reported("reader") else { return };
     let (_, _, outside) = world();
     let store = match SqliteStore::open_with(&path, options(&outside)) {
         Ok(store) => store,
@@ -93,8 +96,8 @@ fn reader_role() {
     });
 }
 
-/// Somebody who may do nothing but read, where this test may become such a one.
-const NOBODY: u32 = 65_534;
+/// A user without write permission, where this test may switch to one.
+const UNPRIVILEGED: u32 = 65_534;
 
 /// A process that may read the folder, and nothing more. This program is copied there, where it may be run.
 fn reader(folder: &Path, path: &Path) -> Process {
@@ -113,7 +116,7 @@ fn reader(folder: &Path, path: &Path) -> Process {
     }
     let mut command = command(&program, "file", "reader", path, "");
     if rustix::process::geteuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
     Process::start(command)
 }

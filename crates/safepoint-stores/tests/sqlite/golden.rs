@@ -3,7 +3,10 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use rusqlite::{Connection, types::Value};
-use safepoint::store::{Durability, OwnerProcess, Store, Write};
+use safepoint::{
+    raw::store::{Durability, Write},
+    store::{OwnerProcess, Store},
+};
 use safepoint_golden::Golden;
 use safepoint_testkit::store_suite::play::{PlayStep, Player, script};
 

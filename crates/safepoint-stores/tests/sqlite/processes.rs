@@ -9,10 +9,10 @@ use std::{
 
 use safepoint::{
     ids::SessionId,
-    store::{
-        ApprovalState, ApprovalsToWithdraw, DecisionResult, Durability, Error, NewSession, OwnerProcess,
-        StopIntent, Store, Write,
+    raw::store::{
+        ApprovalState, ApprovalsToWithdraw, DecisionResult, Durability, NewSession, StopIntent, Write,
     },
+    store::{Error, OwnerProcess, Store},
 };
 use safepoint_stores::{
     SqliteStore,
@@ -25,7 +25,7 @@ use safepoint_testkit::store_suite::{
 };
 
 use super::{
-    roles::{Process, command, say, this_program, told},
+    roles::{Process, command, reported, say, this_program},
     support::runtime,
 };
 
@@ -42,7 +42,7 @@ fn start(role: &str, path: &Path, detail: &str) -> Process {
 /// Wants the session; who gets it writes, and holds it until its standard input ends.
 #[test]
 fn contend_role() {
-    let Some((path, says)) = told("contend") else { return };
+    let Some((path, says)) = reported("contend") else { return };
     let store = SqliteStore::open(path).unwrap();
     runtime().block_on(async {
         match store.acquire(&session(), OwnerProcess::here(), TTL).await {
@@ -63,7 +63,7 @@ fn contend_role() {
 /// Wants something of a session that it does not hold.
 #[test]
 fn outsider_role() {
-    let Some((path, wants)) = told("outsider") else { return };
+    let Some((path, wants)) = reported("outsider") else { return };
     let store = SqliteStore::open(path).unwrap();
     let stop = StopIntent { bytes: b"stop".to_vec(), approvals: ApprovalsToWithdraw::Stay };
     runtime().block_on(async {
@@ -81,7 +81,8 @@ async fn made(path: &Path) -> SqliteStore {
     store
 }
 
-/// S7.4: of processes that race, one works, the others are told who; once it is killed, the next takes over at once.
+/// S7.4: of processes that race, one works, and the others learn the owner; once it is killed, the next takes
+/// over at once.
 #[tokio::test]
 async fn of_racing_processes_one_holds_and_a_killed_one_is_displaced() {
     const RACERS: usize = 6;
@@ -135,7 +136,8 @@ async fn another_process_s_wish_is_noticed_and_holds() {
     assert_eq!(store.inbox(&session()).await.unwrap().len(), 1);
 }
 
-/// S8.2, S8.4, T9: of 16 processes that answer after the asker was killed, one is taken; the others are told who it was.
+/// S8.2, S8.4, T9: 16 processes answer after the asker was killed. One answer is taken; the others learn
+/// whose it was.
 #[tokio::test]
 async fn of_deciding_processes_one_is_taken() {
     const DECIDERS: usize = 16;
@@ -159,10 +161,10 @@ async fn of_deciding_processes_one_is_taken() {
     assert!(matches!(state, ApprovalState::Decided { principal, .. } if principal == winner));
 }
 
-/// Makes a session of its own, holds it, writes, and gives it back, as any command does.
+/// Makes its own session, leases it, writes, and releases it, as any command does.
 #[test]
 fn works_role() {
-    let Some((path, mine)) = told("works") else { return };
+    let Some((path, mine)) = reported("works") else { return };
     // Everybody begins when the gate opens.
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     say(match runtime().block_on(works(&path, &mine)) {
@@ -190,7 +192,7 @@ fn many() -> usize {
     std::env::var("SAFEPOINT_STORE_MANY").ok().and_then(|many| many.parse().ok()).unwrap_or(FEW)
 }
 
-/// What so many processes say that come at once.
+/// The output of `count` processes that start at once.
 fn all_at_once(path: &Path, count: usize) -> Vec<String> {
     let began = Instant::now();
     let mut all: Vec<Process> =
@@ -198,14 +200,14 @@ fn all_at_once(path: &Path, count: usize) -> Vec<String> {
     all.iter_mut().for_each(|process| drop(process.child.stdin.take()));
     let started = began.elapsed();
     let words: Vec<String> = all.iter_mut().map(|process| process.hear().unwrap_or_default()).collect();
-    let told = |word: &str| words.iter().filter(|said| said.starts_with(word)).count();
-    let (worked, busy) = (told("worked"), told("busy: "));
+    let reported = |word: &str| words.iter().filter(|said| said.starts_with(word)).count();
+    let (worked, busy) = (reported("worked"), reported("busy: "));
     println!("{count} processes: {worked} worked, {busy} were told that the store is busy");
     println!("they were started after {started:?}, and done after {:?}", began.elapsed());
     words
 }
 
-/// Each worked, or was told that the store is busy; of few everybody worked.
+/// Each worked, or got the error that the store is busy; where there are few, every one worked.
 fn judge(words: &[String]) -> usize {
     const ALL_WORK: usize = 200;
     let is_busy = |word: &&String| word.starts_with("busy: the store is busy");
@@ -217,7 +219,8 @@ fn judge(words: &[String]) -> usize {
     worked
 }
 
-/// S7.15, S7.6: of many processes that want one store at once each works, or is told that it is busy; up to two hundred all work.
+/// S7.15, S7.6: many processes want one store at once; each works, or gets the error that it is busy. Up to
+/// two hundred all work.
 /// `SAFEPOINT_STORE_MANY=1000` tries as many.
 #[test]
 fn of_many_processes_on_one_store_none_fails() {
@@ -233,7 +236,7 @@ fn of_many_processes_on_one_store_none_fails() {
 /// Takes the turn to write, and does nothing with it.
 #[test]
 fn pauses_role() {
-    let Some((path, _)) = told("pauses") else { return };
+    let Some((path, _)) = reported("pauses") else { return };
     let mut options = SqliteOptions::default();
     options.probe = Some(Arc::new(|moment| {
         if moment == Moment::Begin {

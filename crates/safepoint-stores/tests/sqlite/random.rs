@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use proptest::{collection::vec, prelude::*, sample::select};
 use safepoint::{
     ids::SessionId,
-    store::{
-        ApprovalClose, ApprovalsToWithdraw, Durability, Liveness, NewDecision, NewItem, StopIntent, Store,
-        Write,
+    raw::store::{
+        ApprovalClose, ApprovalsToWithdraw, Durability, Liveness, NewDecision, NewItem, StopIntent, Write,
     },
+    store::Store,
 };
 use safepoint_testkit::store_suite::{
     item,
@@ -91,7 +91,7 @@ async fn compare(steps: Vec<PlayStep>) {
     let (mut model, _) = model();
     for (number, step) in steps.iter().enumerate() {
         if number % 8 == 7 {
-            // Another process goes on.
+            // Another process continues.
             handle = Arc::new(open(&path, &outside));
             player = player.on(Arc::clone(&handle));
         }

@@ -1,6 +1,6 @@
 //! Other processes that tests need: this very test program, started again with a role.
 //!
-//! A role is a test that does nothing unless the environment names it, so that it needs no program of its own.
+//! A role is a test that does nothing unless the environment names it, so that it needs no separate program.
 
 use std::{
     env,
@@ -15,11 +15,11 @@ use safepoint_testkit::wait::until;
 const ROLE: &str = "SAFEPOINT_STORE_ROLE";
 const STORE: &str = "SAFEPOINT_STORE_PATH";
 const DETAIL: &str = "SAFEPOINT_STORE_DETAIL";
-/// What a role says stands behind this: the test program has words of its own.
+/// The prefix of a role's output: the test program prints other lines too.
 const SAYS: &str = "says: ";
 
-/// What a process is told, if it has this role: the store's path, and a detail.
-pub(crate) fn told(role: &str) -> Option<(PathBuf, String)> {
+/// The input of a process with this role: the store's path, and a detail.
+pub(crate) fn reported(role: &str) -> Option<(PathBuf, String)> {
     let is_it = env::var(ROLE).is_ok_and(|named| named == role);
     is_it.then(|| (env::var_os(STORE).unwrap().into(), env::var(DETAIL).unwrap()))
 }

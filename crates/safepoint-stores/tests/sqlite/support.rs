@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use safepoint::store::{Environment, MemoryStore, Store};
+use safepoint::{
+    raw::store::Environment,
+    store::{MemoryStore, Store},
+};
 use safepoint_stores::{
     SqliteStore,
     sqlite::{Moment, SqliteOptions},
@@ -42,7 +45,7 @@ pub(crate) fn open(path: &Path, outside: &Environment) -> SqliteStore {
     SqliteStore::open_with(path, options(outside)).unwrap()
 }
 
-/// Opens it with a probe that is told which moment it is, counted from 0.
+/// Opens it with a probe that gets the number of each moment, counted from 0.
 pub(crate) fn probed(
     path: &Path,
     outside: &Environment,
@@ -54,14 +57,14 @@ pub(crate) fn probed(
     SqliteStore::open_with(path, options).unwrap()
 }
 
-/// A world of its own.
+/// A separate clock, population and environment.
 pub(crate) fn world() -> (Time, Population, Environment) {
     let (time, lives) = (Time::default(), Population::default());
     let outside = outside(&time, &lives);
     (time, lives, outside)
 }
 
-/// A model of a store in a world of its own, and that world.
+/// A model of a store in a separate environment, and that environment.
 pub(crate) fn model() -> (Player, Environment) {
     let (time, lives, outside) = world();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside.clone()));

@@ -3,12 +3,9 @@
 use std::io;
 
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use super::{
-    A2aManners, A2aSeen, A2aWire, Card, Mind, Tells,
-    serving::{gave_up, plain},
-};
+use super::{A2aManners, A2aSeen, A2aWire, Card, Mind, Tells, serving::gave_up};
+use crate::http::Connection;
 
 /// Where servers of 0.2 have it.
 const OLD: &str = "/.well-known/agent.json";
@@ -47,28 +44,28 @@ pub(super) fn of(manners: &A2aManners, url: &str) -> Value {
     card
 }
 
-/// Answers whoever asks for the card.
-pub(super) async fn show(socket: &mut TcpStream, mind: &Mind, path: &str) -> io::Result<()> {
+/// Answers a request for the card.
+pub(super) async fn show(connection: &mut Connection, mind: &Mind, path: &str) -> io::Result<()> {
     mind.note(A2aSeen::Asked("card".into(), Value::Null));
     if mind.manners.wire == A2aWire::V02 && path != OLD {
-        return plain(socket, "404 Not Found", "text/html", "<h1>no such page</h1>").await;
+        return connection.respond("404 Not Found", "text/html", "<h1>no such page</h1>").await;
     }
     let card = of(&mind.manners, &mind.url).to_string();
     match mind.manners.card {
-        Card::Silent => gave_up(socket, mind, "card").await,
-        Card::Missing => plain(socket, "404 Not Found", "text/html", "<h1>no such page</h1>").await,
-        Card::Garbage => plain(socket, "200 OK", "application/json", "{\"name\": \"fak").await,
+        Card::Silent => gave_up(connection, mind, "card").await,
+        Card::Missing => connection.respond("404 Not Found", "text/html", "<h1>no such page</h1>").await,
+        Card::Garbage => connection.respond("200 OK", "application/json", "{\"name\": \"fak").await,
         Card::Endless => {
-            socket
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"name\": \"")
+            connection
+                .write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"name\": \"")
                 .await?;
             let more = [b'x'; 1 << 12];
             loop {
-                socket.write_all(&more).await?;
+                connection.write(&more).await?;
             }
         }
         Card::Well | Card::Elsewhere | Card::Abroad => {
-            plain(socket, "200 OK", "application/json", &card).await
+            connection.respond("200 OK", "application/json", &card).await
         }
     }
 }

@@ -6,14 +6,14 @@ pub enum A2aWire {
     /// Protocol 1.0.
     #[default]
     V1,
-    /// Protocol 0.3, as a2a-java speaks it: who subscribes again is told what comes after that, and nothing before it, and the
-    /// task itself then has the next piece twice.
+    /// Protocol 0.3, as a2a-java speaks it: a new subscription starts with the events after it. The task then
+    /// holds the next part twice.
     V03,
     /// Protocol 0.2.5, as Embabel speaks it: a message says which kinds of output are taken.
     V02,
 }
 
-/// A step of a server's work. Exhaustive: a server is told these.
+/// A step of a server's work. Exhaustive: the test chooses these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkStep {
     /// Says more of its answer, as a part of an artifact.
@@ -22,7 +22,7 @@ pub enum WorkStep {
     SayIn(String, String),
     /// Says something in passing, as the message of its status.
     Note(String),
-    /// Goes on when the test [lets it](super::A2aServer::let_on).
+    /// Waits until the test [lets it continue](super::A2aServer::let_on).
     Wait,
     /// Asks a person something, and waits for the answer.
     Ask(String),
@@ -50,43 +50,49 @@ impl WorkStep {
     }
 }
 
-/// What a server does when it is asked to stop. Exhaustive: a server is told one of these.
+/// What a server does when it is asked to stop. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnCancel {
     /// It ends the work, and then says so.
     #[default]
     Ends,
-    /// It says so while the work goes on, as Spring AI's executor does.
+    /// It says so while the work continues, as Spring AI's executor does.
     Says,
-    /// It says so while the work goes on, and its task is completed after all (a2aproject/a2a-js#132).
+    /// It says so while the work continues, and the task is completed after all (a2aproject/a2a-js#132).
     SaysAndCompletes,
     /// It answers with the task as it is, and does nothing (Molecule-AI/molecule-core#173).
     Nods,
     /// It refuses, as Koog does where nothing else is written.
     Refuses,
-    /// Nobody has written it: the request fails, as Embabel's does, and so does asking for the task.
+    /// It is not implemented: the request fails, as Embabel's does, and so does a request for the task.
     Unwritten,
-    /// It marks the task as failed, with an error for an answer, and ends the work, as the PyPI `a2a-sdk` does where an
-    /// executor raises `NotImplementedError` (google/adk-python#4127).
+    /// It marks the task as failed, with an error for an answer, and ends the work, as the PyPI `a2a-sdk`
+    /// does where an executor raises `NotImplementedError` (google/adk-python#4127).
     EndsWithAnError,
-    /// It refuses, and calls its task canceled all the same, while the work goes on.
+    /// It refuses, but calls its task canceled, while the work continues.
     RefusesAndSays,
-    /// It answers with another task, which is canceled, while the work goes on.
+    /// It answers with another task, which is canceled, while the work continues.
     SaysOfAnother,
-    /// It answers another request: the task is canceled, and the id is not that of the cancel, while the work goes on.
+    /// It answers with the canceled task under an id that is not the cancel's id, while the work continues.
     AnswersAnother,
-    /// Its work comes to its end as it is asked: the request is answered with a task that is canceled, and then the stream
-    /// tells the rest of the answer, and that the task is completed.
+    /// Its work comes to its end as it is asked: the request is answered with a task that is canceled, and
+    /// then the stream tells the rest of the answer, and that the task is completed.
     SaysTooLate,
     /// Its work comes to its end as it is asked, and the request is answered with a task that is completed.
     Completes,
+    /// It calls its task completed, on its stream and in its answer, while the work continues.
+    ClaimsAnEnd,
+    /// It answers with a result that names no task, while the work continues.
+    SaysNothingOfIt,
+    /// It answers twice with the canceled task in one body, while the work continues.
+    SaysTwice,
     /// It never answers.
     Deaf,
     /// It hangs up.
     HangsUp,
 }
 
-/// How a server tells what it does. Exhaustive: a server is told one of these.
+/// How a server reports what it does. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tells {
     /// As a stream that begins with the task.
@@ -100,31 +106,34 @@ pub enum Tells {
     Looks,
 }
 
-/// What is wrong with a server's streams. Exhaustive: a server is told one of these.
+/// What is wrong with a server's streams. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Streams {
     /// Nothing.
     #[default]
     Well,
-    /// The first one is cut behind so many events; it can be taken up again.
+    /// The server cuts the first stream after this many events; a client can subscribe again.
     CutAfter(usize),
-    /// The first one is cut behind so many events, and cannot be taken up again; the task can be looked at.
+    /// The server cuts the first stream after this many events; a client cannot subscribe again, but can read
+    /// the task.
     CutForGood(usize),
     /// Each one is cut behind its first event, and nothing else is answered.
     CutAndGone,
     /// Each one is cut behind its first event, as by a proxy that is short of patience.
     CutEach,
-    /// The first one is cut behind so many events, and each that is subscribed to after it ends without a word.
+    /// The server cuts the first stream after this many events; each later subscription ends without an
+    /// event.
     EmptyAfter(usize),
-    /// The first one is cut behind so many events, and on each that is subscribed to after it nothing comes.
+    /// The server cuts the first stream after this many events; later subscriptions stay silent.
     DeafAfter(usize),
-    /// The first one is cut behind so many events, and who subscribes after it is not answered.
+    /// The server cuts the first stream after this many events; later subscriptions get no answer.
     UnansweredAfter(usize),
-    /// The first one stays open behind so many events, and nothing more comes.
+    /// The first stream stays open after this many events, and sends nothing more.
     HushAfter(usize),
     /// They tell each part of an answer twice.
     TellTwice,
-    /// They are known by the ids of their requests, as Embabel's are: the newest of an id takes all that comes.
+    /// They are known by the ids of their requests, as Embabel's are: the newest of an id takes all that
+    /// comes.
     ByRequestId,
     /// Nothing comes before the test has the server [name](super::A2aServer::name) the task.
     NamedLate,
@@ -134,7 +143,7 @@ pub enum Streams {
     Refused,
     /// What comes is no JSON.
     Garbage,
-    /// What comes is one event of so many bytes.
+    /// The stream has one event of this many bytes.
     Huge(usize),
     /// What comes is a web page.
     Page,
@@ -144,7 +153,7 @@ pub enum Streams {
     Silent,
 }
 
-/// What is wrong with a server's card. Exhaustive: a server is told one of these.
+/// What is wrong with a server's card. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Card {
     /// Nothing.
@@ -158,23 +167,23 @@ pub enum Card {
     Garbage,
     /// It names no place where JSON-RPC is spoken.
     Elsewhere,
-    /// It sends its callers, and what they send along, to somebody else.
+    /// It sends its callers, and what they send along, to another host.
     Abroad,
     /// There is none.
     Missing,
 }
 
-/// Who names a server's conversations. Exhaustive: a server is told one of these.
+/// Who names a server's conversations. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Contexts {
-    /// Whoever begins one.
+    /// The client that begins one.
     #[default]
     Callers,
     /// The server: a name that it does not know is another one there.
     Own,
 }
 
-/// How a server answers who looks at a task. Exhaustive: a server is told one of these.
+/// How a server answers a request for a task. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Looks {
     /// As it stands.
@@ -186,9 +195,9 @@ pub enum Looks {
     NoMethod,
     /// Not at all: who looks waits.
     Silent,
-    /// So many times with an HTTP status of the server's, 500; as it stands after that.
+    /// The first requests, this many, fail with HTTP status 500; later ones show the task as it is.
     FailFirst(usize),
-    /// So many times as it stood when its work had just begun: at work, and with nothing said; as it stands after that.
+    /// The first requests, this many, show the task as just begun, without text; later ones show it as it is.
     Behind(usize),
 }
 
@@ -209,21 +218,22 @@ pub struct A2aManners {
     pub card: Card,
     /// Who names its conversations.
     pub contexts: Contexts,
-    /// How often somebody who looks at a task is told to come again later (429), before it is shown.
+    /// How many requests for a task get 429 (come again later) before the server shows it.
     pub busy: usize,
     /// How it answers who looks at a task.
     pub looks: Looks,
     /// Behind how many of its events each stream is cut, from the first one on; those beyond are not.
     pub cuts: Vec<usize>,
-    /// How many events a stream that was taken up again tells that were told before: those of 1.0 begin with a task that has them
-    /// already, as the PyPI `a2a-sdk` 1.0 does: it listens to its queue, and then reads the task.
+    /// How many earlier events a renewed stream repeats. In 1.0 the stream first sends a task that already
+    /// contains them. The PyPI `a2a-sdk` 1.0 does this: it listens to its queue and then reads the task.
     pub repeats: usize,
-    /// What it calls itself, and what it says where it refuses something; `fake`, and words of its own, where there is nothing.
+    /// The server's name, and its text where it refuses something. `None`: `fake`, and its own texts.
     pub word: Option<String>,
 }
 
 impl A2aManners {
-    /// An honest server: it says `half`, waits, says ` done` and has completed its task; a stop ends its work.
+    /// An honest server: it says `half`, waits, says ` done` and has completed its task; a stop ends its
+    /// work.
     #[must_use]
     pub fn honest(wire: A2aWire) -> Self {
         let plan = vec![WorkStep::Say("half".into()), WorkStep::Wait, WorkStep::Say(" done".into())];
@@ -236,7 +246,7 @@ impl A2aManners {
         Self { on_cancel: OnCancel::Says, tells: Tells::Looks, ..Self::honest(A2aWire::V03) }
     }
 
-    /// Like Embabel's: 0.2.5; nobody has written what a stop does, and its streams are known by their requests' ids.
+    /// Like Embabel's: 0.2.5; its stop is not implemented, and its streams are known by their request ids.
     #[must_use]
     pub fn like_embabel() -> Self {
         let manners = Self::honest(A2aWire::V02).on_cancel(OnCancel::Unwritten).tells(Tells::Status);
@@ -284,7 +294,7 @@ impl A2aManners {
         self
     }
 
-    /// Telling so many who look at a task to come again later.
+    /// This many requests for a task get the answer to come again later.
     #[must_use]
     pub fn busy(mut self, looks: usize) -> Self {
         self.busy = looks;
@@ -298,14 +308,14 @@ impl A2aManners {
         self
     }
 
-    /// With streams that are cut, each behind so many of its events.
+    /// Cuts its streams, each after this number of events.
     #[must_use]
     pub fn cuts(mut self, cuts: impl IntoIterator<Item = usize>) -> Self {
         self.cuts = cuts.into_iter().collect();
         self
     }
 
-    /// Telling again so many events on each stream that is taken up again.
+    /// Repeats this many events on each renewed stream.
     #[must_use]
     pub fn repeats(mut self, events: usize) -> Self {
         self.repeats = events;

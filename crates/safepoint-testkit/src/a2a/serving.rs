@@ -6,18 +6,14 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    task::yield_now,
-};
+use tokio::task::yield_now;
 
 use super::{
     A2aSeen, A2aWire, Looks, Mind, OnCancel, Streams, card,
     task::{Event, State, Task},
     wire,
 };
-use crate::request::{self, Request};
+use crate::http::Connection;
 
 mod stream;
 
@@ -37,43 +33,37 @@ const LAG: usize = 64;
 const TOO_LATE: &str = " done";
 
 /// Serves one connection to its end.
-pub(super) async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    let mut buffer = Vec::new();
-    while let Some(Request { method, path, authorization, accept, body, .. }) =
-        request::read(&mut socket, &mut buffer).await?
-    {
+pub(super) async fn serve(mut connection: Connection, mind: &Arc<Mind>) -> io::Result<()> {
+    while let Some(request) = connection.request().await? {
+        let authorization = request.header("authorization").map(ToOwned::to_owned);
         mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).extend(authorization);
-        if method == "GET" {
-            card::show(&mut socket, mind, &path).await?;
+        if request.method == "GET" {
+            card::show(&mut connection, mind, &request.path).await?;
             continue;
         }
-        let Ok(asked) = serde_json::from_slice::<Value>(&body) else {
-            plain(&mut socket, "400 Bad Request", "text/plain", "no JSON").await?;
+        let Ok(asked) = serde_json::from_slice::<Value>(&request.body) else {
+            connection.respond("400 Bad Request", "text/plain", "no JSON").await?;
             continue;
         };
         mind.ids.lock().unwrap_or_else(PoisonError::into_inner).push(asked["id"].clone());
-        let accept = accept.unwrap_or_else(|| ANYTHING.into());
-        Exchange { socket: &mut socket, mind, id: asked["id"].clone(), accept }.answer(&asked).await?;
+        let accept = request.header("accept").unwrap_or(ANYTHING).to_owned();
+        Exchange { connection: &mut connection, mind, id: asked["id"].clone(), accept }
+            .answer(&asked)
+            .await?;
     }
     Ok(())
 }
 
-pub(super) async fn plain(socket: &mut TcpStream, status: &str, kind: &str, body: &str) -> io::Result<()> {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len());
-    socket.write_all((head + body).as_bytes()).await
-}
-
 /// Waits until the client gives up.
-pub(super) async fn gave_up(socket: &mut TcpStream, mind: &Mind, method: &str) -> io::Result<()> {
-    let ended = socket.read(&mut [0; 1]).await;
+pub(super) async fn gave_up(connection: &mut Connection, mind: &Mind, method: &str) -> io::Result<()> {
+    connection.closed().await;
     mind.note(A2aSeen::GaveUp(method.to_owned()));
-    ended.and(Err(io::ErrorKind::ConnectionAborted.into()))
+    Err(io::ErrorKind::ConnectionAborted.into())
 }
 
 /// A request that is being answered.
 struct Exchange<'a> {
-    socket: &'a mut TcpStream,
+    connection: &'a mut Connection,
     mind: &'a Arc<Mind>,
     id: Value,
     /// What the client takes for an answer.
@@ -109,7 +99,7 @@ impl Exchange<'_> {
             }
             "SendStreamingMessage" => self.send(&asked["params"]).await,
             "GetTask" if self.is_busy() => {
-                plain(self.socket, "429 Too Many Requests", "text/plain", "later").await
+                self.connection.respond("429 Too Many Requests", "text/plain", "later").await
             }
             "GetTask" => self.look(asked).await,
             "SubscribeToTask" => self.subscribe(asked).await,
@@ -121,7 +111,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether whoever looks is to come again later; each of them is counted before it is answered.
+    /// Whether the client must come again later. Counts the request first.
     fn is_busy(&self) -> bool {
         self.looks() <= self.mind.manners.busy
     }
@@ -140,7 +130,7 @@ impl Exchange<'_> {
     async fn look(&mut self, asked: &Value) -> io::Result<()> {
         match (self.mind.manners.looks, self.named(asked)) {
             (Looks::Status(status), _) => self.page(&format!("{status} Odd")).await,
-            (Looks::Silent, _) => gave_up(self.socket, self.mind, "GetTask").await,
+            (Looks::Silent, _) => gave_up(self.connection, self.mind, "GetTask").await,
             (Looks::FailFirst(looks), _) if self.looks() <= looks => self.unwritten().await,
             (Looks::NoMethod, _) => self.error(NO_METHOD, "Method not found").await,
             (Looks::Well, _) if self.mind.manners.on_cancel == OnCancel::Unwritten => self.unwritten().await,
@@ -149,7 +139,7 @@ impl Exchange<'_> {
                 let begun = self.mind.manners.wire.task_as(&begun, State::Working);
                 self.result(&begun).await
             }
-            (Looks::Well | Looks::FailFirst(_) | Looks::Behind(_), Some(task)) => self.told(&task).await,
+            (Looks::Well | Looks::FailFirst(_) | Looks::Behind(_), Some(task)) => self.show(&task).await,
             (Looks::Well | Looks::FailFirst(_) | Looks::Behind(_), None) => {
                 self.error(NOT_FOUND, "no such task").await
             }
@@ -184,13 +174,13 @@ impl Exchange<'_> {
                 task.tear_down();
                 self.mind.yard.idle().await;
                 task.tell(canceled);
-                self.told(task).await
+                self.show(task).await
             }
             OnCancel::Says | OnCancel::SaysAndCompletes => {
                 task.tell(canceled);
-                self.told(task).await
+                self.show(task).await
             }
-            OnCancel::Nods => self.told(task).await,
+            OnCancel::Nods => self.show(task).await,
             OnCancel::Refuses => self.error(NOT_CANCELABLE, "Cancellation is not supported").await,
             OnCancel::RefusesAndSays => {
                 task.tell(canceled);
@@ -199,37 +189,46 @@ impl Exchange<'_> {
             OnCancel::SaysOfAnother => {
                 let another = Task::new("task-of-another".into(), task.context.clone());
                 another.tell(canceled);
-                self.told(&another).await
+                self.show(&another).await
             }
+            OnCancel::SaysNothingOfIt => self.result(&json!({"noted": true})).await,
+            OnCancel::SaysTwice => self.canceled_twice(task).await,
             OnCancel::AnswersAnother => {
                 let said = self.mind.manners.wire.task_as(task, State::Canceled);
                 self.id = json!("of another");
                 self.result(&said).await
             }
-            OnCancel::SaysTooLate => {
-                task.tear_down();
-                self.mind.yard.idle().await;
-                let said = self.mind.manners.wire.task_as(task, State::Canceled);
-                self.result(&said).await?;
-                for _ in 0..LAG {
-                    yield_now().await;
-                }
-                task.tell(Event::part(TOO_LATE));
-                task.tell(Event::Status(State::Completed, None));
-                Ok(())
-            }
+            OnCancel::SaysTooLate => self.says_too_late(task).await,
             OnCancel::Completes => {
                 task.tear_down();
                 self.mind.yard.idle().await;
                 task.tell(Event::part(TOO_LATE));
                 task.tell(Event::Status(State::Completed, None));
-                self.told(task).await
+                self.show(task).await
+            }
+            OnCancel::ClaimsAnEnd => {
+                task.tell(Event::Status(State::Completed, None));
+                self.show(task).await
             }
             OnCancel::Unwritten => self.unwritten().await,
             OnCancel::EndsWithAnError => self.ends_with_an_error(task).await,
-            OnCancel::Deaf => gave_up(self.socket, self.mind, "CancelTask").await,
+            OnCancel::Deaf => gave_up(self.connection, self.mind, "CancelTask").await,
             OnCancel::HangsUp => Err(io::ErrorKind::ConnectionReset.into()),
         }
+    }
+
+    /// Answers that the task was canceled, and completes it after that.
+    async fn says_too_late(&mut self, task: &Task) -> io::Result<()> {
+        task.tear_down();
+        self.mind.yard.idle().await;
+        let said = self.mind.manners.wire.task_as(task, State::Canceled);
+        self.result(&said).await?;
+        for _ in 0..LAG {
+            yield_now().await;
+        }
+        task.tell(Event::part(TOO_LATE));
+        task.tell(Event::Status(State::Completed, None));
+        Ok(())
     }
 
     async fn ends_with_an_error(&mut self, task: &Task) -> io::Result<()> {
@@ -248,24 +247,31 @@ impl Exchange<'_> {
     async fn page(&mut self, status: &str) -> io::Result<()> {
         let (code, error) = status.split_once(' ').unwrap_or((status, ""));
         let page = json!({"status": code, "error": error, "path": "/a2a"}).to_string();
-        plain(self.socket, status, JSON, &page).await
+        self.connection.respond(status, JSON, &page).await
+    }
+
+    /// Answers with the task as canceled, twice in one body.
+    async fn canceled_twice(&mut self, task: &Task) -> io::Result<()> {
+        let said = self.mind.manners.wire.task_as(task, State::Canceled);
+        let body = json!({"jsonrpc": "2.0", "id": self.id, "result": said}).to_string();
+        self.connection.respond("200 OK", JSON, &body.repeat(2)).await
     }
 
     /// Answers with the task as it stands.
-    async fn told(&mut self, task: &Task) -> io::Result<()> {
+    async fn show(&mut self, task: &Task) -> io::Result<()> {
         let task = self.mind.manners.wire.task(task);
         self.result(&task).await
     }
 
     async fn result(&mut self, result: &Value) -> io::Result<()> {
         let body = json!({"jsonrpc": "2.0", "id": self.id, "result": result}).to_string();
-        plain(self.socket, "200 OK", JSON, &body).await
+        self.connection.respond("200 OK", JSON, &body).await
     }
 
     async fn error(&mut self, code: i64, message: &str) -> io::Result<()> {
         let message = self.mind.manners.word.as_deref().unwrap_or(message);
         let error = json!({"code": code, "message": message});
         let body = json!({"jsonrpc": "2.0", "id": self.id, "error": error}).to_string();
-        plain(self.socket, "200 OK", JSON, &body).await
+        self.connection.respond("200 OK", JSON, &body).await
     }
 }

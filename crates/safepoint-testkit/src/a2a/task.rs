@@ -1,7 +1,7 @@
-//! A task as a server tells it: its state, what was said, and who looks on.
+//! A task as a server shows it: its state, its events and its readers.
 //!
-//! **Invariants**: an event is never taken back; what comes behind the end of a task is not told, unless the server is
-//! one that completes what it called off.
+//! **Invariants**: events are never removed. The server drops events after the end of a task, unless it
+//! completes cancelled tasks.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// What is told of a task.
+/// An event of a task.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Status(State, Option<String>),
@@ -67,8 +67,8 @@ impl Event {
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) context: String,
-    told: Mutex<Vec<Event>>,
-    /// Of so many events the next part is kept twice.
+    events: Mutex<Vec<Event>>,
+    /// After each of these numbers of events, the task keeps the next part twice.
     listened: Mutex<Vec<usize>>,
     /// How many events there are.
     count: watch::Sender<usize>,
@@ -82,7 +82,7 @@ impl Task {
         Self {
             id,
             context,
-            told: Mutex::default(),
+            events: Mutex::default(),
             listened: Mutex::default(),
             count: watch::Sender::new(0),
             answers: Mutex::default(),
@@ -92,12 +92,12 @@ impl Task {
     }
 
     pub(super) fn events(&self) -> Vec<Event> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn state(&self) -> State {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = told.iter().rev().find_map(|event| match event {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = events.iter().rev().find_map(|event| match event {
             Event::Status(state, _) => Some(*state),
             Event::Part { .. } | Event::Anew(_) => None,
         });
@@ -133,7 +133,7 @@ impl Task {
         artifacts
     }
 
-    /// Tells it to whoever looks on; false if the task is over.
+    /// Sends it to the readers; false if the task is over.
     pub(super) fn tell(&self, event: Event) -> bool {
         if self.state().is_terminal() {
             return false;
@@ -144,12 +144,13 @@ impl Task {
 
     /// Tells it also behind the end.
     pub(super) fn tell_anyway(&self, event: Event) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.push(event);
-        self.count.send_replace(told.len());
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push(event);
+        self.count.send_replace(events.len());
     }
 
-    /// A second listener is a second writer, as in a2a-java 0.3: the event that comes next is kept twice in the task.
+    /// A second listener is a second writer, as in a2a-java 0.3: the event that comes next is kept twice in
+    /// the task.
     pub(super) fn is_written_twice(&self) {
         let next = self.events().len();
         self.listened.lock().unwrap_or_else(PoisonError::into_inner).push(next);

@@ -88,19 +88,19 @@ impl A2aWire {
     /// The task, in this state.
     pub(super) fn task_as(self, task: &Task, state: State) -> Value {
         let status = self.status(state, task.word().as_deref());
-        let mut told = json!({"id": task.id, "contextId": task.context, "status": status});
+        let mut body = json!({"id": task.id, "contextId": task.context, "status": status});
         let artifacts = task.artifacts().into_iter().map(|(id, parts)| {
             let parts: Vec<Value> = parts.iter().map(|text| self.part(text)).collect();
             json!({"artifactId": id, "parts": parts})
         });
         let artifacts: Vec<Value> = artifacts.collect();
         if !artifacts.is_empty() {
-            told["artifacts"] = artifacts.into();
+            body["artifacts"] = artifacts.into();
         }
         if self != Self::V1 {
-            told["kind"] = "task".into();
+            body["kind"] = "task".into();
         }
-        told
+        body
     }
 
     /// The task as the first event of a stream.
@@ -132,26 +132,26 @@ impl A2aWire {
 
     /// An event of a stream; `before` says whether the artifact has parts already.
     pub(super) fn event(self, task: &Task, event: &Event, before: bool) -> Value {
-        let mut told = json!({"taskId": task.id, "contextId": task.context});
+        let mut body = json!({"taskId": task.id, "contextId": task.context});
         let (name, kind) = match event {
             Event::Status(state, word) => {
-                told["status"] = self.status(*state, word.as_deref());
+                body["status"] = self.status(*state, word.as_deref());
                 if self != Self::V1 {
-                    told["final"] = state.ends_streams().into();
+                    body["final"] = state.ends_streams().into();
                 }
                 ("statusUpdate", "status-update")
             }
             Event::Part { text, .. } | Event::Anew(text) => {
-                told["artifact"] = json!({"artifactId": event.artifact(), "parts": [self.part(text)]});
-                told["append"] = (before && matches!(event, Event::Part { .. })).into();
+                body["artifact"] = json!({"artifactId": event.artifact(), "parts": [self.part(text)]});
+                body["append"] = (before && matches!(event, Event::Part { .. })).into();
                 ("artifactUpdate", "artifact-update")
             }
         };
         match self {
-            Self::V1 => json!({name: told}),
+            Self::V1 => json!({name: body}),
             Self::V03 | Self::V02 => {
-                told["kind"] = kind.into();
-                told
+                body["kind"] = kind.into();
+                body
             }
         }
     }

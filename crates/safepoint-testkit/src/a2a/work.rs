@@ -1,6 +1,6 @@
-//! What a server's work really does, and where it is written down.
+//! What a server's work really does, and the record of it.
 //!
-//! **Invariants**: a work that was begun is at work until it has written down how it ended.
+//! **Invariants**: a work that has begun counts as running until it has recorded its end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -122,8 +122,8 @@ async fn work(mind: &Mind, task: &Task) {
 
 fn say(mind: &Mind, task: &Task, part: Event) {
     let text = if let Event::Part { text, .. } = &part { text.clone() } else { String::new() };
-    let heard = task.tell(part);
-    mind.yard.note(if heard { format!("said {text}") } else { format!("unheard {text}") });
+    let is_sent = task.tell(part);
+    mind.yard.note(if is_sent { format!("said {text}") } else { format!("unheard {text}") });
 }
 
 async fn ask(mind: &Mind, task: &Task, state: State, text: &str) {

@@ -1,4 +1,4 @@
-//! What an agent says to what it is told, apart from the turn itself.
+//! What an agent answers to each message, apart from the turn itself.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) enum Step {
     Wedge,
     /// A grandchild that lives on by itself.
     Spawn,
-    /// A command of its own, which goes on until a signal ends it, or the agent does.
+    /// A command that runs until a signal or the end of the agent ends it.
     Command,
     /// Its commands end.
     EndCommands,
@@ -132,7 +132,7 @@ impl Brain {
         vec![result(id, json!({}))]
     }
 
-    /// What this session was told, by this process or an earlier one that kept the same log.
+    /// What this session received, in this process or an earlier one with the same log.
     pub(super) fn earlier(&self, session: &str) -> Vec<String> {
         let Some(log) = &self.manners.log else { return Vec::new() };
         let prompts = super::read_log(log).into_iter().filter(|(_, got)| {

@@ -1,10 +1,10 @@
-//! A daemon that agents hand their work to, as some do that people run: it lives before them and after them, outside of
-//! their tree, and goes on with what it was given whatever becomes of whoever gave it.
+//! A daemon that takes work from agents, as some real agents have. It lives outside their tree, before and
+//! after them, and continues the work when its caller is gone.
 
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -14,12 +14,16 @@ use std::{
 
 use crate::wait;
 
-/// The variable that makes a hub of a process that calls [`serve_if_asked`](super::serve_if_asked): its folder.
+/// The variable that makes a hub of a process that calls [`serve_if_asked`](super::serve_if_asked): its
+/// folder.
 pub(super) const ASKED: &str = "SAFEPOINT_TEST_HUB";
+
+/// What an address begins with at which datagrams are taken.
+const UDP: &str = "udp:";
 
 const BEAT: Duration = Duration::from_millis(5);
 
-/// A hub that runs, as a process of its own. Dropping it ends it.
+/// A hub that runs as a separate process. Dropping it ends it.
 #[derive(Debug)]
 pub struct Hub {
     process: Child,
@@ -27,7 +31,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts one in this folder: `command` is this very program, told to call
+    /// Starts one in this folder: `command` is this same program, set to call
     /// [`serve_if_asked`](super::serve_if_asked).
     ///
     /// # Panics
@@ -37,7 +41,7 @@ impl Hub {
         command.env(ASKED, folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().expect("a hub starts");
         let hub = Self { process, folder: folder.to_owned() };
-        wait::until("the hub listens", || hub.port().is_some());
+        wait::until("the hub listens", || hub.port("port").is_some() && hub.port("datagrams").is_some());
         hub
     }
 
@@ -53,7 +57,17 @@ impl Hub {
     /// Never: it listened before it was handed out.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port().expect("it listens"))
+        format!("127.0.0.1:{}", self.port("port").expect("it listens"))
+    }
+
+    /// Where it takes datagrams, at this address of this machine. Written as `hand_over` reads it.
+    ///
+    /// # Panics
+    /// Never: it listened before it was handed out.
+    #[must_use]
+    pub fn datagrams(&self, ip: IpAddr) -> String {
+        let port = self.port("datagrams").expect("it listens");
+        format!("{UDP}{}", SocketAddr::new(ip, port))
     }
 
     /// Its process id.
@@ -77,8 +91,8 @@ impl Hub {
         wait::until("the hub's work goes on", || self.count().is_some_and(|count| Some(count) > before));
     }
 
-    fn port(&self) -> Option<u16> {
-        fs::read_to_string(self.folder.join("port")).ok()?.trim().parse().ok()
+    fn port(&self, file: &str) -> Option<u16> {
+        fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
     }
 }
 
@@ -95,19 +109,26 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join("hub")
 }
 
-/// Is the hub, for ever.
+/// Runs as the hub, without end.
 pub(super) fn serve(folder: &Path) -> ! {
     let near = UnixListener::bind(socket(folder)).expect("a socket in the file system");
     let far = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = far.local_addr().expect("it has an address").port();
     write(&folder.join("port"), &port.to_string());
+    let datagrams = UdpSocket::bind("[::]:0").or_else(|_no_ipv6| UdpSocket::bind("127.0.0.1:0"));
+    let datagrams = datagrams.expect("a port");
+    let port = datagrams.local_addr().expect("it has an address").port();
+    write(&folder.join("datagrams"), &port.to_string());
+    let by_datagram = folder.join("count");
+    thread::spawn(move || take_datagrams(&datagrams, &by_datagram));
     let (count, beside) = (folder.join("count"), folder.join("count"));
     thread::spawn(move || near.incoming().flatten().for_each(|caller| take(caller, count.clone())));
     far.incoming().flatten().for_each(|caller| take(caller, beside.clone()));
+    // Exit: the hub is a whole program and has no caller to return to.
     std::process::exit(0)
 }
 
-/// Whoever calls says one word, and that begins a work without an end.
+/// Each caller sends one word, which begins a work without an end.
 fn take(caller: impl Read + Write + Send + 'static, count: PathBuf) {
     thread::spawn(move || {
         let mut caller = BufReader::new(caller);
@@ -115,15 +136,29 @@ fn take(caller: impl Read + Write + Send + 'static, count: PathBuf) {
         if caller.read_line(&mut word).is_err() || caller.get_mut().write_all(b"taken\n").is_err() {
             return;
         }
-        thread::spawn(move || {
-            for number in 0_u64.. {
-                write(&count, &number.to_string());
-                thread::sleep(BEAT);
-            }
-        });
+        thread::spawn(move || work(&count));
         // Its end changes nothing.
         while caller.read_line(&mut word).is_ok_and(|read| read > 0) {}
     });
+}
+
+/// The same by datagrams, over one socket for all callers.
+fn take_datagrams(socket: &UdpSocket, count: &Path) {
+    const LONGEST: usize = 64;
+    while let Ok((_, caller)) = socket.recv_from(&mut [0; LONGEST]) {
+        if socket.send_to(b"taken\n", caller).is_ok() {
+            let count = count.to_owned();
+            thread::spawn(move || work(&count));
+        }
+    }
+}
+
+/// Work without an end.
+fn work(count: &Path) {
+    for number in 0_u64.. {
+        write(count, &number.to_string());
+        thread::sleep(BEAT);
+    }
 }
 
 /// Whole, or not at all: it is read meanwhile.
@@ -134,6 +169,9 @@ fn write(path: &Path, text: &str) {
 
 /// An agent's end: it hands its work over, and holds the line.
 pub(super) fn hand_over(hub: &str) -> std::io::Result<Box<dyn Held>> {
+    if let Some(address) = hub.strip_prefix(UDP) {
+        return sent(address.parse().map_err(std::io::Error::other)?);
+    }
     if hub.starts_with('/') { said(UnixStream::connect(hub)?) } else { said(TcpStream::connect(hub)?) }
 }
 
@@ -142,6 +180,16 @@ pub(super) trait Held: Send {}
 
 impl Held for UnixStream {}
 impl Held for TcpStream {}
+impl Held for UdpSocket {}
+
+fn sent(hub: SocketAddr) -> std::io::Result<Box<dyn Held>> {
+    let any = if hub.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+    let line = UdpSocket::bind((any, 0))?;
+    line.connect(hub)?;
+    line.send(b"work\n")?;
+    line.recv(&mut [0; 6])?;
+    Ok(Box::new(line))
+}
 
 fn said<S: Read + Write + Held + 'static>(mut line: S) -> std::io::Result<Box<dyn Held>> {
     line.write_all(b"work\n")?;

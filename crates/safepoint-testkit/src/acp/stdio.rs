@@ -1,8 +1,8 @@
 //! An agent over standard input and output: one thread, blocking, so that nothing of it happens by chance.
 
 use std::{
-    io::{BufRead as _, Write as _},
     path::Path,
+    // Exit: this agent is a program for itself: its manners choose when and with which code it ends.
     process::{Child, Command, Stdio, exit},
     sync::{
         Mutex, PoisonError,
@@ -17,26 +17,24 @@ use super::{
     brain::{Brain, Step},
     hub, turn,
 };
+use crate::stdio::{self, die, park, say};
 
 /// How often it looks whether it may end.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// More than any pipe holds.
-const FLOOD_BYTES: usize = 4 << 20;
+const NOISE: &str = "all work and no play makes a dull agent\n";
 
 pub(super) fn serve(manners: AcpManners) -> ! {
     match manners.start {
         AgentStart::Die => die("I will not start", 7),
-        AgentStart::Flood => flood(),
+        AgentStart::Flood => stdio::flood(NOISE),
         AgentStart::Well | AgentStart::Hang | AgentStart::Stubborn | AgentStart::Newer => {}
     }
     let start = manners.start;
     let mut brain = Brain::new(manners);
     match brain.manners.until.clone() {
         None => {
-            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                hear(&mut brain, &line);
-            }
+            stdio::lines().for_each(|line| hear(&mut brain, &line));
         }
         Some(until) => hear_and_watch(&mut brain, &until),
     }
@@ -45,13 +43,13 @@ pub(super) fn serve(manners: AcpManners) -> ! {
         act(step, start);
     }
     if start == AgentStart::Stubborn {
-        wait_for_ever();
+        park();
     }
     exit(0)
 }
 
 fn hear(brain: &mut Brain, line: &str) {
-    let Ok(message) = serde_json::from_str(line) else { return };
+    let Some(message) = stdio::message(line) else { return };
     brain.manners.note(&message);
     for step in brain.hear(&message) {
         act(step, brain.manners.start);
@@ -60,12 +58,10 @@ fn hear(brain: &mut Brain, line: &str) {
 
 /// The same, while it watches for a file that lets its turn end.
 fn hear_and_watch(brain: &mut Brain, until: &Path) {
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        std::io::stdin().lock().lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
-    });
+    let (tell, lines) = mpsc::channel();
+    thread::spawn(move || stdio::lines().try_for_each(|line| tell.send(line)));
     loop {
-        match told.recv_timeout(LOOK) {
+        match lines.recv_timeout(LOOK) {
             Ok(line) => hear(brain, &line),
             Err(RecvTimeoutError::Timeout) if until.exists() => {
                 for step in turn::finish(brain) {
@@ -83,9 +79,9 @@ fn act(step: Step, start: AgentStart) {
         Step::Say(message) => say(&message.to_string()),
         Step::Raw(line) => say(&line),
         Step::Die(words, code) => die(words, code),
-        Step::Flood => flood(),
+        Step::Flood => stdio::flood(NOISE),
         Step::Gush(message) => gush(&message.to_string()),
-        Step::Wedge => wait_for_ever(),
+        Step::Wedge => park(),
         Step::Spawn => spawn_far(),
         Step::Command => spawn_near(),
         Step::EndCommands => end_commands(),
@@ -95,14 +91,7 @@ fn act(step: Step, start: AgentStart) {
         },
     }
     if start == AgentStart::Flood {
-        flood();
-    }
-}
-
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
-        exit(0);
+        stdio::flood(NOISE);
     }
 }
 
@@ -112,14 +101,7 @@ fn gush(line: &str) -> ! {
     }
 }
 
-fn flood() {
-    let words = b"all work and no play makes a dull agent\n".repeat(FLOOD_BYTES / 40);
-    if std::io::stderr().lock().write_all(&words).is_err() {
-        exit(0);
-    }
-}
-
-/// A grandchild in a session of its own that hears no polite signal and holds our pipes.
+/// A grandchild in its own session that ignores polite signals and keeps our pipes open.
 fn spawn_far() {
     let line = "trap '' INT TERM HUP; exec sleep 1000";
     let spawned = Command::new("setsid").args(["sh", "-c", line]).stdin(Stdio::null()).spawn();
@@ -133,7 +115,7 @@ static LINES: Mutex<Vec<Box<dyn hub::Held>>> = Mutex::new(Vec::new());
 
 static COMMANDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
-/// A command as agents run them: it ends when it is told to by a signal.
+/// A command as agents run them: a signal ends it.
 fn spawn_near() {
     match Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
         Ok(command) => COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).push(command),
@@ -146,16 +128,5 @@ fn end_commands() {
         if let Err(error) = command.kill().and_then(|()| command.wait()) {
             eprintln!("the command does not end: {error}");
         }
-    }
-}
-
-fn die(words: &str, code: i32) -> ! {
-    eprintln!("{words}");
-    exit(code)
-}
-
-fn wait_for_ever() -> ! {
-    loop {
-        std::thread::park();
     }
 }

@@ -1,4 +1,4 @@
-//! A turn: what the prompt asks for, and what becomes of it when the agent is told to end it.
+//! A turn: what the prompt asks for, and how it ends on a cancel.
 
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ fn gush(said: Step) -> Step {
     }
 }
 
-/// What goes on until something is heard.
+/// A turn that runs until a message arrives.
 fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
     let session = turn.session.clone();
     let steps = match turn.word.as_str() {
@@ -189,7 +189,7 @@ fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
     steps
 }
 
-/// Writes down that its work has begun, was told to end, or has ended.
+/// Records that its work has begun, was asked to end, or has ended.
 fn note(brain: &Brain, what: &str) {
     brain.manners.note(&json!({ what: std::process::id() }));
 }
@@ -201,7 +201,7 @@ pub(super) fn finish(brain: &mut Brain) -> Vec<Step> {
     vec![chunk(&turn.session, "finished"), end(&turn.prompt, "end_turn")]
 }
 
-/// It is told to end the turn.
+/// Handles a request to end the turn.
 pub(super) fn cancelled(brain: &mut Brain) -> Vec<Step> {
     let Some(mut turn) = brain.turn.take() else { return Vec::new() };
     turn.is_cancelled = true;
@@ -237,7 +237,7 @@ fn confirm(word: &str, id: &Value, session: &str) -> Vec<Step> {
     }
 }
 
-/// Somebody answered what it had asked.
+/// Handles the answer to a request of the agent.
 pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Step> {
     let Some(mut turn) = brain.turn.take() else { return Vec::new() };
     turn.open.retain(|open| id != open);
@@ -248,8 +248,8 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
     }
     if turn.word == "file" {
         note(brain, "ended");
-        let told = answer["error"]["code"].to_string();
-        return vec![chunk(&session, &told), end(&prompt, "end_turn")];
+        let code = answer["error"]["code"].to_string();
+        return vec![chunk(&session, &code), end(&prompt, "end_turn")];
     }
     note(brain, "ended");
     let outcome = &answer["result"]["outcome"];
@@ -272,7 +272,7 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
     }
 }
 
-/// There is nobody any more who would tell it anything.
+/// The input has ended, so no cancel can arrive any more.
 pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
     let is_tidy = brain.manners.word.as_deref().is_some_and(|word| word.starts_with("tidy"));
     let Some(turn) = brain.turn.take() else {
@@ -288,7 +288,8 @@ pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
     vec![chunk(session, "done after all"), called(session, CALL, "completed"), end(&turn.prompt, "end_turn")]
 }
 
-/// Lines that are no messages, messages of nobody, and one of a kind that this release does not know.
+/// Lines that are no messages, messages without a recipient, and one of a kind that this release does not
+/// know.
 fn noise(session: &str) -> Vec<Step> {
     vec![
         Step::Raw("Listening on {port".into()),

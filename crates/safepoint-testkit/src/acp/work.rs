@@ -11,9 +11,9 @@ use super::read_log;
 pub struct Work {
     /// How many turns have begun.
     pub begun: usize,
-    /// How many of them go on: they did not end, and their process lives.
+    /// How many of them still run: they did not end, and their process lives.
     pub in_flight: usize,
-    /// How often a turn was told to end, or lost whoever asked for it.
+    /// How often a turn was asked to end, or lost its caller.
     pub stops: usize,
 }
 

@@ -1,20 +1,20 @@
 //! One run, one stop, at each moment of its life.
 
-use safepoint::{Outcome, RunHandle, StopAck, StopRequest, receipt::StopSupport};
+use safepoint::{Outcome, RunHandle, StopRequest, receipt::StopSupport, stop::StopAck};
 use tokio::time::sleep;
 
-use crate::closing::Closing;
+use crate::invariants::Invariants;
 
 use super::{BrokenBackend, Fresh, Holds, LAG, SHOWN_LATE, must, stop_now};
 
-/// Work that ends by itself is done; its handle is that of work that is over: everybody sees the same, and a stop comes
-/// too late.
+/// Work that ends by itself is done. Its handle reports finished work: all readers see the same, and a stop
+/// comes too late.
 ///
 /// # Errors
 /// How that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.at_work().await?;
@@ -34,7 +34,8 @@ pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
     must("work that had ended was told to stop", stops == 0)
 }
 
-/// A handle for work that is already over, however it came to that: it says so, and a stop is too late and changes nothing.
+/// A handle for work that is already over, however it came to that: it says so, and a stop is too late and
+/// changes nothing.
 ///
 /// # Errors
 /// How that does not hold.
@@ -48,7 +49,7 @@ pub async fn already_over(handle: &RunHandle) -> Holds {
     must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
     must("a stop that came too late changed the outcome", handle.done().await.ending() == before)?;
     let closed =
-        Closing::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
+        Invariants::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
     must("a stop that came too late is in the receipt", closed.receipt.stop.is_none())
 }
 
@@ -58,7 +59,7 @@ pub async fn already_over(handle: &RunHandle) -> Holds {
 /// How that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn before_the_start(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.start();
@@ -72,13 +73,14 @@ pub async fn before_the_start(fresh: Fresh<'_>) -> Holds {
     Ok(())
 }
 
-/// A stop while work goes on: asking returns at once, the run settles within a bound, and asking again adds nothing.
+/// A stop while work runs: the request returns at once, the run settles within a bound, and a second request
+/// adds nothing.
 ///
 /// # Errors
 /// How that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.at_work().await?;
@@ -99,13 +101,13 @@ pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
     must(SHOWN_LATE, subject.probe.shown() == shown)
 }
 
-/// However often and however strongly a stop is asked, the work is told once.
+/// The work gets one stop request, however often and however strongly callers ask.
 ///
 /// # Errors
 /// How that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn native_stop_once(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.at_work().await?;

@@ -1,4 +1,4 @@
-//! The truth of a declaration: what a stop really does to the work, by the account of whoever does it.
+//! The truth of a declaration: what a stop really does to the work, by the account of the worker.
 
 use safepoint::{
     Outcome, RunHandle, StopRequest,
@@ -14,7 +14,7 @@ use super::{BrokenBackend, Fresh, GONE_WITHIN, Holds, LAG, Measured, SETTLES_WIT
 /// A declaration that is not true, or a word in the receipt that is not.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn grade(fresh: Fresh<'_>) -> Holds<Measured> {
     let subject = fresh();
     let handle = subject.at_work().await?;

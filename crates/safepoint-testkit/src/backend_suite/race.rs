@@ -2,7 +2,7 @@
 
 use std::{sync::Barrier, thread};
 
-use safepoint::{Outcome, RunHandle, StopAck, StopRequest, receipt::StopSupport};
+use safepoint::{Outcome, RunHandle, StopRequest, receipt::StopSupport, stop::StopAck};
 use tokio::task::yield_now;
 
 use super::{BrokenBackend, Fresh, Holds, Subject, must};
@@ -16,13 +16,13 @@ const MOMENTS: usize = 16;
 /// How often a stop races the end.
 const RACES: usize = 16;
 
-/// A stop at each moment between the handle's publication and the work's start is held, and reaches the work.
+/// A stop at each moment between the handle's publication and the work's start is kept, and reaches the work.
 ///
 /// # Errors
 /// How that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn between_publication_and_start(fresh: Fresh<'_>) -> Holds {
     for moment in 0..MOMENTS {
         let subject = fresh();
@@ -35,18 +35,18 @@ pub async fn between_publication_and_start(fresh: Fresh<'_>) -> Holds {
         let is_stopped = matches!(outcome, Outcome::Stopped(_));
         let what = format!("a stop {moment} steps after the start was lost: {:?}", outcome.ending());
         must(&what, is_stopped || subject.declared() == StopSupport::None)?;
-        told_once(&subject, &handle).await?;
+        stopped_once(&subject, &handle).await?;
     }
     Ok(())
 }
 
-/// Of many threads that ask at once one is the first, and the work is told once.
+/// Of many threads that ask at once one is the first, and the work gets one stop request.
 ///
 /// # Errors
 /// How that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn from_many_threads(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.at_work().await?;
@@ -62,16 +62,16 @@ pub async fn from_many_threads(fresh: Fresh<'_>) -> Holds {
     let firsts = asked.iter().filter(|asked| **asked == StopAck::First).count();
     must("a stop from many threads has not one first", firsts == 1 && asked.len() == THREADS)?;
     drop(subject.settled(&handle).await?);
-    told_once(&subject, &handle).await
+    stopped_once(&subject, &handle).await
 }
 
-/// A stop and the natural end: one of them wins, and neither is told as a failure.
+/// A stop and the natural end race: one of them wins, and neither is reported as a failure.
 ///
 /// # Errors
 /// How that does not hold.
 ///
 /// # Cancel safety
-/// Work of the subject may go on.
+/// Work of the subject may continue.
 pub async fn racing_the_end(fresh: Fresh<'_>) -> Holds {
     for _ in 0..RACES {
         let subject = fresh();
@@ -92,14 +92,14 @@ pub async fn racing_the_end(fresh: Fresh<'_>) -> Holds {
                 outcome.ending()
             )));
         }
-        told_once(&subject, &handle).await?;
+        stopped_once(&subject, &handle).await?;
     }
     Ok(())
 }
 
-/// Closes the run, after which its work was told once at most.
-async fn told_once(subject: &Subject, handle: &RunHandle) -> Holds {
-    // Work that drains is let go, so that nobody waits for it here: what is said of it is another fact.
+/// Closes the run; its work got at most one stop request.
+async fn stopped_once(subject: &Subject, handle: &RunHandle) -> Holds {
+    // Lets draining work finish, so that this check does not wait for it: another fact covers its report.
     subject.probe.finish();
     drop(subject.closed(handle).await?);
     let now = subject.probe.look().await;

@@ -25,14 +25,14 @@ pub fn render(rows: &[Measured]) -> String {
     table
 }
 
-/// Holds the table of `section` in the document against what was measured, or writes it there where [`WRITE`] is set.
-/// It stands between `<!-- measured: SECTION -->` and `<!-- end -->`.
+/// Holds the table of `section` in the document against what was measured, or writes it there where [`WRITE`]
+/// is set. It stands between `<!-- measured: SECTION -->` and `<!-- end -->`.
 ///
 /// # Errors
 /// Both tables where they differ, or why the document cannot be used.
 pub fn check(document: &Path, section: &str, rows: &[Measured]) -> Result<(), String> {
-    let told = |error: io::Error| format!("{}: {error}", document.display());
-    let text = fs::read_to_string(document).map_err(told)?;
+    let failure = |error: io::Error| format!("{}: {error}", document.display());
+    let text = fs::read_to_string(document).map_err(failure)?;
     let head = format!("<!-- measured: {section} -->\n");
     let lost = || format!("{} has no section {head}", document.display());
     let (before, rest) = text.split_once(&head).ok_or_else(lost)?;
@@ -43,7 +43,7 @@ pub fn check(document: &Path, section: &str, rows: &[Measured]) -> Result<(), St
     }
     if std::env::var_os(WRITE).is_some() {
         let whole = format!("{before}{head}{measured}<!-- end -->{after}");
-        return fs::write(document, whole).map_err(told);
+        return fs::write(document, whole).map_err(failure);
     }
     Err(format!(
         "{}: run `cargo xtask backends`\nit says\n{stands}\nmeasured was\n{measured}",

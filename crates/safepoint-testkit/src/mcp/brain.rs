@@ -1,4 +1,4 @@
-//! What a server says to what it is told: the same over pipes and over HTTP.
+//! What a server answers to each message: the same over pipes and over HTTP.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub const TOOLS: [(&str, &str); 17] = [
 #[derive(Debug)]
 pub(super) enum Step {
     Say(Value),
-    /// Said to whoever listens for changes.
+    /// Sent to the clients that listen for changes.
     Tell(Value),
     /// A line that is not JSON.
     Raw(String),
@@ -69,7 +69,7 @@ impl Brain {
             ("subscriptions/listen", Speaks::Newest) => {
                 self.listens = Some(id.clone());
                 let what = json!({"notifications": message["params"]["notifications"]});
-                vec![Step::Say(heard(id, "notifications/subscriptions/acknowledged", what))]
+                vec![Step::Say(notification(id, "notifications/subscriptions/acknowledged", what))]
             }
             ("tools/list", _) => {
                 self.lists += 1;
@@ -155,13 +155,15 @@ impl Brain {
             "grow" => {
                 self.grown += 1;
                 let changed = "notifications/tools/list_changed";
-                let told = match (self.manners.speaks, &self.listens) {
+                let change = match (self.manners.speaks, &self.listens) {
                     (Speaks::Older, _) => Some(Step::Say(json!({"jsonrpc": "2.0", "method": changed}))),
-                    (Speaks::Newest, Some(listens)) => Some(Step::Tell(heard(listens, changed, json!({})))),
-                    // Nobody asked to be told.
+                    (Speaks::Newest, Some(listens)) => {
+                        Some(Step::Tell(notification(listens, changed, json!({}))))
+                    }
+                    // No client asked for notices.
                     (Speaks::Newest, None) => None,
                 };
-                told.into_iter().chain([said(id, "grown")]).collect()
+                change.into_iter().chain([said(id, "grown")]).collect()
             }
             "down" => vec![Step::Status(500)],
             "picture" => vec![result(id, picture())],
@@ -234,7 +236,7 @@ fn odd() -> Vec<Value> {
     ]
 }
 
-/// A PNG's first bytes are a picture to whoever looks at no more.
+/// A PNG's first bytes are a picture to a reader that checks no more.
 fn picture() -> Value {
     let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
     let words = json!({"type": "text", "text": "a dot"});
@@ -242,7 +244,7 @@ fn picture() -> Value {
 }
 
 /// A notice on the stream of this listener.
-fn heard(listener: &Value, method: &str, mut params: Value) -> Value {
+fn notification(listener: &Value, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": listener});
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }

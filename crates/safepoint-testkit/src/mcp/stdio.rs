@@ -1,37 +1,33 @@
-//! A server over standard input and output: one thread, blocking.
+//! A server over standard input and output.
 
-use std::{
-    io::{BufRead as _, Write as _},
-    process::exit,
-};
+// Exit: this server is a program for itself: its manners choose when and with which code it ends.
+use std::process::exit;
 
 use super::{
     McpManners, ServerStart,
     brain::{Brain, Step},
 };
+use crate::stdio::{self, die, park, say};
 
-/// More than any pipe holds.
-const FLOOD_BYTES: usize = 4 << 20;
+const NOISE: &str = "all work and no play makes a dull server\n";
 
 pub(super) fn serve(manners: McpManners) -> ! {
     match manners.start {
         ServerStart::Die => die("I will not start", 7),
-        ServerStart::Flood => flood(),
+        ServerStart::Flood => stdio::flood(NOISE),
         _ => {}
     }
     let mut brain = Brain::new(manners);
-    for line in std::io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        let Ok(message) = serde_json::from_str(&line) else { continue };
+    for message in stdio::lines().filter_map(|line| stdio::message(&line)) {
         for step in brain.hear(&message) {
             act(step, brain.manners.start);
         }
         if brain.manners.start == ServerStart::Wedge && brain.lists > 0 {
-            wait_for_ever();
+            park();
         }
     }
     if brain.manners.start == ServerStart::Stubborn {
-        wait_for_ever();
+        park();
     }
     exit(0)
 }
@@ -44,31 +40,6 @@ fn act(step: Step, start: ServerStart) {
         Step::Die(words, code) => die(words, code),
     }
     if start == ServerStart::Flood {
-        flood();
-    }
-}
-
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
-        exit(0);
-    }
-}
-
-fn flood() {
-    let words = b"all work and no play makes a dull server\n".repeat(FLOOD_BYTES / 41);
-    if std::io::stderr().lock().write_all(&words).is_err() {
-        exit(0);
-    }
-}
-
-fn die(words: &str, code: i32) -> ! {
-    eprintln!("{words}");
-    exit(code)
-}
-
-fn wait_for_ever() -> ! {
-    loop {
-        std::thread::park();
+        stdio::flood(NOISE);
     }
 }

@@ -179,7 +179,7 @@ impl History {
     }
 }
 
-/// A result is a string or blocks; an error is told in text alone.
+/// A result is a string or blocks; an error has text only.
 fn result_content(index: usize, place: usize, block: &Value) -> Result<(), Violation> {
     let parts = block["content"].as_array().map_or(&[][..], Vec::as_slice);
     let at = format!("messages.{index}.content.{place}.tool_result");

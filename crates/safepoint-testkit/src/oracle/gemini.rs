@@ -170,7 +170,8 @@ fn named(index: usize, place: usize, of: &Value, what: &str) -> Result<(), Viola
     Err(broken(index, HistoryRule::WellFormedCall, says))
 }
 
-/// In the turn that is going on, behind the last thing that the user said, the first call of each step is signed.
+/// In the turn that is going on, behind the last thing that the user said, the first call of each step is
+/// signed.
 fn signed(contents: &[Value]) -> Result<(), Violation> {
     let parts = |content: &Value| content["parts"].as_array().cloned().unwrap_or_default();
     let said = |content: &Value| {

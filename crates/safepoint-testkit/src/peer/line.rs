@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use futures_util::future::BoxFuture;
 use safepoint::{
     approval::Decision,
-    remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
+    raw::remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
 };
 use tokio::sync::mpsc;
 
@@ -24,7 +24,7 @@ pub(super) struct Wire {
 
 struct Begun {
     ender: Ender,
-    hears: mpsc::UnboundedReceiver<RemoteEvent>,
+    receives: mpsc::UnboundedReceiver<RemoteEvent>,
     answers: mpsc::UnboundedSender<(String, Given)>,
     open: Vec<String>,
 }
@@ -35,16 +35,16 @@ impl Wire {
     }
 
     fn begin(&mut self) -> RemoteEvent {
-        self.peer.world.heard().briefs.push(self.brief.clone());
-        let (says, hears) = mpsc::unbounded_channel();
+        self.peer.world.received().briefs.push(self.brief.clone());
+        let (says, receives) = mpsc::unbounded_channel();
         let (answers, answered) = mpsc::unbounded_channel();
-        let ender = work::begin(&self.peer, Ends { says, hears: answered });
-        self.begun = Some(Begun { ender, hears, answers, open: Vec::new() });
+        let ender = work::begin(&self.peer, Ends { says, receives: answered });
+        self.begun = Some(Begun { ender, receives, answers, open: Vec::new() });
         RemoteEvent::Begun { task: format!("task-{}", self.peer.begun()) }
     }
 
     fn give(&mut self, question: String, given: Given) {
-        self.peer.world.heard().answers.push((question.clone(), given.clone()));
+        self.peer.world.received().answers.push((question.clone(), given.clone()));
         let Some(begun) = &mut self.begun else { return };
         begun.open.retain(|open| *open != question);
         if begun.answers.send((question, given)).is_err() {
@@ -67,7 +67,7 @@ impl RemoteCall for Wire {
                 return RemoteEvent::Ended { word };
             }
             let Some(begun) = &mut self.begun else { return self.begin() };
-            match begun.hears.recv().await {
+            match begun.receives.recv().await {
                 Some(RemoteEvent::Question(question)) => {
                     begun.open.push(question.id.clone());
                     RemoteEvent::Question(question)

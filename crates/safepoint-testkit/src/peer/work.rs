@@ -1,11 +1,11 @@
-//! The peer's work: a task of its own, which outlives the line to it unless it is really ended.
+//! The peer's work: a separate task, which outlives the line to it unless it is really ended.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use futures_util::future::{Either, select};
 use safepoint::{
-    Failure,
-    remote::{RemoteEvent, RemoteQuestion},
+    raw::remote::{RemoteEnd, RemoteEvent, RemoteQuestion},
+    stop::Failure,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -21,7 +21,7 @@ impl Ender {
     }
 }
 
-/// Work that goes on, by the peer's own account.
+/// Work that runs, by the peer's own account.
 struct AtWork(Arc<World>);
 
 impl AtWork {
@@ -40,10 +40,10 @@ impl Drop for AtWork {
     }
 }
 
-/// What the work says, and hears.
+/// What the work sends and receives.
 pub(super) struct Ends {
     pub(super) says: mpsc::UnboundedSender<RemoteEvent>,
-    pub(super) hears: mpsc::UnboundedReceiver<(String, Given)>,
+    pub(super) receives: mpsc::UnboundedReceiver<(String, Given)>,
 }
 
 /// Begins it, before this returns.
@@ -66,21 +66,21 @@ async fn work(steps: Vec<Step>, world: Arc<World>, mut ends: Ends) {
     for step in steps {
         let said = match step {
             Step::Says(text) => RemoteEvent::Text(text),
-            Step::Answers(text) => RemoteEvent::Done(Some(text)),
+            Step::Answers(text) => RemoteEvent::Done(Some(text), RemoteEnd::Reported),
             Step::Fails(why) => RemoteEvent::Failed(Failure::new(why)),
             Step::Waits => {
-                world.valve.pass().await;
+                world.gate.pass().await;
                 continue;
             }
             Step::Breaks(why) => {
                 say(line.take(), RemoteEvent::Lost(Failure::new(why)));
-                world.valve.pass().await;
+                world.gate.pass().await;
                 continue;
             }
             Step::Asks { id, tool, args } => {
                 say(line.clone(), RemoteEvent::Question(RemoteQuestion { id, tool, args }));
-                // Nobody answers any more where the line is gone: it works on.
-                drop(ends.hears.recv().await);
+                // No answer comes after the line is gone: it works on.
+                drop(ends.receives.recv().await);
                 continue;
             }
         };
@@ -90,6 +90,6 @@ async fn work(steps: Vec<Step>, world: Arc<World>, mut ends: Ends) {
 
 fn say(line: Option<mpsc::UnboundedSender<RemoteEvent>>, said: RemoteEvent) {
     if line.is_some_and(|line| line.send(said).is_err()) {
-        // Nobody listens any more: the work goes on all the same.
+        // There is no listener any more: the work continues.
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::Asked;
 use super::{Fallback, Reply, Script, practice};
-use crate::asked::Asked;
 
 /// A script while it is played.
 #[derive(Debug)]

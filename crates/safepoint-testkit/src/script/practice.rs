@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::Asked;
 use super::Reply;
-use crate::asked::Asked;
 
 const PACE: Duration = Duration::from_millis(25);
 const CHARS: usize = 6;

@@ -7,9 +7,9 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
+    Usage,
     message::ToolCall,
     model::{Delta, DeltaStream, Finish, ModelError, ModelErrorKind},
-    usage::Usage,
 };
 use serde_json::json;
 

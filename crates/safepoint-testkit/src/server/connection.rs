@@ -3,52 +3,45 @@
 use std::{io, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use super::{
-    exchange::Fate,
-    http::{Incoming, ServedWire, read},
     render::{self, Step},
+    route::{Route, ServedWire},
     shared::{Answer, Noted, Shared},
 };
+use crate::http::Connection;
 
 /// Serves until either side closes.
-pub(super) async fn serve(mut socket: TcpStream, shared: &Shared) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    let mut buffer = Vec::new();
+pub(super) async fn serve(mut connection: Connection, shared: &Shared) -> io::Result<()> {
     let mut answered: Option<Noted> = None;
     loop {
-        let incoming = read(&mut socket, &mut buffer).await;
-        if let (Some(noted), Ok(Incoming::End) | Err(_)) = (&answered, &incoming) {
+        let request = connection.request().await;
+        if let (Some(noted), Ok(None) | Err(_)) = (&answered, &request) {
             noted.peer_closed(shared);
         }
-        let request = match incoming? {
-            Incoming::End => return Ok(()),
-            Incoming::Unknown { method, path } => {
+        let Some(request) = request? else { return Ok(()) };
+        let request = match Route::of(request) {
+            Route::Unknown { method, path } => {
                 let why = format!("Unknown request URL: {method} {path}.");
-                refuse(&mut socket, 404, &openai_error(&why, "unknown_url")).await?;
+                refuse(&mut connection, 404, &openai_error(&why, "unknown_url")).await?;
                 continue;
             }
-            Incoming::Kept(ask, by) => {
-                socket.write_all(&shared.kept(&ask, by.as_deref())).await?;
+            Route::Kept(ask, by) => {
+                connection.write(&shared.kept(&ask, by.as_deref())).await?;
                 continue;
             }
-            Incoming::Request(request) => request,
+            Route::Wire(request) => request,
         };
         let wire = request.wire;
         let (noted, answer) = match shared.take(request) {
             Ok(taken) => taken,
             Err(error) => {
-                refuse(&mut socket, 400, &not_json(wire, &error)).await?;
+                refuse(&mut connection, 400, &not_json(wire, &error)).await?;
                 continue;
             }
         };
-        let mut line = Line { socket: &mut socket, buffer: &mut buffer, noted, shared };
+        let mut line = Line { connection: &mut connection, noted, shared };
         match line.answer(answer).await? {
             Next::Request => answered = Some(line.noted),
             Next::Close => return Ok(()),
@@ -56,8 +49,8 @@ pub(super) async fn serve(mut socket: TcpStream, shared: &Shared) -> io::Result<
     }
 }
 
-async fn refuse(socket: &mut TcpStream, status: u16, body: &Value) -> io::Result<()> {
-    socket.write_all(&render::json(status, body)).await
+async fn refuse(connection: &mut Connection, status: u16, body: &Value) -> io::Result<()> {
+    connection.write(&render::json(status, body)).await
 }
 
 fn openai_error(message: &str, code: &str) -> Value {
@@ -110,8 +103,7 @@ enum Next {
 
 /// A connection while it answers one request.
 struct Line<'c> {
-    socket: &'c mut TcpStream,
-    buffer: &'c mut Vec<u8>,
+    connection: &'c mut Connection,
     noted: Noted,
     shared: &'c Shared,
 }
@@ -135,7 +127,7 @@ impl Line<'_> {
                         // Losing this branch loses nothing: the step stays in the channel.
                         step = gate.next() => step,
                         // Losing this one loses nothing: what was read is in the buffer.
-                        () = closed(self.socket, self.buffer, &self.noted.fate) => {
+                        () = closed(self.connection, &self.noted) => {
                             self.noted.peer_closed(self.shared);
                             return Ok(Next::Close);
                         }
@@ -164,7 +156,7 @@ impl Line<'_> {
             Step::Silence => Ok(self.watched(None).await),
             Step::Close => Ok(Some(Next::Close)),
             Step::Reset => {
-                self.socket.set_zero_linger()?;
+                self.connection.reset_on_drop()?;
                 Ok(Some(Next::Close))
             }
             Step::Whole(status, bytes) => {
@@ -187,14 +179,14 @@ impl Line<'_> {
 
     /// A write that fails is a peer that closed.
     async fn write(&mut self, bytes: &[u8]) -> Option<Next> {
-        if self.socket.write_all(bytes).await.is_ok() {
+        if self.connection.write(bytes).await.is_ok() {
             return None;
         }
         self.noted.peer_closed(self.shared);
         Some(Next::Close)
     }
 
-    /// Waits, for ever if no time is given, with an eye on the peer.
+    /// Waits, without limit if no time is given, and watches the peer.
     async fn watched(&mut self, time: Option<Duration>) -> Option<Next> {
         let over = async {
             match time {
@@ -205,7 +197,7 @@ impl Line<'_> {
         tokio::select! {
             biased;
             // Losing this branch loses nothing: what was read is in the buffer.
-            () = closed(self.socket, self.buffer, &self.noted.fate) => {
+            () = closed(self.connection, &self.noted) => {
                 self.noted.peer_closed(self.shared);
                 Some(Next::Close)
             }
@@ -216,11 +208,6 @@ impl Line<'_> {
 }
 
 /// Resolves when the peer has closed its side; anything it sends meanwhile is counted.
-async fn closed(socket: &mut TcpStream, buffer: &mut Vec<u8>, fate: &watch::Sender<Fate>) {
-    loop {
-        match socket.read_buf(buffer).await {
-            Ok(0) | Err(_) => return,
-            Ok(bytes) => fate.send_modify(|fate| fate.bytes_after += bytes),
-        }
-    }
+async fn closed(connection: &mut Connection, noted: &Noted) {
+    connection.closed_counting(|bytes| noted.fate.send_modify(|fate| fate.bytes_after += bytes)).await;
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
-use super::http::ServedWire;
+use super::route::ServedWire;
+use crate::http;
 
 /// One exchange, as it was recorded.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ impl Exchange {
     /// The value of a header; its name in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        http::header(&self.headers, name)
     }
 
     /// What has become of it so far.
@@ -56,7 +57,7 @@ impl Exchange {
         *self.fate.borrow()
     }
 
-    /// Waits until the peer was seen to close, and says when. For ever, if it never does.
+    /// Waits until the peer was seen to close, and returns when. Never returns if the peer stays.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -64,7 +65,7 @@ impl Exchange {
         self.fate(|fate| fate.peer_closed).await
     }
 
-    /// Waits until the answer was written whole, and says when. For ever, if it never is.
+    /// Waits until the answer was written whole, and returns when. Never returns if it is not.
     ///
     /// # Cancel safety
     /// Nothing is lost.

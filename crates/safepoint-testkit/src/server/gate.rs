@@ -7,10 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     Shared,
     exchange::Exchange,
-    http,
     render::{self, How, Step},
+    route,
 };
-use crate::script::Reply;
+use crate::{http::response, script::Reply};
 
 /// Drives the answer to one request. Dropping it closes the connection.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Gate {
         let how = How::of(exchange.wire, &exchange.path, &exchange.body);
         self.chunks = render::chunks(&how, reply).into();
         if how.is_kept() {
-            let by = http::authorization(&exchange.headers);
+            let by = route::authorization(&exchange.headers);
             self.shared.keep(self.chunks.iter().cloned().collect(), exchange.fate.clone(), by);
         }
         self.chunks.len()
@@ -106,14 +106,14 @@ impl Gate {
 
     /// Sends these bytes as one chunk of the body.
     pub fn send(&self, bytes: &[u8]) -> &Self {
-        self.step(Step::Write(render::framed(bytes)));
+        self.step(Step::Write(response::chunk(bytes)));
         self
     }
 
     /// Sends what is left of the scripted reply, and ends the body.
     pub fn finish(&mut self) {
         while self.send_next() {}
-        self.step(Step::Finish(render::LAST_CHUNK.to_vec()));
+        self.step(Step::Finish(response::LAST_CHUNK.to_vec()));
     }
 
     /// Answers with a status and the provider's error body for it, instead of a stream.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 /// What is called with each line.
 type Sink = dyn Fn(Value) + Send + Sync;
 
-/// A reader of what a server tells: of each request, first byte, close and end, a JSON value with `type`, `id` and
-/// `at`. A request is told before it is answered: whoever has the answer finds it told.
+/// A reader of a server's log: a JSON value with `type`, `id` and `at` for each request, first byte, close
+/// and end. The server logs a request before it answers: a client that has the answer finds the request in
+/// the log.
 #[derive(Clone)]
 pub struct ServerLog(Arc<Sink>);
 

@@ -1,12 +1,15 @@
 //! A reply as the steps of an answer, and the HTTP around it.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::http::{Gemini, ServedWire};
-use crate::script::{Reply, ReplyFault};
+use super::route::{Gemini, ServedWire};
+use crate::{
+    http::response,
+    script::{Reply, ReplyFault},
+};
 
 mod gemini;
 mod message;
@@ -45,7 +48,7 @@ enum Shape {
     Kept,
 }
 
-/// All that the server must know of a request that nobody judges.
+/// All that the server must know of a request that no oracle judges.
 #[derive(Default, Deserialize)]
 struct Glance {
     #[serde(default)]
@@ -95,8 +98,6 @@ impl How {
     }
 }
 
-pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-
 /// The steps of a reply.
 pub(super) fn reply(how: &How, reply: &Reply) -> Vec<Step> {
     match &reply.fault {
@@ -112,7 +113,11 @@ pub(super) fn reply(how: &How, reply: &Reply) -> Vec<Step> {
             vec![Step::Whole(200, http(200, content_type, &[], body.as_bytes()).into())]
         }
         Some(ReplyFault::Raw(bytes)) => {
-            vec![stream_head(), Step::Write(framed(bytes)), Step::Finish(LAST_CHUNK.to_vec())]
+            vec![
+                stream_head(),
+                Step::Write(response::chunk(bytes)),
+                Step::Finish(response::LAST_CHUNK.to_vec()),
+            ]
         }
         fault => match (how.shape, fault) {
             (Shape::Message, Some(fault)) => broken_message(how, reply, fault),
@@ -165,13 +170,13 @@ pub(super) fn kept(how: &How, of: &Reply) -> (Vec<Step>, Option<Vec<Vec<u8>>>) {
 /// A stream of these events, at once and whole.
 pub(super) fn stream(events: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = STREAM_HEAD.as_bytes().to_vec();
-    bytes.extend(events.iter().flat_map(|event| framed(event)));
-    bytes.extend(LAST_CHUNK);
+    bytes.extend(events.iter().flat_map(|event| response::chunk(event)));
+    bytes.extend(response::LAST_CHUNK);
     bytes
 }
 
 fn streamed(how: &How, reply: &Reply, mut chunks: Vec<Vec<u8>>) -> Vec<Step> {
-    let finish = Step::Finish(LAST_CHUNK.to_vec());
+    let finish = Step::Finish(response::LAST_CHUNK.to_vec());
     let end = match reply.fault {
         Some(ReplyFault::StallAfter(_)) => Step::Silence,
         Some(ReplyFault::ResetAfter(_)) => Step::Reset,
@@ -203,7 +208,7 @@ fn at_once(chunks: &[Vec<u8>], end: Step) -> Vec<Step> {
         return vec![Step::Whole(200, stream(chunks).into())];
     }
     let mut bytes = STREAM_HEAD.as_bytes().to_vec();
-    bytes.extend(chunks.iter().flat_map(|chunk| framed(chunk)));
+    bytes.extend(chunks.iter().flat_map(|chunk| response::chunk(chunk)));
     vec![Step::Head(200, bytes), end]
 }
 
@@ -211,18 +216,10 @@ fn paced(chunks: &[Vec<u8>], end: Step, delay_ms: u64) -> Vec<Step> {
     let mut steps = vec![stream_head()];
     for chunk in chunks {
         steps.push(Step::Pause(Duration::from_millis(delay_ms)));
-        steps.push(Step::Write(framed(chunk)));
+        steps.push(Step::Write(response::chunk(chunk)));
     }
     steps.push(end);
     steps
-}
-
-/// A chunk of a chunked body.
-pub(super) fn framed(bytes: &[u8]) -> Vec<u8> {
-    let mut framed = format!("{:x}\r\n", bytes.len()).into_bytes();
-    framed.extend_from_slice(bytes);
-    framed.extend_from_slice(b"\r\n");
-    framed
 }
 
 const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -272,13 +269,6 @@ pub(super) fn of_status(wire: ServedWire, status: u16) -> Value {
 }
 
 fn http(status: u16, kind: &str, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
-    let mut head =
-        format!("HTTP/1.1 {status} Scripted\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n", body.len());
-    for (name, value) in headers {
-        write!(head, "{name}: {value}\r\n").expect("writing to memory cannot fail");
-    }
-    head.push_str("\r\n");
-    let mut bytes = head.into_bytes();
-    bytes.extend_from_slice(body);
-    bytes
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    response::whole(&format!("{status} Scripted"), kind, &headers, body)
 }

@@ -17,15 +17,13 @@ use tokio::{
 use super::{
     KeptExchanges, ServerOptions, Strictness,
     exchange::{Exchange, Fate},
-    gate, http,
+    gate,
     kept::{self, Kept},
     log::ServerLog,
     render::{self, How, Step},
+    route::{self, WireRequest},
 };
-use crate::{
-    asked::Asked,
-    script::{Chosen, Director, Reply, Script},
-};
+use crate::script::{Asked, Chosen, Director, Reply, Script};
 
 /// Replies that are always the same, encoded, by their place and how they were wanted.
 type Encoded = HashMap<(usize, How), Arc<[u8]>>;
@@ -101,11 +99,12 @@ impl Shared {
         }
     }
 
-    /// Notes a request, and says how it is answered. A body that is not JSON is none of its provider's business.
-    pub(super) fn take(&self, request: http::Request) -> Result<(Noted, Answer), serde_json::Error> {
+    /// Notes a request, and says how it is answered. A body that is not JSON is none of its provider's
+    /// business.
+    pub(super) fn take(&self, request: WireRequest) -> Result<(Noted, Answer), serde_json::Error> {
         if self.needs_only_a_glance() {
             let how = How::at_a_glance(request.wire, &request.path, &request.body)?;
-            let by = http::authorization(&request.headers);
+            let by = route::authorization(&request.headers);
             let noted = Noted { id: 0, by, fate: watch::channel(Fate::default()).0 };
             let steps = self.scripted(&how, &Asked::default(), &noted);
             return Ok((noted, Answer::Steps(steps)));
@@ -118,7 +117,7 @@ impl Shared {
         Ok((noted, answer))
     }
 
-    /// Whether nobody looks at what a request says: for benchmarks, so that the server is not what is measured.
+    /// Whether the server skips the content of requests: for benchmarks, which must not measure the server.
     fn needs_only_a_glance(&self) -> bool {
         self.strictness == Strictness::Lenient
             && self.recording == KeptExchanges::Off
@@ -126,10 +125,10 @@ impl Shared {
             && self.director.is_blind()
     }
 
-    fn note(&self, request: http::Request, body: &Arc<Value>) -> Noted {
+    fn note(&self, request: WireRequest, body: &Arc<Value>) -> Noted {
         let (sender, fate) = watch::channel(Fate::default());
         let (wire, path) = (request.wire, request.path.clone());
-        let by = http::authorization(&request.headers);
+        let by = route::authorization(&request.headers);
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;

@@ -1,14 +1,16 @@
-//! Facts about approvals: decided once, by whoever is first, and about the arguments that were shown (S8.1-S8.3).
+//! Facts about approvals: the first answer decides, once, and only about the arguments that were shown
+//! (S8.1-S8.3).
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::try_join_all;
 use safepoint::{
     ids::ApprovalId,
-    store::{
-        ApprovalClose, ApprovalRow, ApprovalState, ApprovalsToWithdraw, DecisionResult, DecisionUse, Error,
+    raw::store::{
+        ApprovalClose, ApprovalRow, ApprovalState, ApprovalsToWithdraw, DecisionResult, DecisionUse,
         NewApproval, NewDecision, StopIntent, Write,
     },
+    store::Error,
 };
 
 use super::{Bed, BrokenStore, Fresh, must, refused, same, wish};
@@ -16,7 +18,8 @@ use super::{Bed, BrokenStore, Fresh, must, refused, same, wish};
 /// How long a question stays open here.
 const OPEN_FOR: Duration = Duration::from_secs(60);
 
-/// Approvals are decided once, in time, about the arguments that were shown; what a stop took back is not revived.
+/// Approvals are decided once, in time, about the arguments that were shown; what a stop took back is not
+/// revived.
 ///
 /// # Errors
 /// The first fact that does not hold.
@@ -127,11 +130,11 @@ async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), BrokenStore> {
     let taken: Vec<&String> =
         decided.iter().filter(|(_, came)| *came == DecisionResult::Taken).map(|(who, _)| who).collect();
     same("how many were taken", taken.len(), 1)?;
-    let told = |came: &DecisionResult| match came {
+    let names_the_first = |came: &DecisionResult| match came {
         DecisionResult::AlreadyDecided { principal, .. } => *principal == *taken[0],
         _ => false,
     };
-    let others = decided.iter().filter(|(_, came)| told(came)).count();
+    let others = decided.iter().filter(|(_, came)| names_the_first(came)).count();
     same("how many were told who it was", others, MANY - 1)
 }
 

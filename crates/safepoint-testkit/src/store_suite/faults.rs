@@ -1,4 +1,5 @@
-//! Facts about faults: whatever goes wrong with one operation, the store is as if it was done, or as if it was not.
+//! Facts about faults: whatever goes wrong with one operation, the store is as if it was done, or as if it
+//! was not.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use safepoint::store::{Error, MemoryStore, Store};
 
 use crate::{
     fault_store::{FaultStore, OperationFault},
-    valve::Valve,
+    tool_gate::ToolGate,
 };
 
 use super::{
@@ -16,8 +17,9 @@ use super::{
     same,
 };
 
-/// An error, a lost answer, a death before and after, and a delay, at each operation of a long script; after each fault
-/// the store is exactly as if the operation was done or was not, as its answer says, and the script goes on to its end.
+/// An error, a lost answer, a death before and after, and a delay, at each operation of a long script. After
+/// each fault the store is exactly as its answer says: the operation was done or was not. The script
+/// continues to its end.
 ///
 /// # Errors
 /// The first fact that does not hold.
@@ -88,8 +90,8 @@ async fn one_is_late(fresh: Fresh<'_>, at: usize) -> Result<(), BrokenStore> {
     let what = format!("operation {at}, late");
     let (time, lives) = (Time::default(), Population::default());
     let [store, other] = fresh(outside(&time, &lives));
-    let valve = Valve::shut();
-    let late = Arc::new(FaultStore::over(store, at, OperationFault::Held(valve.clone())));
+    let gate = ToolGate::shut();
+    let late = Arc::new(FaultStore::over(store, at, OperationFault::Held(gate.clone())));
     let mut player = Player::of(Arc::clone(&late) as Arc<dyn Store>, &time, &lives);
     let (time, lives) = (Time::default(), Population::default());
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
@@ -100,9 +102,9 @@ async fn one_is_late(fresh: Fresh<'_>, at: usize) -> Result<(), BrokenStore> {
             if !is_late {
                 return Ok(None);
             }
-            valve.came(1).await;
+            gate.came(1).await;
             let others = Picture::of(&*other).await;
-            valve.open_for_all();
+            gate.open_for_all();
             others.map(Some)
         };
         let before = if is_late { Some(Picture::of(&*model.store).await?) } else { None };

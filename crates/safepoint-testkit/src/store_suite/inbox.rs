@@ -1,4 +1,4 @@
-//! Facts about the inbox: each item in exactly one place, whoever pushes (S6.2, S6.10, S6.12).
+//! Facts about the inbox: each item is in exactly one place, whatever client pushes it (S6.2, S6.10, S6.12).
 
 use std::{
     sync::Arc,
@@ -6,11 +6,14 @@ use std::{
 };
 
 use futures_util::future::try_join_all;
-use safepoint::store::{Error, InboxRow, ItemState, NewItem, Pushed, Withdrawn, Write};
+use safepoint::{
+    raw::store::{InboxRow, ItemState, NewItem, Pushed, Withdrawn, Write},
+    store::Error,
+};
 
 use super::{Bed, BrokenStore, Fresh, item, must, refused, same};
 
-/// Items are pushed by whoever, known by their client's id for good, and in exactly one place.
+/// Any client can push an item. The client's id stays known, and the item is in exactly one place.
 ///
 /// # Errors
 /// The first fact that does not hold.
@@ -25,8 +28,8 @@ pub async fn inbox(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     pushes_at_once_are_each_accepted_once(&Bed::make(fresh)).await
 }
 
-/// What an inbox of so many items costs: a push into it costs what a push into an empty one does, by far, and so does a refused
-/// one; listing and taking them is one step each.
+/// The cost of an inbox of this many items. A push into it, or a refused one, costs nearly the same as into
+/// an empty inbox. Listing and taking the items are one step each.
 ///
 /// # Errors
 /// The first fact that does not hold.

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use safepoint::store::{
-    Chain, ChainCheck, ChainSummary, DamageKind, Durability, Error, JournalEntry, Page, Record, Write,
+use safepoint::{
+    raw::store::{
+        Chain, ChainCheck, ChainSummary, DamageKind, Durability, JournalEntry, Page, Record, Write,
+    },
+    store::Error,
 };
 
 use super::{Bed, BrokenStore, Fresh, must, record, refused, same};
 
-/// Records stand in the order of their coming, as they were written; an append is whole or not at all; the chain holds.
+/// Records stand in the order of their coming, as they were written; an append is whole or not at all; the
+/// chain holds.
 ///
 /// # Errors
 /// The first fact that does not hold.
@@ -101,7 +105,7 @@ async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), BrokenStore> 
     })?;
     same("the session after it", bed.store.open(&session).await?, before)?;
     let pushed = bed.other.push(&session, super::item("1", "hello")).await?;
-    same("the inbox after it", pushed, safepoint::store::Pushed::Accepted(1))?;
+    same("the inbox after it", pushed, safepoint::raw::store::Pushed::Accepted(1))?;
     let next = bed.append(&lease, vec![Write::Record(record("three"))]).await?;
     same("the position that comes next", next.first, 1)
 }
@@ -147,8 +151,8 @@ fn a_newer_record_says_so() -> Result<(), BrokenStore> {
     let flaw = damage.as_ref().map(|damage| (damage.position, damage.flaw.clone()));
     let wanted = DamageKind::Newer { kind: "said".into(), version: 3, known: 2 };
     same("a version that is not", flaw, Some((7, wanted)))?;
-    let told = damage.map(|damage| damage.to_string()).unwrap_or_default();
+    let message = damage.map(|damage| damage.to_string()).unwrap_or_default();
     must("the message names the place, the kind and both versions", {
-        ["7", "said", "3", "2"].iter().all(|part| told.contains(part))
+        ["7", "said", "3", "2"].iter().all(|part| message.contains(part))
     })
 }

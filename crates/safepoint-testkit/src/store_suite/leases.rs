@@ -1,11 +1,12 @@
-//! Facts about leases: one can write at a time, and whoever was displaced writes nothing (S7.4).
+//! Facts about leases: one holder can write at a time, and a displaced holder writes nothing (S7.4).
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use safepoint::{
     ids::SessionId,
-    store::{Error, Lease, Liveness, Write},
+    raw::store::{Lease, Liveness, Write},
+    store::Error,
 };
 
 use super::{Bed, BrokenStore, Fresh, TTL, must, owner, record, refused, same};
@@ -75,7 +76,7 @@ async fn the_dead_are_displaced(bed: &Bed) -> Result<(), BrokenStore> {
     must("the epoch grows", taken.epoch() > lease.epoch())?;
     is_fenced(bed, &session, &lease).await?;
     bed.other
-        .append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Durability::Recorded)
+        .append(&taken, vec![Write::Record(record("mine"))], safepoint::raw::store::Durability::Recorded)
         .await?;
     is_fenced(bed, &session, &lease).await
 }
@@ -111,8 +112,8 @@ async fn a_lease_is_renewed_and_given_back(bed: &Bed) -> Result<(), BrokenStore>
     must("the epoch grows", next.epoch() > lease.epoch())
 }
 
-/// However the clock is set, nobody gets what is held by a process of the machine; that is over when the machine itself says so,
-/// and then whoever had it records nothing.
+/// A change of the clock frees no session that a process of this machine holds. The lease ends by the
+/// machine's own time; after that the former holder records nothing.
 async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), BrokenStore> {
     const HOUR: Duration = Duration::from_secs(3600);
     let (session, lease) = bed.held("a").await?;
@@ -135,7 +136,7 @@ async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), BrokenStore> 
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     is_fenced(bed, &session, &renewed).await?;
     bed.other
-        .append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Durability::Recorded)
+        .append(&taken, vec![Write::Record(record("mine"))], safepoint::raw::store::Durability::Recorded)
         .await?;
     bed.time.go_back(HOUR);
     is_fenced(bed, &session, &renewed).await?;

@@ -1,7 +1,10 @@
 //! Facts about notices: who writes from outside is noticed by looking at a few numbers (S1.5, S7.5).
 
-use safepoint::store::{
-    ApprovalsToWithdraw, Changes, DecisionResult, Error, NewDecision, Pushed, StopIntent, Withdrawn, Write,
+use safepoint::{
+    raw::store::{
+        ApprovalsToWithdraw, Changes, DecisionResult, NewDecision, Pushed, StopIntent, Withdrawn, Write,
+    },
+    store::Error,
 };
 
 use super::{Bed, BrokenStore, Fresh, TTL, approvals::ask, item, must, owner, record, refused, same, wish};
@@ -20,7 +23,8 @@ pub async fn notices(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
 async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
-    let quiet = Changes { epoch: lease.epoch(), ..Changes::default() };
+    let mut quiet = Changes::default();
+    quiet.epoch = lease.epoch();
     same("nobody else has written", bed.store.notice(&session).await?, quiet)?;
     let mut stamp = bed.store.stamp().await?;
     same("and nothing has changed", bed.store.stamp().await?, stamp)?;
@@ -41,11 +45,12 @@ async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
         must("a change by another process changes the stamp", newer != stamp)?;
         stamp = newer;
     }
-    let wanted = Changes { items: 2, decisions: 2, stops: 2, epoch: lease.epoch() };
+    let mut wanted = quiet;
+    (wanted.items, wanted.decisions, wanted.stops) = (2, 2, 2);
     same("what others did", bed.store.notice(&session).await?, wanted)?;
     bed.append(&lease, vec![Write::Record(record("mine"))]).await?;
     same("what the holder does is no news to it", bed.store.notice(&session).await?, wanted)?;
-    bed.lives.say(1, safepoint::store::Liveness::Dead);
+    bed.lives.say(1, safepoint::raw::store::Liveness::Dead);
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the stamp changes with the holder", bed.store.stamp().await? != stamp)?;
     let epoch = bed.store.notice(&session).await?.epoch;

@@ -10,9 +10,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint::store::{Environment, Liveness};
+use safepoint::raw::store::{Environment, Liveness};
 
-/// The time of day and that since the machine's start, which stand still until they are moved. Clones are the same time.
+/// The time of day and that since the machine's start, which stand still until they are moved. Clones are the
+/// same time.
 #[derive(Clone, Debug)]
 pub struct Time {
     day: Arc<AtomicI64>,
@@ -40,13 +41,13 @@ impl Time {
         Duration::from_micros(self.up.load(Ordering::SeqCst))
     }
 
-    /// Jumps ahead, as a clock does that somebody sets: no time has passed.
+    /// Jumps ahead, as a clock that a person sets: no time has passed.
     pub fn jump(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         self.day.fetch_add(micros, Ordering::SeqCst);
     }
 
-    /// Goes back, as a clock does that somebody sets.
+    /// Jumps back, as a clock that a person sets.
     pub fn go_back(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         self.day.fetch_sub(micros, Ordering::SeqCst);

@@ -5,11 +5,12 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use safepoint::{
     ids::{ApprovalId, SessionId},
-    store::{
-        ApprovalClose, ApprovalRow, ApprovalsToWithdraw, ChainCheck, Changes, Durability, Error, InboxRow,
-        JournalEntry, Lease, Liveness, NewApproval, NewDecision, NewItem, NewSession, SessionRow, Since,
-        StopIntent, StopRow, Store, Write,
+    raw::store::{
+        ApprovalClose, ApprovalRow, ApprovalsToWithdraw, ChainCheck, Changes, Durability, InboxRow,
+        JournalEntry, Lease, Liveness, NewApproval, NewDecision, NewItem, NewSession, Since, StopIntent,
+        StopRow, Write,
     },
+    store::{Error, SessionRow, Store},
 };
 
 use super::{BrokenStore, Population, TTL, Time, item, owner, record};
@@ -29,15 +30,15 @@ pub enum PlayStep {
     Release(SessionId, Which),
     /// The holder writes.
     Append(SessionId, Which, Vec<Write>, Durability),
-    /// Somebody pushes.
+    /// A client pushes.
     Push(SessionId, NewItem),
-    /// Somebody takes an item back.
+    /// A client takes an item back.
     Withdraw(SessionId, u64),
-    /// Somebody asks for a stop.
+    /// A client asks for a stop.
     AskStop(SessionId, StopIntent),
-    /// Somebody decides.
+    /// A client decides.
     Decide(SessionId, NewDecision),
-    /// Somebody looks.
+    /// A client reads.
     Look(SessionId, StoreQuery),
     /// Time passes. Nothing is asked of the store.
     Pass(Duration),
@@ -45,7 +46,7 @@ pub enum PlayStep {
     Say(u32, Liveness),
 }
 
-/// What somebody looks at. Exhaustive: every request that changes nothing.
+/// What a client reads. Exhaustive: every request that changes nothing.
 #[derive(Clone, Debug)]
 pub enum StoreQuery {
     /// The session's row.
@@ -74,17 +75,17 @@ impl StoreQuery {
     async fn at(&self, store: &dyn Store, session: &SessionId) -> Result<String, Error> {
         const MOST: usize = 100;
         match self {
-            Self::Row => told(store.open(session).await),
-            Self::List => told(store.list(MOST, None).await),
-            Self::Journal => told(store.read(session, 0, MOST).await),
-            Self::Check => told(store.check(session).await),
-            Self::Inbox => told(store.inbox(session).await),
-            Self::Stops => told(store.stops(session, 0).await),
-            Self::Approval(id) => told(store.approval(session, id).await),
-            Self::Approvals => told(store.approvals(session).await),
+            Self::Row => in_words(store.open(session).await),
+            Self::List => in_words(store.list(MOST, None).await),
+            Self::Journal => in_words(store.read(session, 0, MOST).await),
+            Self::Check => in_words(store.check(session).await),
+            Self::Inbox => in_words(store.inbox(session).await),
+            Self::Stops => in_words(store.stops(session, 0).await),
+            Self::Approval(id) => in_words(store.approval(session, id).await),
+            Self::Approvals => in_words(store.approvals(session).await),
             // One store's mark says nothing beside another's.
             Self::Stamp => store.stamp().await.map(|_mark| String::new()),
-            Self::Notice => told(store.notice(session).await),
+            Self::Notice => in_words(store.notice(session).await),
         }
     }
 }
@@ -114,7 +115,7 @@ impl Player {
         Self { store, time: time.clone(), lives: lives.clone(), leases: HashMap::new() }
     }
 
-    /// Goes on with another handle, and the leases of this player.
+    /// Continues with another handle, and the leases of this player.
     #[must_use]
     pub fn on(&self, store: Arc<dyn Store>) -> Self {
         Self { store, ..self.clone() }
@@ -132,7 +133,7 @@ impl Player {
             Which::Newest => leases.last(),
             Which::First => leases.first(),
         };
-        // Whoever was given none tries with one of no epoch.
+        // A player without a lease tries with one of no epoch.
         let none = || Lease::new(session.clone(), 0, TTL, Since::now());
         lease.cloned().unwrap_or_else(none)
     }
@@ -147,8 +148,8 @@ impl Player {
     pub async fn play(&mut self, step: &PlayStep) -> Result<String, Error> {
         let store = &self.store;
         match step {
-            PlayStep::Create(session) => told(store.create(NewSession::of(session.clone())).await),
-            PlayStep::Remove(session) => told(store.remove(session).await),
+            PlayStep::Create(session) => in_words(store.create(NewSession::of(session.clone())).await),
+            PlayStep::Remove(session) => in_words(store.remove(session).await),
             PlayStep::Acquire(session, pid) => {
                 let lease = store.acquire(session, owner(*pid), TTL).await?;
                 let epoch = format!("epoch {}", lease.epoch());
@@ -156,16 +157,16 @@ impl Player {
                 Ok(epoch)
             }
             PlayStep::Renew(session, which) => {
-                told(store.renew(&self.lease(session, *which)).await.map(|lease| lease.epoch()))
+                in_words(store.renew(&self.lease(session, *which)).await.map(|lease| lease.epoch()))
             }
-            PlayStep::Release(session, which) => told(store.release(&self.lease(session, *which)).await),
+            PlayStep::Release(session, which) => in_words(store.release(&self.lease(session, *which)).await),
             PlayStep::Append(session, which, writes, class) => {
-                told(store.append(&self.lease(session, *which), writes.clone(), *class).await)
+                in_words(store.append(&self.lease(session, *which), writes.clone(), *class).await)
             }
-            PlayStep::Push(session, push) => told(store.push(session, push.clone()).await),
-            PlayStep::Withdraw(session, item) => told(store.withdraw(session, *item).await),
-            PlayStep::AskStop(session, stop) => told(store.ask_stop(session, stop.clone()).await),
-            PlayStep::Decide(session, decision) => told(store.decide(session, decision.clone()).await),
+            PlayStep::Push(session, push) => in_words(store.push(session, push.clone()).await),
+            PlayStep::Withdraw(session, item) => in_words(store.withdraw(session, *item).await),
+            PlayStep::AskStop(session, stop) => in_words(store.ask_stop(session, stop.clone()).await),
+            PlayStep::Decide(session, decision) => in_words(store.decide(session, decision.clone()).await),
             PlayStep::Look(session, look) => look.at(&**store, session).await,
             PlayStep::Pass(time) => {
                 self.time.pass(*time);
@@ -179,7 +180,7 @@ impl Player {
     }
 }
 
-fn told<T: fmt::Debug>(answer: Result<T, Error>) -> Result<String, Error> {
+fn in_words<T: fmt::Debug>(answer: Result<T, Error>) -> Result<String, Error> {
     answer.map(|answer| format!("{answer:?}"))
 }
 

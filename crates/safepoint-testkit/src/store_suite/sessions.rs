@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use safepoint::store::{Error, Liveness, NewSession, SessionRow, Write};
+use safepoint::{
+    raw::store::{Liveness, NewSession, Write},
+    store::{Error, SessionRow},
+};
 
 use super::{Bed, BrokenStore, Fresh, TTL, item, must, owner, record, refused, same, wish};
 

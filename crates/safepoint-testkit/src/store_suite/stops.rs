@@ -1,6 +1,9 @@
-//! Facts about stop intents: asked by whoever, holding until they are seen to (S7.5).
+//! Facts about stop intents: any client may ask, and they hold until the owner has handled them (S7.5).
 
-use safepoint::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Write};
+use safepoint::{
+    raw::store::{ApprovalState, ApprovalsToWithdraw, StopIntent, Write},
+    store::Error,
+};
 
 use super::{Bed, BrokenStore, Fresh, TTL, approvals::ask, owner, refused, same, wish};
 
@@ -19,7 +22,7 @@ pub async fn stops(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
 
 async fn shown(bed: &Bed, after: u64) -> Result<Vec<(u64, bool, String)>, BrokenStore> {
     let stops = bed.store.stops(&"a".into(), after).await?;
-    let show = |stop: safepoint::store::StopRow| {
+    let show = |stop: safepoint::raw::store::StopRow| {
         (stop.number, stop.seen, String::from_utf8_lossy(&stop.bytes).into_owned())
     };
     Ok(stops.into_iter().map(show).collect())

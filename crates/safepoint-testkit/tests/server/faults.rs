@@ -104,7 +104,8 @@ fn open_call() -> Value {
             {"role": "user", "parts": [{"text": "and?"}]}]})
 }
 
-/// S5.1: an invalid history is refused with the provider's own 400, uses no reply up, and a lenient server takes it.
+/// S5.1: an invalid history is refused with the provider's own 400, uses no reply up, and a lenient server
+/// takes it.
 #[tokio::test]
 async fn invalid_histories_are_refused() {
     for wire in WIRES {
@@ -129,7 +130,7 @@ async fn invalid_histories_are_refused() {
     }
 }
 
-/// S2.13: what is not for it, or not JSON, is told so, and the connection goes on.
+/// S2.13: what is not for it, or not JSON, gets an answer that says so, and the connection continues.
 #[tokio::test]
 async fn nonsense_is_answered() {
     let server = ModelServer::start(Script::of([Reply::text("fine")])).await.unwrap();

@@ -28,7 +28,7 @@ async fn silent_connections_are_held() {
     assert!(requests.iter().all(|request| request.fate_now().first_byte.is_none()));
 }
 
-/// S13: where nobody looks, an answer is the same as where everybody does.
+/// S13: an unwatched server gives the same answer as a watched one.
 #[tokio::test]
 async fn an_unwatched_server_says_the_same() {
     let script = Script { repeat: true, ..Script::of([Reply::text("one"), Reply::text("two")]) };

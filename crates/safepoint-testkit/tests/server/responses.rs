@@ -29,7 +29,8 @@ fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-/// S2.2: a response's events: named, numbered without a gap, items one after the other, the whole response last.
+/// S2.2: a response's events: named, numbered without a gap, items one after the other, the whole response
+/// last.
 #[tokio::test]
 async fn responses_stream() {
     let response = says(rich(), &ask("hi")).await;
@@ -79,7 +80,8 @@ async fn bare(peer: &mut Peer, method: &str, path: &str) -> Response {
     peer.response().await
 }
 
-/// S2.2: a response in the background is read on from any event after its stream broke; once read, it is over.
+/// S2.2: a response in the background is read on from any event after its stream broke; once read, it is
+/// over.
 #[tokio::test]
 async fn a_kept_response_is_read_on() {
     let script = Script::of([Reply::pieces(["one", "two", "three"]).fault(ReplyFault::CloseAfter(5))]);
@@ -113,8 +115,8 @@ async fn a_kept_response_is_called_off() {
     let id = cut[0]["response"]["id"].as_str().unwrap();
     let mut peer = Peer::to(server.address()).await;
     for _ in 0..2 {
-        let told = bare(&mut peer, "POST", &format!("/v1/responses/{id}/cancel")).await.json();
-        assert_eq!(told["status"], "cancelled");
+        let answer = bare(&mut peer, "POST", &format!("/v1/responses/{id}/cancel")).await.json();
+        assert_eq!(answer["status"], "cancelled");
     }
     let rest = bare(&mut peer, "GET", &format!("/v1/responses/{id}?stream=true")).await.events();
     assert_eq!(kinds(&rest), ["response.cancelled"]);

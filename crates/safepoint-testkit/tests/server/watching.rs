@@ -33,7 +33,8 @@ async fn a_close_is_seen() {
     }
 }
 
-/// S3.6: a message that is not streamed takes the time of its text, in which a peer that goes away is seen too.
+/// S3.6: a message that is not streamed takes the time of its text, in which a peer that goes away is seen
+/// too.
 #[tokio::test]
 async fn a_message_takes_the_time_of_its_text() {
     for (pause, is_answered) in [(Duration::from_millis(1), true), (Duration::from_secs(3600), false)] {
@@ -177,7 +178,7 @@ async fn a_dropped_server_closes_its_connections() {
 /// S13: the log tells of each event in order, also where nothing is recorded.
 #[tokio::test]
 async fn the_log_tells_of_each_event() {
-    let (log, mut told) = mpsc::unbounded_channel();
+    let (log, mut lines) = mpsc::unbounded_channel();
     let log = ServerLog::to(move |line| log.send(line).unwrap());
     let options = ServerOptions { log: Some(log), recording: KeptExchanges::Off, ..ServerOptions::default() };
     let server =
@@ -186,7 +187,7 @@ async fn the_log_tells_of_each_event() {
     peer.exchange(WIRES[0], &ask("hi")).await;
     drop(peer);
     for kind in ["request", "sent", "completed", "peer_closed"] {
-        let line = told.recv().await.unwrap();
+        let line = lines.recv().await.unwrap();
         assert_eq!((&line["type"], &line["id"]), (&json!(kind), &json!(0)));
         assert!(line["at"].is_string());
         assert!(kind != "request" || line["body"]["messages"][0]["content"] == "hi");
@@ -211,7 +212,7 @@ async fn bodies_come_in_every_shape() {
     assert_eq!(&*server.requests()[0].bytes, body.as_bytes());
 }
 
-/// S2.2: gates are taken in order; a request that is refused takes none; then the script goes on.
+/// S2.2: gates are taken in order; a request that is refused takes none; then the script continues.
 #[tokio::test]
 async fn gates_queue_up() {
     let server = ModelServer::start(Script::of([Reply::text("scripted")])).await.unwrap();
@@ -229,7 +230,8 @@ async fn gates_queue_up() {
     assert!(peer.exchange(WIRES[0], &ask("hi")).await.text().contains("scripted"));
 }
 
-/// S13: requests that come at once on one connection are answered in order; a broken body in its provider's words.
+/// S13: requests that come at once on one connection are answered in order; a broken body in its provider's
+/// words.
 #[tokio::test]
 async fn requests_at_once_are_answered_in_order() {
     let words = ["one", "two", "three", "four"];

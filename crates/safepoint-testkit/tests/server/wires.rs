@@ -133,7 +133,8 @@ async fn pieces_are_sent_as_cut() {
     assert_eq!(contents, ["", "a", "bc", "d"]);
 }
 
-/// S13: a script written as JSON: conditions first, then in order, then the fallback; or again from the start.
+/// S13: a script written as JSON: conditions first, then in order, then the fallback; or again from the
+/// start.
 #[tokio::test]
 async fn scripts_choose_by_condition_then_in_order() {
     let script = r#"{"replies": [

@@ -7,11 +7,14 @@ use safepoint::{
     Agent, History, StopRequest,
     approval::ApprovalMode,
     event::Fact,
-    log::{Log, LogError, MemoryLog, RunRecord},
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
-    closing::{BrokenInvariant, Closing, Invariant},
+    invariants::{BrokenInvariant, Invariant, Invariants},
     ledger::Ledger,
     script::{Reply, Script},
     server::{ModelServer, ServerOptions, Strictness},
@@ -32,21 +35,21 @@ fn which(broken: Result<impl Sized, BrokenInvariant>) -> Option<Invariant> {
     broken.err().map(|broken| broken.invariant)
 }
 
-/// I4: a ledger that knows of a call that nobody announced, or misses the commit of one that is reported as done.
+/// I4: the ledger has a call that was never announced, or misses the commit of one that is reported as done.
 #[tokio::test]
 async fn a_ledger_that_disagrees_is_found() {
     let server = ModelServer::start(script()).await.unwrap();
     let tools = GateTools::new();
-    tools.valve().open_for_all();
+    tools.gate().open_for_all();
     let handle = agent(&server, &tools).run("go").detach();
-    let closed = Closing::of(&handle).ledger(tools.ledger()).check().await.unwrap();
+    let closed = Invariants::of(&handle).ledger(tools.ledger()).check().await.unwrap();
 
     let more = Ledger::new();
     more.enter(&"nobody".into());
-    assert_eq!(which(Closing::of(&handle).ledger(&more).check().await), Some(Invariant::I4));
+    assert_eq!(which(Invariants::of(&handle).ledger(&more).check().await), Some(Invariant::I4));
     let less = Ledger::new();
     less.enter(&closed.receipt.calls[0].call_id);
-    assert_eq!(which(Closing::of(&handle).ledger(&less).check().await), Some(Invariant::I4));
+    assert_eq!(which(Invariants::of(&handle).ledger(&less).check().await), Some(Invariant::I4));
 }
 
 /// I3, I5: a request that no provider would take; an exchange that is still open.
@@ -55,18 +58,18 @@ async fn a_foreign_request_is_found() {
     let options = ServerOptions { strictness: Strictness::Lenient, ..ServerOptions::default() };
     let server = ModelServer::start_with(script(), options, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let tools = GateTools::new();
-    tools.valve().open_for_all();
+    tools.gate().open_for_all();
     let handle = agent(&server, &tools).run("go").detach();
-    Closing::of(&handle).server(&server).first_request(0).check().await.unwrap();
+    Invariants::of(&handle).server(&server).first_request(0).check().await.unwrap();
 
     let gate = server.gate();
     let url = server.url() + "/chat/completions";
     let foreign = post(url, json!({"messages": [{"role": "tool", "tool_call_id": "x", "content": ""}]}));
     let asking = tokio::spawn(foreign);
     let exchange = server.request(2).await;
-    assert_eq!(which(Closing::of(&handle).server(&server).check().await), Some(Invariant::I3));
+    assert_eq!(which(Invariants::of(&handle).server(&server).check().await), Some(Invariant::I3));
     assert_eq!(
-        which(Closing::of(&handle).server(&server).first_request(0).check().await),
+        which(Invariants::of(&handle).server(&server).first_request(0).check().await),
         Some(Invariant::I2)
     );
     assert_eq!(exchange.fate_now().completed, None);
@@ -90,7 +93,7 @@ async fn post(url: String, body: serde_json::Value) {
 async fn an_exchange_that_never_ends_is_found() {
     let server = ModelServer::start(script()).await.unwrap();
     let tools = GateTools::new();
-    tools.valve().open_for_all();
+    tools.gate().open_for_all();
     let handle = agent(&server, &tools).run("go").detach();
     assert_eq!(handle.done().await.answer(), Some("fine"));
     let _gate = server.gate();
@@ -100,7 +103,7 @@ async fn an_exchange_that_never_ends_is_found() {
         format!("POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     tokio::io::AsyncWriteExt::write_all(&mut socket, request.as_bytes()).await.unwrap();
     server.request(2).await;
-    assert_eq!(which(Closing::of(&handle).server(&server).check().await), Some(Invariant::I5));
+    assert_eq!(which(Invariants::of(&handle).server(&server).check().await), Some(Invariant::I5));
 }
 
 /// A log that forgets how the run settled, or remembers it otherwise.
@@ -126,15 +129,15 @@ async fn a_log_that_disagrees_is_found() {
     let tools = GateTools::new();
     let server = ModelServer::start(script()).await.unwrap();
     let log = Arc::new(MemoryLog::default());
-    let handle = agent(&server, &tools).run_recorded(log.clone(), History::new(), "go").detach();
-    tools.valve().came(1).await;
+    let handle = run_recorded(&agent(&server, &tools), log.clone(), History::new(), "go").detach();
+    tools.gate().came(1).await;
     handle.stop(StopRequest::now());
-    Closing::of(&handle).log(&*log).ledger(tools.ledger()).check().await.unwrap();
+    Invariants::of(&handle).log(&*log).ledger(tools.ledger()).check().await.unwrap();
 
     let server = ModelServer::start(script()).await.unwrap();
     let log = Arc::new(Forgetful::default());
-    let handle = agent(&server, &tools).run_recorded(log.clone(), History::new(), "go").detach();
+    let handle = run_recorded(&agent(&server, &tools), log.clone(), History::new(), "go").detach();
     handle.stop(StopRequest::now());
-    assert_eq!(which(Closing::of(&handle).log(&*log).check().await), Some(Invariant::I1));
+    assert_eq!(which(Invariants::of(&handle).log(&*log).check().await), Some(Invariant::I1));
     assert_eq!(*log.1.lock().unwrap(), 1);
 }

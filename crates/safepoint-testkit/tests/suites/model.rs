@@ -10,7 +10,7 @@ use safepoint::{
     receipt::Ending,
 };
 use safepoint_testkit::{
-    closing::Closing,
+    invariants::Invariants,
     recorder,
     script::{Reply, ReplyFault, Script},
     scripted::ScriptedModel,
@@ -30,7 +30,7 @@ async fn a_gate_sees_the_engine_let_go() {
     recorder::until(&handle, |kind| matches!(kind, EventKind::Text(_))).await.unwrap();
     handle.stop(StopRequest::now());
     gate.dropped().await;
-    let closed = Closing::of(&handle).check().await.unwrap();
+    let closed = Invariants::of(&handle).check().await.unwrap();
     assert_eq!((closed.outcome.ending(), closed.outcome.partial_text()), (Ending::Stopped, "once upon"));
 }
 
@@ -59,20 +59,20 @@ async fn a_script_plays_without_a_wire() {
         Reply::text("x").fault(ReplyFault::StallAfter(1)),
     ]);
     let tools = GateTools::new();
-    tools.valve().open_for_all();
+    tools.gate().open_for_all();
     let model = ScriptedModel::new(script);
     let agent = Agent::builder(model.clone()).approvals(ApprovalMode::Auto).tool(tools.gated("pay")).build();
     let handle = agent.run("go").detach();
-    let closed = Closing::of(&handle).ledger(tools.ledger()).check().await.unwrap();
+    let closed = Invariants::of(&handle).ledger(tools.ledger()).check().await.unwrap();
     assert_eq!((closed.outcome.answer(), model.requests().len()), (Some("paid"), 2));
     for _ in 0..2 {
         let handle = agent.run("go").detach();
-        let closed = Closing::of(&handle).check().await.unwrap();
+        let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.ending(), Ending::Failed);
     }
     let handle = agent.run("go").detach();
     recorder::until(&handle, |kind| matches!(kind, EventKind::Text(_))).await.unwrap();
     handle.stop(StopRequest::now());
-    assert_eq!(Closing::of(&handle).check().await.unwrap().outcome.ending(), Ending::Stopped);
+    assert_eq!(Invariants::of(&handle).check().await.unwrap().outcome.ending(), Ending::Stopped);
     assert_eq!(agent.run("hello").await.answer(), Some("You said: hello"));
 }

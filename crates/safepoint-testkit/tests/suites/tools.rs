@@ -10,7 +10,7 @@ use safepoint::{
 };
 use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
-    closing::Closing,
+    invariants::Invariants,
     ledger::Mark,
     script::{Reply, Script},
     server::{ModelServer, ServedWire},
@@ -44,18 +44,18 @@ async fn world(wire: ServedWire, make: impl FnOnce(&GateTools) -> FnTool) -> Wor
 
 impl World {
     async fn stopped(self) -> (CallReport, GateTools) {
-        self.tools.valve().came(1).await;
+        self.tools.gate().came(1).await;
         self.handle.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(30)));
         self.closed(Ending::Stopped).await
     }
 
     async fn passed(self) -> (CallReport, GateTools) {
-        self.tools.valve().open_for_all();
+        self.tools.gate().open_for_all();
         self.closed(Ending::Done).await
     }
 
     async fn closed(self, ending: Ending) -> (CallReport, GateTools) {
-        let closing = Closing::of(&self.handle).server(&self.server).first_request(0);
+        let closing = Invariants::of(&self.handle).server(&self.server).first_request(0);
         let closed = closing.ledger(self.tools.ledger()).check().await.unwrap();
         assert_eq!(closed.outcome.ending(), ending, "{}", closed.receipt);
         (closed.receipt.calls[0].clone(), self.tools)
@@ -101,11 +101,11 @@ async fn a_tool_may_ask() {
 async fn what_is_left_running_is_named() {
     for make in [GateTools::late, GateTools::blocking] {
         let world = world(WIRES[1], |tools| make(tools, "it")).await;
-        world.tools.valve().came(1).await;
+        world.tools.gate().came(1).await;
         world.handle.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO));
         let outcome = world.handle.done().await;
         assert_eq!(outcome.receipt().calls[0].status, CallStatus::LeftRunning);
-        world.tools.valve().open_for_all();
+        world.tools.gate().open_for_all();
         world.closed(Ending::Stopped).await;
     }
 }
@@ -114,9 +114,9 @@ async fn what_is_left_running_is_named() {
 #[tokio::test]
 async fn a_finishing_tool_finishes() {
     let world = world(WIRES[0], |tools| tools.finishing("it")).await;
-    world.tools.valve().came(1).await;
+    world.tools.gate().came(1).await;
     world.handle.stop(StopRequest::now());
-    world.tools.valve().let_pass(1);
+    world.tools.gate().let_pass(1);
     let (call, tools) = world.closed(Ending::Stopped).await;
     assert_eq!(
         (call.status, call.effect, tools.ledger().count(Mark::Commit)),
@@ -124,18 +124,18 @@ async fn a_finishing_tool_finishes() {
     );
 }
 
-/// S4.5: what a stopped call told of its progress is what the model is told.
+/// S4.5: the model gets the progress that a stopped call reported.
 #[tokio::test]
 async fn progress_is_kept() {
     let world = world(WIRES[0], |tools| tools.partial("it")).await;
-    world.tools.valve().came(1).await;
+    world.tools.gate().came(1).await;
     world.handle.stop(StopRequest::now());
     let outcome = world.handle.done().await;
     assert!(format!("{:?}", outcome.history()).contains("half of it"));
     world.closed(Ending::Stopped).await;
 }
 
-/// S4.1, S4.7: let through the gate, each ends as it was made to, and the run goes on.
+/// S4.1, S4.7: behind the open gate each ends as it was made to, and the run continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn let_through_they_end_as_made() {
     for make in

@@ -1,4 +1,4 @@
-//! A guard as a program of its own, for programs that cannot be their own guard (see `Processes::guarded_by`).
+//! A guard as a separate program, for programs that cannot be their own guard (see `Processes::guarded_by`).
 
 fn main() -> std::process::ExitCode {
     safepoint_tools::process::guard_main_if_asked();

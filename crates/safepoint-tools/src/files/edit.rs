@@ -3,7 +3,7 @@
 use std::{io::Read, sync::Arc};
 
 use safepoint::{
-    Failure,
+    stop::Failure,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;

@@ -7,7 +7,8 @@ use std::{
 };
 
 use safepoint::{
-    Failure, Stop, ToolContext, ToolResult,
+    Stop, ToolContext, ToolResult,
+    stop::Failure,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;
@@ -87,7 +88,7 @@ fn take(lines: &mut Lines<'_>, first: usize, args: &Args) -> ToolResult<String> 
             text.push_str(&format!("\n[lines {first} to {last} are shown; more follow from offset {next}]"));
         }
         Next::TooFar => text.push_str(&format!(
-            "\n[the file goes on, but only its first {} bytes are looked through; use shell for the rest]",
+            "\n[the file is longer, but only its first {} bytes are looked through; use shell for the rest]",
             limits::READ_BYTES
         )),
     }
@@ -116,7 +117,7 @@ fn refuse_binary(file: &mut File, path: &str) -> Result<(), Failure> {
 enum Next {
     Line,
     Ended,
-    /// The file goes on, further than is looked.
+    /// The file is longer than the part that is read.
     TooFar,
     Stop(Stop),
 }

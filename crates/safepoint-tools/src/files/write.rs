@@ -10,7 +10,7 @@ use std::{
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, openat, renameat, statat, unlinkat};
 use safepoint::{
-    Failure,
+    stop::Failure,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;
@@ -66,7 +66,7 @@ pub(super) fn replace(root: &Root, path: &str, content: &[u8]) -> Result<(), Fai
     }
 }
 
-/// Writes a new file beside the old one and renames it over it, so that nobody ever sees half of it.
+/// Writes a new file beside the old one and renames it over it, so that no reader ever sees half of it.
 fn swap(directory: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
     let passing = format!(".safepoint-{}", uuid::Uuid::new_v4().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

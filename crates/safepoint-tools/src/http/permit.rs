@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
-use safepoint::{Failure, ToolContext, ToolResult, approval::Decision, tool::Asks};
+use safepoint::{ToolContext, ToolResult, approval::Decision, stop::Failure, tool::Asks};
 use serde_json::json;
 
 use super::range::Range;

@@ -1,4 +1,4 @@
-//! Which addresses are not public: this machine, this link, this network, and what is nobody's.
+//! Which addresses are not public: this machine, this link, this network, and the reserved ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ pub(super) enum Range {
     Loopback,
     LinkLocal,
     Private,
-    /// Reserved, of many or of nobody.
+    /// Reserved, for groups or unassigned.
     Special,
 }
 

@@ -1,7 +1,7 @@
 //! Which call a message answers, found without keeping the message.
 
 /// Looks for `id` and `method` at the top of a JSON object, byte by byte. What is not JSON gives nothing or nonsense, but
-/// never fails; an id that is nobody's is thrown away later.
+/// never fails; an unknown id is thrown away later.
 #[derive(Debug, Default)]
 pub struct Scan {
     depth: usize,

@@ -2,18 +2,22 @@
 
 use std::{fmt, sync::Arc};
 
-use safepoint::{Code, Failure, Reason, Scope, StopHandle, StopRequest, Tool, tool::Output};
+use safepoint::{
+    Reason, StopRequest, Tool,
+    stop::{Code, Failure, Scope, StopHandle},
+    tool::Output,
+};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
     McpError, Offer, Server,
+    content::{self, Answer},
     error::Kind,
     exchange::Fault,
     link::{self, Link, Pauses},
     listing,
     notices::{Afterwards, Sink},
-    reading::{self, Answer},
     tool::McpTool,
 };
 use crate::{limits, process::CommandReport};
@@ -39,7 +43,7 @@ impl Drop for Owner {
 }
 
 fn end(stop: &StopHandle) {
-    let reason = Reason::new(Code::SHUTDOWN).with_text("nobody uses this server any more");
+    let reason = Reason::new(Code::SHUTDOWN).with_text("this server is no longer used");
     let _any_answer_will_do = stop.stop(StopRequest::now().with_reason(reason));
 }
 
@@ -143,7 +147,7 @@ impl Client {
         let listed = timeout(link.server.start, listing::all(&live)).await;
         let slow =
             |_elapsed| wrong(Kind::Slow, format!("did not tell its tools within {:?}", link.server.start));
-        let told = listed.map_err(slow)?.map_err(|fault| match fault {
+        let reported = listed.map_err(slow)?.map_err(|fault| match fault {
             Fault::NotSent(why) => wrong(Kind::Unreachable, format!("cannot be reached: {why}")),
             Fault::Unauthorized => wrong(Kind::Wrong, link::UNAUTHORIZED.to_owned()),
             Fault::Refused(why) | Fault::Lost(why) | Fault::Answered { ours: why, .. } => {
@@ -152,13 +156,13 @@ impl Client {
             Fault::Cut => wrong(Kind::Wrong, format!("did not tell its tools: {}", cut())),
         })?;
         let names: Vec<String> =
-            told.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
+            reported.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
         let unmatched = link.server.pick.unmatched(&names);
-        let (good, refused) = listing::check(&link.server, told);
-        let own_names = good.iter().map(|told| told.name.clone()).collect();
-        let tools = good
-            .into_iter()
-            .map(|told| -> Arc<dyn Tool> { Arc::new(McpTool::new(self.clone(), &link.server, told)) });
+        let (good, refused) = listing::check(&link.server, reported);
+        let own_names = good.iter().map(|reported| reported.name.clone()).collect();
+        let tools = good.into_iter().map(|reported| -> Arc<dyn Tool> {
+            Arc::new(McpTool::new(self.clone(), &link.server, reported))
+        });
         Ok(Offer { tools: tools.collect(), own_names, refused, names, unmatched })
     }
 
@@ -169,7 +173,7 @@ impl Client {
     /// A [`Failure`]: it is [unreachable](Failure::is_unreachable) where the call certainly was not sent.
     ///
     /// # Cancel safety
-    /// The server is told that nobody waits any more; what it does then is its affair, and is not known.
+    /// The server gets a notice that the call is abandoned. What the server then does is unknown.
     pub async fn call(
         &self,
         tool: &str,
@@ -182,7 +186,7 @@ impl Client {
                 Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string()).without_effect()
             );
         }
-        let learn = |what: Afterwards<'_>| tracing::debug!(?what, "of a call that nobody waits for any more");
+        let learn = |what: Afterwards<'_>| tracing::debug!(?what, "of an abandoned call");
         self.exchange(tool, args, Sink::new(on_progress, learn)).await
     }
 
@@ -195,7 +199,7 @@ impl Client {
         for _try in 0..limits::MCP_TRIES {
             let live = link.live().await.map_err(McpError::into_failure)?;
             match live.call(tool, args.clone(), &sink).await {
-                Ok(result) => return self.said(reading::read(result)),
+                Ok(result) => return self.said(content::read(result)),
                 Err(Fault::NotSent(why)) => {
                     tracing::debug!(server = self.name(), why, "a call was not sent");
                     sleep(pauses.take()).await;
@@ -225,7 +229,7 @@ impl Client {
         let what = McpError::new(self.name(), Kind::Wrong, what).to_string();
         match theirs.trim() {
             "" => Failure::new(what),
-            _ => Failure::new(format!("error: {what}\n{}", reading::fence(self.name(), theirs))),
+            _ => Failure::new(format!("error: {what}\n{}", content::fence(self.name(), theirs))),
         }
     }
 
@@ -250,7 +254,7 @@ impl Client {
     /// input is closed first; then it climbs the ladder of any command.
     ///
     /// # Cancel safety
-    /// The end goes on.
+    /// The end continues.
     pub async fn close(&self) -> ServerEnd {
         end(&self.owner.stop);
         self.owner.stop.quiet().await;

@@ -5,7 +5,7 @@
 /// What stands for a value that is nested too deeply.
 pub(super) const TOO_DEEP: &str = "[nested too deeply to be read]";
 
-/// The text with every list and object that lies below so many others replaced by [`TOO_DEEP`]; none if there is none.
+/// The text with every list and object that lies below this many others replaced by [`TOO_DEEP`]; none if there is none.
 pub(super) fn cut(text: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut kept = Vec::with_capacity(text.len());
     let (mut depth, mut place) = (0_usize, Place::Outside);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use safepoint::Failure;
+use safepoint::stop::Failure;
 
 /// Why a server cannot be used: it says which server, what was tried, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct McpError {
     kind: Kind,
 }
 
-/// What went wrong. Exhaustive: these are told apart by predicates.
+/// What went wrong. Exhaustive: predicates distinguish these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It could not be started or reached.

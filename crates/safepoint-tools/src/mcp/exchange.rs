@@ -58,7 +58,7 @@ impl Live {
     /// Calls a tool.
     ///
     /// # Cancel safety
-    /// The server is told that nobody waits any more, and what it answers is thrown away.
+    /// The server gets a notice that the request is abandoned, and its answer is thrown away.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -95,7 +95,7 @@ impl Live {
     }
 }
 
-/// Tells the server, when it is dropped before the answer, that nobody waits for it.
+/// Sends the server a notice that the request is abandoned, if dropped before the answer.
 struct Abandoned<'a> {
     live: &'a Live,
     of: Option<RequestId>,
@@ -114,7 +114,7 @@ impl Drop for Abandoned<'_> {
         let peer = self.live.peer.clone();
         let send = async move {
             if peer.send_notification(notification.into()).await.is_err() {
-                // The connection is gone, and the server with it or told by that.
+                // The connection is gone. The server is gone too, or sees that.
             }
         };
         // Without the budget of the task, which may be spent just now.
@@ -122,7 +122,7 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-/// Words to the server that nobody waits for, but that a connection should not be closed over.
+/// Messages to the server that no caller waits for, and over which no connection should be closed.
 #[derive(Clone, Default)]
 pub(super) struct Farewells {
     open: Arc<Mutex<Vec<BoxFuture<'static, ()>>>>,

@@ -53,7 +53,7 @@ fn client() -> Result<Client, String> {
         .map_err(|error| format!("cannot be reached: HTTP could not be set up: {error}"))
 }
 
-/// What a failed request says of whether it was received. Exhaustive: whoever sent it must act on each.
+/// What a failed request says of whether it was received. Exhaustive: the sender must act on each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// There was no connection that it could have gone over.
@@ -90,7 +90,7 @@ pub(super) fn was_sent(error: &(dyn std::error::Error + 'static)) -> Option<Sent
     })
 }
 
-/// An answer that is told as `HTTP STATUS: BODY`, or in words of the transport that may quote the server.
+/// An answer that is reported as `HTTP STATUS: BODY`, or in words of the transport that may quote the server.
 fn unexpected(said: &str) -> Sent {
     let status = said.strip_prefix("HTTP ").and_then(|rest| rest.split_once(": "));
     match status {

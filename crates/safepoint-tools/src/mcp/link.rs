@@ -3,7 +3,7 @@
 //! **Invariants**
 //! - There is at most one process of a server at a time: the next is started when the last is gone or its survivors
 //!   were named.
-//! - Nobody waits here without an end: bringing up is bounded, and whoever waits for it may be dropped.
+//! - Every wait here has an end: bringing up is bounded, and a caller that waits for it may be dropped.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::future::{Either, select};
-use safepoint::{Scope, StopHandle};
+use safepoint::stop::{Scope, StopHandle};
 use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
@@ -202,11 +202,11 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope, stop: StopHandle) {
         }
     }
     link.state.send_replace(State::Closed);
-    // The task that settles its own scope is the last of it: whoever waits for quiet waits for this task's end.
+    // The task that settles its own scope is the last of it: a wait for quiet waits for this task's end.
     let _first_and_only = stop.settle();
 }
 
-/// Polls the first as long as the other goes on.
+/// Polls the first as long as the other runs.
 async fn beside<T>(endless: impl Future<Output = Infallible>, work: impl Future<Output = T>) -> T {
     match select(pin!(work), pin!(endless)).await {
         Either::Left((done, _)) => done,

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use rmcp::model::ServerResult;
 use safepoint::{
     Tool,
-    schema::{Misfit, Schema},
+    raw::schema::{Misfit, Schema},
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub struct Offer {
     pub own_names: Vec<String>,
     /// What it cannot be given, and why.
     pub refused: Vec<Refused>,
-    /// All names that the server told, wanted or not, as it told them.
+    /// All names that the server listed, wanted or not, as it spelt them.
     pub names: Vec<String>,
     /// What of the choice of tools fits none of these names, in a sentence each.
     pub unmatched: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Offer {
 /// A tool that is not offered to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Its name as the server told it.
+    /// Its name as the server spelt it.
     pub name: String,
     /// What is wrong with it.
     pub why: String,
@@ -58,9 +58,9 @@ impl std::fmt::Debug for Offer {
     }
 }
 
-/// A tool as its server told it, checked.
+/// A tool as its server listed it, checked.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct Listed {
     /// The server's name for it.
     pub(super) name: String,
     /// The name under which it is offered.
@@ -81,23 +81,23 @@ pub(super) enum Hints {
 /// Asks for all pages; what a server tells without end is cut off.
 ///
 /// # Cancel safety
-/// The server is told that nobody waits any more.
+/// The server gets a notice that the request is abandoned.
 pub(super) async fn all(live: &Live) -> Result<Vec<Value>, Fault> {
-    let mut told = Vec::new();
+    let mut listed = Vec::new();
     let mut cursor = None;
     for _page in 0..limits::MCP_PAGES {
         let next;
-        (told, next) = page(live.list(cursor).await?, told)?;
-        if next.is_none() || told.len() > limits::MCP_TOOLS {
+        (listed, next) = page(live.list(cursor).await?, listed)?;
+        if next.is_none() || listed.len() > limits::MCP_TOOLS {
             break;
         }
         cursor = next;
     }
-    Ok(told)
+    Ok(listed)
 }
 
 /// Adds a page, which may hold a tool that is not as the protocol says.
-fn page(result: ServerResult, mut told: Vec<Value>) -> Result<(Vec<Value>, Option<String>), Fault> {
+fn page(result: ServerResult, mut listed: Vec<Value>) -> Result<(Vec<Value>, Option<String>), Fault> {
     let wrong = || Fault::Refused("its list of tools is none".to_owned());
     let mut raw = match result {
         ServerResult::ListToolsResult(page) => serde_json::to_value(page).map_err(|_unwritable| wrong())?,
@@ -105,16 +105,16 @@ fn page(result: ServerResult, mut told: Vec<Value>) -> Result<(Vec<Value>, Optio
         _ => return Err(wrong()),
     };
     let Some(Value::Array(tools)) = raw.get_mut("tools").map(Value::take) else { return Err(wrong()) };
-    told.extend(tools);
-    Ok((told, raw["nextCursor"].as_str().map(str::to_owned)))
+    listed.extend(tools);
+    Ok((listed, raw["nextCursor"].as_str().map(str::to_owned)))
 }
 
 /// Checks every tool that is wanted.
-pub(super) fn check(server: &Server, told: Vec<Value>) -> (Vec<Told>, Vec<Refused>) {
+pub(super) fn check(server: &Server, listed: Vec<Value>) -> (Vec<Listed>, Vec<Refused>) {
     let mut good = Vec::new();
     let mut refused = Vec::new();
     let mut taken = HashSet::new();
-    for raw in told {
+    for raw in listed {
         let name = raw["name"].as_str().unwrap_or_default().to_owned();
         if !server.pick.takes(&name) {
             continue;
@@ -136,7 +136,7 @@ pub(super) fn check(server: &Server, told: Vec<Value>) -> (Vec<Told>, Vec<Refuse
     (good, refused)
 }
 
-fn one(server: &Server, name: String, raw: &Value) -> Result<Told, String> {
+fn one(server: &Server, name: String, raw: &Value) -> Result<Listed, String> {
     if name.is_empty() {
         return Err("it has no name".to_owned());
     }
@@ -145,8 +145,8 @@ fn one(server: &Server, name: String, raw: &Value) -> Result<Told, String> {
         Some(chosen) => return Err(format!("no provider takes the name `{chosen}` that was chosen for it")),
         None => names::offered(&server.name, &name),
     };
-    let Arguments { schema, unchecked } = Arguments::told(&raw["inputSchema"])?;
-    Ok(Told {
+    let Arguments { schema, unchecked } = Arguments::listed(&raw["inputSchema"])?;
+    Ok(Listed {
         offered,
         description: description(server, raw, &unchecked),
         schema,
@@ -163,7 +163,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn told(raw: &Value) -> Result<Self, String> {
+    fn listed(raw: &Value) -> Result<Self, String> {
         let Value::Object(fields) = raw else {
             return Err("its arguments have no schema".to_owned());
         };
@@ -213,12 +213,12 @@ fn take_pattern(schema: &mut Value, at: &str) -> Option<String> {
 
 /// The server's words, bounded, and whose they are.
 fn description(server: &Server, raw: &Value, unchecked: &[String]) -> String {
-    let told = raw["description"].as_str().or_else(|| raw["title"].as_str()).unwrap_or_default();
-    let mut end = told.len().min(limits::MCP_DESCRIPTION_BYTES);
-    while !told.is_char_boundary(end) {
+    let listed = raw["description"].as_str().or_else(|| raw["title"].as_str()).unwrap_or_default();
+    let mut end = listed.len().min(limits::MCP_DESCRIPTION_BYTES);
+    while !listed.is_char_boundary(end) {
         end -= 1;
     }
-    let mut lines = vec![told[..end].trim().to_owned()];
+    let mut lines = vec![listed[..end].trim().to_owned()];
     lines.extend(unchecked.iter().cloned());
     lines.push(format!("(a tool of the MCP server {})", server.name));
     lines.join("\n").trim().to_owned()
@@ -239,14 +239,14 @@ fn hints(raw: &Value) -> Hints {
 mod tests {
     use super::*;
 
-    /// S4.11: a pattern that only the server can check costs no tool: it leaves the schema, and the model is told of it.
+    /// S4.11: a pattern that only the server can check costs no tool: it leaves the schema, and the model is informed.
     #[test]
     fn a_pattern_with_look_around_is_left_to_the_server() {
         let raw = json!({"type": "object", "properties": {
             "name": {"type": "string", "pattern": "^(?!-).+$"},
             "id": {"type": "string", "pattern": "^[a-z]+$"},
         }});
-        let arguments = Arguments::told(&raw).unwrap();
+        let arguments = Arguments::listed(&raw).unwrap();
         assert_eq!(arguments.unchecked, [r#"/properties/name must match the pattern "^(?!-).+$""#]);
         let schema = Schema::new(&arguments.schema).unwrap();
         assert_eq!(schema.check(&json!({"name": "-x", "id": "abc"})), Ok(()));

@@ -1,7 +1,7 @@
-//! Progress of calls under way: who is told of what a server says of a call that it still works on.
+//! Progress of calls under way: who gets a server's messages about a call that it still works on.
 //!
-//! **Invariants** A call is known here from before it is sent until nobody waits for it; what is told of any other is
-//! thrown away. An answer to a call that nobody waits for any more is told as late, once, if it is one of the last few.
+//! **Invariants** A call is known here from before it is sent until it is abandoned; a message about any other is
+//! thrown away. An answer to an abandoned call is reported as late, once, if it is one of the last few.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,10 +16,10 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
 
 use crate::limits;
 
-/// What comes out about a call that nobody waits for. Exhaustive: it is given up, and later, perhaps, its end.
+/// What comes out about an abandoned call. Exhaustive: it is given up, and later, perhaps, its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Afterwards<'a> {
-    /// It was under way, and the server is told that nobody waits.
+    /// It was under way, and the server gets a notice.
     Abandoned,
     /// The server answered it after all: its work is over.
     Answered(&'a str),
@@ -56,7 +56,7 @@ impl Sink {
         self.0.handed_over.load(Ordering::SeqCst)
     }
 
-    /// Nobody waits for the call any more.
+    /// The caller no longer waits for the call.
     pub(super) fn abandoned(&self) {
         (self.0.learn)(Afterwards::Abandoned);
     }
@@ -107,20 +107,20 @@ impl Notices {
         self.lock().insert(token, sink.clone());
     }
 
-    /// Nobody waits for the call any more.
+    /// The caller no longer waits for the call.
     pub(super) fn forget(&self, token: &ProgressToken) {
         self.lock().remove(token);
     }
 
     pub(super) fn tell(&self, notice: &ProgressNotificationParam) {
-        // Not under the lock: whoever is told may do anything.
+        // Not under the lock: the receiver may run any code, also code that comes back here.
         let sink = self.lock().get(&notice.progress_token).cloned();
         if let Some(sink) = sink {
             sink.tell(notice);
         }
     }
 
-    /// Nobody waits for the answer to this request any more.
+    /// The caller no longer waits for the answer to this request.
     pub(super) fn abandon(&self, id: RequestId, sink: Sink) {
         let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
         if abandoned.len() >= limits::MCP_LATE {
@@ -136,7 +136,7 @@ impl Notices {
             let place = abandoned.iter().position(|(abandoned, _)| abandoned == id);
             place.and_then(|place| abandoned.remove(place))
         };
-        // Not under the lock: whoever is told may do anything.
+        // Not under the lock: the receiver may run any code, also code that comes back here.
         if let Some((_, sink)) = found {
             (sink.0.learn)(Afterwards::Answered(how));
         }

@@ -1,4 +1,4 @@
-//! What our end says of an answer that it could not read: told apart from all that a server may say, so that our words
+//! What our end says of an answer that it could not read: kept apart from all that a server may say, so that our words
 //! never stand among a stranger's.
 
 use std::sync::LazyLock;

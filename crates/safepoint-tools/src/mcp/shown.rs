@@ -1,5 +1,5 @@
 //! Pictures and documents of a server that a model can be shown: by their first bytes, whatever the server calls them.
-//! A provider refuses the whole conversation, for ever, over one that is not what it says.
+//! A provider refuses every later request of the conversation over one that is not what it says.
 
 use safepoint::message::{MOST_BYTES, Part, PartKind, PartSource};
 

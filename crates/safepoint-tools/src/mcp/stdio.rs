@@ -10,7 +10,7 @@ use rmcp::{
     model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage},
     transport::Transport,
 };
-use safepoint::json;
+use safepoint::raw::json;
 use serde_json::error::Category;
 use tokio::{
     io::AsyncWriteExt as _,

@@ -5,18 +5,19 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use safepoint::{
-    Failure, Tool, ToolContext,
+    Tool, ToolContext, ToolResult,
     receipt::{RemoteReport, RemoteStopState, StopSupport},
-    tool::{EffectClass, OnStop, Output, ToolResult, ToolSpec},
+    stop::Failure,
+    tool::{EffectClass, OnStop, Output, ToolSpec},
 };
 use serde_json::Value;
 
 use super::{
     Client,
     client::Called,
-    listing::{Hints, Told},
+    content,
+    listing::{Hints, Listed},
     notices::{Afterwards, Sink},
-    reading,
     server::{Annotations, Server},
 };
 
@@ -28,20 +29,20 @@ pub(super) struct McpTool {
 }
 
 impl McpTool {
-    pub(super) fn new(client: Client, server: &Server, told: Told) -> Self {
-        let effect = match (server.annotations, told.hints) {
+    pub(super) fn new(client: Client, server: &Server, listed: Listed) -> Self {
+        let effect = match (server.annotations, listed.hints) {
             (Annotations::Trusted, Hints::ReadOnly) => EffectClass::ReadOnly,
             (Annotations::Trusted, Hints::Idempotent) => EffectClass::Idempotent,
             (Annotations::Trusted, Hints::Nothing) | (Annotations::Ignored, _) => EffectClass::Unsafe,
         };
         // A stop waits for nothing: the future is dropped, which tells the server.
-        let mut spec = ToolSpec::new(told.offered, told.description)
-            .parameters(told.schema)
+        let mut spec = ToolSpec::new(listed.offered, listed.description)
+            .parameters(listed.schema)
             .effect(effect)
             .on_stop(OnStop::Drop)
             .place(server.place());
         spec.timeout = server.call;
-        Self { spec, client, name: told.name }
+        Self { spec, client, name: listed.name }
     }
 }
 
@@ -59,15 +60,15 @@ impl Tool for McpTool {
             match client.exchange(&name, args, sink).await? {
                 Called::Good(output) => {
                     // What speaks in place of a text goes to programs; the model reads it behind the fence.
-                    Ok(Output { text: reading::fence(&server, &output.text), ..output })
+                    Ok(Output { text: content::fence(&server, &output.text), ..output })
                 }
-                Called::Bad(text) => Err(Failure::new(reading::fence(&server, &text)).into()),
+                Called::Bad(text) => Err(Failure::new(content::fence(&server, &text)).into()),
             }
         })
     }
 }
 
-/// What a receipt says of the server's work on a call that was given up: it was told, and only an answer or the end of
+/// What a receipt says of the server's work on a call that was given up: the server got a notice, and only an answer or the end of
 /// its process says that the work is over (S3.6). What only reads is not followed.
 struct Row {
     cx: ToolContext,

@@ -23,11 +23,11 @@ use super::{
 use crate::limits;
 
 /// Kills whatever is alive in a control group that a dead runtime of this machine made for a command, whatever marks it
-/// carries. Guards and keepers of dead runtimes that were suspended go on, and end their trees; those that do not are
+/// carries. Guards and keepers of dead runtimes that were suspended continue, and end their trees; those that do not are
 /// killed last. What belongs to a runtime that is alive is never touched.
 ///
 /// Blocks until they are gone, at most for the time that SIGKILL has. For the start of a program, before it resumes.
-#[must_use = "survivors must be told of"]
+#[must_use = "survivors must be reported"]
 pub fn reap_abandoned() -> Reaped {
     let spared = own_line();
     let deadline = Instant::now() + limits::KILL;

@@ -8,8 +8,8 @@ use super::{
     SpawnError,
     contacts::{Members, Root},
     group::Group,
-    held::Env,
-    held::Held,
+    guarded::Env,
+    guarded::GuardedCommand,
     launch::Guard,
     lease::Under,
     output::Capture,
@@ -22,7 +22,7 @@ use super::{
 
 /// A command and its tree.
 ///
-/// It is driven by whoever waits for it: a command whose output nobody takes stands still once its pipe is full.
+/// The caller that waits for it drives it. A command whose output is not taken stands still once its pipe is full.
 /// Dropping it asks SIGKILL for the whole tree and returns at once. Where it was started for a call
 /// ([`Processes::spawn_in`](super::Processes::spawn_in)), the call's run is not quiet before the tree is gone.
 #[must_use = "dropping it kills the command"]
@@ -56,7 +56,7 @@ pub(super) struct Started {
 /// Who holds the tree.
 #[derive(Debug)]
 pub(super) enum Holder {
-    Keeper(Box<Held>),
+    Keeper(Box<GuardedCommand>),
     Group(Box<Group>),
     /// Its witness has it now.
     SeenOff,
@@ -65,7 +65,7 @@ pub(super) enum Holder {
 /// What a holder has to say. Exhaustive: a job's command may end before its tree does.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The command ended; these go on, as was declared.
+    /// The command ended; these continue, as was declared.
     Command { exit: Exit, running: Vec<TreeMember>, at: SystemTime },
     /// The tree ended, or survived.
     Tree(Box<Account>),
@@ -145,7 +145,7 @@ impl Holder {
 
 /// A start under way: what it has begun when it is given up is seen off.
 struct Starting {
-    held: Option<Held>,
+    held: Option<GuardedCommand>,
     label: String,
     ties: Ties,
 }
@@ -167,7 +167,7 @@ impl Process {
     ) -> Result<Self, SpawnError> {
         let stdio::Stdio { theirs, reader, talk } =
             stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
-        let held = Held::open(guard, run, theirs).await?;
+        let held = GuardedCommand::open(guard, run, theirs).await?;
         let mut starting = Starting { held: Some(held), label: spec.label.clone(), ties };
         let Some(held) = &mut starting.held else { return Err(SpawnError::KeeperLost) };
         let began = held.begin(&spec, env).await;
@@ -204,7 +204,7 @@ impl Process {
     }
 
     /// What it writes to standard output, if it was started with [`OutputTarget::Pipe`](super::OutputTarget::Pipe) and this was
-    /// not taken before. A command whose pipe nobody reads stands still once it is full.
+    /// not taken before. A command whose pipe is not read stands still once it is full.
     pub fn take_stdout(&mut self) -> Option<pipe::Receiver> {
         self.talk.stdout.take()
     }
@@ -261,7 +261,7 @@ impl Process {
     /// or with the survivors. A cap of zero is SIGKILL at once. May be asked again, to climb faster.
     ///
     /// # Cancel safety
-    /// What was asked goes on; wait for it, or ask again.
+    /// The stop continues; wait for it, or ask again.
     pub async fn stop(&mut self, cap: Duration) -> CommandReport {
         if let Some(report) = self.ended() {
             return report;

@@ -9,6 +9,7 @@ use std::{collections::HashMap, fmt};
 
 use super::{enclosed, report::TreeMember, tree};
 
+mod datagrams;
 mod inodes;
 mod loopback;
 mod service;
@@ -95,7 +96,7 @@ impl Members {
         }
     }
 
-    /// Whom it holds a connection to on this machine, over a socket in the file system or over TCP: processes that are
+    /// Whom it holds a connection to on this machine, over a socket in the file system, TCP or UDP: processes that are
     /// neither of the tree nor of this runtime (itself, and what its guards hold), and none of these services. Blocks
     /// while it reads from the kernel.
     #[must_use]
@@ -118,8 +119,11 @@ impl Members {
             return Contacts { found: Vec::new(), sight };
         }
         let mut ends = Ends::default();
-        let looks =
-            [unix::look(&held, services, &mut ends), loopback::look(&members, &held, services, &mut ends)];
+        let looks = [
+            unix::look(&held, services, &mut ends),
+            loopback::look(&members, &held, services, &mut ends),
+            datagrams::look(&members, &held, services, &mut ends),
+        ];
         if looks.contains(&Sight::Partial) {
             sight = Sight::Partial;
         }

@@ -1,4 +1,4 @@
-//! Whether this process belongs to a command of a run: what decides about a run must not be one of its own commands.
+//! Whether this process belongs to a command of a run: what decides about a run must not be a command of that run.
 //!
 //! **Invariants**: a command cannot leave by unsetting its environment or by leaving its session: its guard and its keeper
 //! adopt whatever it orphans. What it could still do with the rights of its user is said in SECURITY.md.

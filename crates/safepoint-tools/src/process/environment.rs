@@ -23,7 +23,7 @@ const OTHER_ENDS: [&str; 7] = ["ASKPASS", "XAUTH", "COMPASS", "BYPASS", "SURPASS
 /// What the name of a secret ends in that only says where it is.
 const PLACES: [&str; 5] = ["_FILE", "_PATH", "_DIR", "_ENV", "_URL"];
 
-/// Which variables of the runtime's environment a command is given, before the changes of its own
+/// Which variables of the runtime's environment a command is given, before the changes of the command's
 /// [`CommandSpec::env`](super::CommandSpec::env).
 ///
 /// ```
@@ -94,7 +94,7 @@ impl CommandEnvironment {
         !self.withhold.iter().any(|listed| listed == name)
             && match self.inherit {
                 Inherit::Core => is_core(name),
-                // A name that is no text is nobody's key.
+                // A name that is no text names no key.
                 Inherit::Filtered => !name.to_str().is_some_and(is_secret),
                 Inherit::All => true,
             }

@@ -23,7 +23,7 @@ fn reset() -> io::Result<()> {
     let usual = [0_u64; ACTION_WORDS];
     for signal in 1..=libc::SIGRTMAX() {
         // SAFETY: the action is readable and installs no handler. By the system call, since the C library refuses signals
-        // that it uses itself. The kernel refuses SIGKILL and SIGSTOP, which nobody can ignore.
+        // that it uses itself. The kernel refuses SIGKILL and SIGSTOP, which no process can ignore.
         unsafe {
             libc::syscall(
                 libc::SYS_rt_sigaction,

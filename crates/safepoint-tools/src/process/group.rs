@@ -18,8 +18,8 @@ use tokio::{
 use super::{
     SpawnError,
     child::{End, Started},
-    climb::{self, Climb},
     contacts::Root,
+    escalation::{self, EscalationTimes},
     fresh,
     report::{Climbed, Containment, Exit, Hold, ProcessRecord, Rung, TreeMember},
     spec::{Background, CommandSpec, marked},
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::limits;
 
-/// A command whose tree nobody holds but we.
+/// A command whose tree only this process guards.
 #[derive(Debug)]
 pub(super) struct Group {
     started: Started,
@@ -40,7 +40,7 @@ pub(super) struct Group {
     left_behind_after: Duration,
     kill_time: Duration,
     exit: Option<Exit>,
-    climb: Option<Climb>,
+    climb: Option<EscalationTimes>,
     rungs: Vec<Climbed>,
     left_behind: Vec<TreeMember>,
     clear_at: Option<Instant>,
@@ -95,7 +95,7 @@ impl Group {
         self.clear_at = None;
         match &mut self.climb {
             Some(climb) => climb.join(now, rungs),
-            None => self.climb = Some(Climb::new(now, rungs)),
+            None => self.climb = Some(EscalationTimes::new(now, rungs)),
         }
     }
 
@@ -121,8 +121,8 @@ impl Group {
     }
 
     async fn wait(&mut self) -> Option<End> {
-        let until = self.climb.as_ref().map(Climb::next_at).or(self.clear_at);
-        if self.exit.is_some() || self.climb.as_ref().is_some_and(Climb::kills) {
+        let until = self.climb.as_ref().map(EscalationTimes::next_at).or(self.clear_at);
+        if self.exit.is_some() || self.climb.as_ref().is_some_and(EscalationTimes::kills) {
             sleep(self.pause).await;
             self.pause = (self.pause * 2).min(limits::SWEEP_SLOW);
             if self.exit.is_some() {
@@ -140,7 +140,7 @@ impl Group {
             return Some(End::Command { exit, running: self.alive(), at: SystemTime::now() });
         }
         if self.climb.is_none() {
-            self.clear_at = Some(climb::after(Instant::now(), self.left_behind_after));
+            self.clear_at = Some(escalation::after(Instant::now(), self.left_behind_after));
         }
         None
     }
@@ -150,7 +150,7 @@ impl Group {
         if self.clear_at.is_some_and(|at| now >= at) {
             self.clear_at = None;
             self.left_behind = self.alive();
-            self.climb = Some(Climb::killing(now, self.kill_time));
+            self.climb = Some(EscalationTimes::killing(now, self.kill_time));
         }
         let Some(climb) = &mut self.climb else { return };
         if let Some(rung) = climb.climb(now) {
@@ -161,12 +161,12 @@ impl Group {
                 Rung::Kill => {}
             }
         }
-        if self.climb.as_ref().is_some_and(Climb::kills) {
+        if self.climb.as_ref().is_some_and(EscalationTimes::kills) {
             self.send(Signal::KILL);
         }
     }
 
-    /// To the group at once while its leader holds its number, then to whoever left it.
+    /// To the group at once while its leader holds its number, then to the processes that left it.
     fn send(&self, signal: Signal) {
         if self.exit.is_none() && kill_process_group(self.leader, signal).is_err() {
             // the leader is just ending
@@ -217,7 +217,7 @@ fn spawn(env: Vec<(OsString, OsString)>, spec: &CommandSpec, theirs: Theirs) -> 
         .stdout(Stdio::from(theirs.stdout))
         .stderr(Stdio::from(theirs.stderr));
     if let Some(cwd) = &spec.cwd {
-        // Asked before, because afterwards nobody could say whether the program or the directory is missing.
+        // Asked before, because afterwards it would be unknown whether the program or the directory is missing.
         let fault = match std::fs::metadata(cwd) {
             Ok(found) if found.is_dir() => None,
             Ok(_) => Some(std::io::ErrorKind::NotADirectory.into()),

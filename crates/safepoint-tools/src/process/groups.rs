@@ -24,7 +24,7 @@ pub(super) fn mounted(group: &Path) -> io::Result<PathBuf> {
     Ok(Path::new(mount).join(below))
 }
 
-/// SIGKILL to everything in it, at once and without a race; false if the kernel was not told.
+/// SIGKILL to everything in it, at once and without a race; false if the kernel did not get the order.
 pub(super) fn kill(group: &Path) -> bool {
     fs::write(group.join("cgroup.kill"), "1").is_ok()
 }

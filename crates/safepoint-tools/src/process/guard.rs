@@ -13,7 +13,7 @@
 //! - End of file on the control socket means that the runtime is gone. The keepers see the end of their own sockets at
 //!   the same moment and kill their trees; the guard waits for them, then kills whatever is left.
 //! - A child of the guard that is no keeper was orphaned by a keeper's death, and is killed.
-//! - A command can suspend all of us, since it is of the same user. Who is told of it has the suspended one go on: the
+//! - A command can suspend all of us, since it is of the same user. A process that learns of it continues the suspended one: the
 //!   guard its keepers, the runtime both, and the kernel the guard, when the runtime dies.
 
 use std::{
@@ -85,7 +85,7 @@ impl Guard {
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;
         if let Err(error) = setsid() {
-            // Whoever started us made us a group leader already: no terminal's Ctrl-C reaches us then either.
+            // The process that started us made us a group leader already: no terminal's Ctrl-C reaches us then either.
             if error != Errno::PERM {
                 return Err(error.into());
             }
@@ -140,7 +140,7 @@ impl Guard {
     }
 
     /// Reaps keepers and whatever came back to us; kills what a keeper's death has orphaned. A keeper that was suspended
-    /// goes on: a command can send SIGSTOP to its parent, and would so be out of anybody's reach.
+    /// continues: a command can send SIGSTOP to its parent, and would so be out of reach.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
             if status.stopped() {

@@ -57,7 +57,7 @@ impl Guard {
         matches!(self.control.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Has it go on, if a command has suspended it.
+    /// Continues it, if a command has suspended it.
     pub(super) fn wake(&self) {
         // It is our child and not waited for, so its number is its own.
         if let Some(stat) = tree::stat(self.pid.cast_signed()) {

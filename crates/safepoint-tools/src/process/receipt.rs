@@ -7,16 +7,12 @@ use crate::limits;
 
 impl From<&CommandReport> for receipt::ProcessReport {
     fn from(report: &CommandReport) -> Self {
-        Self {
-            pid: report.pid().unsigned_abs(),
-            label: report.label.clone(),
-            ended: ended(report),
-            signals: report.rungs.iter().map(|climbed| climbed.rung.to_string()).collect(),
-            left_behind: names(&report.left_behind),
-            ended_with: Vec::new(),
-            survivors: names(&report.survivors),
-            containment: report.containment.to_string(),
-        }
+        let (pid, containment) = (report.pid().unsigned_abs(), report.containment.to_string());
+        let mut row = Self::new(pid, report.label.clone(), ended(report), containment);
+        row.signals = report.rungs.iter().map(|climbed| climbed.rung.to_string()).collect();
+        row.left_behind = names(&report.left_behind);
+        row.survivors = names(&report.survivors);
+        row
     }
 }
 
@@ -34,7 +30,7 @@ fn ended(report: &CommandReport) -> String {
     }
 }
 
-/// Names, as many as somebody would read, and how many more there are.
+/// Names, as many as a person would read, and how many more there are.
 #[must_use]
 pub fn names(members: &[TreeMember]) -> Vec<String> {
     let mut names: Vec<_> = members.iter().take(limits::NAMED_PROCESSES).map(ToString::to_string).collect();
@@ -52,8 +48,11 @@ mod tests {
     fn what_is_not_named_is_counted() {
         let member = |pid| TreeMember { pid, start: 1, name: "sleep".into() };
         let members: Vec<_> = (1..=70).map(member).collect();
-        let told = names(&members);
-        assert_eq!((told.len(), told[63].as_str(), told[64].as_str()), (65, "sleep (pid 64)", "and 6 more"));
+        let reported = names(&members);
+        assert_eq!(
+            (reported.len(), reported[63].as_str(), reported[64].as_str()),
+            (65, "sleep (pid 64)", "and 6 more")
+        );
         assert_eq!(names(&members[..64]).len(), 64);
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Containment {
-    /// A control group of its own, below a subreaper: the kernel kills it as one.
+    /// A separate control group, below a subreaper: the kernel kills it as one.
     Cgroup,
     /// A subreaper: whatever leaves its parents comes back to the keeper, and is swept until nothing is left.
     Subreaper,
@@ -29,7 +29,7 @@ impl fmt::Display for Containment {
     }
 }
 
-/// How the command itself ended. Exhaustive: it ended by itself, by a signal, or nobody can say.
+/// How the command itself ended. Exhaustive: it ended by itself, by a signal, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -82,7 +82,7 @@ pub struct Climbed {
     pub at: SystemTime,
 }
 
-/// One process, told apart from a later one with the same number by its start time.
+/// One process, distinct from a later one with the same number by its start time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TreeMember {
     /// Its process id.
@@ -99,7 +99,7 @@ impl fmt::Display for TreeMember {
     }
 }
 
-/// Why a command's tree was ended, where nobody stopped it.
+/// Why a command's tree was ended, without a stop.
 ///
 /// Exhaustive: the ways in which a tree loses its hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Whose a control group, a guard or a keeper is: its runtime, told apart from a later process with the same number.
+//! Whose a control group, a guard or a keeper is: its runtime, distinct from a later process with the same number.
 
 use std::{fmt, fs, path::Path, str::FromStr};
 
@@ -28,7 +28,7 @@ impl Runtime {
         Self { pid: 0, start: 0, space: 0 }
     }
 
-    /// Whether it is provably dead: its number is seen from here, and nobody, or somebody else, has it.
+    /// Whether it is provably dead: its number is visible from here, and no process or another process has it.
     pub(super) fn is_dead(&self) -> bool {
         let is_seen = self.pid > 0 && self.start > 0 && self.space > 0 && self.space == space();
         is_seen

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use safepoint::{Scope, Stop};
+use safepoint::{Stop, stop::Scope};
 
 use super::{CommandReport, Process};
 

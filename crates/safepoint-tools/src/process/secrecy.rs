@@ -57,7 +57,7 @@ fn hide(name: &OsStr, value: &OsStr) {
 
 /// Where the value of a variable is.
 fn shown_value(name: &OsStr) -> Option<*mut u8> {
-    // SAFETY: this is the only thread, so nobody changes the array, which ends with a null pointer, or its texts.
+    // SAFETY: this is the only thread, so nothing changes the array, which ends with a null pointer, or its texts.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {

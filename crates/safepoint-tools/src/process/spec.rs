@@ -30,7 +30,7 @@ pub enum Background {
     /// It is killed, and reported.
     #[default]
     Kill,
-    /// It is a declared background job: it goes on, held, until it is stopped or the runtime ends.
+    /// It is a declared background job: it runs on, guarded, until it is stopped or the runtime ends.
     Keep,
 }
 
@@ -40,12 +40,12 @@ pub enum ControlGroups {
     /// One is made if the machine allows it.
     #[default]
     Try,
-    /// None is made: somebody else manages the groups of this machine.
+    /// None is made: another program manages the groups of this machine.
     LeaveAlone,
 }
 
 /// Where a command writes: standard output and standard error together, in the order in which it writes, unless they
-/// are told apart.
+/// are distinct.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum OutputTarget {
@@ -54,7 +54,7 @@ pub enum OutputTarget {
         /// Bytes kept in memory: half of them the head, half the tail.
         budget: usize,
     },
-    /// To the end of this file, made for its owner alone if it is not there. For background jobs: nobody need read.
+    /// To the end of this file, made for its owner alone if it is not there. For background jobs: no reader is needed.
     File(PathBuf),
     /// Standard output into [`Process::take_stdout`](super::Process::take_stdout); standard error to its
     /// [`Process`](super::Process), which keeps this many bytes of it and no file. For commands that are talked to.
@@ -143,9 +143,9 @@ pub struct CommandSpec {
     pub background: Background,
     /// How it is stopped.
     pub ladder: Ladder,
-    /// Whether it gets a control group of its own.
+    /// Whether it gets a separate control group.
     pub control_groups: ControlGroups,
-    /// How long what it left behind may go on after its end before it is killed.
+    /// How long what it left behind may run after its end before it is killed.
     pub left_behind: Duration,
 }
 
@@ -237,7 +237,7 @@ impl CommandSpec {
         self
     }
 
-    /// Sets whether it gets a control group of its own.
+    /// Sets whether it gets a separate control group.
     #[must_use]
     pub fn control_groups(mut self, control_groups: ControlGroups) -> Self {
         self.control_groups = control_groups;

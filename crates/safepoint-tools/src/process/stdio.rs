@@ -93,7 +93,7 @@ fn pipe() -> io::Result<(Receiver, OwnedFd)> {
     Ok((Receiver::from_owned_fd(read)?, write))
 }
 
-/// A file that has no name, so that a command which never reads holds up nobody.
+/// A file that has no name, so that a command which never reads blocks no writer.
 fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     let mut file = std::fs::File::from(memfd_create("safepoint-stdin", MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
@@ -102,7 +102,7 @@ fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
 }
 
 impl Reader {
-    /// Takes the next chunk; waits for ever once there is no more.
+    /// Takes the next chunk; stays pending once there is no more.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -117,8 +117,8 @@ impl Reader {
         }
     }
 
-    /// Takes what is in the pipe of a tree that is gone. Nobody waits for its end: who got the other end from the
-    /// tree, and is not of it, may hold it for ever.
+    /// Takes what is in the pipe of a tree that is gone. Nothing waits for its end: a process that got the other end from the
+    /// tree, and is not of it, may keep it open without end.
     pub(super) fn drain(&mut self) {
         let mut left = limits::DRAIN_BYTES;
         // By the system call: the runtime may not have noticed yet that there is something.

@@ -25,7 +25,7 @@ pub struct Reaped {
 ///
 /// Neither this process nor any of its ancestors is ever touched: a runtime may itself run inside a command of another.
 /// Blocks until they are gone, at most for the time that SIGKILL has. For the start of a program, before it resumes.
-#[must_use = "survivors must be told of"]
+#[must_use = "survivors must be reported"]
 pub fn reap_survivors(records: &[ProcessRecord]) -> Reaped {
     let spared = own_line();
     let deadline = Instant::now() + limits::KILL;

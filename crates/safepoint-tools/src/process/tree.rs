@@ -20,13 +20,13 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// Whether somebody has suspended it (SIGSTOP).
+    /// Whether it is suspended (SIGSTOP).
     pub(crate) fn is_suspended(&self) -> bool {
         self.state == 'T'
     }
 
     /// Whether it still runs: not a zombie, nor about to be one. The state is its first thread's: where that has ended
-    /// and others go on, it looks like a zombie, but is none.
+    /// and others run, it looks like a zombie, but is none.
     pub(crate) fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x') || self.threads > 1
     }
@@ -167,7 +167,7 @@ fn environment(pid: i32) -> Vec<u8> {
 /// Signals exactly this process; false if it is gone, or not ours to signal.
 pub(crate) fn signal(member: &TreeMember, signal: Signal) -> bool {
     let Some(pid) = Pid::from_raw(member.pid) else { return false };
-    // The pidfd pins whoever has the pid now; the start time says whether that is still the one that was seen.
+    // The pidfd pins the process that has the pid now; the start time says whether that is still the one that was seen.
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(fd) => is_same(member) && pidfd_send_signal(&fd, signal).is_ok(),
         Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM | rustix::io::Errno::MFILE) => {
@@ -177,7 +177,7 @@ pub(crate) fn signal(member: &TreeMember, signal: Signal) -> bool {
     }
 }
 
-/// Has exactly this process go on, if somebody has suspended it; true if so.
+/// Continues exactly this process if it is suspended; true if so.
 pub(crate) fn wake(member: &TreeMember) -> bool {
     stat(member.pid).is_some_and(|stat| stat.is_suspended()) && signal(member, Signal::CONT)
 }

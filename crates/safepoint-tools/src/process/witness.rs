@@ -1,9 +1,9 @@
 //! Who sees to the end of a command that its starter has dropped, be it while it is started or later: the run that it
-//! belongs to is not quiet before its tree is gone, and is told of it (S4.14).
+//! belongs to is not quiet before its tree is gone, and gets a report of it (S4.14).
 
 use std::fmt;
 
-use safepoint::{Scope, ToolContext};
+use safepoint::{ToolContext, stop::Scope};
 use tokio::runtime;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::limits;
 
-/// The scope that a command belongs to, and the call that is told of it, if there is one.
+/// The scope that a command belongs to, and the call that gets the report, if there is one.
 pub(super) struct Witness {
     scope: Scope,
     cx: Option<ToolContext>,
@@ -33,7 +33,7 @@ impl Witness {
     /// Kills what the holder holds, and stays until it is gone.
     pub(super) fn see_off(self, mut holder: Holder, label: String, lease: Option<Under>) {
         if runtime::Handle::try_current().is_err() {
-            // Nobody could wait here. The holder is dropped, and its keeper does the same work.
+            // No caller could wait here. The holder is dropped, and its keeper does the same work.
             return;
         }
         let Self { scope, cx } = self;

@@ -1,4 +1,4 @@
-//! A command's output as it arrives, told as text: whole characters, and not more than a person would read.
+//! A command's output as it arrives, reported as text: whole characters, and not more than a person would read.
 
 use safepoint::ToolContext;
 
@@ -59,8 +59,8 @@ mod tests {
     fn a_character_cut_between_chunks_is_put_together() {
         let mut decoder = Decoder::default();
         let bytes = "aä€b".as_bytes();
-        let told: String = bytes.chunks(1).map(|chunk| decoder.push(chunk)).collect();
-        assert_eq!(told, "aä€b");
+        let reported: String = bytes.chunks(1).map(|chunk| decoder.push(chunk)).collect();
+        assert_eq!(reported, "aä€b");
     }
 
     #[test]

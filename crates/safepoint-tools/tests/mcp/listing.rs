@@ -89,7 +89,7 @@ async fn tools_are_chosen_and_renamed() {
         client.tools().await.unwrap().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["say", "test__fail"]);
     let agent = crate::mcp::support::agent(&client, "say", json!({"text": "hello"})).await;
-    assert!(crate::mcp::support::told(&agent.run("go").await).good().contains("hello"));
+    assert!(crate::mcp::support::reported(&agent.run("go").await).good().contains("hello"));
     let wrong = stdio(&McpManners::default()).include(["echo"]).rename("echo", "not a name").connect().await;
     let offer = wrong.unwrap().offer().await.unwrap();
     assert!(offer.tools.is_empty() && offer.refused[0].why.contains("no provider"), "{:?}", offer.refused);
@@ -112,8 +112,8 @@ async fn changed_tools_are_noticed_and_offered_to_the_next_run() {
             }
             assert_eq!(client.changes(), 0);
             assert!(call(&client, "grow", no_args()).await.good().contains("grown"));
-            let heard = tokio::time::timeout(PATIENCE, client.changed(0)).await;
-            assert_eq!(heard, Ok(1), "{speaks:?}");
+            let noticed = tokio::time::timeout(PATIENCE, client.changed(0)).await;
+            assert_eq!(noticed, Ok(1), "{speaks:?}");
             let has_new = |tools: &[std::sync::Arc<dyn safepoint::Tool>]| {
                 tools.iter().any(|tool| tool.spec().name == "test__grown0")
             };
@@ -131,8 +131,8 @@ fn listened(http: &HttpServer) -> usize {
     http.seen().iter().filter(|(_, seen)| is_one(seen)).count()
 }
 
-/// S4.10: a stream of notices that ends is asked for again; what may have been said meanwhile counts as a change. Nobody
-/// listens any more when the server is closed.
+/// S4.10: a stream of notices that ends is requested again; notices that may be lost meanwhile count as a
+/// change. The client listens no longer once it is closed.
 #[tokio::test]
 async fn a_lost_stream_of_notices_is_asked_for_again() {
     let newest = McpManners { speaks: Speaks::Newest, ..McpManners::default() };

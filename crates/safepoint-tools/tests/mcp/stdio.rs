@@ -63,7 +63,7 @@ async fn a_server_that_does_not_start_says_why() {
     assert!(missing.is_unreachable() && missing.to_string().contains("/no/such/program"), "{missing}");
 }
 
-/// S4.10: standard error is read all the time, and kept bounded: a flood of it holds up nothing.
+/// S4.10: standard error is read all the time, and kept bounded: a flood of it blocks nothing.
 #[tokio::test]
 async fn a_flood_on_standard_error_holds_up_nothing() {
     let client =

@@ -1,4 +1,4 @@
-//! A stop while a call of a server runs: who waits, who is told, what is said of it.
+//! A stop while a call of a server runs: who waits, who is notified, what the receipt says.
 
 use std::time::Duration;
 
@@ -16,25 +16,30 @@ use safepoint_testkit::{
 use safepoint_tools::mcp::{Annotations, Server};
 use serde_json::json;
 
-use crate::mcp::support::{Place, Running, Told, agent, call, got, no_args, start, stdio, until};
+use crate::mcp::support::{Place, Reported, Running, agent, call, got, no_args, start, stdio, until};
 
 /// Far less than any server takes that is waited for.
 /// Far less than any wait that a stop could fall into, and far more than a busy machine takes for none.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
-fn is_stopped(told: &Told, effect: SideEffect) {
-    assert_eq!((told.report.status, told.report.effect), (CallStatus::Stopped, effect), "{}", told.text);
-    assert!(told.report.remote.is_none(), "{:?}", told.report.remote);
+fn is_stopped(reported: &Reported, effect: SideEffect) {
+    assert_eq!(
+        (reported.report.status, reported.report.effect),
+        (CallStatus::Stopped, effect),
+        "{}",
+        reported.text
+    );
+    assert!(reported.report.remote.is_none(), "{:?}", reported.report.remote);
 }
 
-/// The server had the call: it was told of the stop, and nobody says that its work has ended.
-async fn may_go_on(told: &Told, handle: &RunHandle) {
-    let report = &told.report;
+/// The server had the call and was notified of the stop; no fact says that its work has ended.
+async fn may_go_on(reported: &Reported, handle: &RunHandle) {
+    let report = &reported.report;
     assert_eq!(
         (report.status, report.effect),
         (CallStatus::LeftRunning, SideEffect::Unknown),
         "{}",
-        told.text
+        reported.text
     );
     let remote = report.remote.as_ref().unwrap();
     assert_eq!((remote.stop, remote.grade), (Some(RemoteStopState::Requested), StopSupport::CallerSide));
@@ -43,12 +48,14 @@ async fn may_go_on(told: &Told, handle: &RunHandle) {
     assert_eq!(quiet.receipt().survivors, ["remote work at mcp:test"]);
     let shown = quiet.receipt().to_string();
     assert!(
-        shown.contains("asked to stop: no answer: IT MAY STILL WORK") && shown.contains("EFFECT UNKNOWN")
+        shown.contains("stop requested, no answer, may still be running")
+            && shown.contains("side effects unknown")
     );
 }
 
-/// S4.10, S2.7, S3.8. T13, modelcontextprotocol/python-sdk#2507: the server is told; nobody waits for it.
-/// aaif-goose/goose PR#3865: one handle is owned by whoever waits and by whoever would cancel.
+/// S4.10, S2.7, S3.8. T13, modelcontextprotocol/python-sdk#2507: the server is notified, and the stop does
+/// not wait for it.
+/// aaif-goose/goose PR#3865: the waiting caller and the cancelling caller own one handle.
 #[tokio::test]
 async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
     for speaks in [Speaks::Older, Speaks::Newest] {
@@ -56,8 +63,8 @@ async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
         let client = place.server(McpManners { speaks, ..McpManners::default() }).connect().await.unwrap();
         let running = start(&client, "deaf", no_args()).await;
         until("the call is there", || place.received("tools/call") == 1).await;
-        let (told, took) = running.stop().await;
-        may_go_on(&told, &running.handle).await;
+        let (reported, took) = running.stop().await;
+        may_go_on(&reported, &running.handle).await;
         assert!(took < AT_ONCE, "{took:?}");
         until("the server is told", || place.received("notifications/cancelled") == 1).await;
         let log = safepoint_testkit::mcp::read_log(&place.log());
@@ -75,8 +82,8 @@ async fn over_http_the_newest_protocol_closes_the_requests_stream() {
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let running = start(&client, "deaf", no_args()).await;
     got(&http, "tools/call").await;
-    let (told, took) = running.stop().await;
-    may_go_on(&told, &running.handle).await;
+    let (reported, took) = running.stop().await;
+    may_go_on(&reported, &running.handle).await;
     assert!(took < AT_ONCE, "{took:?}");
     let gave_up =
         |seen: &McpSeen| matches!(seen, McpSeen::GaveUp(request) if request["method"] == "tools/call");
@@ -85,15 +92,15 @@ async fn over_http_the_newest_protocol_closes_the_requests_stream() {
     assert!(!http.seen().iter().any(|(_, seen)| is_notice(seen)), "and no notification");
 }
 
-/// S4.10: over HTTP the older protocol is told by a notification, since a lost stream means nothing there.
+/// S4.10: over HTTP the older protocol needs a notification, since a lost stream means nothing there.
 #[tokio::test]
 async fn over_http_the_older_protocol_sends_the_notification() {
     let http = HttpServer::start(McpManners::default()).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let running = start(&client, "deaf", no_args()).await;
     got(&http, "tools/call").await;
-    let (told, took) = running.stop().await;
-    may_go_on(&told, &running.handle).await;
+    let (reported, took) = running.stop().await;
+    may_go_on(&reported, &running.handle).await;
     assert!(took < AT_ONCE, "{took:?}");
     got(&http, "notifications/cancelled").await;
 }
@@ -107,35 +114,36 @@ async fn over_http_a_call_without_any_answer_yet_is_stopped_at_once() {
         let client = Server::http("test", http.url()).connect().await.unwrap();
         let running = start(&client, "deaf", no_args()).await;
         got(&http, "tools/call").await;
-        let (told, took) = running.stop().await;
-        may_go_on(&told, &running.handle).await;
+        let (reported, took) = running.stop().await;
+        may_go_on(&reported, &running.handle).await;
         assert!(took < AT_ONCE, "{took:?}");
-        let told = |seen: &McpSeen| match (seen, speaks) {
+        let reported = |seen: &McpSeen| match (seen, speaks) {
             (McpSeen::GaveUp(request), Speaks::Newest) => request["method"] == "tools/call",
             (McpSeen::Got(message), Speaks::Older) => message["method"] == "notifications/cancelled",
             _ => false,
         };
-        until("the server is told", || http.seen().iter().any(|(_, seen)| told(seen))).await;
+        until("the server is told", || http.seen().iter().any(|(_, seen)| reported(seen))).await;
     }
 }
 
-/// S4.10, S3.5. T13, openai/codex#20925: a late answer is nobody's, the next call is answered by its own.
+/// S4.10, S3.5. T13, openai/codex#20925: a late answer is dropped, and the next call gets the answer to
+/// itself.
 #[tokio::test]
 async fn an_answer_after_the_stop_is_nobodys() {
     let place = Place::new();
     let client = place.server(McpManners::default()).connect().await.unwrap();
     let running = start(&client, "late", no_args()).await;
     until("the call is there", || place.received("tools/call") == 1).await;
-    let (told, _) = running.stop().await;
-    assert_eq!(told.report.effect, SideEffect::Unknown, "{}", told.text);
-    assert!(!told.text.contains("too late"), "{}", told.text);
+    let (reported, _) = running.stop().await;
+    assert_eq!(reported.report.effect, SideEffect::Unknown, "{}", reported.text);
+    assert!(!reported.text.contains("too late"), "{}", reported.text);
     until("the server is told", || place.received("notifications/cancelled") == 1).await;
     let next = call(&client, "echo", serde_json::json!({"text": "next"})).await.good();
     assert!(next.contains("next") && !next.contains("too late"), "{next}");
 }
 
-/// S3.5, S4.10. T13, openai/codex#20925: while the run goes on, the audit says that an answer came after its call's
-/// end; the model is not shown it.
+/// S3.5, S4.10. T13, openai/codex#20925: while the run continues, the audit says that an answer came after
+/// its call's end; the model does not get it.
 #[tokio::test]
 async fn a_late_answer_is_told_in_the_audit() {
     let place = Place::new();
@@ -155,14 +163,14 @@ async fn a_late_answer_is_told_in_the_audit() {
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     let remote = quiet.receipt().calls[0].remote.clone().unwrap();
     assert!(remote.ended_at.is_some() && !remote.may_go_on(), "the answer says that its work is over");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut audit = handle.audit();
     while let Some(event) = audit.next().await {
         if let EventKind::Late(what) = event.kind {
-            told.push(what);
+            reported.push(what);
         }
     }
-    assert_eq!(told, ["call c1 was answered by the MCP server test with a result"]);
+    assert_eq!(reported, ["call c1 was answered by the MCP server test with a result"]);
 }
 
 /// S3.6, S4.9: a process that is gone, with all that it had started, works on nothing any more.
@@ -196,11 +204,11 @@ async fn a_server_that_reads_nothing_delays_no_stop() {
         .unwrap();
     let mut running = start(&client, "deaf", no_args()).await;
     running.called().await;
-    let (told, took) = running.stop().await;
+    let (reported, took) = running.stop().await;
     // Whether the call had been handed over when the stop came is not known here.
-    match &told.report.remote {
-        Some(_) => may_go_on(&told, &running.handle).await,
-        None => is_stopped(&told, SideEffect::Unknown),
+    match &reported.report.remote {
+        Some(_) => may_go_on(&reported, &running.handle).await,
+        None => is_stopped(&reported, SideEffect::Unknown),
     }
     assert!(took < AT_ONCE, "{took:?}");
     client.close().await;
@@ -228,9 +236,9 @@ async fn a_stop_ends_the_wait_for_a_lost_server() {
     let mut running = Running::of(agent.run("do it").detach());
     running.called().await;
     assert_eq!(client.pid(), None, "it is lost, and waits before it is started again");
-    let (told, took) = running.stop().await;
+    let (reported, took) = running.stop().await;
     assert!(took < AT_ONCE, "{took:?}");
-    is_stopped(&told, SideEffect::Unknown);
+    is_stopped(&reported, SideEffect::Unknown);
     assert_eq!(place.received("tools/call"), 1);
 }
 
@@ -249,7 +257,7 @@ async fn a_hundred_stopped_calls_leave_a_server_that_works() {
     until("each was told", || place.received("notifications/cancelled") == 100).await;
 }
 
-/// What is dropped in the middle of a call by hand is told to the server too.
+/// The server is also notified when a manual call is dropped midway.
 #[tokio::test]
 async fn a_call_that_is_dropped_is_told() {
     let place = Place::new();

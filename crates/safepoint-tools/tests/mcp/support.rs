@@ -8,11 +8,12 @@ use std::{
 use safepoint::{
     Agent, Outcome, RunHandle, StopRequest,
     event::{EventKind, Events, Fact},
-    history::{Message, OpenEnd},
+    history::Message,
+    raw::OpenEnd,
     receipt::{CallReport, CallStatus},
 };
 use safepoint_testkit::{
-    closing::Closing,
+    invariants::Invariants,
     mcp::{self, ASKED, HttpServer, McpManners, McpSeen},
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -64,7 +65,7 @@ pub(crate) fn guarded() -> Processes {
     Processes::guarded_by(mark, env!("CARGO_BIN_EXE_safepoint-guard"))
 }
 
-/// A server over pipes, under a guard of its own.
+/// A server over pipes, under a separate guard.
 pub(crate) fn stdio(manners: &McpManners) -> Server {
     Server::stdio("test", std::env::current_exe().unwrap())
         .args(["--exact", "mcp::support::this_program_is_a_server_when_it_is_asked_to_be", "--nocapture"])
@@ -73,12 +74,12 @@ pub(crate) fn stdio(manners: &McpManners) -> Server {
 }
 
 /// What a call came to.
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) text: String,
     pub(crate) report: CallReport,
 }
 
-impl Told {
+impl Reported {
     pub(crate) fn good(self) -> String {
         assert_eq!(self.report.status, CallStatus::Completed, "{}", self.text);
         self.text
@@ -97,10 +98,10 @@ pub(crate) async fn agent(client: &Client, tool: &str, args: Value) -> Agent {
 }
 
 /// Runs one call to its end.
-pub(crate) async fn call(client: &Client, tool: &str, args: Value) -> Told {
+pub(crate) async fn call(client: &Client, tool: &str, args: Value) -> Reported {
     let handle = agent(client, &format!("test__{tool}"), args).await.run("do it").detach();
-    let closed = tokio::time::timeout(PATIENCE, Closing::of(&handle).check()).await.unwrap().unwrap();
-    told(&closed.outcome)
+    let closed = tokio::time::timeout(PATIENCE, Invariants::of(&handle).check()).await.unwrap().unwrap();
+    reported(&closed.outcome)
 }
 
 /// A run of one call, under way.
@@ -120,15 +121,15 @@ impl Running {
     }
 
     /// Stops it now, and says how long it took to settle.
-    pub(crate) async fn stop(&self) -> (Told, Duration) {
+    pub(crate) async fn stop(&self) -> (Reported, Duration) {
         let asked = Instant::now();
         let _asked = self.handle.stop(StopRequest::now());
         let outcome = tokio::time::timeout(PATIENCE, self.handle.done()).await.expect("it settles");
         let took = asked.elapsed();
         assert!(matches!(&outcome, Outcome::Stopped(_)), "{outcome:?}");
         let closed =
-            tokio::time::timeout(PATIENCE, Closing::of(&self.handle).check()).await.unwrap().unwrap();
-        (told(&closed.outcome), took)
+            tokio::time::timeout(PATIENCE, Invariants::of(&self.handle).check()).await.unwrap().unwrap();
+        (reported(&closed.outcome), took)
     }
 
     /// Waits until the call was announced.
@@ -155,7 +156,7 @@ impl Running {
     }
 }
 
-pub(crate) fn told(outcome: &Outcome) -> Told {
+pub(crate) fn reported(outcome: &Outcome) -> Reported {
     let history = outcome.history();
     let mut results: Vec<_> = history
         .entries()
@@ -170,7 +171,7 @@ pub(crate) fn told(outcome: &Outcome) -> Told {
         results.extend(calls.iter().map(|call| call.result.clone()));
     }
     let text = results.first().map(|result| result.text.clone()).expect("there was a call");
-    Told {
+    Reported {
         text: String::clone(&text),
         report: outcome.receipt().calls.first().cloned().expect("there was a call"),
     }

@@ -86,8 +86,9 @@ async fn what_a_command_left_behind_is_killed_and_reported() {
     assert!(report.left_behind.iter().all(|member| !support::exists(member.pid)), "killed, and reaped");
 }
 
-/// S4.9: a short helper that is just finishing is no orphan, and its last words are kept. On a busy machine one may be slow
-/// to finish, and is an orphan then: one that is quick enough is found, and whichever is none is heard out.
+/// S4.9: a short helper that is just finishing is no orphan, and its last output is kept. On a busy machine
+/// one may be slow to finish, and is an orphan then. The test finds one that is quick enough, and reads the
+/// output of each that is no orphan to its end.
 #[tokio::test]
 async fn a_helper_that_ends_right_after_its_command_is_heard_out() {
     let processes = guarded("tee");

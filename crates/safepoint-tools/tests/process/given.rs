@@ -23,11 +23,11 @@ fn a_command_gets_no_key_unless_it_is_named() {
     let said = as_role("given::environment_role").envs(VARIABLES).output().unwrap();
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     for grade in ["guarded", "alone"] {
-        let told = |what: &str| {
+        let reported = |what: &str| {
             let from = said.split_once(&format!("<{grade} {what}>")).unwrap_or_else(|| panic!("{said}")).1;
             from.split_once("</>").unwrap().0.to_owned()
         };
-        let usual = told("filtered");
+        let usual = reported("filtered");
         assert!(
             !usual.contains("sk-hidden") && usual.contains("EDITOR=vi") && usual.contains("PATH="),
             "{usual}"
@@ -35,14 +35,14 @@ fn a_command_gets_no_key_unless_it_is_named() {
         assert!(!usual.contains("vault-hidden"), "what the program withholds: {usual}");
         assert!(usual.contains("MY_TOKEN=token-named"), "what is named is given: {usual}");
         assert!(usual.contains("OWN_KEY=its own"), "what its own spec sets is given: {usual}");
-        let core = told("core");
+        let core = reported("core");
         assert!(
             !core.contains("EDITOR") && core.contains("PATH=") && core.contains("SAFEPOINT_RUN="),
             "{core}"
         );
-        let all = told("all");
+        let all = reported("all");
         assert!(all.contains("sk-hidden") && all.contains("vault-hidden"), "{all}");
-        assert!(!told("holders").contains("hidden"), "{said}");
+        assert!(!reported("holders").contains("hidden"), "{said}");
     }
 }
 

@@ -18,8 +18,8 @@ use super::{
 const LEASE: Duration = Duration::from_millis(1000);
 const LONG: Duration = Duration::from_secs(600);
 
-/// S4.15, S7.4: a runtime is suspended, and its lease passes. Its commands are dead though it sleeps; when it wakes it is
-/// told why, and starts none before the lease is extended.
+/// S4.15, S7.4: a runtime is suspended, and its lease passes. Its commands are dead though it sleeps. When it
+/// wakes, it gets the reason, and starts none before the lease is extended.
 #[test]
 fn commands_are_dead_when_the_lease_is_over_though_their_runtime_sleeps() {
     let mut runtime =

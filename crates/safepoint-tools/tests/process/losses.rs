@@ -75,7 +75,8 @@ async fn a_killed_guard_is_replaced_for_the_next_command() {
     assert_ne!(processes.guard_pid().unwrap().cast_signed(), first);
 }
 
-/// S4.9: the guard kills what a keeper's death has orphaned, and nobody claims to know how the command ended.
+/// S4.9: the guard kills what a keeper's death has orphaned, and no report claims to know how the command
+/// ended.
 #[tokio::test]
 async fn a_killed_keeper_leaves_nothing_and_is_reported() {
     let processes = guarded("keeper");
@@ -101,7 +102,7 @@ async fn a_killed_keeper_leaves_nothing_and_is_reported() {
     assert!(keeper.is_none_or(|group| !group.exists()), "its control group is taken away");
 }
 
-/// S4.9: a command does not outlive its keeper even where nobody is there to kill it: not the guard, nor the runtime.
+/// S4.9: a command does not outlive its keeper even with neither the guard nor the runtime alive to kill it.
 #[tokio::test]
 async fn a_command_dies_with_its_keeper_without_anybodys_help() {
     let processes = guarded("tied");
@@ -119,15 +120,15 @@ async fn a_command_dies_with_its_keeper_without_anybodys_help() {
     support::kill(guard, Signal::CONT);
 }
 
-/// S4.9: nobody is left to kill the tree; it is found by its mark at the next start.
+/// S4.9: no process is left to kill the tree; the next start finds it by its mark.
 #[test]
 fn what_outlived_runtime_guard_and_keepers_is_found_by_its_mark() {
     let _alone = LEFT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let runtime = Runtime::start();
     let own = ProcessRecord { run: runtime.run.clone(), ..record_of(runtime.commands[2]) };
-    // Suspended first, so that none of them can do its work when the others die; the guard before its keepers, because
-    // it would have them go on. The runtime dies last: where it is dead and its guard is not, whoever looks for what killed
-    // runtimes have left wakes the guard.
+    // Suspended first, so that none of them can do its work when the others die; the guard before its
+    // keepers, because it would resume them. The runtime dies last: once it is dead and its guard is not, a
+    // search for what killed runtimes have left wakes the guard.
     let keepers = support::children(runtime.guard);
     assert_eq!(keepers.len(), 3);
     let holders: Vec<i32> =

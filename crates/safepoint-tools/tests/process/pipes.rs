@@ -28,7 +28,7 @@ async fn a_command_is_talked_to_until_its_input_ends() {
     }
 }
 
-/// A flood of errors is read by whoever waits, kept by its ends, and put into no file.
+/// A waiting caller reads a flood of errors; its head and tail are kept, and no file is written.
 #[tokio::test]
 async fn a_flood_of_errors_is_kept_by_its_ends_and_in_no_file() {
     let processes = guarded("pipes");
@@ -40,7 +40,7 @@ async fn a_flood_of_errors_is_kept_by_its_ends_and_in_no_file() {
     assert!(kept.text.len() < 2 * ERRORS && kept.text.ends_with("end\n"), "{}", kept.text.len());
 }
 
-/// An output that nobody takes holds up its command, and no stop.
+/// An output without a reader blocks its command, and no stop.
 #[tokio::test]
 async fn an_output_that_nobody_reads_delays_no_stop() {
     let processes = guarded("pipes");

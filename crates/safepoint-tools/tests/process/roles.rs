@@ -1,6 +1,6 @@
 //! Other processes that tests need: this very test program, started again with a role.
 //!
-//! A role is a test that does nothing unless the environment names it, so that it needs no program of its own.
+//! A role is a test that does nothing unless the environment names it, so that it needs no separate program.
 
 use std::{
     io::{BufRead, BufReader},
@@ -40,7 +40,7 @@ pub(crate) fn has_role(role: &str) -> bool {
     std::env::var(ROLE).as_deref() == Ok(role)
 }
 
-/// A runtime in a process of its own, with commands that run.
+/// A runtime in a separate process, with commands that run.
 pub(crate) struct Runtime {
     pub(crate) child: Child,
     pub(crate) run: String,
@@ -49,7 +49,7 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// Starts it, in a process group of its own, and waits until its commands run.
+    /// Starts it, in a separate process group, and waits until its commands run.
     pub(crate) fn start() -> Self {
         Self::start_with(&AWKWARD)
     }
@@ -104,7 +104,7 @@ pub(crate) fn line_of(role: &str) -> String {
     )
 }
 
-/// The role of a program whose first thread ends while another goes on.
+/// The role of a program whose first thread ends while another continues.
 #[test]
 fn headless_role() {
     if std::env::var(ROLE).as_deref() != Ok("headless") {
@@ -140,7 +140,7 @@ fn end_this_thread() {
     }
 }
 
-/// The role of a runtime: starts trees under a guard, tells their pids, and waits for ever.
+/// The role of a runtime: starts trees under a guard, prints their pids, and waits without end.
 #[tokio::test]
 async fn runtime_role() {
     if std::env::var(ROLE).as_deref() != Ok("runtime") {

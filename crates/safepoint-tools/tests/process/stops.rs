@@ -56,7 +56,7 @@ async fn a_cap_of_zero_is_sigkill_at_once() {
     assert_eq!((rungs(&report), report.exit), (vec![Rung::Kill], Exit::Signal(9)));
 }
 
-/// S4.9: a rung may be told to wait for ever, here and in the keeper, and a harder stop still ends it.
+/// S4.9: an escalation step may wait without end, here and in the keeper, and a harder stop still ends it.
 #[tokio::test]
 async fn a_ladder_without_end_is_no_fault() {
     let never = Ladder { interrupt: Duration::MAX, terminate: Duration::MAX, kill: Duration::MAX };
@@ -67,8 +67,9 @@ async fn a_ladder_without_end_is_no_fault() {
     }
 }
 
-/// S4.9; zed-industries/zed#57911: clicking stop freezes everything and the command survives. Here a tree that
-/// resists holds up neither its runtime's one thread nor its guard: other commands are started, end and are stopped.
+/// S4.9; zed-industries/zed#57911: clicking stop freezes everything and the command survives. Here a tree
+/// that resists blocks neither its runtime's one thread nor its guard: other commands are started, end and
+/// are stopped.
 #[tokio::test]
 async fn a_tree_that_resists_holds_up_nobody_else() {
     let processes = guarded("resists");
@@ -108,7 +109,7 @@ async fn a_second_stop_climbs_faster() {
     let spec = CommandSpec::shell("trap '' INT TERM; echo ready; while :; do sleep 0.01; done")
         .ladder(ladder(100_000, 100_000));
     let mut process = started(&guarded("twice"), spec).await;
-    // The first stop is given up by its caller; what it asked goes on.
+    // The caller abandons the first stop, whose request stays in force.
     assert!(tokio::time::timeout(Duration::from_millis(50), process.stop(NO_CAP)).await.is_err());
     let report = process.stop(Duration::ZERO).await;
     assert_eq!(rungs(&report), [Rung::Interrupt, Rung::Kill]);

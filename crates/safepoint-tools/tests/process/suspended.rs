@@ -13,8 +13,8 @@ use super::{
 /// Finds the guard: the parent of the keeper, which is the parent of the shell.
 const FIND: &str = "keeper=$PPID; guard=$(cut -d' ' -f4 /proc/$keeper/stat)";
 
-/// S4.14: a command that suspends its guard and its keeper, again and again, is stopped with all that it started, and
-/// both go on.
+/// S4.14: a command that suspends its guard and its keeper, again and again, is stopped with all that it
+/// started, and both continue.
 #[tokio::test]
 async fn a_command_that_keeps_suspending_its_holders_is_stopped() {
     let line = format!("trap '' INT TERM; {FIND}; echo ready; while :; do kill -STOP $guard $keeper; done");
@@ -32,7 +32,7 @@ async fn a_command_that_keeps_suspending_its_holders_is_stopped() {
     }
 }
 
-/// S4.14: nobody asked for a stop: the end of a command is heard all the same, and so is the next one's start.
+/// S4.14: without a stop request, the runtime still sees the end of a command, and the next one's start.
 #[tokio::test]
 async fn suspended_holders_go_on_without_a_stop() {
     for spec in each_grade(&format!("{FIND}; kill -STOP $guard $keeper; exit 3")) {

@@ -37,7 +37,7 @@ async fn a_daemon_that_forked_twice_is_found() {
     }
 }
 
-/// S4.9; openai/codex#7985: a crawler that goes on spawning.
+/// S4.9; openai/codex#7985: a crawler that keeps spawning.
 #[tokio::test]
 async fn a_spawner_that_never_pauses_is_killed_with_all_it_spawned() {
     let line = "trap '' INT TERM; spawn() { while :; do setsid sleep 1000 & sleep 0.002; done; }; \
@@ -70,7 +70,7 @@ async fn a_chain_of_processes_that_replace_each_other_is_caught() {
     }
 }
 
-/// S4.9; openai/codex#25744, anthropics/claude-code#21396: zombies that nobody reaps.
+/// S4.9; openai/codex#25744, anthropics/claude-code#21396: zombies that no process reaps.
 #[tokio::test]
 async fn zombies_of_a_parent_that_does_not_reap_are_gone_with_it() {
     // The shell forks, then becomes a program that never waits for what it forked, and that ends only after this: a shell
@@ -97,7 +97,7 @@ async fn orphans_are_reaped_as_they_end() {
     }
 }
 
-/// A stopped (SIGSTOP) process cannot hear a polite signal until it goes on.
+/// A stopped (SIGSTOP) process cannot handle a polite signal until it is continued.
 #[tokio::test]
 async fn a_suspended_process_hears_the_polite_signal() {
     let line = "trap 'exit 6' INT; echo ready; while :; do sleep 0.01; done";
@@ -108,7 +108,7 @@ async fn a_suspended_process_hears_the_polite_signal() {
     }
 }
 
-/// S4.9: a command that suspends its own keeper puts itself out of nobody's reach: not of its start, nor of a stop.
+/// S4.9: a command that suspends its own keeper does not escape: neither its start nor a stop hangs.
 #[tokio::test]
 async fn a_keeper_that_its_command_suspends_goes_on() {
     for spec in each_grade("kill -STOP $PPID; echo ready; kill -STOP $PPID; sleep 1000") {
@@ -123,7 +123,8 @@ async fn a_keeper_that_its_command_suspends_goes_on() {
     }
 }
 
-/// S4.9: the kernel cuts names after 15 bytes, within a character too. A name that is no text hides nobody.
+/// S4.9: the kernel cuts names after 15 bytes, within a character too. A name that is no text hides no
+/// process.
 #[tokio::test]
 async fn a_process_whose_name_is_no_text_is_found() {
     let place = tempfile::tempdir().unwrap();
@@ -140,7 +141,7 @@ async fn a_process_whose_name_is_no_text_is_found() {
     }
 }
 
-/// S4.9: a process whose first thread has ended looks like a zombie, and goes on.
+/// S4.9: a process whose first thread has ended looks like a zombie, and is still running.
 #[tokio::test]
 async fn a_process_that_outlives_its_first_thread_is_found() {
     for spec in each_grade(&format!("setsid sh -c '{}' & sleep 1000", line_of("headless"))) {

@@ -36,7 +36,7 @@ async fn the_ladder_is_climbed_without_a_guard_too() {
 /// S4.9: what left the group is found by its mark.
 #[tokio::test]
 async fn a_grandchild_in_its_own_session_is_looked_for() {
-    // It tells of itself, so that it is past its exec, in which nobody can read its environment.
+    // It reports itself, so that it is past its exec, during which its environment cannot be read.
     let line = "setsid sh -c 'echo far=$$ ready; sleep 5; true' & wait";
     let mut process = started(&unguarded("setsid"), CommandSpec::shell(line)).await;
     let far = written_pid(&process, "far");

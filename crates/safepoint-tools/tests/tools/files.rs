@@ -177,8 +177,8 @@ async fn edits_by_several_agents_at_once_are_all_there() {
         let args = json!({"path": "shared", "old": format!("old<{agent}>"), "new": format!("new<{agent}>")});
         bench.call("edit_file", args)
     });
-    for told in futures_util::future::join_all(edits).await {
-        told.good();
+    for reported in futures_util::future::join_all(edits).await {
+        reported.good();
     }
     let text = bench.text("shared");
     assert_eq!((text.matches("new<").count(), text.matches("old<").count()), (AGENTS, 0));
@@ -240,7 +240,7 @@ async fn an_endless_file_is_read_no_further_than_the_limit() {
         return safepoint_testkit::skipped("this file system holds no sparse file of a terabyte");
     }
     let text = bench.call("read_file", json!({"path": "sparse.txt", "offset": 4096})).await.good();
-    assert!(text.starts_with("first\n") && text.contains("the file goes on, but only its first"), "{text}");
+    assert!(text.starts_with("first\n") && text.contains("the file is longer, but only its first"), "{text}");
     let text = bench.call("read_file", json!({"path": "sparse.txt", "offset": 4098})).await.refused();
     assert!(text.contains("lies more than 268435456 bytes into it; use shell"), "{text}");
     assert!(text.len() < 1000, "{} bytes", text.len());

@@ -61,8 +61,8 @@ async fn redirects_are_followed_but_not_for_ever() {
     assert!(text.contains("too many redirects"), "{text}");
 }
 
-/// S8.9: an address that is not public takes a rule of its own, decided on what the name leads to, whatever form it is
-/// written in; nothing is connected to before.
+/// S8.9: an address that is not public needs a specific rule, decided on what the name resolves to, in
+/// whatever form it is written; the tool connects to nothing before that.
 #[tokio::test]
 async fn an_address_that_is_not_public_takes_a_rule_of_its_own() {
     let (asked, was_asked) = mpsc::channel();
@@ -86,17 +86,18 @@ async fn an_address_that_is_not_public_takes_a_rule_of_its_own() {
     assert!(was_asked.try_recv().is_err(), "nobody was connected to");
 }
 
-/// S8.9: a redirect to an origin that nobody permitted is not followed, and no request says where it comes from.
+/// S8.9: the tool does not follow a redirect to an origin without permission, and no request says where it
+/// comes from.
 #[tokio::test]
 async fn a_redirect_to_another_origin_is_asked_about() {
-    let (heard, was_heard) = mpsc::channel();
+    let (noticed, was_noticed) = mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         let mut lines = BufReader::new(listener.accept().unwrap().0).lines();
         let head: Vec<String> =
             lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
-        drop(heard.send(head));
+        drop(noticed.send(head));
     });
     let location = format!("location: http://{other}/end\r\n");
     let url = serve(move |_, stream| reply(stream, "302 Found", &location, b""));
@@ -107,10 +108,11 @@ async fn a_redirect_to_another_origin_is_asked_about() {
     bench.allowed = vec!["http_get/private"];
     let text = bench.call("http_get", json!({"url": url})).await.refused();
     assert!(text.contains(&format!("http://{other} was not fetched")), "{text}");
-    assert!(was_heard.try_recv().is_err(), "nothing was sent there");
+    assert!(was_noticed.try_recv().is_err(), "nothing was sent there");
     bench.allowed = vec!["http_get/private", "http_get/reach"];
     bench.call("http_get", json!({"url": url})).await.failed();
-    let head = tokio::task::spawn_blocking(move || was_heard.recv_timeout(PATIENCE)).await.unwrap().unwrap();
+    let head =
+        tokio::task::spawn_blocking(move || was_noticed.recv_timeout(PATIENCE)).await.unwrap().unwrap();
     assert!(head[0].starts_with("GET /end"), "{head:?}");
     assert!(!head.iter().any(|line| line.to_ascii_lowercase().starts_with("referer")), "{head:?}");
 }
@@ -120,8 +122,8 @@ async fn a_redirect_to_another_origin_is_asked_about() {
 async fn a_body_that_is_too_large_is_cut_with_notice() {
     let url =
         serve(|_, stream| reply(stream, "200 OK", "content-type: text/plain\r\n", &vec![b'x'; 8 << 20]));
-    let told = Bench::new().call("http_get", json!({"url": url})).await;
-    let text = told.good();
+    let reported = Bench::new().call("http_get", json!({"url": url})).await;
+    let text = reported.good();
     assert!(text.len() < 128 << 10, "the engine's own budget holds too: {}", text.len());
     assert!(text.ends_with("[cut after 2097152 bytes]"), "{}", &text[text.len() - 80..]);
 }
@@ -161,8 +163,8 @@ async fn a_stop_closes_the_connection_of_a_silent_server() {
     });
     let running = Bench::new().start("http_get", json!({"url": url}));
     tokio::task::spawn_blocking(move || was_asked.recv_timeout(PATIENCE)).await.unwrap().expect("it asked");
-    let (told, _) = running.stop(StopRequest::now()).await;
-    assert_eq!(told.report.status, CallStatus::Stopped);
+    let (reported, _) = running.stop(StopRequest::now()).await;
+    assert_eq!(reported.report.status, CallStatus::Stopped);
     let closed = tokio::task::spawn_blocking(move || was_closed.recv_timeout(PATIENCE)).await.unwrap();
     assert!(closed.unwrap(), "the server saw the end");
 }

@@ -85,9 +85,9 @@ async fn names_outside_are_not_told_while_a_directory_is_exchanged_for_a_link() 
         pairs.push((bench.path(&folder), bench.path(&link)));
     }
     let over = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&over);
+    let reported = Arc::clone(&over);
     let exchanging = std::thread::spawn(move || {
-        for (one, other) in pairs.iter().cycle().take_while(|_| !told.load(Ordering::Relaxed)) {
+        for (one, other) in pairs.iter().cycle().take_while(|_| !reported.load(Ordering::Relaxed)) {
             renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
         }
     });

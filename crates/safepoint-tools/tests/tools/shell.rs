@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use safepoint::{
     Outcome, StopRequest,
-    event::{EventKind, Fact, OutputExtent},
+    event::{EventKind, Fact},
+    raw::OutputExtent,
     receipt::{CallStatus, QuietReport, SideEffect},
 };
 use safepoint_testkit::wait;
 use serde_json::json;
 
-use super::support::{Bench, answered, told};
+use super::support::{Bench, answered, reported};
 
 #[tokio::test]
 async fn output_and_exit_code_are_told() {
@@ -37,8 +38,8 @@ async fn what_it_cut_itself_is_told_as_truncated() {
         let mut events = running.handle.events();
         if is_endless {
             wait::so("it has written all", || bench.path("flooded").exists()).await;
-            let (told, _) = running.stop(StopRequest::now()).await;
-            assert!(told.text.contains("left out"), "{}", told.text.len());
+            let (reported, _) = running.stop(StopRequest::now()).await;
+            assert!(reported.text.contains("left out"), "{}", reported.text.len());
         } else {
             assert!(answered(&running.end().await).is_some());
         }
@@ -67,26 +68,26 @@ async fn a_command_whose_end_nobody_saw_is_of_unknown_effect() {
     // One that is killed while it starts is another matter.
     running.until_progress("before").await;
     bench.put("go", "");
-    let told = told(&running.end().await);
-    let call = &told.report;
+    let reported = reported(&running.end().await);
+    let call = &reported.report;
     assert_eq!((call.status, call.effect), (CallStatus::Failed, SideEffect::Unknown), "{call:?}");
     assert!(call.processes[0].ended.ends_with("killed because its keeper died"), "{call:?}");
     assert!(
-        told.text.contains("before") && told.text.contains("nobody knows how far it came"),
+        reported.text.contains("before") && reported.text.contains("it is unknown how far it came"),
         "{}",
-        told.text
+        reported.text
     );
 }
 
 /// S3.7, S4.9
 #[tokio::test]
 async fn what_it_left_running_is_killed_told_and_in_the_receipt() {
-    let told = Bench::new().call("shell", json!({"command": "setsid sleep 1000 & echo done"})).await;
-    assert_eq!(told.report.processes.len(), 1);
-    let row = &told.report.processes[0];
+    let reported = Bench::new().call("shell", json!({"command": "setsid sleep 1000 & echo done"})).await;
+    assert_eq!(reported.report.processes.len(), 1);
+    let row = &reported.report.processes[0];
     assert_eq!((row.ended.as_str(), row.left_behind.len()), ("exit 0", 1));
     assert!(row.containment != "process group", "{row:?}");
-    let text = told.good();
+    let text = reported.good();
     assert!(text.starts_with("done\n[it left these running, and they were killed: sleep (pid "), "{text}");
 }
 
@@ -97,16 +98,16 @@ async fn a_stop_climbs_the_ladder_and_keeps_what_was_written() {
     let line = "trap 'echo caught; exit 1' INT; echo ready; while :; do sleep 0.01; done";
     let mut running = bench.start("shell", json!({"command": line}));
     running.until_progress("ready").await;
-    let (told, quiet) = running.stop(StopRequest::now()).await;
+    let (reported, quiet) = running.stop(StopRequest::now()).await;
     assert!(
-        matches!(told.report.status, CallStatus::Stopped | CallStatus::Killed),
+        matches!(reported.report.status, CallStatus::Stopped | CallStatus::Killed),
         "{:?}",
-        told.report.status
+        reported.report.status
     );
-    assert_eq!(told.report.effect, SideEffect::Unknown);
-    assert!(told.text.contains("ready"), "{}", told.text);
+    assert_eq!(reported.report.effect, SideEffect::Unknown);
+    assert!(reported.text.contains("ready"), "{}", reported.text);
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
-    let row = &told.report.processes[0];
+    let row = &reported.report.processes[0];
     assert_eq!((row.ended.as_str(), row.signals.as_slice()), ("exit 1", ["SIGINT".to_owned()].as_slice()));
     assert!(row.survivors.is_empty());
 }
@@ -121,11 +122,12 @@ async fn a_deaf_tree_is_gone_within_the_cap() {
     let mut running = bench.start("shell", json!({"command": line}));
     running.until_progress("ready").await;
     let asked = Instant::now();
-    let (told, quiet) = running.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(800))).await;
+    let (reported, quiet) =
+        running.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(800))).await;
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
-    assert_eq!(told.report.processes[0].signals, ["SIGINT", "SIGTERM", "SIGKILL"]);
-    let far = told.text.split("far=").nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(reported.report.processes[0].signals, ["SIGINT", "SIGTERM", "SIGKILL"]);
+    let far = reported.text.split("far=").nth(1).unwrap().split(' ').next().unwrap();
     assert!(!std::path::Path::new(&format!("/proc/{far}")).exists(), "it is gone");
 }
 
@@ -139,11 +141,12 @@ async fn a_second_stop_makes_the_ladder_faster() {
     let _first = running.handle.stop(StopRequest::now().with_cleanup_cap(Duration::from_secs(60)));
     running.until_progress("heard").await;
     let asked = Instant::now();
-    let (told, quiet) = running.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(100))).await;
+    let (reported, quiet) =
+        running.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(100))).await;
     // Half of what the first one allows, and no measure of a machine.
     assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
-    assert!(told.text.contains("ready"), "{}", told.text);
+    assert!(reported.text.contains("ready"), "{}", reported.text);
 }
 
 /// S1.1: a cap of zero: no clean-up at all, and yet nothing is called quiet before the tree is gone.
@@ -152,31 +155,32 @@ async fn a_cap_of_zero_leaves_nothing_alive_when_it_is_quiet() {
     let bench = Bench::new();
     let mut running = bench.start("shell", json!({"command": "sleep 1000 & echo child=$! ready; wait"}));
     running.until_progress("ready").await;
-    let (told, quiet) = running.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO)).await;
+    let (reported, quiet) = running.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO)).await;
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
-    let child = told.text.split("child=").nth(1).unwrap().split(' ').next().unwrap();
+    let child = reported.text.split("child=").nth(1).unwrap().split(' ').next().unwrap();
     assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "it is gone");
 }
 
-/// S4.6, S4.5: a limit that the model sets: the call is *timed out*, never failed or stopped, what was written is kept,
-/// and the run goes on.
-/// zed-industries/zed PR#46663: stopping a hung terminal ends the turn, where the model should see the timeout.
+/// S4.6, S4.5: a limit that the model sets: the call is *timed out*, never failed or stopped, its output is
+/// kept, and the run continues.
+/// zed-industries/zed PR#46663: stopping a hung terminal ends the turn, where the model should see the
+/// timeout.
 #[tokio::test]
 async fn a_limit_of_its_own_is_a_timeout_and_the_run_goes_on() {
     let bench = Bench::new();
     let args = json!({"command": "echo begun; sleep 1000", "timeout_seconds": 0.3});
     let outcome = bench.start("shell", args).end().await;
     assert!(answered(&outcome).is_some());
-    let told = told(&outcome);
-    let row = &told.report;
+    let reported = reported(&outcome);
+    let row = &reported.report;
     assert_eq!((row.status, row.effect, row.stopped_by), (CallStatus::TimedOut, SideEffect::Unknown, None));
     assert_eq!(row.processes[0].signals, ["SIGINT"]);
     assert!(
-        told.text.starts_with("begun\n[signal 2]\nit was stopped after its limit of 300ms"),
+        reported.text.starts_with("begun\n[signal 2]\nit was stopped after its limit of 300ms"),
         "{}",
-        told.text
+        reported.text
     );
-    assert!(told.text.contains("[timed out: its effects are unknown"), "{}", told.text);
+    assert!(reported.text.contains("[timed out: its effects are unknown"), "{}", reported.text);
     let text = bench.call("shell", json!({"command": "true", "timeout_seconds": 0})).await.refused();
     assert!(text.contains("`timeout_seconds` must be more than 0"), "{text}");
 }
@@ -206,7 +210,7 @@ async fn a_flood_that_is_cut_keeps_both_ends_and_all_of_it() {
     is_whole(&stopped.text);
 
     let args = json!({"command": FLOOD, "timeout_seconds": 2});
-    let limited = told(&bench.start("shell", args).end().await);
+    let limited = reported(&bench.start("shell", args).end().await);
     assert_eq!(limited.report.status, CallStatus::TimedOut);
     is_whole(&limited.text);
 }
@@ -223,7 +227,8 @@ async fn a_huge_output_is_cut_once_and_spilled() {
     std::fs::remove_file(file).unwrap();
 }
 
-/// S3.6, S4.9: a declared background job goes on after its call and its run, and no run is called quiet over it.
+/// S3.6, S4.9: a declared background job runs on after its call and its run, and no run is called quiet over
+/// it.
 #[tokio::test]
 async fn a_background_job_outlives_its_call_and_keeps_its_run_from_being_quiet() {
     let bench = Bench::new();
@@ -231,7 +236,7 @@ async fn a_background_job_outlives_its_call_and_keeps_its_run_from_being_quiet()
     let handle = running.handle.clone();
     let outcome = running.end().await;
     assert!(matches!(outcome, Outcome::Done(_)));
-    let (pid, file) = job(&told(&outcome).good());
+    let (pid, file) = job(&reported(&outcome).good());
     until_up(&file).await;
     assert!(std::path::Path::new(&pid).exists(), "it goes on");
     let mut quiet = std::pin::pin!(handle.quiet());
@@ -247,8 +252,8 @@ async fn a_stop_of_the_run_ends_its_background_job_too() {
     let mut running =
         bench.start_two(job_first, ("shell", json!({"command": "echo ready; exec sleep 1000"})));
     running.until_progress("ready").await;
-    let (told, quiet) = running.stop(StopRequest::now()).await;
-    let (pid, file) = job(&told.text);
+    let (reported, quiet) = running.stop(StopRequest::now()).await;
+    let (pid, file) = job(&reported.text);
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     assert!(!std::path::Path::new(&pid).exists(), "it is gone");
     std::fs::remove_file(&file).unwrap();

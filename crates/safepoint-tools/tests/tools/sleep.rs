@@ -31,6 +31,6 @@ async fn a_stop_ends_it_at_once() {
             break;
         }
     }
-    let (told, _) = running.stop(StopRequest::now()).await;
-    assert_eq!(told.report.status, CallStatus::Stopped);
+    let (reported, _) = running.stop(StopRequest::now()).await;
+    assert_eq!(reported.report.status, CallStatus::Stopped);
 }

@@ -27,7 +27,7 @@ async fn a_stop_in_the_middle_of_a_start_is_not_called_quiet_while_the_command_l
         let running = bench.start("shell", json!({ "command": line_writing(&written) }));
         let moment = span * (number * 7919 % STEPS) / STEPS;
         let began = Instant::now();
-        // Every third try waits for the pid, as somebody would who sees that it runs.
+        // Every third try waits for the pid, as a user would who sees that it runs.
         let is_it = || if number % 3 == 0 { written.exists() } else { began.elapsed() >= moment };
         wait::so(format_args!("try {number}: it has begun"), is_it).await;
         let quiet = running.stop_whenever().await;

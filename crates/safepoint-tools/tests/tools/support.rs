@@ -8,14 +8,14 @@ use std::{
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
-    Agent, History, Model, Outcome, RunHandle, StopRequest,
+    Agent, Answer, History, Model, Outcome, RunHandle, StopRequest,
     approval::{Rule, RuleAction},
     event::{EventKind, Events},
-    history::{Message, OpenEnd},
+    history::Message,
     ids::CallId,
     message::{CallResult, ToolCall},
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
-    outcome::Answer,
+    raw::OpenEnd,
     receipt::{CallReport, CallStatus, QuietReport, SideEffect},
 };
 use safepoint_tools::{Root, Toolbox, process::Processes};
@@ -36,12 +36,12 @@ pub(crate) struct Bench {
 }
 
 /// What a call came to.
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) text: String,
     pub(crate) report: CallReport,
 }
 
-impl Told {
+impl Reported {
     pub(crate) fn good(self) -> String {
         assert_eq!(self.report.status, CallStatus::Completed, "{}", self.text);
         self.text
@@ -103,9 +103,9 @@ impl Bench {
     }
 
     /// Runs one call to its end.
-    pub(crate) async fn call(&self, tool: &str, args: Value) -> Told {
+    pub(crate) async fn call(&self, tool: &str, args: Value) -> Reported {
         let outcome = self.agent(vec![asks(tool, &args)]).run("do it").await;
-        told(&outcome)
+        reported(&outcome)
     }
 
     /// Starts a run of one call, and returns at once.
@@ -159,12 +159,12 @@ impl Running {
         assert!(seen.contains(text), "{seen:?}");
     }
 
-    pub(crate) async fn stop(self, request: StopRequest) -> (Told, QuietReport) {
+    pub(crate) async fn stop(self, request: StopRequest) -> (Reported, QuietReport) {
         let _asked = self.handle.stop(request);
         let outcome = tokio::time::timeout(PATIENCE, self.outcome).await.expect("it settles");
         assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
         let quiet = tokio::time::timeout(PATIENCE, self.handle.quiet()).await.expect("it is quiet");
-        (told(&outcome), quiet)
+        (reported(&outcome), quiet)
     }
 
     /// Stops it wherever it is, also before its call.
@@ -179,13 +179,13 @@ impl Running {
     }
 }
 
-pub(crate) fn told(outcome: &Outcome) -> Told {
+pub(crate) fn reported(outcome: &Outcome) -> Reported {
     let mut results = closed(outcome.history());
     if let OpenEnd::Open { calls, .. } = outcome.history().tail() {
         results.extend(calls.iter().map(|call| call.result.clone()));
     }
     let text = results.first().map(|result| result.text.clone()).expect("there was a call");
-    Told {
+    Reported {
         text: String::clone(&text),
         report: outcome.receipt().calls.first().cloned().expect("there was a call"),
     }

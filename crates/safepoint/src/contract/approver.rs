@@ -1,4 +1,4 @@
-//! May this call run? Rules, and who is asked (S8, in process).
+//! Checks whether a call may run: rules, and who is asked (S8, in process).
 
 use std::{fmt, sync::Arc};
 
@@ -10,31 +10,31 @@ use crate::{
     value::approval::{ApprovalRequest, Decision},
 };
 
-/// What a rule says of a call. Exhaustive: a call runs, waits for a person, or does not run.
+/// What a rule decides about a call. Exhaustive: the call runs, waits for a person, or does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleAction {
     /// It may run.
     Allow,
     /// A person decides.
     Ask,
-    /// It may not run; the model is told why.
+    /// It may not run; the model gets this reason.
     Deny(String),
 }
 
-/// What a tool says of its own calls, where no rule speaks. Exhaustive: three answers to one question.
+/// What a tool says about its own calls, where no rule applies. Exhaustive: three answers to one question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolApproval {
     /// Its calls run without a question.
     #[default]
     NotNeeded,
-    /// Each call is put to a person.
+    /// A person must approve each call.
     Required,
 }
 
-/// The arguments that a rule speaks of.
+/// The arguments that a rule applies to.
 type Matches = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
-/// One rule on a tool and its arguments; the first that fits decides.
+/// One rule on a tool and its arguments; the first that matches decides.
 #[derive(Clone)]
 pub struct Rule {
     tool: String,
@@ -43,8 +43,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule for every call of `tool`, in whose name a `*` stands for any text: `*` is every tool, `git__*` every
-    /// tool whose name begins so.
+    /// A rule for every call of `tool`. A `*` in the name stands for any text: `*` is every tool, `git__*`
+    /// every tool whose name begins with `git__`.
     #[must_use]
     pub fn on(tool: impl Into<String>, ruling: RuleAction) -> Self {
         Self { tool: tool.into(), matches: None, ruling }
@@ -62,7 +62,8 @@ impl Rule {
     }
 }
 
-/// Whether a name is as the pattern says. Each star but the last is given as little as it needs, which misses nothing.
+/// Whether a name matches the pattern. Each star but the last takes as little as it needs, which misses
+/// nothing.
 fn is_named(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -84,22 +85,22 @@ impl fmt::Debug for Rule {
 /// Who decides when a call needs approval. Exhaustive: the three modes of `--approve`.
 #[derive(Clone, Default)]
 pub enum ApprovalMode {
-    /// Put it to the approver; where there is none, do as `WithoutApprover` says.
+    /// Ask the approver; without one, do as `WithoutApprover` says.
     Ask(Option<Arc<dyn Approver>>, WithoutApprover),
-    /// Every call that asks may run. What a rule denies stays denied.
+    /// Every call that needs approval may run. What a rule denies stays denied.
     Auto,
-    /// No call that asks may run.
+    /// No call that needs approval may run.
     #[default]
     Deny,
 }
 
-/// What happens to a question that nobody can be asked. Exhaustive: it is never allowed (S8.2).
+/// What happens to a question without an approver. Exhaustive: it is never allowed (S8.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WithoutApprover {
     /// The call is denied.
     #[default]
     Deny,
-    /// The run suspends until a decision is given from outside.
+    /// The run suspends until a decision arrives from outside.
     Suspend,
 }
 
@@ -115,16 +116,17 @@ impl fmt::Debug for ApprovalMode {
     }
 }
 
-/// Somebody who can be asked while the run waits.
+/// Answers questions about calls while the run waits.
 pub trait Approver: Send + Sync + 'static {
-    /// Puts the question; the answer may take as long as it takes.
+    /// Answers the question, however long that takes.
     ///
     /// # Cancel safety
-    /// Dropped when the run is stopped, the approval expires, or somebody else decides first.
+    /// Dropped when the run is stopped, the approval expires, or another decision comes first.
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision>;
 
-    /// The same, of somebody who may leave without an answer. None: nobody can be asked here any more, and the question
-    /// is left as [`WithoutApprover`] says: denied, or open, so that the run suspends.
+    /// Like [`ask`](Self::ask), for an approver that may leave without an answer. `None`: this approver can
+    /// no longer be asked, and the question is handled as [`WithoutApprover`] says: denied, or left open, so
+    /// that the run suspends.
     ///
     /// # Cancel safety
     /// As [`Approver::ask`].
@@ -134,7 +136,8 @@ pub trait Approver: Send + Sync + 'static {
     }
 }
 
-/// What the rules, the tool's own word and the mode together say of one call. A rule that panics says nothing.
+/// What the rules, the tool's declaration and the mode together decide about one call. An error if a rule
+/// panics.
 pub(crate) fn rule(
     rules: &[Rule],
     own: ToolApproval,
@@ -149,7 +152,7 @@ pub(crate) fn rule(
     })
 }
 
-/// Whether it is one and the same rule that speaks of both.
+/// Whether the same rule applies to both.
 pub(crate) fn is_one_rule(
     rules: &[Rule],
     tool: &str,
@@ -159,7 +162,7 @@ pub(crate) fn is_one_rule(
     callback::call(|| place(one) == place(other))
 }
 
-/// What a rule says that names this and nothing else; none where there is no such rule.
+/// The decision of a rule that names this and nothing else; `None` if there is no such rule.
 pub(crate) fn rule_of_its_own(
     rules: &[Rule],
     tool: &str,

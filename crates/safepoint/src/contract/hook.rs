@@ -1,4 +1,5 @@
-//! Callbacks around model calls and tool calls. None can veto a stop; a slow one delays the run, never its stop.
+//! Callbacks around model calls and tool calls. No hook can veto a stop; a slow one delays the run, never its
+//! stop.
 
 use std::sync::Arc;
 
@@ -13,26 +14,26 @@ use crate::value::{
     receipt::{CallReport, ModelReport, Receipt},
 };
 
-/// What a hook answers. Exhaustive: the driver must act on each.
+/// What a hook answers. Exhaustive: the driver must handle each.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// Go on.
+    /// Continue.
     Proceed,
-    /// Do not run this call; the model is told why. Before a model call it fails the run with this text.
+    /// Do not run this call; the model gets this reason. Before a model call it fails the run with this text.
     Refuse(String),
-    /// Ask the run to stop (reason `hook`), and go on until the stop takes effect.
+    /// Ask the run to stop (reason `hook`), and continue until the stop takes effect.
     Stop(StopRequest),
 }
 
-/// What a hook wants to do before it answers, or none if it has nothing to say (which costs nothing).
+/// What a hook does before it answers, or `None` if it has nothing to do (which costs nothing).
 pub type HookResult<T> = Option<HookWork<T>>;
 
 /// A hook's work: see [`from_future`] and [`blocking`]. Exhaustive: it awaits or it blocks.
 pub enum HookWork<T> {
     /// A future.
     Async(BoxFuture<'static, T>),
-    /// Code that blocks its thread: it runs where that is allowed. Past its bound the run goes on without it, and
-    /// names it as a survivor if it is still there at the end (S2.8).
+    /// Code that blocks its thread; it runs on a blocking thread. Past its bound the run continues without
+    /// it, and names it as a survivor if it is still running at the end (S2.8).
     Blocking(Box<dyn FnOnce() -> T + Send>),
 }
 
@@ -57,15 +58,16 @@ pub fn blocking<T>(work: impl FnOnce() -> T + Send + 'static) -> HookResult<T> {
 
 /// Callbacks of an agent. Each method has an empty default.
 ///
-/// A hook that panics or outlasts [`Limits::callback`](crate::Limits) is gone on without: a panic fails the run with
-/// code `callback`, an overlong one is named as a survivor. A stop at a safe point waits for the verdict of a hook that
-/// was asked before it, within that bound; `Now` drops the hook. `on_stop` runs beside the stop, not before it.
+/// The run continues without a hook that panics or outlasts [`Limits::callback`](crate::Limits): a panic
+/// fails the run with code `callback`, an overlong hook is named as a survivor. A stop at a safe point waits
+/// for the verdict of a hook that was asked before it, within that bound; `Now` drops the hook. `on_stop`
+/// runs in parallel to the stop, not before it.
 pub trait Hooks: Send + Sync + 'static {
     /// Before a model call.
     fn before_model(&self, _round: u32, _history: &History) -> HookResult<Verdict> {
         None
     }
-    /// After a model's message was recorded, whole or not: [`HookedMessage::whole`] says which.
+    /// After a model's message was recorded, complete or not: [`HookedMessage::whole`] says which.
     fn after_model(&self, _message: &HookedMessage) -> HookResult<()> {
         None
     }
@@ -73,7 +75,8 @@ pub trait Hooks: Send + Sync + 'static {
     fn before_call(&self, _call: &HookCall) -> HookResult<Verdict> {
         None
     }
-    /// After a call's end was recorded: what the hook does beside it comes after that, also where the process dies in it.
+    /// After a call's end was recorded: effects of the hook come after the record, even if the process dies
+    /// in it.
     fn after_call(&self, _report: &CallReport) -> HookResult<()> {
         None
     }
@@ -99,27 +102,27 @@ pub struct HookCall {
 pub struct HookedMessage {
     /// What arrived.
     pub message: Arc<AssistantMessage>,
-    /// Whether that is all: one that a stop or a steer cut, or that failed, is no answer.
+    /// Whether that is all: a message that a stop or a steer cut, or that failed, is no answer.
     pub whole: Completion,
-    /// The account: round, model, usage and times.
+    /// The report: round, model, usage and times.
     pub report: ModelReport,
 }
 
-/// Which hook answered: what about, and its place among the hooks of the agent.
+/// Which hook answered: what it guards, and its index among the hooks of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HookKey {
     pub(crate) of: HookOf,
     pub(crate) place: usize,
 }
 
-/// What a hook is asked about. Exhaustive: the two acts that it may keep from beginning.
+/// What a hook is asked about. Exhaustive: the two steps that it may prevent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HookOf {
     Model(u32),
     Call(CallId),
 }
 
-/// What a hook came to.
+/// The result of a hook.
 pub(crate) enum HookAnswer {
     Verdict(Verdict),
     Panicked(String),

@@ -1,4 +1,4 @@
-//! Where facts are recorded. Only a recorded fact changes state, and only a log makes one.
+//! Where facts are recorded. Only a recorded fact changes state, and only a log creates one.
 
 use std::{collections::HashMap, error::Error as StdError, fmt, sync::Arc, time::Duration};
 
@@ -26,14 +26,14 @@ pub struct RunRecord {
 
 /// A journal of one run and of all its child runs. The one in memory is [`MemoryLog`].
 pub trait Log: Send + Sync + 'static {
-    /// Appends a record; resolves when it is recorded, to its place.
+    /// Appends a record; resolves to its position once it is recorded.
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the fact was recorded.
     fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>>;
 
-    /// The same, for a caller that waits no longer than `limit`. A log that can be asked what it holds makes sure before it
-    /// says that nobody knows (S3.4); this one does not ask.
+    /// Like [`append`](Self::append), for a caller that waits no longer than `limit`. A log that can be
+    /// queried makes sure before it reports that the result is unknown (S3.4); this default does not query.
     ///
     /// # Errors
     /// [`LogError::is_uncertain`] if there was no answer in time.
@@ -47,11 +47,12 @@ pub trait Log: Send + Sync + 'static {
         })
     }
 
-    /// Appends several, one behind the other, for a caller that waits no longer than `limit`; resolves when all are recorded,
-    /// to the place of the first. A log that can record them in one does; this one appends each.
+    /// Appends several records in order, for a caller that waits no longer than `limit`; resolves to the
+    /// position of the first once all are recorded. A log that can record them in one write does so; this
+    /// default appends each.
     ///
     /// # Errors
-    /// As of [`append_within`](Self::append_within). Those before the one that failed may be recorded.
+    /// As of [`append_within`](Self::append_within). Records before the one that failed may be recorded.
     ///
     /// # Cancel safety
     /// As of [`append`](Self::append), for each.
@@ -73,10 +74,10 @@ pub trait Log: Send + Sync + 'static {
     fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>>;
 }
 
-/// Why nobody knows.
+/// Why the result is unknown.
 const LATE: &str = "the log did not answer in time";
 
-/// Why a log could not do what it was asked.
+/// Why a log failed.
 #[derive(Debug)]
 pub struct LogError {
     cause: Box<dyn StdError + Send + Sync>,
@@ -90,23 +91,24 @@ impl LogError {
         Self { cause: cause.into(), is_uncertain: false, gone: None }
     }
 
-    /// The same, where the record may be there all the same (S3.4).
+    /// Like [`new`](Self::new), for a record that may exist anyway (S3.4).
     pub fn unknown(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { cause: cause.into(), is_uncertain: true, gone: None }
     }
 
-    /// Nothing was recorded, since a steer of the record was taken back by whoever sent it: without that one it can be.
+    /// Nothing was recorded, because the sender withdrew a steer of the record. Without that steer it can be
+    /// recorded.
     pub fn steer_gone(steer: SteerId, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { gone: Some(steer), ..Self::new(cause) }
     }
 
-    /// The steer that was taken back, if that is why nothing was recorded.
+    /// The steer that was withdrawn, if that is why nothing was recorded.
     #[must_use]
     pub fn gone_steer(&self) -> Option<&SteerId> {
         self.gone.as_ref()
     }
 
-    /// Whether what was to be appended may be recorded all the same.
+    /// Whether the record may exist anyway.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
         self.is_uncertain
@@ -125,7 +127,7 @@ impl StdError for LogError {
     }
 }
 
-/// A fact that is recorded. Made only here, after the log has said so.
+/// A recorded fact. Created only here, after the log has confirmed it.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     fact: Arc<Fact>,
@@ -139,7 +141,7 @@ impl Recorded {
     }
 }
 
-/// Records one fact of the run at `path`, which waits so long for it.
+/// Records one fact of the run at `path`, which waits no longer than `limit`.
 pub(crate) async fn record(
     log: &dyn Log,
     path: &Path,
@@ -150,7 +152,7 @@ pub(crate) async fn record(
     Ok(Recorded { fact })
 }
 
-/// Records facts of the run at `path`, one behind the other.
+/// Records facts of the run at `path`, in order.
 pub(crate) async fn record_all(
     log: &dyn Log,
     path: &Path,
@@ -164,7 +166,7 @@ pub(crate) async fn record_all(
     Ok(facts.into_iter().map(|fact| Recorded { fact }).collect())
 }
 
-/// Appends a record. Of a log that panics nobody knows what it has recorded.
+/// Appends a record. If the log panics, it is unknown what it has recorded.
 pub(crate) async fn append(log: &dyn Log, record: RunRecord, limit: Duration) -> Result<u64, LogError> {
     let appended = callback::run(async move { log.append_within(record, limit).await }).await;
     appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))
@@ -190,12 +192,12 @@ pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, V
     Ok(runs)
 }
 
-/// A fact that a store gave back: it was recorded by whoever wrote it.
+/// A fact that a store returned: it was recorded by its writer.
 pub(crate) fn read_back(fact: Arc<Fact>) -> Recorded {
     Recorded { fact }
 }
 
-/// A log that lives and dies with its process.
+/// A log that lasts as long as its process.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
     records: Mutex<Vec<RunRecord>>,

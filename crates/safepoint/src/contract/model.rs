@@ -33,11 +33,11 @@ pub trait Conversation: Send {
     /// Every wait inside (connecting, headers, silence, retry back-off) ends with the drop.
     fn stream(&mut self, history: &History) -> DeltaStream;
 
-    /// What the provider must be told, beside the drop, when the latest reply is not wanted any more: the cancel of a
-    /// response that outlives its connection. None for wires where the drop says it all.
+    /// What the provider must get, beside the drop, when the latest reply is no longer wanted: the
+    /// cancellation of a response that outlives its connection. `None` for wires where the drop is enough.
     ///
     /// Called once a reply was cut or failed, after its stream was dropped. The run waits for it, within
-    /// [`Limits::parting`](crate::Limits), before it is quiet; its outcome does not.
+    /// [`Limits::parting`](crate::Limits), before it is quiet; its outcome does not wait.
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         None
     }
@@ -55,9 +55,9 @@ pub struct ModelSpec {
     pub tools: Arc<[ToolDecl]>,
     /// Which tool it must use, where the wire can say so and the model's own settings do not.
     pub choice: Option<ToolChoice>,
-    /// The most bytes of one reply, in all its fields ([`Limits::model_output_bytes`](crate::Limits)). A model that
-    /// decodes counts them as they come, and ends the stream with [`ModelErrorKind::OutputBytes`] when there are more: the
-    /// run is then stopped by the limit's name.
+    /// The most bytes of one reply, in all its fields ([`Limits::model_output_bytes`](crate::Limits)). A
+    /// model that decodes counts them as they arrive, and ends the stream with
+    /// [`ModelErrorKind::OutputBytes`] when there are more. That limit then stops the run.
     pub output_bytes: usize,
 }
 
@@ -98,8 +98,8 @@ pub enum OnModelStop {
     /// The exchange is released at once; what the provider bills beyond is unknown.
     #[default]
     Disconnect,
-    /// The exchange is read to its end, within [`Limits::drain`](crate::Limits), only to learn the bill: nothing of it
-    /// changes the run, and the run is not quiet before.
+    /// The exchange is read to its end, within [`Limits::drain`](crate::Limits), only to learn the bill: its
+    /// content does not change the run, and the run is not quiet before.
     Drain,
 }
 
@@ -126,8 +126,8 @@ pub enum Delta {
         /// What went wrong, for people.
         error: String,
     },
-    /// The stream broke where the provider keeps the reply: it is read on, from where it broke, after a wait. Nothing
-    /// is asked for again.
+    /// The stream broke, and the provider keeps the reply: after a wait it is read from where it broke.
+    /// Nothing is requested again.
     #[serde(rename = "rejoining")]
     Reconnecting {
         /// How often it has broken here.
@@ -163,9 +163,9 @@ pub enum Delta {
 }
 
 impl Delta {
-    /// How many bytes of the model's message it brings: what counts against
-    /// [`Limits::model_output_bytes`](crate::Limits). A call's name counts where its beginning is shown, and where it is
-    /// complete. A seal counts by what it takes in memory, as values and around them.
+    /// How many bytes of the model's message the delta brings: what counts against
+    /// [`Limits::model_output_bytes`](crate::Limits). A call's name counts when its beginning is shown, and
+    /// when it is complete. A seal counts by the memory of its values and around them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -185,8 +185,8 @@ impl Delta {
     }
 }
 
-/// What a seal takes beside its values: a block of the message, and the lines that tell of it. So a flood of small ones is
-/// bounded as well (S12.4).
+/// What a seal takes beside its values: a block of the message, and its lines in the journal. So a flood of
+/// small seals is bounded too (S12.4).
 const SEAL_BYTES: usize = 2 << 10;
 
 /// Why a model ended its message.
@@ -241,7 +241,7 @@ pub enum ModelErrorKind {
     ContentFilter,
     /// The message was cut by its length before it said anything usable.
     Truncated,
-    /// More came than [`ModelSpec::output_bytes`] allows. It is no failure: the run is stopped by that limit.
+    /// More arrived than [`ModelSpec::output_bytes`] allows. This is not a failure: that limit stops the run.
     OutputBytes,
 }
 
@@ -266,7 +266,7 @@ impl ModelError {
         self
     }
 
-    /// The same error in other words.
+    /// The same error with changed texts.
     pub(crate) fn in_words(self, change: impl Fn(String) -> String) -> Self {
         let change = |words: Cow<'static, str>| Cow::Owned(change(words.into_owned()));
         Self { message: change(self.message), hint: self.hint.map(change), ..self }

@@ -1,4 +1,4 @@
-//! Somebody else's agent, behind a protocol: what an adapter implements.
+//! A remote agent behind a protocol: what an adapter implements.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,130 +22,142 @@ mod term;
 
 pub use term::Term;
 
-/// How long a peer has to say that its work has ended, where its declaration names no time.
+/// How long a remote agent has to confirm that its work has ended, unless its declaration sets a time.
 pub const DEFAULT_STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long after that our end still listens, where the declaration names no time.
+/// How long this side keeps listening after that, unless the declaration sets a time.
 pub const DEFAULT_LISTEN: Duration = Duration::from_secs(2);
 
-/// How long a peer that took note is heard before the caller is told: an answer that was there already is not lost.
+/// How long a remote agent that acknowledged a stop is read before the caller gets the result: an answer that
+/// exists already is not lost.
 pub const LAST_WORDS: Duration = Duration::from_millis(150);
 
-/// How long a peer that refused is heard before the caller is told: what became of the work is looked up, and an answer that it
-/// had come to is not lost.
+/// How long a remote agent that refused a stop is read before the caller gets the result: the state of the
+/// work is looked up, and an answer that it has is not lost.
 pub const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// How long a peer that took note is waited for where its processes are ours, and others are named that may go on with its
-/// work: that it has ended will not be confirmed.
+/// How long to wait after an acknowledgement where the processes are ours but other named processes may
+/// continue the work: its end will not be confirmed.
 pub const LAST_PROCESSES: Duration = Duration::from_millis(250);
 
-/// Somebody else's agent. Shared by all calls to it.
+/// A remote agent. Shared by all calls to it.
 pub trait Remote: Send + Sync + 'static {
     /// What it is; the same for its whole life.
     fn spec(&self) -> &RemoteSpec;
 
-    /// Opens a line about one piece of work. Nothing is sent before [`RemoteCall::next`] is first polled, and nothing blocks.
+    /// Opens a call about one task. Nothing is sent before [`RemoteCall::next`] is first polled, and nothing
+    /// blocks.
     ///
-    /// `cx` is that of the call: for holds, clean-ups, and processes that belong into its row.
+    /// `cx` belongs to the call: for guards, clean-ups, and processes that belong in its row.
     fn open(&self, brief: RemoteTask, cx: &ToolContext) -> Box<dyn RemoteCall>;
 }
 
-/// What is said with a peer about one piece of work. Dropping it releases our end, whatever the peer does then.
+/// The exchange with a remote agent about one task. Dropping it releases this side, whatever the agent then
+/// does.
 pub trait RemoteCall: Send + 'static {
-    /// The next thing that the peer says. After [`RemoteEvent::Done`], [`RemoteEvent::Reordered`], [`RemoteEvent::Ended`],
-    /// [`RemoteEvent::Failed`] and [`RemoteEvent::Lost`] it is not called again.
+    /// The next event from the remote agent. Not called again after [`RemoteEvent::Done`],
+    /// [`RemoteEvent::Reordered`], [`RemoteEvent::Ended`], [`RemoteEvent::Failed`] and [`RemoteEvent::Lost`].
     ///
     /// # Cancel safety
-    /// It is dropped whenever something else comes first, such as an answer or a stop, and called again: nothing that
-    /// was heard, and nothing that was half sent, may be lost by that.
+    /// The future is dropped whenever something else comes first, such as an answer or a stop, and `next` is
+    /// called again. Nothing that was received or half sent may be lost by that.
     fn next(&mut self) -> BoxFuture<'_, RemoteEvent>;
 
-    /// Hands the peer the answer to its question of this id. An answer that the peer cannot take any more is dropped.
+    /// Sends the answer to the question of this id. An answer that the remote agent no longer accepts is
+    /// dropped.
     ///
     /// # Cancel safety
-    /// Dropped by a stop; then [`RemoteCall::stop`] follows.
+    /// Dropped by a stop; [`RemoteCall::stop`] follows then.
     fn answer(&mut self, question: String, decision: Decision) -> BoxFuture<'_, ()>;
 
-    /// Asks the peer to end the work, and says what it said to that. Called at most once, also before anything was sent:
-    /// then nothing needs to be, and the work has ended ([`RemoteStopReply::confirmed`]). Questions that stand open are answered by
-    /// the peer's own word for it (such as `cancelled`).
+    /// Asks the remote agent to end the work, and returns its reply. Called at most once, also before
+    /// anything was sent: then nothing needs to be sent, and the work has ended
+    /// ([`RemoteStopReply::confirmed`]). Open questions are answered with the protocol's own value for that
+    /// (such as `cancelled`).
     ///
-    /// It need not wait for the end of the work: [`RemoteCall::next`] goes on to be heard, and [`RemoteEvent::Ended`] confirms it. Nor for
-    /// the peer's answer: [`RemoteStopReply::requested`] says that the peer is being told, and its answer is [`RemoteEvent::Told`]. Where
-    /// the peer has yet to give the work the name by which it could be told, that is [`RemoteStopReply::unreachable`]; when
-    /// [`RemoteCall::next`] then says [`RemoteEvent::Begun`] the peer is told, and what it says to that is [`RemoteEvent::Told`].
+    /// It need not wait for the end of the work: [`RemoteCall::next`] is still polled, and
+    /// [`RemoteEvent::Ended`] confirms the end. Nor need it wait for the reply:
+    /// [`RemoteStopReply::requested`] says that the request is on its way, and the reply arrives as
+    /// [`RemoteEvent::Told`]. If the remote agent has not named the work yet and needs the name for a stop,
+    /// the result is [`RemoteStopReply::unreachable`]; once [`RemoteCall::next`] yields
+    /// [`RemoteEvent::Begun`], the adapter sends the stop, and the reply is [`RemoteEvent::Told`].
     ///
     /// # Cancel safety
-    /// Dropped when the time that the peer has for it is over.
+    /// Dropped when the remote agent's time for the stop is over.
     fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply>;
 }
 
-/// The work, as the peer is told of it.
+/// The task, as the remote agent gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTask {
     /// What is asked.
     pub text: String,
-    /// Names the conversation that it is a part of: the same for each message of a session, also after a restart. A
-    /// peer that remembers conversations is told it, or told its own name for it.
+    /// Names the conversation that the task belongs to: the same for each message of a session, also after a
+    /// restart. A remote agent that keeps conversations gets it, or its own name for it.
     pub conversation: String,
-    /// The same for every try of this work, also after a restart: for peers that take an idempotency key.
+    /// The same for every try of this task, also after a restart: for agents that accept an idempotency key.
     pub key: String,
-    /// The peer's name for this work, where an earlier attempt began it, was told one, and did not see it end. A line
-    /// that is given one asks for that work and begins none. Only where [`RemoteSpec::rejoin`] says so.
+    /// The remote agent's name for this task, if an earlier attempt began it, received the name, and did not
+    /// see the end. A call with a name asks for that task and begins none. Set only if [`RemoteSpec::rejoin`]
+    /// says so.
     pub task: Option<String>,
-    /// What was said before in the conversation, as it is kept here: for a peer that has lost it.
+    /// The earlier conversation, as it is kept here: for a remote agent that has lost it.
     pub earlier: Vec<Earlier>,
-    /// How large an answer may be: one that is larger ends the run, and nothing of it needs to be kept for that.
+    /// How large an answer may be: a larger one ends the run, so no more of it needs to be kept.
     pub most_bytes: usize,
 }
 
-/// What a peer says.
+/// What a remote agent reports.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RemoteEvent {
-    /// It has begun, under this name of its own.
+    /// The work has begun, under this name.
     Begun {
         /// The peer's name for the work.
         task: String,
     },
-    /// More of its answer.
+    /// More of the answer.
     Text(String),
-    /// What it is doing; no part of its answer.
+    /// What the agent is doing; not part of its answer.
     Progress(String),
-    /// What it thinks; no part of its answer, and shown to nobody. It counts, as a model's reasoning does (S12.4).
+    /// Reasoning of the agent; not part of its answer, and not shown. It counts against the limit, as a
+    /// model's reasoning does (S12.4).
     Thought(String),
-    /// What a person should know of it, such as that it has lost the conversation; no part of its answer.
+    /// What a person should know, such as that the agent has lost the conversation; not part of its answer.
     Notice(String),
-    /// It asks whether it may do something, and waits.
+    /// The agent asks whether it may do something, and waits.
     Question(RemoteQuestion),
-    /// It does not want an answer to that any more.
+    /// The agent no longer wants an answer to that question.
     Withdrawn {
         /// The question's id.
         question: String,
     },
-    /// What it says to a stop, later than in [`RemoteCall::stop`]. [`Requested`](RemoteStopState::Requested) is that no answer will
-    /// come. A refusal is told again, where it is known what became of the work, or that nobody says: the caller waits for that,
-    /// no longer than [`LAST_LOOK`].
+    /// The reply to a stop, later than [`RemoteCall::stop`] returned.
+    /// [`Requested`](RemoteStopState::Requested) means that no reply will come. A refusal may be sent again
+    /// once it is known what became of the work, or that this stays unknown: the caller waits for that, no
+    /// longer than [`LAST_LOOK`].
     Told(RemoteStopReply),
-    /// What is known of a stop in the end, beyond what [`RemoteCall::stop`] said of it: nothing more is heard of the work.
+    /// What is finally known of a stop, beyond the reply of [`RemoteCall::stop`]: no more events of the work
+    /// follow.
     Parted(RemoteStopReply),
-    /// It has ended with this answer; with the text so far, where there is none.
-    Done(Option<String>),
-    /// The same, where all of the answer was told as text, and not in its order: nobody is shown it again.
-    Reordered(String),
-    /// It has ended without an answer, because it was stopped: by us, or by somebody at its end.
+    /// The work has ended with this answer; `None`: with the text so far.
+    Done(Option<String>, RemoteEnd),
+    /// The work has ended, and all of the answer was sent as text, but not in order: it is not shown again.
+    Reordered(String, RemoteEnd),
+    /// The work has ended without an answer, because it was stopped: by this side, or at the remote end.
     Ended {
-        /// In its words.
+        /// The agent's own words.
         word: String,
     },
-    /// It failed, and the work has ended; or it cannot be reached and nothing was sent ([`Failure::unreachable`]).
+    /// The work failed and has ended; or the agent cannot be reached and nothing was sent
+    /// ([`Failure::unreachable`]).
     Failed(Failure),
-    /// The line to it broke for good: nobody knows what becomes of the work.
+    /// The connection broke for good: it is unknown what becomes of the work.
     Lost(Failure),
 }
 
 impl RemoteEvent {
-    /// How many bytes the peer says by it: what counts against [`Limits::model_output_bytes`](crate::Limits).
+    /// How many bytes the event brings: what counts against [`Limits::model_output_bytes`](crate::Limits).
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -153,8 +165,8 @@ impl RemoteEvent {
             Self::Begun { task } => task.len(),
             Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
             Self::Withdrawn { question } => question.len(),
-            Self::Done(answer) => answer.as_ref().map_or(0, String::len),
-            Self::Reordered(answer) => answer.len(),
+            Self::Done(answer, _) => answer.as_ref().map_or(0, String::len),
+            Self::Reordered(answer, _) => answer.len(),
             Self::Ended { word }
             | Self::Told(RemoteStopReply { word, .. })
             | Self::Parted(RemoteStopReply { word, .. }) => word.len(),
@@ -162,10 +174,10 @@ impl RemoteEvent {
         }
     }
 
-    /// Whether nothing more is heard of the work.
+    /// Whether no more events of the work follow.
     pub(crate) fn is_last(&self) -> bool {
         match self {
-            Self::Done(_) | Self::Reordered(_) | Self::Ended { .. } => true,
+            Self::Done(..) | Self::Reordered(..) | Self::Ended { .. } => true,
             Self::Failed(_) | Self::Lost(_) | Self::Parted(_) => true,
             Self::Begun { .. } | Self::Text(_) | Self::Progress(_) | Self::Thought(_) | Self::Notice(_) => {
                 false
@@ -175,60 +187,89 @@ impl RemoteEvent {
     }
 }
 
-/// What a peer asks a person.
+/// How the end of work with an answer is known (S10.3). Exhaustive: the peer reported it, or only claims it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteEnd {
+    /// The peer reported it where it reports the work, or is known to end its work before it says so: the work has ended.
+    Reported,
+    /// The peer said so in answer to a stop, and its stops are not hard: the work may go on.
+    Claimed,
+}
+
+impl RemoteEnd {
+    /// What an end is worth that a peer of this grade names in answer to a stop.
+    #[must_use]
+    pub fn in_answer_to_a_stop(grade: StopSupport) -> Self {
+        match grade {
+            StopSupport::Hard => Self::Reported,
+            StopSupport::CallerSide | StopSupport::None => Self::Claimed,
+        }
+    }
+
+    /// Writes it into the row: only an end that was reported is one.
+    pub(crate) fn write_into(self, row: &mut RemoteReport) {
+        let at = Some(Timestamp::now());
+        match self {
+            Self::Reported => row.ended_at = at,
+            Self::Claimed => row.claimed_at = at,
+        }
+    }
+}
+
+/// A question of a remote agent to a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteQuestion {
-    /// Unique among the open ones of its line.
+    /// Unique among the open questions of its call.
     pub id: String,
     /// What it would do: rules know it as `NAME/TOOL`, where `NAME` is the remote's.
     pub tool: String,
-    /// All that a person should know to decide.
+    /// Everything that a person needs to decide.
     pub args: Value,
 }
 
-/// What a peer said to a stop.
+/// The reply of a remote agent to a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteStopReply {
-    /// What is known by that.
+    /// What is known by it.
     pub stop: RemoteStopState,
-    /// In its words; may be empty.
+    /// The agent's own words; may be empty.
     pub word: String,
-    /// Whom it worked with that is not ours, where it is a process of ours.
+    /// Outside parties that it worked with, if it is a process of ours.
     pub outside: Outside,
 }
 
 impl RemoteStopReply {
-    /// It was told, and nothing was heard of it.
+    /// The stop was sent, and there was no reply.
     #[must_use]
     pub fn requested() -> Self {
         Self::of(RemoteStopState::Requested, String::new())
     }
 
-    /// It took note.
+    /// The agent acknowledged the stop.
     #[must_use]
     pub fn acknowledged(word: impl Into<String>) -> Self {
         Self::of(RemoteStopState::Acknowledged, word.into())
     }
 
-    /// It said that the work has ended, or its process is gone.
+    /// The agent confirmed that the work has ended, or its process is gone.
     #[must_use]
     pub fn confirmed(word: impl Into<String>) -> Self {
         Self::of(RemoteStopState::Confirmed, word.into())
     }
 
-    /// It will not, or cannot.
+    /// The agent will not stop, or cannot.
     #[must_use]
     pub fn refused(word: impl Into<String>) -> Self {
         Self::of(RemoteStopState::Refused, word.into())
     }
 
-    /// It could not be told.
+    /// The stop could not be delivered.
     #[must_use]
     pub fn unreachable(word: impl Into<String>) -> Self {
         Self::of(RemoteStopState::Unreachable, word.into())
     }
 
-    /// With whom it worked that is not ours.
+    /// Sets the outside parties that it worked with.
     #[must_use]
     pub fn outside(self, outside: Outside) -> Self {
         Self { outside, ..self }
@@ -239,31 +280,33 @@ impl RemoteStopReply {
     }
 }
 
-/// Whether a peer's work outlives the line to it, and can be taken up again. Exhaustive: it can or it cannot.
+/// Whether work outlives its connection and can be reattached. Exhaustive: it can or it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reattach {
-    /// It cannot: after a crash the effect of work that was under way is unknown (S7.3).
+    /// It cannot: after a crash the effect of running work is unknown (S7.3).
     Never,
-    /// By the name that the peer gave it: after a crash the work is asked for, and nothing is begun twice.
+    /// By the agent's name for the work: after a crash the work is asked for, and nothing is begun twice.
     ByTaskId,
 }
 
 /// Where the work lives. Exhaustive: in processes of ours, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lives {
-    /// Somewhere else: it may go on when this process has ended without telling it so.
+    /// Elsewhere: it may continue if this process ends without stopping it.
     Elsewhere,
-    /// In processes that this one started and that end with it, whatever ends it; what these hand on to others does not.
+    /// In processes that this one started and that end with it, however it ends. What they pass on to others
+    /// does not end.
     InOurProcesses,
 }
 
-/// Whether our end listens on once a peer has answered a stop. Exhaustive: it does, or it does not.
+/// Whether this side keeps listening once a remote agent has replied to a stop. Exhaustive: it does, or it
+/// does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterWord {
-    /// For the audit: what becomes of the work there is told as late.
+    /// For the audit: what becomes of the work is reported as late.
     #[default]
     Listens,
-    /// The account of the work is its answer: for programs that end with the run.
+    /// The reply is the final report: for programs that end with the run.
     Leaves,
 }
 
@@ -276,20 +319,22 @@ pub struct RemoteSpec {
     pub description: String,
     /// Where it is, for people, such as `a2a:http://localhost:9000`.
     pub peer: String,
-    /// What a stop does there. Default: [`StopSupport::Hard`], which believes a peer that says that its work was stopped. Of a
-    /// peer that is known to work on after that word, say [`StopSupport::CallerSide`]; of one that refuses, [`StopSupport::None`].
+    /// What a stop does there. Default: [`StopSupport::Hard`], which believes an agent that reports its work
+    /// as stopped. For an agent that is known to continue after that, use [`StopSupport::CallerSide`]; for
+    /// one that refuses, [`StopSupport::None`].
     pub grade: StopSupport,
     /// What its work may change. Default: [`EffectClass::Unsafe`].
     pub effect: EffectClass,
-    /// Whether work that is under way can be taken up again by its name. Default: [`Reattach::Never`].
+    /// Whether running work can be reattached by its name. Default: [`Reattach::Never`].
     pub rejoin: Reattach,
     /// Where its work lives. Default: [`Lives::Elsewhere`].
     pub lives: Lives,
-    /// How long it has, after a stop, to say that its work has ended. Default [`DEFAULT_STOP_WITHIN`].
+    /// How long it has, after a stop, to confirm that its work has ended. Default [`DEFAULT_STOP_WITHIN`].
     pub stop_within: Duration,
-    /// How long after that our end still listens, before the run says that it is not quiet. Default [`DEFAULT_LISTEN`].
+    /// How long this side keeps listening after that, before the run reports that it is not quiet. Default
+    /// [`DEFAULT_LISTEN`].
     pub listen: Duration,
-    /// Whether it also does so once the peer has answered. Default: [`AfterWord::Listens`].
+    /// Whether it keeps listening once the agent has replied. Default: [`AfterWord::Listens`].
     pub after_word: AfterWord,
 }
 
@@ -325,7 +370,7 @@ impl RemoteSpec {
         self
     }
 
-    /// Sets whether work that is under way can be taken up again by its name.
+    /// Sets whether running work can be reattached by its name.
     #[must_use]
     pub fn rejoin(mut self, rejoin: Reattach) -> Self {
         self.rejoin = rejoin;
@@ -339,7 +384,7 @@ impl RemoteSpec {
         self
     }
 
-    /// What is known of its work in a call whose end nobody saw, because the process ended in which it was waited for.
+    /// What is known of the work of a call whose end was not seen, because its process ended while it waited.
     pub(crate) fn unseen(&self) -> RemoteReport {
         let row = RemoteReport::of(self.peer.clone(), self.grade);
         match self.lives {
@@ -348,21 +393,21 @@ impl RemoteSpec {
         }
     }
 
-    /// Sets how long it has, after a stop, to say that its work has ended.
+    /// Sets how long it has, after a stop, to confirm that its work has ended.
     #[must_use]
     pub fn stop_within(mut self, time: Duration) -> Self {
         self.stop_within = time;
         self
     }
 
-    /// Sets how long after that our end still listens.
+    /// Sets how long this side keeps listening after that.
     #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.listen = time;
         self
     }
 
-    /// Sets whether our end listens on once the peer has answered a stop.
+    /// Sets whether this side keeps listening once the agent has replied to a stop.
     #[must_use]
     pub fn after_word(mut self, then: AfterWord) -> Self {
         self.after_word = then;

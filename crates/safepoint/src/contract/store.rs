@@ -1,12 +1,12 @@
-//! The durable floor: what a store keeps for sessions, and what it promises of it (S7).
+//! Durable storage: what a store keeps for sessions, and what it promises (S7).
 //!
-//! A store knows nothing of facts: it keeps opaque, versioned records in the order of their coming, an inbox, stop
-//! intents and approvals, and says who may write. One suite (`safepoint_testkit::store_suite`) holds every
-//! implementation to this contract.
+//! A store knows nothing of facts: it keeps opaque, versioned records in order of arrival, an inbox, stop
+//! intents and approvals, and decides who may write. One suite (`safepoint_testkit::store_suite`) checks
+//! every implementation against this contract.
 //!
-//! **Invariants:** of one session at most one lease can write at a time, and every write of the journal carries its
-//! epoch. A request that is refused has changed nothing. What was acknowledged as durable survives power loss; what
-//! was acknowledged as recorded survives the death of the process.
+//! **Invariants:** at most one lease of a session can write at a time, and every write of the journal carries
+//! its epoch. A request that is refused has changed nothing. What was acknowledged as durable survives power
+//! loss; what was acknowledged as recorded survives the death of the process.
 
 use std::{fmt, time::Duration};
 
@@ -47,49 +47,53 @@ pub use session::{ChangeMark, Changes, NewSession, PageCursor, SessionRow};
 pub use stop::{ApprovalsToWithdraw, StopIntent, StopRow};
 pub use uptime::{Since, uptime};
 
-/// What a store answers, in time.
+/// The future of a store's answer.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// Keeps sessions. Cheap to ask from many tasks at once; many processes may hold the same one.
+/// Keeps sessions. Cheap to call from many tasks at once; many processes may use the same store.
 ///
 /// # Errors
-/// Each method fails with the [`Error`] that says why; but for [`Error::Unknown`] and [`Error::Gone`] nothing was
-/// changed then.
+/// Each method fails with the [`Error`] that says why. Nothing was changed then, except possibly with
+/// [`Error::Unknown`] and [`Error::Gone`].
 ///
 /// # Cancel safety
-/// Dropping a future of a method that only reads loses nothing. Dropping one that writes, even before it was polled,
-/// leaves open whether it was written: it is, entirely, or it is not.
+/// Dropping a future of a method that only reads loses nothing. Dropping one that writes, even before it was
+/// polled, leaves open whether it was written: entirely, or not at all.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Makes a session. It is *recorded*: the first durable write makes it durable too.
+    /// Creates a session. It is *recorded*: the first durable write makes it durable too.
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow>;
 
     /// The session's row, as it is now.
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow>;
 
-    /// The newest sessions by their last change, newest first; the next ones are those `older` than the last of these.
+    /// The most recently changed sessions, newest first; the next page is those `older` than the last of
+    /// these.
     fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>>;
 
-    /// Removes a session with all that belongs to it. Refused while somebody who may be alive holds it. Durable.
+    /// Removes a session and everything that belongs to it. Refused while an owner that may be alive holds
+    /// it. Durable.
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()>;
 
-    /// Becomes the one who may write, if nobody else may. A holder is displaced if it is provably dead, or if its
-    /// lease is over for longer than the margin ([`is_free`]); else the error names it ([`Error::Held`]).
+    /// Becomes the only writer, if there is no other. A holder is displaced if it is provably dead, or if its
+    /// lease has been over for longer than the margin ([`is_free`]); otherwise the error names it
+    /// ([`Error::Held`]).
     fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease>;
 
-    /// Holds on for the lease's time from now. A lease that is over but that nobody took can be renewed.
+    /// Renews the lease for its full time from now. A lease that is over and that no other process took can
+    /// be renewed.
     fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease>;
 
-    /// Gives the session back: the lease can write nothing more.
+    /// Releases the session: the lease can write nothing more.
     fn release(&self, lease: &Lease) -> StoreFuture<'_, ()>;
 
     /// Writes all of it in one transaction, or nothing. [`Error::Fenced`] if the lease is not the newest.
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended>;
 
-    /// Records in order, at most so many, the first at position `from` (counted from 0). One that is damaged is an
+    /// At most `most` records in order, the first at position `from` (counted from 0). A damaged record is an
     /// entry that says so; the others stay readable.
     fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page>;
 
-    /// Walks the whole chain and names the first bad record, or what is lost at the end.
+    /// Walks the whole chain, and names the first bad record or what is lost at the end.
     fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck>;
 
     /// Puts an item into the inbox; any process may. An acceptance is durable.
@@ -98,7 +102,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The items that wait or are taken, oldest first.
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>>;
 
-    /// Takes a waiting item back, or says why not; any process may. Durable.
+    /// Withdraws a waiting item, or says why not; any process may. Durable.
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn>;
 
     /// Asks for a stop; any process may. Its number among the session's stop intents, counted from 1. Durable.
@@ -110,14 +114,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Decides an approval; any process may, and exactly one decision is taken. Durable.
     fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult>;
 
-    /// One approval, if there is such a one.
+    /// One approval, if it exists.
     fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>>;
 
     /// Every approval of the session, oldest first.
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>>;
 
-    /// Differs from an earlier stamp if anything in the store may have changed since, by whomever. Cheap enough to
-    /// ask many times a second.
+    /// Differs from an earlier stamp if anything in the store may have changed since, by any process. Cheap
+    /// enough to call many times a second.
     fn stamp(&self) -> StoreFuture<'_, ChangeMark>;
 
     /// What others may have put into this session: the newest number of each kind.

@@ -1,4 +1,4 @@
-//! What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
+//! What a tool is: its schema, its declared effect, its contract for a stop, and what its body may request.
 
 use std::{future::Future, sync::Arc};
 
@@ -7,14 +7,11 @@ use safepoint_scope::{Actor, Code, Halt, QuietGuard, Reason, Scope, Stop, StopAc
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::{
-    contract::approver::ToolApproval,
-    value::{
-        approval::Decision,
-        history::Earlier,
-        ids::CallId,
-        receipt::{ProcessReport, RemoteReport},
-    },
+use crate::value::{
+    approval::Decision,
+    history::Earlier,
+    ids::CallId,
+    receipt::{ProcessReport, RemoteReport},
 };
 
 mod asks;
@@ -32,20 +29,21 @@ pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};
 /// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.
 pub type ToolResult<T = Output> = Result<T, Halt>;
 
-/// Something that a model can ask for.
+/// Something that a model can call.
 pub trait Tool: Send + Sync + 'static {
     /// What it is; the same for its whole life.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does it. `args` fit the schema of the spec.
+    /// Runs the call. `args` match the schema of the spec.
     ///
     /// # Cancel safety
-    /// As the spec's [`OnStop`] says: under `Drop` the future is dropped at an await; under the others it is told
-    /// through `cx` and given time first.
+    /// As the spec's [`OnStop`] says: under `Drop` the future is dropped at an await; under the others it
+    /// sees the stop through `cx` and has time first.
     fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult>;
 }
 
-/// A call's context: it may see its stop, report, and ask; cheap to clone, useless after its call has ended.
+/// A call's context, through which it sees its stop, reports and asks. Cheap to clone, useless after its call
+/// has ended.
 #[derive(Clone)]
 pub struct ToolContext {
     scope: Scope,
@@ -59,9 +57,9 @@ pub(crate) struct CallSite {
     pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) key: String,
-    /// What the peer that does the work called it in an earlier attempt.
+    /// The remote agent's name for the work in an earlier attempt.
     pub(crate) named: Option<String>,
-    /// What was said before in the conversation, where the call's work is the whole run's.
+    /// The earlier conversation, if the call's work is the whole run's.
     pub(crate) earlier: Vec<Earlier>,
 }
 
@@ -69,11 +67,11 @@ pub(crate) struct CallSite {
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
     fn notice(&self, call: &CallId, text: String);
-    /// Whether it is kept: false once the call has ended.
+    /// Whether the text is kept: false once the call has ended.
     fn said(&self, call: &CallId, text: &str) -> bool;
-    /// All of the answer was said, in whatever order.
+    /// All of the answer was sent as text, in whatever order.
     fn said_all(&self);
-    /// The answer, as the peer gives it whole; none where it is what was said of it.
+    /// The answer, as the remote agent sent it as a whole; `None` if it is the text sent so far.
     fn answer(&self, whole: Option<String>) -> String;
     fn keep(&self, output: Output);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
@@ -83,11 +81,11 @@ pub(crate) trait Host: Send + Sync {
     fn late(&self, call: &CallId, what: String);
     fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision>;
     fn withdraw(&self);
-    /// The most bytes that a peer may say about the call's work.
+    /// The most bytes that a remote agent may send about the call's work.
     fn output_bytes(&self) -> usize;
     fn stop_run(&self, request: StopRequest) -> StopAck;
     fn end_with_the_run(&self, call: &CallId);
-    /// What policy has denied the call so far, by name.
+    /// The names of what policy has denied the call so far.
     fn denied(&self) -> Vec<String>;
 }
 
@@ -114,7 +112,7 @@ impl ToolContext {
         &self.call.key
     }
 
-    /// The call's scope, for code that nests scopes of its own.
+    /// The call's scope, for code that nests scopes.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope
@@ -145,52 +143,53 @@ impl ToolContext {
         self.scope.stopped().await
     }
 
-    /// Tells what has been done so far. Kept, within the output budget, if the call is stopped or times out.
+    /// Reports what has been done so far. Kept, within the output budget, if the call is stopped or times
+    /// out.
     pub fn progress(&self, text: impl Into<String>) {
         self.host.progress(&self.call.id, text.into());
     }
 
-    /// Tells a person what they should know while the call runs, and keeps it as progress.
+    /// Shows a person what they should know while the call runs, and keeps it as progress.
     pub(crate) fn notice(&self, text: String) {
         self.host.notice(&self.call.id, text);
     }
 
-    /// What policy has denied the call so far, by name.
+    /// The names of what policy has denied the call so far.
     pub(crate) fn denied_by_policy(&self) -> Vec<String> {
         self.host.denied()
     }
 
-    /// What was said before in the conversation, where the call's work is the whole run's.
+    /// The earlier conversation, if the call's work is the whole run's.
     pub(crate) fn earlier(&self) -> Vec<Earlier> {
         self.call.earlier.clone()
     }
 
-    /// Tells more of the answer that the call will come to, as it comes: the text of the run where the call's work is the
-    /// whole run's, progress where it is not. It is kept there, and nowhere else; false where the call has ended, so that it is
-    /// neither kept nor shown.
+    /// Appends to the answer that the call will return: shown as text of the run if the call's work is the
+    /// whole run's, otherwise as progress. The answer is kept there and nowhere else. False if the call has
+    /// ended, so that the text is neither kept nor shown.
     #[must_use = "what is not kept does not count as that"]
     pub(crate) fn say(&self, text: &str) -> bool {
         self.host.said(&self.call.id, text)
     }
 
-    /// All of the answer of a peer was said as it came, in whatever order: nobody is shown it again.
+    /// All of a remote agent's answer was sent as it arrived, in whatever order: it is not shown again.
     pub(crate) fn said_all(&self) {
         self.host.said_all();
     }
 
-    /// The answer of a peer, as it gave it whole; none where it is what was said of it as it came.
+    /// The answer of a remote agent, as it sent it as a whole; `None` if it is the text sent so far.
     pub(crate) fn answer(&self, whole: Option<String>) -> String {
         self.host.answer(whole)
     }
 
-    /// Says what is kept of the call if it ends without a result (stopped, timed out, left running), in place of the
-    /// progress told so far: for work whose last words matter as much as its first. The last one counts.
+    /// Sets what is kept of the call if it ends without a result (stopped, timed out, left running), in place
+    /// of the progress: for work whose last words matter as much as its first. The last call counts.
     pub fn set_partial_output(&self, output: impl Into<Output>) {
         self.host.keep(output.into());
     }
 
-    /// Registers work to be done when this call ends, however it ends: last in, first out, each bounded (S4.12). What is
-    /// registered when those run already is done at once, and stands in the receipt as they do.
+    /// Registers work to run when this call ends, however it ends: last in, first out, each bounded (S4.12).
+    /// Work registered while the others are running starts at once, and is in the receipt as they are.
     pub fn on_cleanup(&self, label: impl Into<String>, work: impl Future<Output = ()> + Send + 'static) {
         self.host.on_cleanup(&self.call.id, label.into(), Box::pin(work));
     }
@@ -200,57 +199,59 @@ impl ToolContext {
         self.host.report_process(&self.call.id, process);
     }
 
-    /// Puts who does this call's work elsewhere, and what is known of it, into the receipt. The last one counts.
+    /// Adds the remote agent of this call's work, and what is known of it, to the receipt. The last call
+    /// counts.
     pub fn report_remote(&self, remote: RemoteReport) {
         self.host.report_remote(&self.call.id, remote);
     }
 
-    /// What the peer that does the work called it in an earlier attempt.
+    /// The remote agent's name for the work in an earlier attempt.
     pub(crate) fn remote_task(&self) -> Option<&str> {
         self.call.named.as_deref()
     }
 
-    /// Stops the run because a peer says more about the work than it may; what is said of that.
+    /// Stops the run because a remote agent sent more than it may, and returns the message.
     pub(crate) fn said_too_much(&self, peer: &str) -> String {
         let why = format!("{peer} said more than {} bytes", self.host.output_bytes());
         let reason = Reason::new(Code::OUTPUT_BYTES).with_actor(Actor::Engine).with_text(why.clone());
-        // Whatever was asked before, the run stops.
+        // Whatever was requested before, the run stops.
         self.stop_run(StopRequest::now().with_reason(reason));
         why
     }
 
-    /// The most bytes that a peer may say about the work.
+    /// The most bytes that a remote agent may send about the work.
     pub(crate) fn output_bytes(&self) -> usize {
         self.host.output_bytes()
     }
 
-    /// Has what the peer calls the work recorded, so that a later attempt asks for it instead of beginning it again. Resolves
-    /// once it is, or cannot be.
+    /// Records the remote agent's name for the work, so that a later attempt asks for it instead of beginning
+    /// it again. Resolves once it is recorded, or cannot be.
     pub(crate) fn name_work(&self, task: String) -> oneshot::Receiver<()> {
         self.host.named(&self.call.id, task)
     }
 
-    /// Tells the audit what came of this call after its end, such as the answer of a server that was not waited for any
-    /// more (S3.5). It changes nothing else, and is nothing once the run is quiet.
+    /// Reports to the audit what came of this call after its end, such as the answer of a server that was no
+    /// longer waited for (S3.5). It changes nothing else, and does nothing once the run is quiet.
     pub fn report_late(&self, what: impl Into<String>) {
         self.host.late(&self.call.id, what.into());
     }
 
-    /// Asks a person, while the call runs, whether something may be done: `tool` and `args` say what. The agent's rules
-    /// speak first, and its [`ApprovalMode`](crate::approval::ApprovalMode) mode decides who is asked; the question is
-    /// recorded, expires, and takes exactly one answer, as any (S8.2). Where nobody can be asked it is denied, or
-    /// stands open until somebody decides from outside, while the call waits. That wait is no call time.
+    /// Asks a person, while the call runs, whether something may be done: `tool` and `args` say what. The
+    /// agent's rules apply first, and its [`ApprovalMode`](crate::approval::ApprovalMode) decides who is
+    /// asked. The question is recorded, expires, and takes exactly one answer, like any other (S8.2). Without
+    /// an approver it is denied, or stays open until a decision arrives from outside, while the call waits.
+    /// That wait is not call time.
     ///
     /// # Errors
-    /// The [`Stop`]: the question is then taken back.
+    /// The [`Stop`]: the question is then withdrawn.
     ///
     /// # Cancel safety
-    /// Dropping this takes the question back.
+    /// Dropping this withdraws the question.
     pub async fn ask(&self, tool: impl Into<String>, args: Value) -> Result<Decision, Stop> {
         self.put(Asks::about(tool, args)).await
     }
 
-    /// The same for a question of which more is to be said than what it is about.
+    /// Like [`ask`](Self::ask), for a question with more details.
     ///
     /// # Errors
     /// As [`ToolContext::ask`].
@@ -264,8 +265,8 @@ impl ToolContext {
         Ok(answer.unwrap_or_else(|_withdrawn| Decision::Deny { message: TAKEN_BACK.into() }))
     }
 
-    /// Asks that the whole run stop. It is an ask: this call goes on until its own contract ends it. Without a reason it is
-    /// the tool's own: [`Code::TOOL`], by the tool of this name.
+    /// Requests a stop of the whole run. This call continues until its own contract ends it. Without a reason
+    /// the stop has the tool's: [`Code::TOOL`], by the tool of this name.
     pub fn stop_run(&self, request: StopRequest) -> StopAck {
         let request = match request.reason() {
             Some(_) => request,
@@ -276,7 +277,8 @@ impl ToolContext {
         self.host.stop_run(request)
     }
 
-    /// Ends the call by the run's stop, also where that waits for a safe point: the call knows none, and its end is one.
+    /// Ends the call by the run's stop, even if that waits for a safe point: the call has none, and its end
+    /// is one.
     pub(crate) fn end_with_the_run(&self) {
         self.host.end_with_the_run(&self.call.id);
     }
@@ -288,10 +290,10 @@ impl ToolContext {
     }
 }
 
-/// What is told of a question that nobody can answer any more.
-const TAKEN_BACK: &str = "the question was taken back";
+/// The error for a question that can no longer be answered.
+const TAKEN_BACK: &str = "the approval was withdrawn";
 
-/// An open question, taken back when this is dropped.
+/// An open question, withdrawn when this is dropped.
 struct Asking {
     host: Arc<dyn Host>,
     answer: oneshot::Receiver<Decision>,
@@ -317,14 +319,5 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     }
     fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         (**self).call(cx, args)
-    }
-}
-
-/// Where no rule of the agent speaks, this is the tool's own word.
-impl ToolSpec {
-    /// Whether its calls are put to a person.
-    #[must_use]
-    pub fn approval_of(&self) -> ToolApproval {
-        self.approval
     }
 }

@@ -1,6 +1,7 @@
-//! What an answer must look like, how it is read, and what a model is told of one that does not fit.
+//! The schema of an answer, how the answer is read, and what a model gets if it does not match.
 //!
-//! **Invariants**: a text reads the same in the engine and for the caller, so a run that is done has its value.
+//! **Invariants**: a text reads the same in the engine and for the caller, so a run that is done has its
+//! value.
 
 use std::{fmt, sync::Arc};
 
@@ -23,10 +24,10 @@ use crate::{
     },
 };
 
-/// The code of a run that gave no answer that fits.
+/// The code of a run that gave no matching answer.
 pub(crate) const CODE: &str = "answer";
 
-/// How often a model may mend an answer that does not fit, unless it is said otherwise.
+/// How often a model may correct an answer that does not match, unless set otherwise.
 pub const REPAIRS: u32 = 2;
 
 const NAME: &str = "final_answer";
@@ -90,7 +91,7 @@ impl AnswerSchema {
         &self.spec.name
     }
 
-    /// What the model must call: this alone, or any of its tools.
+    /// What the model must call: this tool alone, or any of its tools.
     pub(crate) fn choice(&self, others: usize) -> ToolChoice {
         if others == 0 { ToolChoice::Tool(self.spec.name.clone()) } else { ToolChoice::Required }
     }
@@ -112,7 +113,7 @@ impl AnswerSchema {
         T::deserialize(self.value(text)?).map_err(|error| error.to_string())
     }
 
-    /// The answer in a message: what its answering call was given, or its text if it asks for nothing.
+    /// The answer in a message: the arguments of its answering call, or its text if it calls nothing.
     pub(crate) fn found(&self, message: &AssistantMessage) -> Option<String> {
         let mut calls = message.calls().filter(|call| call.name == self.name());
         calls.find(|call| self.value(&call.args).is_ok()).map(|call| call.args.clone()).or_else(|| {
@@ -127,13 +128,13 @@ impl AnswerSchema {
         results.iter().any(|result| result.name == self.name() && result.verdict == ResultStatus::Ok)
     }
 
-    /// What the model is told of a text that is no answer.
-    pub(crate) fn mend(&self, text: &str) -> String {
+    /// The text for the model about a text that is no answer.
+    pub(crate) fn correction(&self, text: &str) -> String {
         let why = self.value(text).err().unwrap_or_default();
         format!("[your answer was not taken: {why}. Give it by calling the tool `{}`.]", self.name())
     }
 
-    /// The failure after so many answers that did not fit; none while there may be more.
+    /// The failure after this many answers that did not match; `None` while more are allowed.
     pub(crate) fn refusal(&self, missed: u32) -> Option<ErrorReport> {
         (missed > self.repairs).then(|| ErrorReport {
             code: CODE.into(),
@@ -146,7 +147,7 @@ impl AnswerSchema {
     }
 }
 
-/// The tool by which the model answers; what a schema cannot say, the type's own reading does.
+/// The tool with which the model answers; what a schema cannot express, parsing the type checks.
 impl Tool for AnswerSchema {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -157,11 +158,11 @@ impl Tool for AnswerSchema {
         Box::pin(async move {
             match checked {
                 Ok(_) => Ok("[the answer is taken]".into()),
-                Err(misfit) => {
-                    Err(Failure::new(format!("the answer does not fit: {misfit}. Mend it and call again."))
-                        .without_effect()
-                        .into())
-                }
+                Err(misfit) => Err(Failure::new(format!(
+                    "the answer does not fit: {misfit}. Correct it and call again."
+                ))
+                .without_effect()
+                .into()),
             }
         })
     }

@@ -1,4 +1,4 @@
-//! An agent as a tool of another: the work of a call is then a run, with a scope, a path and a receipt of its own (S9).
+//! An agent as a tool of another: the work of the call is a run, with its own scope, path and receipt (S9).
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -53,14 +53,15 @@ impl Subagent {
         }
     }
 
-    /// Lets it go on by itself: the call ends at once, and only a stop of the whole tree reaches it (S9.2).
+    /// Makes it a background run: the call ends at once, and only a stop of the whole tree reaches the run
+    /// (S9.2).
     pub fn background(mut self) -> Self {
         self.link = Link::Background;
         self
     }
 
-    /// Sets how long a safe-point stop of the tree waits for this child to reach a safe point of its own, before the
-    /// child is stopped now (S9.5). Default: as long as the stop itself waits.
+    /// Sets how long a safe-point stop of the tree waits until this child is at a safe point itself, before
+    /// the child is stopped now (S9.5). Default: as long as the stop itself waits.
     pub fn grace(mut self, grace: Grace) -> Self {
         self.grace = Some(grace);
         self
@@ -73,8 +74,8 @@ impl Subagent {
         self
     }
 
-    /// Changes the declaration: schema, approval, time limit. Its effect and its contract for a stop mean nothing
-    /// here: what it did is told by its own calls, and a stop reaches it as a run.
+    /// Changes the declaration: schema, approval, time limit. Its effect and its contract for a stop are
+    /// ignored: its own calls report the effect, and a stop reaches it as a run.
     pub fn with(mut self, change: impl FnOnce(ToolSpec) -> ToolSpec) -> Self {
         self.spec = change(self.spec);
         self

@@ -1,5 +1,5 @@
-//! How long stops take, by the phase in which they were asked (S11.2). Derived from receipts, so it never lies about
-//! a run that it did not see.
+//! How long stops take, by the phase in which they were requested (S11.2). Derived from receipts, so runs
+//! without one are not counted.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,7 +1,8 @@
-//! Secrets that the program knows: wherever one would enter a run, its name takes its place.
+//! Secrets that the program knows: wherever one would enter a run, its name replaces it.
 //!
-//! **Invariants**: nothing that a model, a tool or a peer says reaches a record, an event, another request or a file of the
-//! engine with a known secret in it. It is replaced where it comes in, so that no way out has to be watched.
+//! **Invariants**: no output of a model, a tool or a remote agent reaches a record, an event, another request
+//! or a file of the engine with a known secret in it. Secrets are replaced on entry, so that no exit has to
+//! be watched.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -35,8 +36,8 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// These secrets, each with the name that is told in its place. A value shorter than [`SHORTEST`] bytes is not looked
-    /// for.
+    /// These secrets, each with the name that replaces it. A value shorter than [`SHORTEST`] bytes is not
+    /// searched for.
     #[must_use]
     pub fn of(named: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut secrets: Vec<Secret> = Vec::new();

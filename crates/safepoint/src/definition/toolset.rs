@@ -39,7 +39,7 @@ pub(crate) enum Callable {
     Child(Arc<Subagent>),
 }
 
-/// A tool whose declaration was asked for once: what it says later changes nothing, and cannot panic in a run.
+/// A tool whose declaration was read once: later changes have no effect and cannot panic in a run.
 struct Declared {
     spec: ToolSpec,
     tool: Arc<dyn Tool>,
@@ -59,7 +59,7 @@ impl Callable {
         Self::Body(Arc::new(Declared { spec: tool.spec().clone(), tool }))
     }
 
-    /// The same, telling none of the secrets.
+    /// The same, with its output cleaned of the secrets.
     pub(crate) fn cleaned(self, secrets: &Secrets) -> Self {
         match self {
             Self::Body(inner) => Self::Body(Arc::new(CleanTool { inner, secrets: secrets.clone() })),
@@ -96,7 +96,7 @@ struct Entry {
     definition: Arc<str>,
 }
 
-/// Why a call cannot be given to its tool; the model is told.
+/// Why a call cannot be passed to its tool; the model gets this text.
 pub(crate) struct InvalidCall(pub(crate) String);
 
 impl Toolset {
@@ -161,7 +161,7 @@ impl Toolset {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if let Err(misfit) = entry.schema.check(args) {
             return Err(InvalidCall(format!(
-                "error: the arguments do not fit the tool `{name}`: {misfit}. Mend them and call it again."
+                "error: the arguments do not fit the tool `{name}`: {misfit}. Correct them and call it again."
             )));
         }
         Ok(&entry.work)
@@ -177,8 +177,8 @@ impl Toolset {
     }
 }
 
-/// A tool as it is declared, and what it works on, in a digest: with another description, other arguments, another effect
-/// or another directory it is another tool.
+/// A digest of a tool's declaration and place: with another description, other arguments, another effect or
+/// another directory it is another tool.
 fn definition(spec: &ToolSpec) -> String {
     let effect = format!("{:?}", spec.effect);
     let place = spec.place.as_deref().unwrap_or_default();
@@ -194,7 +194,7 @@ pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, InvalidCall> {
         InvalidCall(match unread {
             Unread::NotJson(error) => {
                 format!(
-                    "error: the arguments of `{name}` are not JSON ({error}). Mend them and call it again."
+                    "error: the arguments of `{name}` are not JSON ({error}). Correct them and call it again."
                 )
             }
             unread @ Unread::TooManyValues => {

@@ -17,7 +17,7 @@ pub(crate) use transcript::{INSTRUCTIONS, transcript};
 /// [`AgentBuilder::window`](crate::AgentBuilder::window); without one nothing is measured.
 ///
 /// ```
-/// use safepoint::Window;
+/// use safepoint::window::Window;
 /// let window = Window::of(200_000).keep_for_answer(16_000).drop_oldest();
 /// assert_eq!(window.room(), 184_000);
 /// ```
@@ -49,8 +49,8 @@ pub enum Summariser {
 }
 
 impl Window {
-    /// A window of so many tokens, request and answer together. A quarter of it, at most 8,192 tokens, is kept for the
-    /// answer; a conversation that outgrows it is [refused](OnFull::Refuse).
+    /// A window of `tokens` tokens, request and answer together. A quarter of it, at most 8,192 tokens, is
+    /// reserved for the answer; a conversation that outgrows the window is [refused](OnFull::Refuse).
     #[must_use]
     pub fn of(tokens: u64) -> Self {
         const PART: u64 = 4;
@@ -58,7 +58,7 @@ impl Window {
         Self { tokens, answer: (tokens / PART).min(MOST), on_full: OnFull::Refuse }
     }
 
-    /// Keeps so many tokens for the answer, reasoning included.
+    /// Reserves `tokens` tokens for the answer, reasoning included.
     #[must_use]
     pub fn keep_for_answer(mut self, tokens: u64) -> Self {
         self.answer = tokens;

@@ -12,8 +12,8 @@ mod watch;
 
 pub use settable::{ActiveWork, PendingWork, TooLate, WrappedEnd, wrap, wrap_finished};
 
-/// Something that can execute a run. An [`Agent`](crate::Agent) is one, an agent [over](crate::Agent::remote) a remote agent is one, and so is
-/// whatever you wrap yourself: see [`wrap`] and [`wrap_finished`].
+/// Executes runs. An [`Agent`](crate::Agent) is a backend, so is an agent [over](crate::Agent::remote) a
+/// remote agent, and so is a runtime that you wrap yourself: see [`wrap`] and [`wrap_finished`].
 pub trait Backend: Send + Sync + 'static {
     /// What it is; the same for its whole life.
     fn spec(&self) -> BackendSpec;
@@ -27,21 +27,21 @@ pub trait Backend: Send + Sync + 'static {
 pub struct BackendSpec {
     /// Its name, for people.
     pub name: String,
-    /// What a stop does to its work. The suite of the testkit measures whether that is true.
+    /// What a stop does to its work. The testkit's suite measures whether that is true.
     pub grade: StopSupport,
 }
 
 /// What a backend is asked to do.
 #[derive(Clone, Debug)]
 pub struct RunInput {
-    /// The conversation that it goes on from.
+    /// The conversation that the task continues.
     pub history: History,
-    /// What is said.
+    /// The input.
     pub input: UserMessage,
 }
 
 impl RunInput {
-    /// A task of its own.
+    /// A task without an earlier conversation.
     #[must_use]
     pub fn new(input: impl Into<UserMessage>) -> Self {
         Self { history: History::new(), input: input.into() }

@@ -1,7 +1,7 @@
-//! A model's message while it arrives: it lives outside the future that fills it, so a cut loses nothing of it.
+//! A model's message while it arrives. It lives outside the future that fills it, so a cut loses nothing.
 //!
-//! **Invariants**: it holds no more bytes and no more calls than its bounds; taking a delta costs as much as the delta
-//! is long, and no more.
+//! **Invariants**: it never exceeds its bounds in bytes or calls; taking a delta costs no more than the
+//! delta's length.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -22,9 +22,9 @@ use crate::{
 pub(crate) struct Draft {
     bounds: Bounds,
     blocks: Vec<Block>,
-    /// Of every field.
+    /// The size of all fields.
     bytes: usize,
-    /// Of these the ones that a provider bills as output: text, reasoning and arguments.
+    /// The part that a provider bills as output: text, reasoning and arguments.
     billed: usize,
     room: Room,
     calls: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Draft {
     model: Option<Arc<str>>,
 }
 
-/// How much of one message is taken (S12.3, S12.4).
+/// How much of one message is kept (S12.3, S12.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds {
     pub(crate) bytes: usize,
@@ -50,7 +50,7 @@ impl Bounds {
     }
 }
 
-/// Whether the message may go on. Exhaustive: it may, or more came than may.
+/// Whether the message may continue. Exhaustive: it may, or it exceeds its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Room {
     #[default]
@@ -58,13 +58,13 @@ pub(crate) enum Room {
     Spent,
 }
 
-/// Who makes the message. Exhaustive: a model, so that what came of it was sent for; or nobody, where an agent is a
-/// remote one and its next call follows from the history.
+/// Who makes the message. Exhaustive: a model, so what arrived was sent for; or no model, where the agent is
+/// a remote one and its next call follows from the history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Asked {
     #[default]
     AModel,
-    Nobody,
+    NoModel,
 }
 
 impl Draft {
@@ -72,7 +72,8 @@ impl Draft {
         Self { bounds, asked, ..Self::default() }
     }
 
-    /// Takes one delta in, as far as there is room for it; what is only for show is counted, and changes nothing.
+    /// Takes a delta as far as there is room for it. What is only for display is counted, and changes
+    /// nothing.
     pub(crate) fn take(&mut self, delta: Delta) {
         let left = self.bounds.bytes.saturating_sub(self.bytes);
         let brings = delta.bytes();
@@ -80,7 +81,7 @@ impl Draft {
         if brings > left {
             self.room = Room::Spent;
         }
-        // A model that does not say that it sent something has, if there is an answer or a bill (S2.15).
+        // A model that does not report sending has sent if there is an answer or a bill (S2.15).
         if self.asked == Asked::AModel && (brings > 0 || matches!(delta, Delta::Usage(_))) {
             self.is_sent = true;
         }
@@ -100,14 +101,14 @@ impl Draft {
             Delta::Usage(usage) => self.used(usage),
             Delta::Ended(finish) => self.finish = Some(finish),
             Delta::Retrying { .. } => self.is_sent = false,
-            // What was sent to the model before may have cost something.
+            // What was sent to the previous model may have cost something.
             Delta::FailedOver { to, .. } => self.model = Some(to),
             Delta::CallPreview { .. } | Delta::Reconnecting { .. } => {}
         }
     }
 
-    /// A later word replaces an earlier one, but a provider that names no input at all says nothing about it: the
-    /// floor stays.
+    /// A later report replaces an earlier one. A provider that reports no input at all says nothing about it:
+    /// the floor stays.
     fn used(&mut self, mut usage: Usage) {
         if let Some(known) = self.usage.as_ref().filter(|known| usage.input == 0 && known.input > 0) {
             usage.input = known.input;
@@ -120,7 +121,7 @@ impl Draft {
         self.billed += more.len();
         match self.blocks.last_mut() {
             Some(Block::Text { text }) => text.push_str(&more),
-            // One that comes in one piece is not copied for it (S12.4).
+            // Text that comes in one piece is not copied (S12.4).
             _ => self.open(Block::Text { text: more }),
         }
     }
@@ -133,8 +134,9 @@ impl Draft {
         }
     }
 
-    /// A stretch of text, or of reasoning, begins. One that turns from the one to the other all the time makes many of them, and
-    /// they are counted by what they take (S12.4); the first are not, so that a small limit counts what was said.
+    /// Opens a block of text or reasoning. A stream that alternates makes many blocks, so they are counted by
+    /// the memory they take (S12.4). The first few are not counted, so that a small limit measures the
+    /// content.
     fn open(&mut self, block: Block) {
         const UNCOUNTED: usize = 64;
         const BLOCK_BYTES: usize = 256;
@@ -151,17 +153,17 @@ impl Draft {
         }
     }
 
-    /// Whether more came than may.
+    /// Whether the message exceeds its bounds.
     pub(crate) fn room(&self) -> Room {
         self.room
     }
 
-    /// More came than the wire's own decoder may hand on.
+    /// The wire's decoder has exceeded what it may pass on.
     pub(crate) fn spent(&mut self) {
         self.room = Room::Spent;
     }
 
-    /// Calls that the model asked for beyond those that one message may have.
+    /// Calls that the model requested beyond the limit of one message.
     pub(crate) fn calls_left_out(&self) -> u64 {
         self.calls_left_out
     }
@@ -170,7 +172,7 @@ impl Draft {
         self.finish.as_ref()
     }
 
-    /// The host was never reached: what was handed to the transport did not leave.
+    /// The host was never reached: what the transport got did not leave.
     pub(crate) fn never_left(&mut self) {
         self.is_sent = false;
     }
@@ -179,13 +181,13 @@ impl Draft {
         self.is_sent
     }
 
-    /// The model that is asked now, where it is not the first.
+    /// The model that answers now, if it is not the first.
     pub(crate) fn model(&self) -> Option<Arc<str>> {
         self.model.clone()
     }
 
-    /// The message, every call under an id of its own: `is_taken` knows those of earlier messages. What has arrived is
-    /// handed over, not copied: the draft keeps only the account of it.
+    /// The message, with a unique id for every call: `is_taken` knows the ids of earlier messages. The
+    /// content is moved out, not copied; the draft keeps only the usage.
     pub(crate) fn message(&mut self, is_taken: impl Fn(&CallId) -> bool) -> AssistantMessage {
         let mut blocks = std::mem::take(&mut self.blocks);
         let mut mine: HashSet<CallId> = HashSet::new();
@@ -200,7 +202,7 @@ impl Draft {
         AssistantMessage { blocks }
     }
 
-    /// What was used: the provider's word, or a floor where it said nothing, never zero for a call that was sent.
+    /// The usage: the provider's report, or a floor if there is none. Never zero for a call that was sent.
     pub(crate) fn usage(&self) -> Usage {
         if !self.is_sent {
             return Usage::default();
@@ -227,7 +229,7 @@ impl Draft {
     }
 }
 
-/// As much of the beginning of `text` as fits into `most` bytes, cut between characters.
+/// The beginning of `text`, at most `most` bytes, cut between characters.
 fn head(mut text: String, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {

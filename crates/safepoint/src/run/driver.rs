@@ -1,8 +1,8 @@
-//! The actor of a run: asks the machine what is due, records the fact that announces it, mints the permit, and hands
-//! the effect to a performer. It awaits only the log and its mailbox, never an effect.
+//! The actor of a run. It asks the machine for the next step, records the fact that announces it, mints the
+//! permit, and passes the effect to a performer. It awaits only the log and its mailbox, never an effect.
 //!
-//! **Invariants**: no effect without a permit, no permit without a recorded announcement; after `settle` nothing of
-//! the attempt is recorded.
+//! **Invariants**: no effect without a permit, no permit without a recorded announcement; after `settle`
+//! nothing of the attempt is recorded.
 
 use std::sync::Arc;
 
@@ -74,16 +74,16 @@ use tree::TreeLinks;
 pub(crate) enum Start {
     /// A new run on this conversation.
     Fresh(History),
-    /// The same, but nothing was said: it is refused (S5.1).
+    /// A fresh run whose input is blank: it is refused (S5.1).
     Blank(History),
-    /// The log of a run that ended early, and decisions for what it waits for.
+    /// The log of a run that ended early, and decisions for its open questions.
     Resume(Vec<(ApprovalId, Decision)>, AttemptLock),
-    /// The work of a call: a new run on this input, or one that its tree remembers.
+    /// The work of a call: a new run on this input, or one that its tree has recorded.
     Child(UserMessage),
 }
 
 impl Start {
-    /// A run that goes on from `history` with `input`, unless that is blank.
+    /// A run that continues `history` with `input`, unless the input is blank.
     pub(crate) fn on(mut history: History, input: UserMessage) -> Self {
         if input.is_blank() {
             return Self::Blank(history);
@@ -108,14 +108,14 @@ pub(crate) struct Driver {
     tree: TreeLinks,
 }
 
-/// What a run is and reads, for all of its attempt.
+/// What a run is and reads, for the whole attempt.
 struct RunContext {
     shared: Arc<Shared>,
     def: Arc<Definition>,
     scope: Scope,
 }
 
-/// The attempt's right to the run: while it holds the guard, no other attempt in this process goes on.
+/// The attempt's claim on the run: while it holds the guard, no other attempt in this process runs.
 struct Attempt {
     lock: AttemptLock,
     guard: Option<AttemptGuard>,
@@ -127,26 +127,26 @@ impl Attempt {
         Self { lock: AttemptLock::default(), guard: None, started_at: Timestamp::now() }
     }
 
-    /// Takes the right to the run, whose it is by `lock`.
+    /// Claims the run through `lock`.
     fn claim(&mut self) -> Result<(), LogFailure> {
         self.guard = Some(self.lock.claim().ok_or(LogFailure::Conflict)?);
         Ok(())
     }
 
-    /// Gives it back.
+    /// Releases the claim.
     fn release(&mut self) {
         self.guard = None;
     }
 }
 
-/// How much mail is handled between two looks at what is demanded.
+/// How many messages are handled between two checks of the demand.
 const MAIL_BETWEEN_LOOKS: usize = 32;
 
-/// Why a driver could not go on.
+/// Why a driver cannot continue.
 enum LogFailure {
-    /// Another attempt of the run goes on in this process.
+    /// Another attempt of the run is active in this process.
     Conflict,
-    /// The log failed, or nobody knows whether it has taken a fact.
+    /// The log failed, or it is unknown whether it has taken a fact.
     Log(LogError),
 }
 
@@ -174,15 +174,15 @@ impl Driver {
         }
     }
 
-    /// The whole life of an attempt: until its outcome is fixed, and on until it is quiet. What it does now and then
-    /// is boxed, so that a run that waits for its model carries no room for its beginning and its end.
+    /// The whole life of an attempt: until its outcome is fixed, and then until it is quiet. Rare work is
+    /// boxed, so that a run that waits for its model has no room for its beginning and end.
     pub(crate) async fn run(mut self: Box<Self>, start: Start) {
         let driven = match callback::run(self.open_and_step(start)).await {
             Ok(driven) => driven,
             Err(panic) => {
                 self.callback_panicked("something that the run's own task called", &panic);
                 self.calls.end_for_failure();
-                // What runs is waited for, as after any failure.
+                // What still runs is waited for, as after any failure.
                 callback::run(self.step_until_settled()).await.unwrap_or(Ok(Ending::Failed))
             }
         };
@@ -209,7 +209,8 @@ impl Driver {
 
     async fn step_until_settled(&mut self) -> Result<Ending, LogFailure> {
         loop {
-            // No more than so much, and then a look at what is demanded: a stop does not queue behind mail (S12.5).
+            // At most this many, and then a check of the demand: a stop does not queue behind messages
+            // (S12.5).
             for _ in 0..MAIL_BETWEEN_LOOKS {
                 let Some(msg) = self.queue.now() else { break };
                 Box::pin(self.handle(*msg)).await?;
@@ -256,7 +257,7 @@ impl Driver {
         }
     }
 
-    /// Records a fact, applies it, shows it. The only way in which state changes.
+    /// Records a fact, applies it and shows it. State changes in no other way.
     fn record(&mut self, fact: Fact) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
         self.recorder.record(&mut self.machine, &self.cx, fact)
     }

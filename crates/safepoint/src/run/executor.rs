@@ -1,6 +1,6 @@
-//! Runs one call: its body in a task of its own, watched by a supervisor that knows its contract (S4).
+//! Runs one call: its body in its own task, watched by a supervisor that knows its contract (S4).
 //!
-//! **Invariants**: each supervised call posts exactly one ending; a result that was there when the stop arrived is
+//! **Invariants**: each supervised call posts exactly one end; a result that existed when the stop arrived is
 //! kept; a supervisor never waits for a body beyond its contract.
 
 use std::{pin::pin, sync::Arc, time::Duration};
@@ -43,7 +43,7 @@ pub(crate) use waiting::Reply;
 use judge::{effect_of, failed, status_of};
 use waiting::ApprovalClock;
 
-/// How long "at once" may look whether a body that was dropped is gone, before it is said to go on (S4.3).
+/// How long "at once" may wait for a dropped body to be gone, before it is reported as still running (S4.3).
 const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// The effect of running a tool.
@@ -75,15 +75,15 @@ enum BodyEnd {
     TimedOut,
 }
 
-/// Runs a call to its ending. The ending is handed to `post` as soon as it is known; what is left to clean up after
-/// a dropped body follows to `cleaned`.
+/// Runs a call to its end. `post` gets the end as soon as it is known; clean-ups of a dropped body follow to
+/// `cleaned`.
 pub(crate) async fn supervise(
     job: Job,
     post: impl FnOnce(CallEnd) + Send,
     cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
     late: impl FnOnce(CallId, String) + Send + 'static,
 ) {
-    let post = Owed(Some(post));
+    let post = PendingEnd(Some(post));
     let spec = job.tool.spec().clone();
     let call_id = job.cx.call_id().clone();
     let scope = job.permit.scope().clone();
@@ -135,10 +135,10 @@ pub(crate) async fn supervise(
     }
 }
 
-/// The ending that a supervisor owes: posted once, also where the supervisor dies in a panic (S2.16).
-struct Owed<P: FnOnce(CallEnd)>(Option<P>);
+/// The end that a supervisor must post: sent once, even if the supervisor panics (S2.16).
+struct PendingEnd<P: FnOnce(CallEnd)>(Option<P>);
 
-impl<P: FnOnce(CallEnd)> Owed<P> {
+impl<P: FnOnce(CallEnd)> PendingEnd<P> {
     fn post(mut self, ending: CallEnd) {
         if let Some(post) = self.0.take() {
             post(ending);
@@ -146,7 +146,7 @@ impl<P: FnOnce(CallEnd)> Owed<P> {
     }
 }
 
-impl<P: FnOnce(CallEnd)> Drop for Owed<P> {
+impl<P: FnOnce(CallEnd)> Drop for PendingEnd<P> {
     fn drop(&mut self) {
         if std::thread::panicking()
             && let Some(post) = self.0.take()
@@ -194,37 +194,37 @@ struct Watch<'a> {
     late: Box<dyn FnOnce(CallId, String) + Send>,
 }
 
-/// How a body ended whose time was over. Exhaustive: it gave something, it is gone, or it goes on.
-enum DriverGone {
+/// How a body ended whose time was over. Exhaustive: it returned, it was dropped, or it is still running.
+enum BodyOutcome {
     Returned(Result<ToolResult, TaskEnd>),
     Dropped,
-    GoesOn,
+    LeftRunning,
 }
 
 impl Watch<'_> {
     async fn stopped(self) -> CallEnd {
         let reason = self.scope.reason();
         match self.end().await {
-            DriverGone::Returned(result) => CallEnd::returned(result, reason),
-            DriverGone::Dropped => CallEnd::stopped(reason),
-            DriverGone::GoesOn => CallEnd::left_running(reason),
+            BodyOutcome::Returned(result) => CallEnd::returned(result, reason),
+            BodyOutcome::Dropped => CallEnd::stopped(reason),
+            BodyOutcome::LeftRunning => CallEnd::left_running(reason),
         }
     }
 
     async fn timed_out(self, limit: Duration) -> CallEnd {
         match self.end().await {
-            DriverGone::Returned(_) | DriverGone::Dropped => CallEnd::timed_out(limit),
-            DriverGone::GoesOn => CallEnd::timed_out(limit).going_on(),
+            BodyOutcome::Returned(_) | BodyOutcome::Dropped => CallEnd::timed_out(limit),
+            BodyOutcome::LeftRunning => CallEnd::timed_out(limit).going_on(),
         }
     }
 
-    /// Gives the body the time of its contract, and then has it gone, if it can be.
-    async fn end(mut self) -> DriverGone {
+    /// Gives the body the time of its contract, and then drops it, if possible.
+    async fn end(mut self) -> BodyOutcome {
         let time = match self.spec.on_stop {
             OnStop::Drop => None,
             OnStop::Detach => {
                 self.leave();
-                return DriverGone::GoesOn;
+                return BodyOutcome::LeftRunning;
             }
             OnStop::Cooperate(time) => Some(time.unwrap_or(self.limits.cleanup_timeout)),
             OnStop::Finish(time) => Some(time.unwrap_or(self.limits.finish_grace)),
@@ -232,23 +232,24 @@ impl Watch<'_> {
         if let Some(time) = time
             && let Some(result) = self.within(time).await
         {
-            return DriverGone::Returned(result);
+            return BodyOutcome::Returned(result);
         }
         self.drop_body().await
     }
 
-    /// A body that yields is gone at its next poll. One that blocks its thread cannot be dropped: it goes on, and what
-    /// it comes to is told as late (S4.8). The look is for a moment, and only a body that blocks makes it take that long.
-    async fn drop_body(mut self) -> DriverGone {
+    /// A body that yields is gone at its next poll. One that blocks its thread cannot be dropped: it
+    /// continues, and its result is reported as late (S4.8). The wait is short, and only a blocking body uses
+    /// all of it.
+    async fn drop_body(mut self) -> BodyOutcome {
         if !self.spec.is_blocking {
             self.body.drop_now();
         }
         match timeout(AT_ONCE, &mut self.body).await {
-            Ok(Ok(result)) => DriverGone::Returned(Ok(result)),
-            Ok(Err(_gone)) => DriverGone::Dropped,
+            Ok(Ok(result)) => BodyOutcome::Returned(Ok(result)),
+            Ok(Err(_gone)) => BodyOutcome::Dropped,
             Err(_elapsed) => {
                 self.leave();
-                DriverGone::GoesOn
+                BodyOutcome::LeftRunning
             }
         }
     }
@@ -261,6 +262,8 @@ impl Watch<'_> {
             let over = pin!(sleep_until(after(began, time)));
             let changed = pin!(self.scope.changed(seen));
             let wait = select(over, changed);
+            // The body is polled first: a result that is ready wins over the end of its time and over a stronger demand.
+            // `changed` gets the demand seen last, so no change between two rounds is missed.
             match select(&mut self.body, wait).await {
                 Either::Left((result, _)) => return Some(result),
                 Either::Right((Either::Left(_over), _)) => return None,
@@ -269,19 +272,19 @@ impl Watch<'_> {
         }
     }
 
-    /// Lets the body go on, and has its late result told.
+    /// Leaves the body running, and has its late result reported.
     fn leave(self) {
         let Watch { scope, body, late, call_id, .. } = self;
         let call_id = call_id.clone();
-        let told = scope.spawn("a call that was left running", async move {
+        let ended = scope.spawn("a call that was left running", async move {
             let result = body.await;
             late(call_id, judge::describe(&result));
         });
-        drop(told);
+        drop(ended);
     }
 }
 
-/// Last in, first out; one that fails or hangs does not skip the others (S4.12).
+/// Last in, first out; a clean-up that fails or hangs does not skip the others (S4.12).
 async fn clean_up(scope: &Scope, board: &CallBoard, each: Duration) -> Vec<CleanupReport> {
     let mut reports = Vec::new();
     let began = Instant::now();
@@ -291,7 +294,7 @@ async fn clean_up(scope: &Scope, board: &CallBoard, each: Duration) -> Vec<Clean
     reports
 }
 
-/// One that was registered when the others ran already.
+/// Runs a clean-up that was registered while the others were running.
 pub(crate) async fn clean_up_late(scope: &Scope, cleanup: Cleanup, each: Duration) -> CleanupReport {
     clean(scope, cleanup, each, Instant::now()).await
 }

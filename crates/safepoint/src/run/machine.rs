@@ -1,7 +1,8 @@
-//! The agent loop as a pure machine: facts in, what is due out. No clock, no tasks, no randomness.
+//! The agent loop as a pure machine: facts in, the next step out. No clock, no tasks, no randomness.
 //!
-//! **Invariants**: state changes only by [`Machine::apply`] of a recorded fact; an act stays due until the fact that
-//! announces it is applied; once a demand fires, nothing is due but to wait for what runs, and to settle.
+//! **Invariants**: state changes only by [`Machine::apply`] of a recorded fact. A step stays due until the
+//! fact that announces it is applied. Once a demand fires, the only steps are to wait for what runs, and to
+//! settle.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -25,7 +26,7 @@ use crate::{
 mod answer;
 mod bounds;
 mod call;
-mod kin;
+mod children;
 mod round;
 mod rows;
 mod spent;
@@ -34,7 +35,7 @@ mod view;
 
 pub(crate) use bounds::{PendingSteer, StepContext, over_attempts};
 pub(crate) use call::{Allowed, ApprovalReuse, ApprovedArgs, Call, CallState};
-pub(crate) use kin::ChildUsage;
+pub(crate) use children::ChildUsage;
 pub(crate) use round::Round;
 
 use spent::Spent;
@@ -55,11 +56,11 @@ pub(crate) struct Machine {
     model: Option<ModelReport>,
     summaries: Vec<ModelReport>,
     calls: Vec<CallReport>,
-    /// What calls that run have asked, and nobody has answered.
+    /// Open questions of running calls.
     live: Vec<ApprovalRequest>,
     failure: Option<ErrorReport>,
     form: Option<Arc<AnswerSchema>>,
-    /// Answers that did not fit, in this attempt.
+    /// Answers of this attempt that did not fit.
     missed: u32,
 }
 
@@ -76,34 +77,34 @@ enum Stage {
     Cut(Arc<AssistantMessage>),
     /// The calls of a message.
     Calls(Round),
-    /// The model asked for nothing more.
+    /// The model requested nothing more.
     Answered(Arc<AssistantMessage>),
 }
 
-/// What is due.
+/// The next step.
 #[derive(Debug, PartialEq)]
 pub(crate) enum NextStep {
     /// Begin a model call, if this gate lets it pass.
     CallModel { gate: SafePoints },
-    /// Leave the oldest rounds out of what is sent.
+    /// Omit the oldest rounds from what is sent.
     Shorten(Cut),
-    /// The same, with a summary in their place, if this gate lets its model call pass.
+    /// Replace them by a summary, if this gate lets its model call pass.
     Summarise { cut: Cut, gate: SafePoints },
-    /// The history does not fit, and nothing may be left out: fail.
+    /// The history does not fit, and nothing may be omitted: fail.
     Refuse(String),
-    /// End the model call that streams, for a stop or for a steer.
+    /// End the streaming model call, for a stop or for a steer.
     CutModel(Completion),
-    /// Make what the run was steered with part of its history.
+    /// Make the pending steers part of the history.
     TakeSteer,
-    /// Look at these calls: do they fit, may they run?
+    /// Check these calls: are they valid, may they run?
     Judge(Vec<usize>),
     /// Begin these calls, if this gate lets them pass.
     StartCalls { calls: Vec<usize>, gate: SafePoints },
-    /// Something that runs must end first.
+    /// Wait for something that runs.
     Wait,
-    /// Nothing more: fix the outcome.
+    /// Fix the outcome.
     Settle(Ending),
-    /// A limit is reached: ask for a stop with this code and text.
+    /// A limit is reached: request a stop with this code and text.
     Limit { code: safepoint_scope::Code, text: String },
 }
 
@@ -130,18 +131,19 @@ impl Machine {
         }
     }
 
-    /// One whose answers must have a form.
+    /// A machine whose answers must match a schema.
     pub(crate) fn answering(form: Option<Arc<AnswerSchema>>) -> Self {
         Self { form, ..Self::new() }
     }
 
-    /// What is due under `demand`, which the caller has held against the clock.
+    /// The next step under `demand`, which the caller has checked against the clock.
     pub(crate) fn next_step(&self, demand: Option<Demand>, bounds: &StepContext<'_>) -> NextStep {
         if self.failure.is_some() {
             return self.wind_down(Ending::Failed);
         }
         match &self.stage {
-            // A final answer is not a safe point: under a stop the run completes, and what it was steered with returns.
+            // A final answer is not a safe point: under a stop the run completes, and its pending steers
+            // return.
             Stage::Answered(_) if !bounds.steered.asks() || demand.is_some() => {
                 NextStep::Settle(Ending::Done)
             }
@@ -154,7 +156,7 @@ impl Machine {
                 (_, PendingSteer::No | PendingSteer::Noticed | PendingSteer::Waiting) => NextStep::Wait,
             },
             Stage::Ready => self.due_ready(demand, bounds),
-            // Nothing has changed since the boundary before it, so the run still stands there (S12.2).
+            // Nothing has changed since the boundary before it, so the run is still there (S12.2).
             Stage::Summarising if demand.is_some_and(|demand| demand.fires_at(self.ready_gate())) => {
                 NextStep::CutModel(Completion::Stopped)
             }
@@ -165,7 +167,7 @@ impl Machine {
                     return self.wind_down(Ending::Stopped);
                 }
                 match round.due(bounds.limits.parallel_calls, gate) {
-                    // Suspended is a safe point for every set (S8.3).
+                    // Suspended is a safe point of every set (S8.3).
                     NextStep::Settle(Ending::Suspended) if demand.is_some() => {
                         NextStep::Settle(Ending::Stopped)
                     }
@@ -189,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// Before the first model call nothing has happened yet, so the state is whole for every set of points.
+    /// Before the first model call nothing has happened, so the state is complete for every set of points.
     fn ready_gate(&self) -> SafePoints {
         match self.model {
             None => SafePoints::ANY,
@@ -205,7 +207,7 @@ impl Machine {
         }
     }
 
-    /// Folds one recorded fact into the state.
+    /// Applies one recorded fact to the state.
     pub(crate) fn apply(&mut self, recorded: &Recorded) {
         match &**recorded.fact() {
             Fact::AttemptOpened { attempt, history, on_unknown, limits, .. } => {
@@ -268,7 +270,7 @@ impl Machine {
         self.stage = Stage::Ready;
     }
 
-    /// A start takes its history; a resume takes up what the last attempt left (S5.3).
+    /// A start takes its history; a resume continues what the last attempt left (S5.3).
     fn open(&mut self, attempt: u32, history: Option<&History>, on_unknown: OnUnknownEffect) {
         self.attempt = attempt;
         if let Some(history) = history {
@@ -298,7 +300,7 @@ impl Machine {
                 call.run = None;
             }
             if report.stopped_by.is_none() {
-                // Nobody takes it up again: what it was given is in its message alone (S12.4).
+                // It is never resumed: its arguments are kept in its message alone (S12.4).
                 call.given = None;
             }
             call.step = CallState::Ended { report: Box::new(report.clone()), result: result.clone() };

@@ -1,6 +1,11 @@
-//! How a run ended, with everything needed to go on from there (S3.1).
+//! How a run ended, with everything needed to continue from there (S3.1).
 
-use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    error::Error as StdError,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use crate::{
     contract::log::Log,
@@ -17,10 +22,10 @@ use crate::{
 /// How a run ended. Exhaustive on purpose: a caller that forgets one does not compile.
 #[derive(Clone, Debug)]
 #[must_use = "an outcome says whether the work was done"]
-pub enum Outcome {
-    /// The model answered and asked for nothing more.
-    Done(Answer),
-    /// A stop ended the run. Of its calls the receipt speaks.
+pub enum Outcome<T = String> {
+    /// The model answered and requested nothing more.
+    Done(Answer<T>),
+    /// A stop ended the run. The receipt reports its calls.
     Stopped(Stopped),
     /// The run itself failed.
     Failed(RunError),
@@ -45,16 +50,17 @@ impl fmt::Debug for OutcomeContext {
     }
 }
 
-/// What was said last. Exhaustive: a message of which it is all the text in one piece, or words that were put together.
+/// What was said last. Exhaustive: a message whose text is in one piece, or text that was joined.
 #[derive(Clone, Debug)]
 pub(crate) enum LastWords {
     Of(Arc<AssistantMessage>),
-    /// Shared as it grew: a shared slice would be a second one.
+    /// Shared as it grew: a shared slice would be a second copy.
     PutTogether(Arc<String>),
 }
 
 impl LastWords {
-    /// The text of a message: the message's own, where it is in one piece, so that there is no second one (S12.4).
+    /// The text of a message: the message's own if it is in one piece, so that there is no second copy
+    /// (S12.4).
     pub(crate) fn of(message: &Arc<AssistantMessage>) -> Self {
         match message.text() {
             Cow::Borrowed(_) => Self::Of(Arc::clone(message)),
@@ -88,12 +94,12 @@ impl Default for LastWords {
     }
 }
 
-/// Whether the outcome is recorded (S3.4). Exhaustive: yes, no, or nobody knows.
+/// Whether the outcome is recorded (S3.4). Exhaustive: yes, no, or unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Persisted {
-    /// It is.
+    /// It is recorded.
     Yes,
-    /// It is not, and why.
+    /// It is not recorded, and why.
     No(String),
     /// The log did not answer in time.
     Unknown,
@@ -101,9 +107,17 @@ pub enum Persisted {
 
 /// The answer of a run that is done; shows as its text.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    pub(crate) said: LastWords,
-    pub(crate) ended: Arc<OutcomeContext>,
+pub struct Answer<T = String> {
+    said: LastWords,
+    value: Value<T>,
+    ended: Arc<OutcomeContext>,
+}
+
+/// Exhaustive: the text itself, copied when it is asked for, or what was read from it.
+#[derive(Clone, Debug)]
+enum Value<T> {
+    Text(OnceLock<T>, fn(&str) -> T),
+    Read(T),
 }
 
 /// A stopped run; shows as its receipt.
@@ -129,14 +143,41 @@ pub struct Suspended {
 }
 
 impl Answer {
-    /// The text.
+    pub(crate) fn new(said: LastWords, ended: Arc<OutcomeContext>) -> Self {
+        Self { said, value: Value::Text(OnceLock::new(), str::to_owned), ended }
+    }
+
+    /// The same text with what was read from it.
+    fn with_value<T>(self, value: T) -> Answer<T> {
+        Answer { said: self.said, value: Value::Read(value), ended: self.ended }
+    }
+}
+
+impl<T> Answer<T> {
+    /// The value: for an agent without a type of answers, the text.
+    pub fn value(&self) -> &T {
+        match &self.value {
+            Value::Text(copied, copy) => copied.get_or_init(|| copy(self.said.as_str())),
+            Value::Read(value) => value,
+        }
+    }
+
+    /// The value, without a copy of it.
+    pub fn into_value(self) -> T {
+        match self.value {
+            Value::Text(copied, copy) => copied.into_inner().unwrap_or_else(|| copy(self.said.as_str())),
+            Value::Read(value) => value,
+        }
+    }
+
+    /// The text as the model wrote it.
     #[must_use]
     pub fn text(&self) -> &str {
         self.said.as_str()
     }
 }
 
-impl fmt::Display for Answer {
+impl<T> fmt::Display for Answer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.said.as_str())
     }
@@ -187,6 +228,28 @@ impl Suspended {
 }
 
 impl Outcome {
+    /// The same with the value that `read` finds in the answer's text; a text that has none fails the run with this code.
+    pub(crate) fn read<T>(
+        self,
+        code: &'static str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Outcome<T> {
+        match self {
+            Self::Done(answer) => match read(answer.text()) {
+                Ok(value) => Outcome::Done(answer.with_value(value)),
+                Err(message) => {
+                    let ended = answer.ended;
+                    Outcome::Failed(RunError { code: code.into(), message, hint: None, ended })
+                }
+            },
+            Self::Stopped(stopped) => Outcome::Stopped(stopped),
+            Self::Failed(error) => Outcome::Failed(error),
+            Self::Suspended(waiting) => Outcome::Suspended(waiting),
+        }
+    }
+}
+
+impl<T> Outcome<T> {
     pub(crate) fn ended(&self) -> &Arc<OutcomeContext> {
         match self {
             Self::Done(answer) => &answer.ended,
@@ -202,7 +265,7 @@ impl Outcome {
         &self.ended().receipt
     }
 
-    /// The conversation so far, to go on from with [`Agent::run_on`](crate::Agent::run_on).
+    /// The conversation so far; continue it with [`Agent::run_on`](crate::Agent::run_on).
     #[must_use]
     pub fn history(&self) -> &History {
         &self.ended().history
@@ -214,7 +277,7 @@ impl Outcome {
         &self.ended().receipt.usage
     }
 
-    /// The text of the model's last message, also where it was cut.
+    /// The text of the model's last message, even if it was cut.
     #[must_use]
     pub fn partial_text(&self) -> &str {
         self.ended().said.as_str()
@@ -232,11 +295,20 @@ impl Outcome {
         self.ended().receipt.ending
     }
 
-    /// The answer's text, if it is done.
+    /// The answer's text, if the run is done.
     #[must_use]
     pub fn answer(&self) -> Option<&str> {
         match self {
             Self::Done(answer) => Some(answer.text()),
+            Self::Stopped(_) | Self::Failed(_) | Self::Suspended(_) => None,
+        }
+    }
+
+    /// The answer's value, if it is done.
+    #[must_use]
+    pub fn into_value(self) -> Option<T> {
+        match self {
+            Self::Done(answer) => Some(answer.into_value()),
             Self::Stopped(_) | Self::Failed(_) | Self::Suspended(_) => None,
         }
     }

@@ -1,4 +1,5 @@
-//! What a run's handle and its driver both see: the ask, the feeds, the mailbox, and the cells of the outcome.
+//! What a run's handle and its driver share: the demand, the feeds, the mailbox, and the cells of the
+//! outcome.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -55,7 +56,7 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<Feed>,
     pub(crate) audit: Arc<Feed>,
     pub(crate) mailbox: Mailbox<RunMessage>,
-    /// Every call that was looked at. Those that are over are told so: a request then comes too late.
+    /// Every call that was checked. Those that are over are marked: a later request comes too late.
     calls: Mutex<HashMap<CallId, StopHandle>>,
     pub(crate) children: Mutex<BTreeMap<CallId, Arc<Shared>>>,
     pub(crate) tree: Arc<RunTree>,
@@ -66,19 +67,19 @@ pub(crate) struct Shared {
     published: Notify,
 }
 
-/// How a run waits for a person once it can do nothing else. Exhaustive: suspended, to be taken up again; or in place, since
-/// in a session nobody takes a background run up again, or what is below one.
+/// How a run waits for a person when it can do nothing else. Exhaustive: suspended, to be resumed; or in
+/// place, because in a session a background run, or a run below one, is never resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitMode {
     Suspended,
     InPlace,
 }
 
-/// Which run, and where it hangs in its tree.
+/// Which run, and its place in its tree.
 pub(crate) struct Place {
     pub(crate) run: RunId,
     pub(crate) path: Path,
-    /// What the run is a part of, and what owns its background runs; none = the run itself.
+    /// What the run is part of, and what owns its background runs; `None`: the run itself.
     pub(crate) family: Option<Scope>,
     /// What its session allows without a question.
     pub(crate) always: Arc<AllowList>,
@@ -92,62 +93,62 @@ impl Place {
         Self::of(RunId::fresh(), Path::default())
     }
 
-    /// A run that was begun before.
+    /// A run that was begun earlier.
     pub(crate) fn of(run: RunId, path: Path) -> Self {
         Self { run, path, family: None, always: Arc::default(), closings: Arc::default() }
     }
 }
 
-/// What reaches the driver. Exhaustive: it must act on each.
+/// The messages of a driver. Exhaustive: it must handle each.
 pub(crate) enum RunMessage {
     /// The model's stream is over.
     ModelEnded { round: u32, error: Option<ModelError> },
-    /// The model says more than it may.
+    /// The model's message exceeds its limit.
     TooLong { round: u32 },
     /// A call is over.
     CallEnded { call_id: CallId, ending: CallEnd },
-    /// What a stopped call left to clean up is done.
+    /// The clean-ups of a stopped call are done.
     Cleaned { call_id: CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport> },
-    /// A call that was left running came back.
+    /// A call that was left running has ended.
     Late { call_id: CallId, what: String },
-    /// What is known now of the peer that does, or did, a call's work.
+    /// What is known now of the remote agent that does, or did, a call's work.
     Remote { call_id: CallId, remote: RemoteReport },
-    /// The peer that does a call's work gave it this name.
+    /// The remote agent named a call's work.
     Named { call_id: CallId, task: String, recorded: oneshot::Sender<()> },
-    /// A call that runs asks a person.
+    /// A running call asks a person.
     Asks { call_id: CallId, asks: Asks, reply: Reply },
-    /// Somebody decided.
+    /// A decision was made.
     Decided { id: ApprovalId, ruled: Ruled, reply: oneshot::Sender<Result<(), DecideError>> },
-    /// Whoever was asked has left without an answer.
+    /// The approver has left without an answer.
     Left { id: ApprovalId },
-    /// Nobody did in time.
+    /// The question expired.
     Expired { id: ApprovalId },
     /// A hook answered.
     Hooked { key: HookKey, answer: HookAnswer },
-    /// A hook that was told something has ended, perhaps by a panic.
-    Told { panicked: Option<String> },
-    /// Who was asked for a decision panicked.
+    /// A hook that was notified has ended, perhaps by a panic.
+    HookNotified { panicked: Option<String> },
+    /// The approver panicked.
     AskingPanicked { message: String },
-    /// The run is steered; where it landed is answered when it is recorded.
+    /// The run is steered; the round is sent when the steer is recorded.
     Steer { steer: Steer, landed: oneshot::Sender<u32> },
-    /// Its sender wants a steer back; dropped unanswered, the run is over.
+    /// The sender withdraws a steer. Dropped unanswered, the run is over.
     TakeBack { steer: SteerId, reply: oneshot::Sender<TakenBack> },
     /// The run that is a call's work waits for a person inside, or no longer does.
     Parked { call_id: CallId, parking: Activity },
-    /// To a run that waits for a person: everybody does, so suspend.
+    /// To a run that waits for a person: all runs wait, so suspend.
     Suspend,
     /// The run that is a call's work has suspended itself.
     ChildSuspended { call_id: CallId, child: ChildReport, approvals: Vec<ApprovalRequest> },
-    /// A run in the background has settled; its call had ended long before.
+    /// A background run has settled; its call ended long before.
     ChildSettled { call_id: CallId, child: ChildReport },
-    /// A child run is quiet, or is not in time.
+    /// A child run is quiet, or its time for that is over.
     ChildQuiet { call_id: CallId, quiet: QuietReport },
-    /// A single call was asked to stop, or took a question back: look again.
+    /// A single call was asked to stop, or withdrew a question: check again.
     Look,
 }
 
-/// Whether a run does nothing but wait for a person. Exhaustive: it does, with nobody to ask; it does while somebody is
-/// asked; or it works.
+/// Whether a run only waits for a person. Exhaustive: it does, without an approver; it does, while an
+/// approver is asked; or it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     Waits,
@@ -155,7 +156,7 @@ pub(crate) enum Activity {
     Works,
 }
 
-/// Where a run stands: its scope, and the tree that it is part of.
+/// A run's context: its scope, and the tree that it is part of.
 struct Ground {
     kind: CallKind,
     waits: WaitMode,
@@ -165,8 +166,8 @@ struct Ground {
     nesting: u32,
 }
 
-/// Shows what the run at `path` shows in the stream of its parent, or once that has ended in the parent's audit.
-/// What the root's stream does not show any more is `kept` for the session.
+/// Shows events of the run at `path` in the stream of its parent, or in the parent's audit once that stream
+/// has ended. `kept` holds for the session what the root's stream no longer shows.
 fn relay(
     path: &Path,
     audit: &Arc<Feed>,
@@ -176,7 +177,7 @@ fn relay(
     let (path, audit, feed) = (path.clone(), Arc::clone(audit), feed.cloned());
     Relay(Box::new(move |kind| {
         let (child, kept) = match kind {
-            // Kept by the run that it is of.
+            // The run that it belongs to keeps it.
             EventKind::Child { .. } => (kind.clone(), None),
             own => (EventKind::Child { path: path.clone(), event: Arc::new(own.clone()) }, kept.as_ref()),
         };
@@ -195,7 +196,7 @@ fn relay(
 }
 
 impl Shared {
-    /// A run at the root of its tree, or one that is taken up again without its parent.
+    /// A run at the root of its tree, or one that is resumed without its parent.
     pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, Received<RunMessage>) {
         let (scope, stop) = match &place.family {
             Some(family) => family.child_run(Link::Attached),
@@ -272,7 +273,7 @@ impl Shared {
         if !self.path.is_root() {
             alive.iter_mut().for_each(|what| *what = format!("{what} [{}]", self.path));
         }
-        // A background run stands among what its family holds.
+        // A background run is listed among what its family holds.
         let attached = |child: &&Arc<Self>| child.kind == CallKind::Child;
         let children: Vec<_> = self.children.lock().values().filter(attached).cloned().collect();
         alive.extend(children.iter().flat_map(|child| child.alive()));
@@ -284,7 +285,7 @@ impl Shared {
         self.children.lock().values().cloned().collect()
     }
 
-    /// Whether a run below this tree's root waits for this answer, and is alive.
+    /// Whether a live run below this tree's root waits for this answer.
     pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
         self.tree.waits_below(id)
     }
@@ -293,7 +294,7 @@ impl Shared {
         self.children.lock().get(call).cloned()
     }
 
-    /// The background runs below that are not quiet, at any depth.
+    /// The background runs below that are not quiet yet, at any depth.
     pub(crate) fn background(&self) -> Vec<Arc<Self>> {
         let mut found = Vec::new();
         for child in self.children() {
@@ -314,11 +315,11 @@ impl Shared {
 
     pub(crate) fn post(&self, msg: RunMessage) {
         if self.send(msg).is_err() {
-            // The driver has gone: the run is settled and quiet, and nobody is left to tell.
+            // The driver is gone: the run is settled and quiet, and no receiver is left.
         }
     }
 
-    /// Posts it, unless the driver has gone.
+    /// Posts a message, unless the driver is gone.
     pub(crate) fn send(&self, msg: RunMessage) -> Result<(), Gone> {
         self.mailbox.post(msg)
     }
@@ -355,7 +356,7 @@ impl Shared {
         self.published(|| self.quiet.get().cloned()).await
     }
 
-    /// Registers, then looks, so that a publication in between is not missed.
+    /// Registers, then checks, so that a publication in between is not missed.
     async fn published<T>(&self, look: impl Fn() -> Option<T>) -> T {
         loop {
             let published = self.published.notified();

@@ -52,7 +52,7 @@ pub(crate) enum Status {
     Unset,
 }
 
-/// Writes down how it ended.
+/// Records how the span ended.
 pub(crate) fn end(span: &Span, ending: &str, status: Status) {
     span.record("safepoint.ending", ending);
     match status {

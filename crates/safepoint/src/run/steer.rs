@@ -1,6 +1,6 @@
-//! Steering: a new message for a run that is at work, without stopping it (S6.5).
+//! Steering: a new message for a running run, without stopping it (S6.5).
 //!
-//! **Invariants**: a steer that was handed over is either recorded as taken, once, or comes back to its sender.
+//! **Invariants**: a steer is either recorded as taken, once, or returned to its sender.
 
 use std::fmt;
 
@@ -13,7 +13,8 @@ use crate::value::{
     message::UserMessage,
 };
 
-/// A message for a run at work. It is delivered with the run's next model request, after all results of the round.
+/// A message for a running run. It is delivered with the run's next model request, after all results of the
+/// round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "hand it to `RunHandle::steer`"]
 pub struct Steer {
@@ -23,14 +24,14 @@ pub struct Steer {
     pub(crate) source: SteerSource,
 }
 
-/// When a steer takes effect. Exhaustive: with the next request anyway, or by cutting the message that streams.
+/// When a steer takes effect. Exhaustive: with the next request anyway, or by cutting the streaming message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteerTiming {
-    /// With the next model request, whenever that is.
+    /// With the next model request, whenever that is made.
     NextRequest,
-    /// The message that streams is cut, what was shown of it stays, and the next request is made at once. Calls that
-    /// run are not touched.
+    /// The streaming message is cut, what was shown of it is kept, and the next request is made at once.
+    /// Running calls are not touched.
     AtOnce,
 }
 
@@ -52,7 +53,7 @@ impl Steer {
         })
     }
 
-    /// What the session tells the model of `of`, with the next request that is made anyway.
+    /// A notice of the session about `of`, for the next request that is made anyway.
     pub(crate) fn notice(of: impl fmt::Display, message: UserMessage) -> Self {
         let id = Self::notice_id(of);
         Self { id, message, when: SteerTiming::NextRequest, source: SteerSource::Session }
@@ -66,7 +67,7 @@ impl Steer {
         Self { id: item.to_string().into(), message, when, source: SteerSource::Item }
     }
 
-    /// Whether it is the item of this id, and not one whose sender has called it so.
+    /// Whether this is the session's item of this id, and not a steer whose sender chose the same id.
     pub(crate) fn is_item(&self, id: &SteerId) -> bool {
         self.source == SteerSource::Item && self.id == *id
     }
@@ -75,13 +76,13 @@ impl Steer {
         RecordedSteer { id: self.id, message: self.message, source: self.source }
     }
 
-    /// The same, but it cuts the message that streams.
+    /// Makes the steer cut the streaming message.
     pub fn at_once(mut self) -> Self {
         self.when = SteerTiming::AtOnce;
         self
     }
 
-    /// The same under an id of yours.
+    /// Sets an id of the sender's own.
     pub fn id(mut self, id: impl Into<SteerId>) -> Self {
         self.id = id.into();
         self
@@ -95,7 +96,7 @@ pub struct SteerTicket {
     landed: Option<oneshot::Receiver<u32>>,
 }
 
-/// What became of a steer. Exhaustive: it was used, or it is yours again.
+/// What became of a steer. Exhaustive: it was delivered, or returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SteerOutcome {
     /// It is part of the run's history, before the model call of this round.
@@ -115,7 +116,7 @@ impl SteerTicket {
     /// Waits until the steer was delivered, or the run made its last model request without it.
     ///
     /// # Cancel safety
-    /// The steer goes on its way; what became of it is not told.
+    /// The steer continues on its way; its outcome is not reported.
     pub async fn outcome(self) -> SteerOutcome {
         let Some(landed) = self.landed else { return SteerOutcome::Returned(self.message) };
         landed.await.map_or(SteerOutcome::Returned(self.message), |round| SteerOutcome::Delivered { round })
@@ -128,8 +129,8 @@ impl fmt::Debug for SteerTicket {
     }
 }
 
-/// What came of taking a steer back. Exhaustive: it is the sender's again, or it was delivered, or the run is over and
-/// hands back what it did not use.
+/// What came of withdrawing a steer. Exhaustive: it was returned, it was delivered, or the run is over and
+/// returns what it did not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakenBack {
     Back,
@@ -141,7 +142,7 @@ pub(crate) enum TakenBack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SteerError {
-    /// There is nothing in it.
+    /// The message is blank.
     #[error("a steer must say something; this one is blank")]
     Blank,
 }

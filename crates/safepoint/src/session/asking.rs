@@ -1,4 +1,4 @@
-//! Stops: asked here, and what they reached.
+//! Stop requests made in this process, and what they reached.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::{Item, SessionHandle, SessionStop, machine::Answer, mail::SessionMessage};
 use crate::value::ids::TurnId;
 
-/// A stop that was asked; dropping this changes nothing.
+/// A stop request. Dropping the ticket changes nothing.
 pub struct StopTicket {
     pub(super) answer: oneshot::Receiver<Answer>,
     /// What it added to the demand of the session's runs; none if it waits for a turn's end.
@@ -19,15 +19,17 @@ pub struct StopTicket {
     pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
 }
 
-/// Whether a stop outlives the process that asked it. Exhaustive: it does, it need not, or nobody keeps it.
+/// Whether a stop outlives the process that requested it. Exhaustive: stored, no longer needed, or not
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopPersistence {
-    /// It is durable, under this number among the session's stops: who owns the session next is stopped by it, if this
-    /// process dies before the session has ended.
+    /// The stop is durable, under this number among the session's stops. If this process dies before the
+    /// session ends, the stop applies to the next owner.
     Stored(u64),
-    /// There is nothing left that it could stop: the session is over, or the turn.
+    /// Nothing is left to stop: the session or the turn has ended.
     Ended,
-    /// The session has no store, or it did not take it. The stop is asked all the same.
+    /// The session has no store, or the store did not accept the stop. The stop still applies in this
+    /// process.
     NotStored,
 }
 
@@ -40,18 +42,18 @@ impl StopTicket {
         match self.answer.await {
             Ok(Answer::First) => StopAck::First,
             Ok(Answer::Strengthened) => StopAck::Strengthened,
-            // It may be of the same strength, and sooner.
+            // The new demand may have the same strength and an earlier deadline.
             Ok(Answer::NothingAdded) if self.joined == Some(StopAck::Strengthened) => StopAck::Strengthened,
             Ok(Answer::NothingAdded) => StopAck::Unchanged,
             Ok(_) | Err(_) => StopAck::TooLate,
         }
     }
 
-    /// The durable promise (S1.9): has the store keep the stop, and resolves when it does. The stop itself waits for
-    /// nothing: it is under way since it was asked.
+    /// The durable promise (S1.9): stores the stop, and resolves once it is stored. The stop itself does not
+    /// wait for the store; it took effect when it was requested.
     ///
     /// # Cancel safety
-    /// It may be kept although nobody waits for it.
+    /// The stop may be stored even if the caller no longer waits.
     pub async fn recorded(&self) -> StopPersistence {
         let (reply, kept) = oneshot::channel();
         (self.keep)(reply);
@@ -65,28 +67,28 @@ impl fmt::Debug for StopTicket {
     }
 }
 
-/// A stop of one turn that was asked; dropping this changes nothing.
+/// A stop request for one turn. Dropping the ticket changes nothing.
 pub struct TurnStopTicket {
     pub(super) answer: oneshot::Receiver<Answer>,
     pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
 }
 
-/// Which turn a stop reached. Exhaustive: one, none, or not the one that was named.
+/// Which turn a stop reached. Exhaustive: this one, none, or a different one than the one named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnStopAck {
-    /// This one is asked to stop.
+    /// The stop reached this turn.
     Stopping(TurnId),
-    /// No turn is at work.
+    /// There is no current turn.
     NoTurn,
-    /// Another turn is at work.
+    /// The current turn is a different one.
     Mismatch(TurnId),
 }
 
 impl TurnStopTicket {
-    /// What it reached.
+    /// What the stop reached.
     ///
     /// # Cancel safety
-    /// The stop is asked all the same.
+    /// The stop still applies.
     pub async fn asked(self) -> TurnStopAck {
         match self.answer.await {
             Ok(Answer::StoppingTurn(turn)) => TurnStopAck::Stopping(turn),
@@ -95,11 +97,12 @@ impl TurnStopTicket {
         }
     }
 
-    /// The durable promise (S1.9): has the store keep the stop of the turn that it reached, and resolves when it does.
-    /// [`StopPersistence::Ended`] if it reached none, or that turn has ended. The stop itself waits for nothing.
+    /// The durable promise (S1.9): stores the stop of the turn that it reached, and resolves once it is
+    /// stored. [`StopPersistence::Ended`] if the stop reached no turn, or the turn has ended. The stop itself
+    /// does not wait for the store.
     ///
     /// # Cancel safety
-    /// It may be kept although nobody waits for it.
+    /// The stop may be stored even if the caller no longer waits.
     pub async fn recorded(&self) -> StopPersistence {
         let (reply, kept) = oneshot::channel();
         (self.keep)(reply);
@@ -116,8 +119,8 @@ impl fmt::Debug for TurnStopTicket {
 impl<T: Item> SessionHandle<T> {
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
     ///
-    /// When it returns no turn begins any more, and unless the stop waits for the turn's end no model call and no call of a
-    /// tool does (S6.13).
+    /// Once this returns, no turn begins. Unless the stop waits for the end of the turn, no model call and no
+    /// tool call begins either (S6.13).
     pub fn stop(&self, stop: SessionStop) -> StopTicket {
         let (reply, answer) = oneshot::channel();
         let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
@@ -128,7 +131,7 @@ impl<T: Item> SessionHandle<T> {
         StopTicket { answer, joined, keep }
     }
 
-    /// Asks the turn at work to stop, this one if named; the session goes on (S5.3). Never blocks.
+    /// Asks the current turn to stop, or only `turn` if given; the session continues (S5.3). Never blocks.
     pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnStopTicket {
         let (reply, answer) = oneshot::channel();
         let (mailbox, kept, reached) =
@@ -140,14 +143,14 @@ impl<T: Item> SessionHandle<T> {
             reply,
         });
         let keep = Box::new(move |reply| {
-            // Behind the stop itself, so it is known by then which turn that reached.
+            // Posted after the stop itself, so `reached` is known by the time the driver handles this.
             let (request, reached) = (kept.clone(), Arc::clone(&reached));
             mailbox.post(SessionMessage::KeepTurnStop { request, reached, reply });
         });
         TurnStopTicket { answer, keep }
     }
 
-    /// Takes a [`SessionStop::when_idle_for`] back.
+    /// Withdraws a [`SessionStop::when_idle_for`].
     pub fn withdraw_idle_stop(&self) {
         self.shared.mailbox.post(SessionMessage::KeepOpen);
     }

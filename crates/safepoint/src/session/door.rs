@@ -1,7 +1,7 @@
-//! The way into a session: decides at once whether an item is accepted, and gives it its position.
+//! The entrance of a session: accepts or refuses an item at once, and gives it its position.
 //!
-//! **Invariants**: positions are the order of the mailbox; what was accepted is in the mailbox; once shut, nothing is
-//! accepted any more.
+//! **Invariants**: positions follow the order of the mailbox; an accepted item is in the mailbox; once shut,
+//! nothing is accepted.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,16 +18,6 @@ mod count;
 
 pub(super) use count::{Count, Turned};
 
-/// What becomes of items that come after the end. Exhaustive: they go back, or are kept for the exit (S6.10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LateItemsPolicy {
-    /// They go back to their sender.
-    #[default]
-    Refuse,
-    /// They are kept, to be taken once.
-    Keep,
-}
-
 pub(super) struct Inbox<T> {
     state: Mutex<State<T>>,
     mailbox: Mailbox<T>,
@@ -39,7 +29,8 @@ struct State<T> {
     late: LateItems<T>,
     /// What came late under an id of its sender.
     late_ids: HashMap<String, [u8; 32]>,
-    on_late: LateItemsPolicy,
+    /// Whether items that come after the end are kept for the exit (S6.10). Otherwise they go back.
+    keeps_late: bool,
 }
 
 /// Items that came after the end, each given out once. Clones are the same.
@@ -86,13 +77,13 @@ impl<T> State<T> {
 }
 
 impl<T: Item> Inbox<T> {
-    pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, on_late: LateItemsPolicy) -> Self {
+    pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, keeps_late: bool) -> Self {
         let state = State {
             count: Count::new(capacity),
             known: HashMap::new(),
             late: LateItems::default(),
             late_ids: HashMap::new(),
-            on_late,
+            keeps_late,
         };
         Self { state: Mutex::new(state), mailbox }
     }
@@ -115,10 +106,10 @@ impl<T: Item> Inbox<T> {
             let ticket = Ticket { slip: Arc::clone(slip) };
             return if known == digest { Ok(ticket) } else { Err(PushError::OtherContent(item)) };
         }
-        let position = match (state.count.admit(), state.on_late) {
+        let position = match (state.count.admit(), state.keeps_late) {
             (Ok(position), _) => position,
-            (Err(Turned::Shut), LateItemsPolicy::Refuse) => return Err(PushError::Closed(item)),
-            (Err(Turned::Shut), LateItemsPolicy::Keep) => return Err(state.keep(item, client_id.zip(digest))),
+            (Err(Turned::Shut), false) => return Err(PushError::Closed(item)),
+            (Err(Turned::Shut), true) => return Err(state.keep(item, client_id.zip(digest))),
             (Err(Turned::Full), _) => return Err(PushError::Full(item)),
         };
         let slip = Arc::new(TicketState::new(position));
@@ -135,8 +126,8 @@ impl<T: Item> Inbox<T> {
         Arc::new(TicketState::new(self.lock().count.adopt()))
     }
 
-    /// Lets items in that are in the store already, and need no room here. They are in the mail together: nothing is
-    /// accepted between two of them. Each letter wraps its item for the mailbox.
+    /// Lets in items that are already in the store, which need no room here. They enter the mailbox together:
+    /// no other item is accepted between two of them. `letter` wraps each item for the mailbox.
     pub(super) fn adopt<L>(&self, letters: impl IntoIterator<Item = L>)
     where
         L: FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
@@ -148,14 +139,14 @@ impl<T: Item> Inbox<T> {
         }
     }
 
-    /// Puts a mark into the mail: what was accepted before is before it, and nothing that was let in together is on both
-    /// sides of it.
+    /// Puts a mark into the mailbox. Everything accepted earlier is before the mark, and items let in
+    /// together are all on one side of it.
     pub(super) fn mark(&self, mark: SessionMessage<T>) {
         let _between_items = self.lock();
         self.mailbox.post(mark);
     }
 
-    /// The owner has seen `came` more items, and so many wait now.
+    /// Records that the driver has seen `came` more items, and that `waiting` of them are queued now.
     pub(super) fn note(&self, came: usize, waiting: usize) {
         self.lock().count.note(came, waiting);
     }
@@ -164,7 +155,7 @@ impl<T: Item> Inbox<T> {
         self.lock().count.shut();
     }
 
-    /// Where items are kept that come after the end. It holds nothing of the session.
+    /// Holds the items that arrive after the end, and nothing else of the session.
     pub(super) fn late(&self) -> LateItems<T> {
         self.lock().late.clone()
     }

@@ -1,7 +1,7 @@
-//! The one task that owns a session: hears its mail, asks the machine, and does what it says.
+//! The task of a session: receives messages, steps the machine, performs its actions.
 //!
-//! **Invariants**: nothing else changes the session's state; at most one run is at work; each item that the machine
-//! knows is held here until it comes to rest.
+//! **Invariants**: nothing else changes the session's state; at most one run is active; the driver holds each
+//! item that the machine knows until the item is settled.
 
 use std::sync::Arc;
 
@@ -75,7 +75,8 @@ pub(super) struct Driver<T> {
     end: End,
 }
 
-/// What comes with an input and the machine does not need. Exhaustive: whoever acts on an answer acts on each.
+/// What comes with an input and the machine does not need. Exhaustive: each caller that performs an answer
+/// handles all of them.
 #[derive(Debug)]
 enum Request {
     None,
@@ -87,7 +88,7 @@ enum Request {
     Plan(Box<TurnPlan>),
 }
 
-/// What a session is and reads, for all of its life.
+/// What a session is and reads, for its whole life.
 struct SessionContext<T> {
     shared: Arc<SharedSession<T>>,
     settings: Arc<Settings<T>>,
@@ -96,7 +97,7 @@ struct SessionContext<T> {
 }
 
 impl<T: Item> Driver<T> {
-    /// One that is not alive yet, to be spawned in `scope`.
+    /// Creates a driver that is not running yet; the caller spawns it in `scope`.
     pub(super) fn new(
         scope: Scope,
         shared: Arc<SharedSession<T>>,
@@ -127,7 +128,7 @@ impl<T: Item> Driver<T> {
                 None => Box::pin(self.pass_time()).await,
             }
         }
-        // What was accepted a moment before the end is unhandled too.
+        // Items accepted a moment before the end are unhandled too.
         self.cx.shared.door.shut();
         while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
             Box::pin(self.handle(*mail)).await;
@@ -175,7 +176,7 @@ impl<T: Item> Driver<T> {
             SessionMessage::SteerTaken { turn, item, round } => {
                 self.steer_taken(item, Delivery { turn, round }).await
             }
-            SessionMessage::Noticed { turn, notice } => self.lost_told(turn, &notice),
+            SessionMessage::Noticed { turn, notice } => self.lost_notified(turn, &notice),
             SessionMessage::Settled { turn, outcome } => self.settled(turn, outcome).await,
             SessionMessage::Quiet { turn, survivors } => {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
@@ -190,12 +191,12 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Lets the machine take what happened, and does what it says.
+    /// Steps the machine with `input` and performs its actions.
     async fn step(&mut self, input: Input) {
         self.ask(input, Request::None).await;
     }
 
-    /// The same for somebody who asked, with the answer.
+    /// Like [`step`](Self::step), for a caller that waits for the answer.
     async fn ask(&mut self, input: Input, mut request: Request) -> Option<Answer> {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
@@ -236,7 +237,7 @@ impl<T: Item> Driver<T> {
             }
             Action::Fate { item, fate } => self.settle_item(item, fate),
             Action::Requeued(item) => {
-                // A turn had it: it has had its place.
+                // The item was part of a turn, so it has used its place in the queue.
                 if let Some(held) = self.items.held.get_mut(&item) {
                     held.came = Arrival::Queued;
                 }

@@ -1,4 +1,4 @@
-//! An item as the store's inbox keeps it: what it is, and how it is to come.
+//! An item as the store's inbox keeps it: its content and its policy.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl How {
             Self::Rollback => Policy::Rollback,
             Self::Steer { when, or } => Policy::Steer(when, or),
             Self::Preempt { points, grace_us, delay_us, turn } => {
-                // Points of a later release are as good as any: the push must not be lost for them.
+                // Points of a later release count as any: an unknown name must not lose the push.
                 let points = points.map(|names| names.parse().unwrap_or(SafePoints::ANY));
                 let wish =
                     PreemptSpec { points, grace: grace_us, delay: delay_us, turn, record: Record::Keep };
@@ -77,7 +77,7 @@ impl How {
     }
 }
 
-/// Seals an item for the store.
+/// Encodes an item for the store.
 ///
 /// # Errors
 /// If the item cannot be written as JSON.
@@ -94,40 +94,40 @@ pub fn encode_item<T: Item>(
     Ok(store::NewItem { client_id, digest, bytes, capacity })
 }
 
-/// Opens what [`encode_item`] has made.
+/// Decodes what [`encode_item`] wrote.
 ///
 /// # Errors
-/// If it is nothing of the kind.
+/// If the bytes are not an encoded item.
 pub fn decode_item<T: Item>(bytes: &[u8]) -> Result<(T, Policy), serde_json::Error> {
     let Envelope { item, how } = serde_json::from_slice(bytes)?;
     Ok((item, how.policy()))
 }
 
-/// Why what waits in a store's inbox cannot be delivered.
+/// Why an item in a store's inbox cannot be delivered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemError {
-    /// It is no item that this release can read.
+    /// This release cannot read the item.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// It is not what was put in: its content, or how it is to come, does not fit its digest.
+    /// The item was altered: its content or its policy does not match its digest.
     #[error("it is damaged: its content is not what was put in")]
     Damaged,
 }
 
-/// Opens an item of the inbox, if it is what was put in.
+/// Decodes an inbox row, and verifies its digest.
 ///
 /// # Errors
-/// If it is nothing of the kind, or was altered since.
+/// If the row is not an encoded item, or was altered.
 pub fn decode_row<T: Item>(row: &store::InboxRow) -> Result<(T, Policy), ItemError> {
     let opened = decode_item(&row.bytes)?;
-    // As it was written, and not as it would be written now.
+    // As the row was written, and not as this release would write it.
     let Sealed { item, how } = serde_json::from_slice(&row.bytes)?;
     let digest = how.map_or_else(|| digest(item), |how| digest(&(item, how)))?;
     if hex(digest) == row.digest { Ok(opened) } else { Err(ItemError::Damaged) }
 }
 
-/// The content, and how it is to come, as they stand in the row.
+/// The content and the policy, as the row has them.
 #[derive(Deserialize)]
 struct Sealed<'a> {
     #[serde(borrow)]
@@ -140,5 +140,5 @@ fn hex(digest: [u8; 32]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How often an owner without a nudge looks whether somebody else wrote (S1.5).
+/// How often an owner without a notification checks whether another process wrote (S1.5).
 pub(super) const LOOK: Duration = Duration::from_millis(200);

@@ -25,7 +25,7 @@ pub enum SessionEvent {
     Accepted(ItemId),
     /// It waits again.
     Requeued(ItemId),
-    /// An item waits behind a turn that is suspended until somebody decides (S8.1).
+    /// An item is blocked by a turn that waits for a decision (S8.1).
     Blocked {
         /// Which.
         item: ItemId,
@@ -34,7 +34,7 @@ pub enum SessionEvent {
     },
     /// The planner is asked.
     Planning,
-    /// A turn is at work.
+    /// A turn started.
     TurnStarted {
         /// Which.
         turn: TurnId,
@@ -50,15 +50,15 @@ pub enum SessionEvent {
         /// The event.
         event: Event,
     },
-    /// What a background run shows that goes on after its turn has ended: as in [`Run`](Self::Run), with its path.
+    /// An event of a background run that outlives its turn: as in [`Run`](Self::Run), with its path.
     Background {
         /// The turn that began it.
         turn: TurnId,
         /// The event.
         event: Event,
     },
-    /// A run that went on in the background of another owner has ended with it, and does not go on: told when the session is
-    /// opened, until the model has been told too, with the next request of any turn (S9.1).
+    /// A background run of another owner ended with that owner and does not continue. Reported when the
+    /// session is opened, until the model has learned of it too, with the next request of any turn (S9.1).
     BackgroundLost(LostRun),
     /// The turn was steered with an item.
     Steered {
@@ -71,7 +71,7 @@ pub enum SessionEvent {
     Preempted {
         /// The item that came with it.
         item: ItemId,
-        /// What it came to.
+        /// Its status.
         preempted: PreemptOutcome,
     },
     /// An item came to rest.
@@ -81,7 +81,7 @@ pub enum SessionEvent {
         /// Where.
         fate: ItemOutcome,
     },
-    /// Somebody asked the session to stop.
+    /// The session was asked to stop.
     StopRequested {
         /// What was said.
         cause: Option<String>,
@@ -97,7 +97,8 @@ pub enum SessionEvent {
         /// The account.
         receipt: Arc<Receipt>,
     },
-    /// Nothing of the turn is alive, or what is has been named, background runs included: the next one may start.
+    /// Nothing of the turn is alive, background runs included, or what is alive has been named. The next turn
+    /// may start.
     TurnQuiet {
         /// Which.
         turn: TurnId,

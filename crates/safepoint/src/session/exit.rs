@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Why a session is over. Exhaustive: it was asked, it was idle long enough, or something of its user's failed.
+/// Why a session is over. Exhaustive: it was asked, it was idle long enough, or user code failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExitReason {
     /// It was asked to stop.
@@ -23,7 +23,7 @@ pub enum ExitReason {
     Failed(ErrorReport),
 }
 
-/// How a session ended. Everybody who waits sees the same.
+/// How a session ended. Every caller gets the same exit.
 pub struct SessionExit<T> {
     pub(super) reason: ExitReason,
     pub(super) cause: Option<String>,
@@ -36,7 +36,7 @@ pub struct SessionExit<T> {
     pub(super) late: LateItems<T>,
 }
 
-/// The turn that ended early, and was not taken up again.
+/// The turn that ended early and was not resumed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OpenTurn<T> {
@@ -56,7 +56,7 @@ impl<T> SessionExit<T> {
     pub fn reason(&self) -> &ExitReason {
         &self.reason
     }
-    /// What whoever stopped it first gave as the cause.
+    /// The cause given by the first stop.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.cause.as_deref()

@@ -1,7 +1,7 @@
-//! The runs of all turns of a session, and what they began in the background: asked to stop on the thread of whoever asks.
+//! The runs of all turns of a session, and their background runs: stopped on the thread of the caller.
 //!
-//! **Invariants**: once [`Family::ask`] has returned no turn begins; where the stop is meant for the turn at work too, no
-//! model call and no call of a tool begins either.
+//! **Invariants**: once [`Family::ask`] has returned, no turn begins. If the stop includes the current turn,
+//! no model call and no tool call begins either.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,16 +25,18 @@ impl Family {
         Self { scope, stop, ending: AtomicBool::new(false) }
     }
 
-    /// Joins a stop of the session to what is demanded of its runs, and says what that added; none if it waits for a turn's
-    /// end. The stop is in the mail before this: what ends by it is heard after it, and who sees [`Family::is_ending`] finds
-    /// it there.
+    /// Joins a stop of the session to the demand of its runs, and returns what that added; `None` if the stop
+    /// waits for a turn's end. The caller has posted the stop before this: an end that it causes is handled
+    /// after it, and a reader that sees [`Family::is_ending`] finds the stop in the mailbox.
     pub(super) fn ask(&self, stop: &SessionStop) -> Option<StopAck> {
         let How::Strength(strength) = stop.how else { return None };
+        // SeqCst: the caller has posted the stop before this store. A driver that reads `true` therefore finds the stop in
+        // its mailbox; one that reads `false` starts a turn whose run is below `scope`, and the demand joined next, if any, reaches it.
         self.ending.store(true, Ordering::SeqCst);
         (strength > Strength::AtTurnEnd).then(|| self.stop.stop(stop.request.clone()))
     }
 
-    /// Whether a stop of the session is in the mail, or was heard.
+    /// Whether a stop of the session is in the mailbox or has been handled.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What waits of a session, for those who talk to it: looked at, and taken back.
+//! The queued items of a session, listed and withdrawn through its handle.
 
 use tokio::sync::oneshot;
 
@@ -6,14 +6,14 @@ use super::{Item, SessionHandle, mail::SessionMessage};
 use crate::value::ids::ItemId;
 
 impl<T: Item> SessionHandle<T> {
-    /// Takes an item back that waits, or a steer that was not delivered yet; none if a turn has it, or it is gone: then
-    /// it is too late. It never touches a turn at work (S6.12).
+    /// Withdraws a queued item, or a steer that was not delivered yet. `None` if a turn has the item or it is
+    /// gone: then it is too late. Never touches a running turn (S6.12).
     ///
-    /// It is asked before this returns, whether anybody waits for the answer or not: what is pushed afterwards comes after
-    /// it.
+    /// The request is sent before this returns, whether or not the caller awaits the answer; a later push
+    /// comes after it.
     ///
     /// # Cancel safety
-    /// The item may be taken back although nobody waits for it; its ticket has it then.
+    /// The item may be withdrawn even if the caller no longer waits; its ticket has the item then.
     pub fn withdraw(&self, item: ItemId) -> impl Future<Output = Option<T>> + Send + use<T> {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(SessionMessage::Withdraw { item, reply });
@@ -30,7 +30,7 @@ impl<T: Item> SessionHandle<T> {
         answer.await.unwrap_or_default()
     }
 
-    /// Says that somebody else wrote into the store: the owner looks at once, and not only after a while.
+    /// Reports that another process wrote into the store: the driver checks it at once.
     pub fn check_store(&self) {
         self.shared.nudged.notify_one();
     }

@@ -1,4 +1,4 @@
-//! A stop that another process asks, in the form in which the store keeps it.
+//! A stop requested by another process, in its stored form.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::value::{ids::TurnId, receipt::ReasonReport};
 
-/// A wish that somebody else puts into the store of a session, whether its owner lives or not (S7.5).
+/// A stop that another process writes into the store of a session, whether the owner is alive or not (S7.5).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum StoredStop {
     /// The session is to stop.
     Session(SessionStop),
-    /// The turn at work is to stop, this one if named; the session goes on.
+    /// The current turn is to stop, or only this one if given; the session continues.
     Turn(Option<TurnId>, StopRequest),
 }
 
@@ -39,7 +39,7 @@ struct Wire {
     within_ms: Option<u64>,
     reach: Extent,
     cleanup_cap_ms: u64,
-    /// An early release kept these words, and nothing else of the reason.
+    /// An early release stored only this text of the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ enum Extent {
     Tree,
 }
 
-/// Why an intent could not be read.
+/// Why a stored stop could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the stop intent cannot be read: {0}")]
 pub struct StoredStopError(String);
@@ -185,7 +185,7 @@ mod tests {
             read_back(&StoredStop::Session(SessionStop::now().with_reason(asked.clone()))),
             Some(asked)
         );
-        assert_eq!(read_back(&StoredStop::Turn(None, StopRequest::now())), None, "nobody said why");
+        assert_eq!(read_back(&StoredStop::Turn(None, StopRequest::now())), None, "no reason given");
     }
 
     /// S7.6: what an early release has asked is read as it was meant.

@@ -1,4 +1,4 @@
-//! Items, how they are pushed, and the tickets that tell what became of them.
+//! Items, how they are pushed, and the tickets that report what became of them.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     run::steer::SteerTiming,
-    sync::told::Told,
+    sync::watched::Watched,
     value::ids::{ItemId, TurnId},
 };
 
@@ -31,18 +31,19 @@ pub struct Push<T> {
 }
 
 impl<T> Push<T> {
-    /// An item that waits its turn.
+    /// An item that waits for its turn.
     pub fn new(item: T) -> Self {
         Self { item, client_id: None, policy: Policy::Enqueue }
     }
 
-    /// Says what happens if a turn is at work.
+    /// Sets what happens if a turn is running.
     pub fn policy(mut self, policy: impl Into<Policy>) -> Self {
         self.policy = policy.into();
         self
     }
 
-    /// Gives it an id of yours, unique for the session's life: the same again is the same item (S6.2).
+    /// Sets an id of the sender's own, unique for the session's life: the same id again is the same item
+    /// (S6.2).
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.client_id = Some(id.into());
         self
@@ -55,20 +56,21 @@ impl<T> From<T> for Push<T> {
     }
 }
 
-/// What happens when an item comes while a turn is at work (S6.6). With none at work it simply begins one.
+/// What happens when an item arrives while a turn is running (S6.6). Without a running turn the item simply
+/// begins one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// It waits.
+    /// The item waits.
     #[default]
     Enqueue,
-    /// It is handed to the turn at work.
+    /// The running turn gets the item.
     Steer(SteerTiming, IfUndelivered),
-    /// The turn at work is stopped for it.
+    /// The running turn is stopped for the item.
     Preempt(Preempt),
-    /// It goes back to its sender.
+    /// The item goes back to its sender.
     Reject,
-    /// The turn at work is stopped now, and its history forgotten.
+    /// The running turn is stopped now, and its history is forgotten.
     Rollback,
 }
 
@@ -90,7 +92,7 @@ impl Policy {
     }
 }
 
-/// A stop of the turn at work, so that the next one can start with a newer item (S6.3).
+/// A stop of the running turn, so that the next one can start with a newer item (S6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "hand it to `Push::policy`"]
 pub struct Preempt(PreemptSpec);
@@ -112,7 +114,7 @@ impl Preempt {
         Self(PreemptSpec { points: Some(points), ..Self::now().0 })
     }
 
-    /// The same, but after `grace` at once, and on the whole tree.
+    /// At the first of these safe points, or after `grace` at once and on the whole tree.
     pub fn at_within(points: SafePoints, grace: Grace) -> Self {
         Self(PreemptSpec { grace: Some(micros(grace.as_duration())), ..Self::at(points).0 })
     }
@@ -125,13 +127,13 @@ impl Preempt {
         Self(wish)
     }
 
-    /// Asked only after `delay`; if the turn has ended by then, no other one is hit.
+    /// Delays the stop by `delay`. If the turn has ended by then, no other turn is stopped.
     pub fn after(mut self, delay: Duration) -> Self {
         self.0.delay = Some(micros(delay));
         self
     }
 
-    /// Means this turn and no other: if another is at work, the push is refused.
+    /// Targets only this turn: if another one is running, the push is refused.
     pub fn of(mut self, turn: TurnId) -> Self {
         self.0.turn = Some(turn);
         self
@@ -198,7 +200,7 @@ impl<T> fmt::Display for PushError<T> {
         match self {
             Self::Full(_) => f.write_str("the inbox is full: wait for a turn to end, or withdraw something"),
             Self::Closed(_) => f.write_str("the session has ended: start or resume one first"),
-            Self::KeptLate => f.write_str("the session has ended: the item is kept for whoever takes it up"),
+            Self::KeptLate => f.write_str("the session has ended: the item is kept in its exit"),
             Self::OtherContent(_) => f.write_str("this id was used before for other content: give a new one"),
             Self::Blank(_) => f.write_str("there is nothing in it: say something, or attach something"),
             Self::NotStorable(_, why) => write!(f, "the item cannot be stored: {why}"),
@@ -213,17 +215,17 @@ pub struct Ticket<T> {
     pub(super) slip: Arc<TicketState<T>>,
 }
 
-/// What is told of one item.
+/// What is known of one item.
 pub(super) struct TicketState<T> {
     id: ItemId,
-    told: Told<Known<T>>,
+    known: Watched<Known<T>>,
 }
 
 struct Known<T> {
     fate: Option<ItemOutcome>,
     preempted: Option<PreemptOutcome>,
     delivered: Option<Delivery>,
-    /// Whether a preempt is still to be answered though its item has come to rest.
+    /// Whether a preempt is still unanswered although its item is settled.
     is_preempt_open: bool,
     behind: Option<TurnId>,
     recorded: Option<u64>,
@@ -250,37 +252,37 @@ impl<T> TicketState<T> {
             recorded: None,
             back: None,
         };
-        Self { id, told: Told::new(known) }
+        Self { id, known: Watched::new(known) }
     }
     pub(super) fn id(&self) -> ItemId {
         self.id
     }
     pub(super) fn fate(&self, fate: ItemOutcome) {
-        self.told.tell(|told| told.fate = Some(fate));
+        self.known.update(|known| known.fate = Some(fate));
     }
     pub(super) fn fate_now(&self) -> Option<ItemOutcome> {
-        self.told.look(|told| told.fate)
+        self.known.look(|known| known.fate)
     }
     pub(super) fn preempted(&self, preempted: PreemptOutcome) {
-        self.told.tell(|told| told.preempted = Some(preempted));
+        self.known.update(|known| known.preempted = Some(preempted));
     }
-    /// Its sender takes it back, and the preempt that came with it is still out.
+    /// The sender withdraws the item while its preempt is still pending.
     pub(super) fn preempts_on(&self) {
-        self.told.tell(|told| told.is_preempt_open = true);
+        self.known.update(|known| known.is_preempt_open = true);
     }
     pub(super) fn delivered(&self, delivered: Delivery) {
-        self.told.tell(|told| told.delivered = Some(delivered));
+        self.known.update(|known| known.delivered = Some(delivered));
     }
     pub(super) fn behind(&self, turn: Option<TurnId>) {
-        self.told.tell(|told| told.behind = turn);
+        self.known.update(|known| known.behind = turn);
     }
     pub(super) fn recorded(&self, number: u64) {
-        self.told.tell(|told| told.recorded = Some(number));
+        self.known.update(|known| known.recorded = Some(number));
     }
     pub(super) fn back(&self, item: T, fate: ItemOutcome) {
-        self.told.tell(|told| {
-            told.back = Some(item);
-            told.fate = Some(fate);
+        self.known.update(|known| {
+            known.back = Some(item);
+            known.fate = Some(fate);
         });
     }
 }
@@ -299,64 +301,65 @@ impl<T> Ticket<T> {
     /// Nothing is lost.
     pub async fn recorded(&self) -> Option<u64> {
         self.slip
-            .told
-            .wait(|told| {
-                told.recorded
+            .known
+            .wait(|known| {
+                known
+                    .recorded
                     .map(Some)
-                    .or_else(|| matches!(told.fate, Some(ItemOutcome::Returned(_))).then_some(None))
+                    .or_else(|| matches!(known.fate, Some(ItemOutcome::Returned(_))).then_some(None))
             })
             .await
     }
 
-    /// Where the item came to rest, first of all: a turn that ended early may be resumed, and its items with it;
-    /// [`Ticket::fate_now`] and the events tell the latest.
+    /// The first final outcome. A turn that ended early may be resumed, and its items with it;
+    /// [`Ticket::fate_now`] and the events have the latest outcome.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn outcome(&self) -> ItemOutcome {
-        self.slip.told.wait(|told| told.fate).await
+        self.slip.known.wait(|known| known.fate).await
     }
 
-    /// The latest that is known of where it is; none while it waits or its turn is at work.
+    /// The latest known outcome; `None` while the item is queued or its turn is running.
     #[must_use]
     pub fn fate_now(&self) -> Option<ItemOutcome> {
         self.slip.fate_now()
     }
 
-    /// The suspended turn that the item waits behind, until somebody decides; none if it waits for nothing of the kind.
-    /// [`SessionEvent::Blocked`](super::SessionEvent::Blocked) says so as it happens.
+    /// The suspended turn that blocks the item until a decision; `None` if no turn does.
+    /// [`SessionEvent::Blocked`](super::SessionEvent::Blocked) reports it as it happens.
     #[must_use]
     pub fn blocked_by(&self) -> Option<TurnId> {
-        self.slip.told.look(|told| told.behind.filter(|_| told.fate.is_none()))
+        self.slip.known.look(|known| known.behind.filter(|_| known.fate.is_none()))
     }
 
-    /// What a preempt came to; it is answered also if its item was taken back meanwhile. An item that was pushed without
-    /// one gets no answer before its fate; then [`PreemptOutcome::NoTurn`].
+    /// What a preempt came to, also if its item was withdrawn meanwhile. An item that was pushed without a
+    /// preempt gets [`PreemptOutcome::NoTurn`] once it is settled.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn preempted(&self) -> PreemptOutcome {
         self.slip
-            .told
-            .wait(|told| {
-                let is_over = told.fate.is_some() && !told.is_preempt_open;
-                told.preempted.or_else(|| is_over.then_some(PreemptOutcome::NoTurn))
+            .known
+            .wait(|known| {
+                let is_over = known.fate.is_some() && !known.is_preempt_open;
+                known.preempted.or_else(|| is_over.then_some(PreemptOutcome::NoTurn))
             })
             .await
     }
 
-    /// Where a steer was delivered; none if it came to rest otherwise.
+    /// Where a steer was delivered; `None` if the item was settled otherwise.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn delivered(&self) -> Option<Delivery> {
-        self.slip.told.wait(|told| told.delivered.map(Some).or_else(|| told.fate.map(|_over| None))).await
+        self.slip.known.wait(|known| known.delivered.map(Some).or_else(|| known.fate.map(|_over| None))).await
     }
 
     /// The item itself, if it came back ([`ItemOutcome::Returned`], [`ItemOutcome::Withdrawn`]); once.
     #[must_use]
     pub fn take_back(&self) -> Option<T> {
-        self.slip.told.look(|told| told.back.take())
+        self.slip.known.look(|known| known.back.take())
     }
 }
 

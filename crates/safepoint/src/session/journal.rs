@@ -1,7 +1,7 @@
-//! A session's journal in a store: what its owner records, and what another owner finds there.
+//! A session's journal in a store: what its owner records, and what another owner reads.
 //!
-//! **Invariants**: nothing is written without a lease that holds for a margin more; what a fact changes of the inbox
-//! or of an approval is written in the same transaction as the fact.
+//! **Invariants**: every write needs a lease that is valid for a margin more; what a fact changes in the
+//! inbox or in an approval is written in the same transaction as the fact.
 
 use std::{
     collections::HashMap,
@@ -36,19 +36,19 @@ pub(super) use recover::{Found, LeftTurn, recover};
 pub(super) use turn_log::TurnLog;
 pub(super) use unasked::put_right;
 
-/// A lease must hold for so much more before anything begins (S7.4).
+/// A lease must be valid for this much longer before anything begins (S7.4).
 const MARGIN: Duration = Duration::from_millis(500);
 
 /// How long the store may take for what is recorded outside a run.
 const APPEND: Duration = Duration::from_secs(5);
 
-/// How much longer the store may take once that is over, while it is asked whether it was written.
+/// How much longer the store may take after that, while it is asked whether the write happened.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How often it is asked.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How soon a session that could not be given back is given back again.
+/// How long to wait before a failed release of the session is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// How many records are read at once.
@@ -60,15 +60,15 @@ const TITLE: usize = 80;
 /// How long a lease holds without being renewed.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
-/// Waits for the store, but not for ever.
+/// Waits for the store, within a bound.
 pub(super) async fn in_time<T>(
     asked: impl Future<Output = Result<T, store::Error>>,
 ) -> Result<T, store::Error> {
     timeout(APPEND, asked).await.unwrap_or_else(|_elapsed| Err(silent()))
 }
 
-/// The same for what a run waits for. A machine that slept finds the time over and the answer on its way, so there is some more
-/// (S3.4).
+/// Like [`in_time`], for writes that a run waits for. A machine that slept finds the time over and the answer
+/// on its way, so there is an extra period (S3.4).
 async fn within<T>(
     limit: Duration,
     asked: impl Future<Output = Result<T, store::Error>>,
@@ -84,47 +84,52 @@ fn silent() -> store::Error {
     store::Error::Unknown(store::Cause::new("the store did not answer in time"))
 }
 
-/// The owner's hold on its session.
+/// The owner's lease on its session.
 pub(super) struct Journal {
     store: Arc<dyn Store>,
     session: SessionId,
     lease: Mutex<Lease>,
     head: AtomicU64,
-    /// Whether the lease was over before it could be renewed: nothing is written any more.
+    /// Whether the lease ended before it could be renewed: nothing is written any more.
     lapsed: AtomicBool,
-    heard: Option<OnLease>,
+    on_lease: Option<OnLease>,
     has_title: bool,
     numbers: Mutex<Numbers>,
 }
 
-/// Is told until when the lease holds, as the time since the machine's start.
+/// Called with the end of the lease, as the time since the machine's start.
 pub(super) type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
 
-/// Which number of the store is which item here.
+/// Which number in the store is which item here.
 #[derive(Default)]
 struct Numbers {
     of: HashMap<ItemId, u64>,
     items: HashMap<u64, ItemId>,
-    /// Those that nobody has looked for in the store yet.
+    /// Items that no look at the store has considered yet.
     fresh: Vec<u64>,
 }
 
 impl Journal {
-    pub(super) fn new(store: Arc<dyn Store>, row: &SessionRow, lease: Lease, heard: Option<OnLease>) -> Self {
-        tell(heard.as_ref(), &lease);
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        row: &SessionRow,
+        lease: Lease,
+        on_lease: Option<OnLease>,
+    ) -> Self {
+        notify(on_lease.as_ref(), &lease);
         Self {
             store,
             session: row.id.clone(),
             lease: Mutex::new(lease),
             head: AtomicU64::new(row.head),
             lapsed: AtomicBool::new(false),
-            heard,
+            on_lease,
             has_title: !row.title.is_empty(),
             numbers: Mutex::default(),
         }
     }
 
-    /// What the session is called, after what its first turn was given; nothing if it has a title.
+    /// The session's title, from the input of its first turn; `None` if it has one.
     pub(super) fn title(&self, turn: TurnId, said: &UserMessage) -> Option<Write> {
         let line = said.text.lines().map(str::trim).find(|line| !line.is_empty());
         let is_wanted = !self.has_title && turn == TurnId::new(1);
@@ -143,19 +148,21 @@ impl Journal {
         self.lease.lock().clone()
     }
 
-    /// Holds on to the session.
+    /// Renews the lease.
     pub(super) async fn renew(&self) -> Result<(), store::Error> {
         self.must_not_have_lapsed()?;
         let renewed = self.store.renew(&self.lease()).await?;
-        // Before anything begins under it: what is told ends the session's commands.
-        tell(self.heard.as_ref(), &renewed);
+        // Before anything begins under the renewed lease: the listener ends the session's commands by it.
+        notify(self.on_lease.as_ref(), &renewed);
         *self.lease.lock() = renewed;
         Ok(())
     }
 
-    /// The lease was over before it could be renewed. Nothing is written under it any more, also if the store can be reached
-    /// again (S7.14).
+    /// The lease ended before it could be renewed. Nothing is written under it any more, even if the store
+    /// becomes reachable again (S7.14).
     pub(super) fn lapse(&self) -> store::Error {
+        // SeqCst for simplicity: set once, rarely read. A writer that reads `false` just before this still carries the old
+        // epoch, so the store refuses its write once another process owns the session.
         self.lapsed.store(true, Ordering::SeqCst);
         store::Error::Lapsed(self.session.clone())
     }
@@ -167,18 +174,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Gives the session back. If the store does not take that, it is tried again as long as the lease could lock anybody out.
+    /// Releases the session. If the store does not accept that, it is retried as long as the lease could lock
+    /// others out.
     pub(super) async fn give_back(&self) -> Result<(), store::Error> {
         let lease = self.lease();
         let given = in_time(self.store.release(&lease)).await;
         match given {
-            // It was given back before, and the answer got lost; or it is somebody else's.
+            // An earlier release succeeded and its answer was lost, or another process owns the session.
             Err(store::Error::Fenced { .. } | store::Error::NoSession(_)) => Ok(()),
             given => given,
         }
     }
 
-    /// The same, again and again, until it is given back or over.
+    /// Retries the release until it succeeds or the lease has ended.
     pub(super) async fn give_back_at_last(self: Arc<Self>) {
         let ends = Instant::now() + self.lease().ttl();
         while let Err(error) = self.give_back().await {
@@ -193,8 +201,8 @@ impl Journal {
         self.append_within(writes, class, APPEND).await
     }
 
-    /// Writes all of it and says where its first record stands. An answer that is late is not yet unknown: the store is asked
-    /// whether it was written, so that a machine that slept goes on (S3.4).
+    /// Writes all records and returns the position of the first. A late answer does not yet mean unknown: the
+    /// store is asked whether the write happened, so that a machine that slept can continue (S3.4).
     pub(super) async fn append_within(
         &self,
         writes: Vec<Write>,
@@ -208,7 +216,8 @@ impl Journal {
             Ok(appended) => self.grown(appended?),
             Err(_elapsed) => {
                 let asking = pin!(self.find(from, written));
-                // Whoever is first has seen the same; the other one has changed nothing that is not in the store.
+                // Either future may finish first: both have seen the same, and the dropped one has changed
+                // nothing that is not in the store.
                 match timeout(limit.min(GRACE), select(appending, asking)).await {
                     Ok(Either::Left((appended, _))) => self.grown(appended?),
                     Ok(Either::Right((place, _))) => place,
@@ -216,18 +225,19 @@ impl Journal {
                 }
             }
         };
-        // What this announces begins now, however long the store took: the lease holds for it, or it does not begin.
+        // What this announces begins now, however long the store took: the lease must be valid for it.
         within(limit, self.hold()).await?;
         Ok(place)
     }
 
     fn grown(&self, appended: Appended) -> u64 {
+        // Relaxed: the number orders nothing else, and `fetch_max` keeps it from going back if appends end out of order.
         self.head.fetch_max(appended.next, Ordering::Relaxed);
         appended.first
     }
 
-    /// Looks for these records at `from` or after it, until they are there: by their place and, since the store verifies it
-    /// as it reads, by the chain. Never ends where there is nothing that could be found.
+    /// Looks for these records at `from` or later until they are found: by position and, since the store
+    /// verifies the chain as it reads, by the chain. Never returns if there is nothing to find.
     async fn find(&self, from: u64, written: Option<Sought>) -> u64 {
         let Some(sought) = written else { return pending().await };
         loop {
@@ -239,7 +249,7 @@ impl Journal {
         }
     }
 
-    /// Where this record stands. Each says when and whose it is, so that there are no two alike.
+    /// The position of this record. Each record has its time and owner, so no two are alike.
     async fn place_of(&self, from: u64, sought: &Sought) -> Result<Option<u64>, store::Error> {
         let mut from = Some(from);
         while let Some(position) = from {
@@ -254,20 +264,20 @@ impl Journal {
         Ok(None)
     }
 
-    /// Makes sure that the lease holds for a margin more (S7.4).
+    /// Ensures that the lease is valid for a margin more (S7.4).
     async fn hold(&self) -> Result<(), store::Error> {
         self.must_not_have_lapsed()?;
         if self.lease().left() < MARGIN { self.renew().await } else { Ok(()) }
     }
 
-    /// Tells those who look back that nothing of a turn is alive, or what is. Nothing depends on it: where it cannot be
-    /// written, they do not know.
-    pub(super) async fn tell_quiet(&self, turn: TurnId, survivors: Vec<String>) {
+    /// Records for readers of the journal that nothing of a turn is alive, or what is. Nothing depends on
+    /// this record; if the write fails, readers do not know.
+    pub(super) async fn record_quiet(&self, turn: TurnId, survivors: Vec<String>) {
         let line = Line::Quiet { turn, at: Timestamp::now(), survivors };
         if let Ok(write) = line.write()
             && self.append(vec![write], Durability::Recorded).await.is_err()
         {
-            // The owner meets the same trouble with what matters.
+            // The same failure is handled with the records that matter.
         }
     }
 
@@ -299,16 +309,16 @@ impl Journal {
     }
 }
 
-fn tell(heard: Option<&OnLease>, lease: &Lease) {
-    if let (Some(heard), Some(until)) = (heard, lease.until())
-        && callback::call(|| heard(until)).is_err()
+fn notify(on_lease: Option<&OnLease>, lease: &Lease) {
+    if let (Some(on_lease), Some(until)) = (on_lease, lease.until())
+        && callback::call(|| on_lease(until)).is_err()
     {
-        // Whoever listens has failed; the session goes on, and its lease is as it is.
+        // The listener has failed; the session continues, and its lease is unchanged.
     }
 }
 
-/// What is looked for where it is not known whether it was written: not the records, which may be large, but a mark of the
-/// first one.
+/// What to look for when it is unknown whether a write happened: a mark of the first record, since records
+/// may be large.
 struct Sought {
     first: Chain,
     records: u64,
@@ -325,7 +335,7 @@ impl Sought {
     }
 }
 
-/// By what a record is known again: its checksum, as if it were the session's first.
+/// The mark of a record: its checksum, as if it were the session's first.
 fn mark(session: &SessionId, record: &Record) -> Chain {
     Chain::of(session).then(0, record)
 }

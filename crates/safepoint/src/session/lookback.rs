@@ -1,7 +1,7 @@
-//! Looking back on a session through its store alone: no lease is taken, and nothing is changed.
+//! Reads a session through its store alone, without a lease and without changing anything.
 //!
-//! **Invariants**: every position of the journal is handed over once, in order; one that cannot be read says so in its
-//! place, and what follows it is read all the same.
+//! **Invariants**: every position of the journal is passed on once, in order. An unreadable record is
+//! reported in its place, and the records after it are read.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub enum JournalFact {
         /// Which.
         turn: TurnId,
     },
-    /// The turn had ended early, and was given up: nobody takes it up again.
+    /// The turn had ended early and was given up: it is never resumed.
     GivenUp {
         /// Which.
         turn: TurnId,
@@ -76,14 +76,15 @@ pub enum JournalFact {
     },
 }
 
-/// Hands over everything that was recorded of a session, oldest first, whether somebody owns it or not.
+/// Passes on everything that was recorded of a session, oldest first, whether the session has an owner or
+/// not.
 ///
 /// # Errors
-/// The store's, if the journal cannot be read at all, also if it panics, or there is no such session; what is wrong with one record is told
-/// in its place.
+/// The store's error, if the journal cannot be read at all, if the store panics, or if there is no such
+/// session. Damage to one record is reported in its place.
 ///
 /// # Cancel safety
-/// Nothing is lost; what was handed over was handed over.
+/// Nothing is lost; records already passed on stay passed on.
 pub async fn read_journal(
     store: &dyn Store,
     session: &SessionId,

@@ -1,7 +1,7 @@
-//! Runs that went on in the background of an owner, and ended with it: found in the records, and told to the person and
-//! the model, each once.
+//! Background runs that ended with their session's owner: found in the records, and reported once to the user
+//! and once to the model.
 //!
-//! **Invariants**: nobody takes such a run up again; what of it may have happened is named.
+//! **Invariants**: such a run is never resumed; calls that may have had effects are named.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A run that went on in the background, and ended with the owner of its session.
+/// A background run that ended with the owner of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostRun {
@@ -33,7 +33,8 @@ impl LostRun {
         Steer::notice_id(format_args!("{}/{}", self.turn, self.path))
     }
 
-    /// What the model is told, with the next request that is made anyway: the same of the same run, every time.
+    /// The notice for the model, sent with the next request that is made anyway. The same run always gives
+    /// the same notice.
     pub(super) fn notice(&self) -> Steer {
         let path = &self.path;
         let end = format!(
@@ -51,17 +52,17 @@ impl LostRun {
     }
 }
 
-/// What the records say of runs in the background, as they are read.
+/// What the records say of background runs, as they are read.
 #[derive(Default)]
 pub(super) struct Aside {
-    /// Those whose calls have said that they go on by themselves.
+    /// Runs whose calls have reported them as running in the background.
     begun: Vec<(TurnId, Path)>,
-    /// How runs below the root have ended; none: not yet.
+    /// How runs below the root have ended; `None`: not yet.
     ended: HashMap<(TurnId, Path), Option<Ending>>,
     /// Calls that may have changed something, and have no end.
     open: Vec<(TurnId, Path, CallId, String)>,
-    /// What the model was told, and in which turn.
-    told: HashMap<SteerId, TurnId>,
+    /// The notices that the model got, and in which turn.
+    notified: HashMap<SteerId, TurnId>,
 }
 
 impl Aside {
@@ -86,21 +87,21 @@ impl Aside {
             }
             Fact::SteerTaken { steers, .. } => {
                 let notices = steers.iter().filter(|steer| steer.is_notice());
-                self.told.extend(notices.map(|steer| (steer.id.clone(), turn)));
+                self.notified.extend(notices.map(|steer| (steer.id.clone(), turn)));
             }
             _ => {}
         }
     }
 
-    /// The turn is taken out of the conversation, with what it began and what it was told.
+    /// Removes a turn from the conversation, with the runs that it began and the notices that it got.
     pub(super) fn forget(&mut self, turn: TurnId) {
         self.begun.retain(|(of, _)| *of != turn);
-        self.told.retain(|_, of| *of != turn);
+        self.notified.retain(|_, of| *of != turn);
     }
 
-    /// Those that ended with their process, or with the session that it owned, and of which the model has not been told.
+    /// The runs that ended with their process or session, and that the model has not been notified of.
     pub(super) fn lost(self) -> Vec<LostRun> {
-        let Self { begun, ended, open, told } = self;
+        let Self { begun, ended, open, notified } = self;
         let is_cut =
             |run: &(TurnId, Path)| !matches!(ended.get(run), Some(Some(Ending::Done | Ending::Failed)));
         let lost = begun.into_iter().filter(is_cut).map(|(turn, path)| {
@@ -112,11 +113,11 @@ impl Aside {
             unknown.dedup();
             LostRun { turn, path, unknown }
         });
-        lost.filter(|lost| !told.contains_key(&lost.id())).collect()
+        lost.filter(|lost| !notified.contains_key(&lost.id())).collect()
     }
 }
 
-/// The run that goes on by itself, since its call ended when it had begun.
+/// The run that continues in the background after its call ended.
 pub(super) fn begun_behind(fact: &Fact) -> Option<Path> {
     let Fact::CallEnded { report, .. } = fact else { return None };
     let child = report.child.as_ref().filter(|child| child.work == CallKind::Background);

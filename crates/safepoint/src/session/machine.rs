@@ -1,8 +1,9 @@
-//! The session loop as a pure machine: what happened in, what is to be done out. No clock, no tasks, no items, only
-//! their numbers. What others guard with locks is the order of a list here (S6.13).
+//! The session loop as a pure machine: inputs in, actions out. No clock, no tasks, no items, only their
+//! numbers. What others guard with locks is the order of a list here (S6.13).
 //!
-//! **Invariants**: every accepted item is waiting, in the turn, on its way into it, left open by a turn that ended
-//! early, or at rest; at most one turn is at work; a stop is never weakened; a preempt never outlives its turn.
+//! **Invariants**: every accepted item is waiting, in the turn, on its way into it, left open by a turn that
+//! ended early, or settled; at most one turn runs; a stop is never weakened; a preempt never outlives its
+//! turn.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -39,14 +40,14 @@ pub(crate) struct Machine {
     /// Items before this one begin no turn by themselves: a turn ended early after they came (S5.3).
     barrier: Option<ItemId>,
     next_item: ItemId,
-    /// What the turn at work is about.
+    /// The items of the running turn.
     items: Vec<ItemId>,
-    /// On its way into the turn at work, or held for the one that waits for a decision.
+    /// Steers on their way into the running turn, or held for the turn that waits for a decision.
     steering: Vec<Steered>,
     preempts: Vec<Preempt>,
     /// How many turns or plans in a row were preempted.
     streak: u32,
-    /// The turn that ended early and can be taken up again.
+    /// The turn that ended early and can be resumed.
     left: Option<Left>,
     undo: Undo,
     want: PendingStart,
@@ -54,11 +55,11 @@ pub(crate) struct Machine {
     plans: u64,
     stop: Option<Strength>,
     idleness: Idleness,
-    /// Whether something of the user's failed: the session must end.
+    /// Whether user code failed: the session must end.
     is_broken: bool,
-    /// Whether something that a turn began in the background is alive.
+    /// Whether a background run is alive.
     has_aside: bool,
-    /// Whether all that another owner left has come: nothing begins before.
+    /// Whether everything that another owner left has arrived: nothing begins before.
     is_adopted: bool,
 }
 
@@ -81,7 +82,7 @@ pub(crate) enum Phase {
     Over,
 }
 
-/// How far a plan is. Exhaustive: what was accepted before it is still being heard, or the planner is at work and has
+/// The state of a plan. Exhaustive: items accepted before it are still arriving, or the planner runs and has
 /// seen what came before this item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Asked {
@@ -97,7 +98,7 @@ struct Steered {
     or: IfUndelivered,
 }
 
-/// The turn at work.
+/// The running turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Running {
     pub(crate) turn: TurnId,
@@ -105,10 +106,10 @@ pub(crate) struct Running {
     is_protected: bool,
     /// Whether a stop of the session was asked of its run.
     has_session_stop: bool,
-    /// What had come when a stop of this turn alone was asked.
+    /// What had arrived when a stop of this turn alone was requested.
     stopped_at: Option<ItemId>,
     record: Record,
-    /// Where it went on from.
+    /// What it started from.
     from: StartFrom,
     /// Whether its reader has returned already.
     is_read: bool,
@@ -122,7 +123,8 @@ struct Left {
     how: Ended,
 }
 
-/// What stood before a turn was started, until it has ended: it may turn out that it could not be begun.
+/// The state before a turn started, kept until the turn has ended: it may turn out that it could not be
+/// begun.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Undo {
     left: Option<Left>,
@@ -171,11 +173,10 @@ impl Machine {
         }
     }
 
-    /// A session as another owner left it, before anything of this one: so many turns, and one that can be taken up
-    /// again.
+    /// A session as another owner left it: this many turns, and one that can be resumed.
     pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, Ended)>) -> Self {
         let left = left.map(|(turn, items, how)| Left { turn, items, how });
-        // What waits from before waits on: a turn that ended early is resumed by a person, or by a newer item.
+        // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
         Self { turns, left, barrier, is_adopted: false, ..Self::new(rules) }
     }
@@ -192,7 +193,7 @@ impl Machine {
         }
     }
 
-    /// Takes what happened, and appends what is to be done to `out`. Total: nothing is illegal, only too late.
+    /// Takes an input, and appends the actions to `out`. Total: no input is illegal, only too late.
     pub(crate) fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Action>) {
         self.pass_time(now, out);
         match input {
@@ -237,7 +238,7 @@ impl Machine {
         }
     }
 
-    /// Does what the phase between turns allows: end, take up, plan, or be idle.
+    /// Does what the phase between turns allows: end, resume, plan, or be idle.
     fn go_on(&mut self, now: Moment, out: &mut Vec<Action>) {
         if let Phase::Ending { is_quiet: true, is_read: true, .. } = self.phase {
             self.phase = Phase::Idle;
@@ -260,7 +261,7 @@ impl Machine {
         }
     }
 
-    /// Brings what has no place any more to rest: the session is over.
+    /// Settles everything that has no place any more: the session is over.
     fn end(&mut self, exit: ExitKind, out: &mut Vec<Action>) {
         for preempt in self.preempts.drain(..) {
             out.push(preempt.superseded());
@@ -276,7 +277,7 @@ impl Machine {
         out.push(Action::End(exit));
     }
 
-    /// Whether somebody asked for the end as soon as it is idle.
+    /// Whether a stop was requested for when the session is idle.
     pub(crate) fn may_end_when_idle(&self) -> bool {
         self.idleness.is_awaited()
     }
@@ -304,7 +305,7 @@ impl Machine {
         self.waiting.len() + self.steering.len()
     }
 
-    /// The items of the turn at work.
+    /// The items of the running turn.
     pub(crate) fn items(&self) -> &[ItemId] {
         &self.items
     }
@@ -314,18 +315,18 @@ impl Machine {
         self.preempts.iter().any(|preempt| preempt.item() == item)
     }
 
-    /// Whether the turn at work was handed this item, and has not taken it yet.
+    /// Whether this item was sent to the running turn, which has not taken it yet.
     pub(crate) fn is_steering(&self, item: ItemId) -> bool {
         self.steering.iter().any(|steered| steered.item == item)
     }
 
-    /// Whether a turn that ended early is about to be taken up: by a resume that is planned, or by a decision.
+    /// Whether a turn that ended early is about to be resumed: by a planned resume, or by a decision.
     pub(crate) fn takes_up(&self) -> bool {
         let plans = matches!(self.phase, Phase::Planning { wanted: Wanted::Resume, .. });
         plans || matches!(self.want, PendingStart::Resume | PendingStart::Decision)
     }
 
-    /// Whether the turn at work is one that ended early, taken up again.
+    /// Whether the running turn is a resumed one.
     pub(crate) fn took_up(&self) -> bool {
         matches!(self.phase, Phase::Running(Running { from: StartFrom::Resume | StartFrom::Decision, .. }))
     }
@@ -342,13 +343,13 @@ impl Machine {
         self.left.as_ref().is_some_and(|left| left.how == Ended::Suspended)
     }
 
-    /// Whether a stop that a preempt asked first makes the turn a preempted one.
+    /// Whether a stop that a preempt requested first makes the turn a preempted one.
     pub(crate) fn would_be_preempted(&self) -> bool {
         let end = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop };
         matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
     }
 
-    /// The turn that can be taken up again.
+    /// The turn that can be resumed.
     pub(crate) fn left(&self) -> Option<TurnId> {
         self.left.as_ref().map(|left| left.turn)
     }

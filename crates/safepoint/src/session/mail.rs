@@ -1,4 +1,4 @@
-//! What reaches the owner of a session: everything is one message to it, so that each interleaving is a sequence.
+//! The messages of a session's driver. Everything is one message, so that each interleaving is a sequence.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// One message. Exhaustive: the owner must act on each.
+/// One message. Exhaustive: the driver must handle each.
 pub(super) enum SessionMessage<T> {
     Push {
         item: T,
@@ -31,25 +31,25 @@ pub(super) enum SessionMessage<T> {
         policy: Policy,
         client_id: Option<String>,
     },
-    /// Somebody else put it into the store.
+    /// Another process put an item into the store.
     Adopt {
         number: u64,
         item: T,
         slip: Arc<TicketState<T>>,
         policy: Policy,
     },
-    /// All that was left by the last owner is in the mail.
+    /// Everything that the last owner left is in the mailbox.
     Adopted,
-    /// Somebody else took it out again.
+    /// Another process withdrew an item from the store.
     Gone {
         number: u64,
     },
-    /// Somebody else asked for a stop.
+    /// Another process requested a stop.
     Intent {
         number: u64,
         intent: StoredStop,
     },
-    /// Something in the store that this release cannot read; it stays there.
+    /// Something in the store that this release cannot read. It stays there.
     Unreadable {
         number: u64,
         why: String,
@@ -68,7 +68,7 @@ pub(super) enum SessionMessage<T> {
         item: ItemId,
         reply: oneshot::Sender<Option<T>>,
     },
-    /// The run ended before it could give a steer back: it is looked for again once that end is heard.
+    /// The run ended before it could return a steer: the driver looks again once it has handled that end.
     WantedAtEnd {
         turn: TurnId,
         item: ItemId,
@@ -77,7 +77,7 @@ pub(super) enum SessionMessage<T> {
     Waiting {
         reply: oneshot::Sender<Vec<(ItemId, T)>>,
     },
-    /// The run has given a steer back.
+    /// The run has returned a steer.
     TookBack {
         item: ItemId,
         reply: oneshot::Sender<Option<T>>,
@@ -86,12 +86,12 @@ pub(super) enum SessionMessage<T> {
         stop: SessionStop,
         reply: oneshot::Sender<Answer>,
     },
-    /// Whoever asked for a stop wants it kept.
+    /// A caller wants its stop stored.
     KeepStop {
         stop: SessionStop,
         reply: oneshot::Sender<StopPersistence>,
     },
-    /// The store has answered; none: it did not take it.
+    /// The store has answered; `None`: it did not accept the stop.
     StopKept {
         number: Option<u64>,
         is_idle: bool,
@@ -103,7 +103,7 @@ pub(super) enum SessionMessage<T> {
         reached: Arc<OnceLock<TurnId>>,
         reply: oneshot::Sender<Answer>,
     },
-    /// Whoever asked for the stop of a turn wants it kept.
+    /// A caller wants the stop of a turn stored.
     KeepTurnStop {
         request: StopRequest,
         reached: Arc<OnceLock<TurnId>>,
@@ -123,7 +123,7 @@ pub(super) enum SessionMessage<T> {
         ruled: Ruled,
         reply: oneshot::Sender<Result<(), DecideError>>,
     },
-    /// What was accepted before this plan was wanted is in the mail before this.
+    /// A marker: every item accepted before this plan was requested is earlier in the mailbox.
     Gathered(u64),
     Planned {
         plan: u64,
@@ -134,7 +134,7 @@ pub(super) enum SessionMessage<T> {
         item: ItemId,
         round: u32,
     },
-    /// The model is told what became of something in the background.
+    /// The model learned what became of a background run.
     Noticed {
         turn: TurnId,
         notice: SteerId,
@@ -147,31 +147,31 @@ pub(super) enum SessionMessage<T> {
         turn: TurnId,
         survivors: Vec<String>,
     },
-    /// Nothing that the turn began in the background is alive any more.
+    /// No background run of the turn is alive any more.
     AsideOver,
-    /// Somebody wants to know what is open.
+    /// A caller lists the open questions.
     Questions {
         reply: oneshot::Sender<Vec<ApprovalRequest>>,
     },
     Read {
         turn: TurnId,
     },
-    /// The reader had enough before the turn's end.
+    /// The reader returned before the turn's end.
     ReadEnough {
         turn: TurnId,
     },
     Broke(ErrorReport),
-    /// The session is somebody else's, or may be, or cannot be used any more.
+    /// Another process owns the session, or may own it, or the session cannot be used any more.
     Lost(ErrorReport),
 }
 
-/// Looks at the turn at work, and chooses how an item comes (S6.4).
+/// Looks at the running turn, and chooses the policy of an item (S6.4).
 pub(super) type Strategy = Box<dyn FnOnce(Option<&super::TurnView>) -> Policy + Send>;
 
-/// Where mail is put.
+/// The sending side of the driver's mailbox.
 pub(super) struct Mailbox<T>(mailbox::Mailbox<SessionMessage<T>>);
 
-/// Where the owner finds it.
+/// The receiving side of the driver's mailbox.
 pub(super) type Received<T> = mailbox::Received<SessionMessage<T>>;
 
 impl<T> Mailbox<T> {
@@ -182,7 +182,7 @@ impl<T> Mailbox<T> {
 
     pub(super) fn post(&self, mail: SessionMessage<T>) {
         if self.0.post(mail).is_err() {
-            // The session is over, and nobody is left to tell; whoever waits for a reply sees it dropped.
+            // The session is over and no driver is left; a caller that waits for a reply sees it dropped.
         }
     }
 }

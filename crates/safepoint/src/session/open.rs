@@ -1,4 +1,4 @@
-//! Opening a session that a store keeps: becoming its one owner, and finding what the last one left (S7).
+//! Opening a stored session: becoming its one owner, and recovering what the last owner left (S7).
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,56 +17,59 @@ use crate::{
     value::ids::{ItemId, SessionId},
 };
 
-/// What becomes of items that waited in the store before a session is opened. Exhaustive: they begin a turn, or wait for
-/// something newer.
+/// What happens to items that waited in the store before a session is opened. Exhaustive: they begin a turn,
+/// or wait for a newer item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PendingItems {
     /// They begin a turn.
     #[default]
     GoOn,
-    /// They wait until something newer comes, and then go before it; meanwhile they can be looked at and withdrawn.
+    /// They wait until a newer item arrives, and then come before it. Meanwhile they can be listed and
+    /// withdrawn.
     Wait,
 }
 
 impl<T: Item> SessionBuilder<T> {
-    /// Sets what becomes of items that waited in the store before the session is opened. Default: they begin a turn, unless
-    /// one was left open.
+    /// Sets what happens to items that waited in the store before the session is opened. Default: they begin
+    /// a turn, unless one was left open.
     pub fn pending_items(mut self, on_left: PendingItems) -> Self {
         self.on_left = on_left;
         self
     }
 
-    /// Sets what a store keeps with the session for the program that opens it the next time, in that program's own words:
-    /// [`SessionRow::setup`](crate::store::SessionRow::setup). Default: what is there stays.
+    /// Sets text that the store keeps with the session for the program that opens it the next time:
+    /// [`SessionRow::setup`](crate::store::SessionRow::setup). Default: the stored text stays.
     pub fn setup(mut self, setup: impl Into<String>) -> Self {
         self.setup = Some(setup.into());
         self
     }
 
     /// Sets who is told until when the session is held, as the time since the machine's start
-    /// ([`uptime`](crate::store::uptime)): each time that it is taken or held on to, before anything begins under it. What must
+    /// ([`uptime`](crate::raw::store::uptime)): each time that it is taken or held on to, before anything begins under it. What must
     /// not outlive the lease, though this process may be paused, ends by that (S7.14).
     pub fn on_lease(mut self, heard: impl Fn(Duration) + Send + Sync + 'static) -> Self {
         self.on_lease = Some(Arc::new(heard));
         self
     }
 
-    /// Opens the session of this id in `store`, and makes it if there is none.
+    /// Opens the session of this id in `store`, and creates it if there is none.
     ///
-    /// What the last owner left is there again: the conversation, what waits, the turn that ended early or was cut by
-    /// the end of its process, and the questions that are open. Nothing of it runs by itself: a turn that ended early
-    /// is taken up by [`SessionHandle::resume`], or closed by a newer item; a decision that was taken meanwhile takes
-    /// the suspended turn up. A stop that was asked meanwhile is seen to first. An agent may opt in to have a turn taken up
-    /// that nothing but the end of its process has cut ([`AgentBuilder::on_restart`](crate::AgentBuilder::on_restart)).
+    /// What the last owner left is restored: the conversation, queued items, open questions, and the turn
+    /// that ended early or was cut by the end of its process. Nothing resumes automatically.
+    /// [`SessionHandle::resume`] resumes a turn that ended early, a newer item closes it, and a decision made
+    /// meanwhile resumes the suspended turn. A stop that was requested meanwhile is applied first. An agent
+    /// may opt in to resuming a turn that only the end of its process has cut
+    /// ([`AgentBuilder::on_restart`](crate::AgentBuilder::on_restart)).
     ///
     /// # Errors
-    /// [`Error::Held`] names who has it; [`Error::Damaged`] says where a record cannot be read, and changes nothing.
+    /// [`Error::Held`] names the owner; [`Error::Damaged`] says where a record cannot be read, and changes
+    /// nothing.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     ///
     /// # Cancel safety
-    /// The lease may have been taken; it lapses by itself.
+    /// The lease may have been taken; it expires.
     pub async fn open(
         self,
         store: Arc<dyn Store>,
@@ -76,7 +79,7 @@ impl<T: Item> SessionBuilder<T> {
         let store = store::guarded(store);
         let row = match store.open(&id).await {
             Err(Error::NoSession(_)) => match store.create(NewSession::of(id.clone())).await {
-                // Somebody else made it in between: then there is one.
+                // Another process created it in between: open that one.
                 Err(Error::SessionExists(_)) => store.open(&id).await?,
                 made => made?,
             },
@@ -94,27 +97,28 @@ impl<T: Item> SessionBuilder<T> {
         match own.await {
             Ok(session) => Ok(session),
             Err(error) => {
-                // The next one need not wait until the lease is over; what went wrong is told, whatever comes of this.
+                // Release the lease, so that the next owner need not wait for its end; the original error is
+                // returned whatever the release does.
                 drop(journal.give_back().await);
                 Err(error)
             }
         }
     }
 
-    /// Finds what the last owner left, and begins.
+    /// Recovers what the last owner left, and starts.
     async fn own(mut self, journal: &Arc<Journal>) -> Result<Session<T>, Error> {
         let mut found = recover(journal).await?;
         put_right(journal, &mut found).await?;
         let (shared, received) = self.shared();
         let (items, machine) = self.take_over(&shared, journal, &found).await?;
         self.settings.history = found.history.clone();
-        let (engine, _nobody_stops_it) = Scope::root();
+        let (engine, _never_stopped) = Scope::root();
         let mut owner =
             Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
         owner.inherit(Arc::clone(journal), (found.left, found.always), items);
         owner.add_lost_runs(found.lost);
         owner.watch_recovered().await?;
-        // What was there before is in the mail before anything that comes now.
+        // What was stored earlier enters the mailbox before anything new.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));
         watcher.look().await?;
         shared.mailbox.post(super::mail::SessionMessage::Adopted);
@@ -123,7 +127,7 @@ impl<T: Item> SessionBuilder<T> {
         Ok(Session { handle: SessionHandle { shared } })
     }
 
-    /// Puts the inbox in order, and makes the machine as it was left.
+    /// Reconciles the inbox, and builds the machine as it was left.
     async fn take_over(
         &self,
         shared: &Arc<SharedSession<T>>,
@@ -137,8 +141,8 @@ impl<T: Item> SessionBuilder<T> {
             if found.put_back.contains(&row.number) {
                 writes.push(Write::PutBackItem(row.number));
             } else if found.left.is_some() {
-                // The turn's own, or what it was steered with.
-                if let Ok((item, _policy)) = super::decode_item::<T>(&row.bytes) {
+                // An item of the turn, or a steer of it.
+                if let Ok((item, _policy)) = super::envelope::decode_item::<T>(&row.bytes) {
                     let slip = shared.door.slip();
                     journal.number(slip.id(), row.number);
                     items.push((slip.id(), item));

@@ -1,4 +1,5 @@
-//! A stop asked through the store alone: by whoever does not own the session, whether its owner lives or not (S7.5).
+//! A stop requested through the store alone, by a process that does not own the session, whether the owner is
+//! alive or not (S7.5).
 
 use std::collections::HashSet;
 
@@ -15,18 +16,19 @@ use crate::{
 /// How many records are read at once.
 const PAGE: usize = 1024;
 
-/// Puts a stop into the store, durable before this returns, and says its number among the session's stops.
+/// Writes a stop into the store, durable before this returns, and returns its number among the session's
+/// stops.
 ///
-/// A stop of a turn takes the open questions of that turn back in the same moment: a later answer is refused, whether an
-/// owner lives or not. Of another turn than the one that is named, or of a run in the background, it takes back none. A
-/// stop of the session leaves all of them open: the end of its loop does not decide about a run that waits (S8.3).
+/// A stop of a turn also withdraws the open questions of that turn: a later answer is refused, whether an
+/// owner is alive or not. It withdraws no question of another turn or of a background run. A stop of the
+/// session leaves all questions open: the end of its loop does not decide about a run that waits (S8.3).
 ///
 /// # Errors
-/// The store's, if there is no such session or nothing could be written; [`Error::Damaged`] if it cannot be read whose the
-/// open questions are; [`Error::Failed`] or [`Error::Unknown`] if the store panics.
+/// The store's error, if there is no such session or nothing could be written; [`Error::Damaged`] if the
+/// turns of the open questions cannot be read; [`Error::Failed`] or [`Error::Unknown`] if the store panics.
 ///
 /// # Cancel safety
-/// The stop may have been asked.
+/// The stop may have been written.
 pub async fn store_stop(store: &dyn Store, session: &SessionId, intent: &StoredStop) -> Result<u64, Error> {
     let approvals = match intent {
         StoredStop::Session(_) => ApprovalsToWithdraw::Stay,
@@ -39,8 +41,8 @@ pub async fn store_stop(store: &dyn Store, session: &SessionId, intent: &StoredS
     ask(Does::Writes, || store.ask_stop(session, stop)).await
 }
 
-/// What is open of this turn, or of any if none is named. What is asked after this look is asked by an owner who lives, and
-/// who sees to the stop himself.
+/// The open questions of this turn, or of any turn if none is given. A question asked after this look comes
+/// from a live owner, which applies the stop itself.
 async fn questions(
     store: &dyn Store,
     session: &SessionId,
@@ -55,39 +57,39 @@ async fn questions(
     if open.is_empty() {
         return Ok(Vec::new());
     }
-    let told = Told::read(store, session).await?;
+    let requests = Requests::read(store, session).await?;
     open.retain(|asked| {
-        let is_behind = told.behind.iter().any(|run| asked.path.is_within(run));
-        let is_of_it = turn.is_none_or(|turn| told.asked.contains(&(turn, asked.id.clone())));
+        let is_behind = requests.behind.iter().any(|run| asked.path.is_within(run));
+        let is_of_it = turn.is_none_or(|turn| requests.asked.contains(&(turn, asked.id.clone())));
         is_of_it && !is_behind
     });
     Ok(open.into_iter().map(|asked| asked.id).collect())
 }
 
-/// What the journal says of questions.
+/// The questions in the journal.
 #[derive(Default)]
-struct Told {
+struct Requests {
     /// Which turn asked what.
     asked: HashSet<(TurnId, ApprovalId)>,
     /// The runs in the background.
     behind: HashSet<Path>,
 }
 
-impl Told {
+impl Requests {
     async fn read(store: &dyn Store, session: &SessionId) -> Result<Self, Error> {
-        let (mut told, mut from) = (Self::default(), Some(0));
+        let (mut requests, mut from) = (Self::default(), Some(0));
         while let Some(position) = from {
             let page = ask(Does::Reads, || store.read(session, position, PAGE)).await?;
             for entry in page.entries {
                 let damaged = |damage| Error::Damaged(session.clone(), damage);
                 let record = entry.record.map_err(damaged)?;
                 if let Line::Fact { turn, fact, .. } = Line::read(entry.position, &record).map_err(damaged)? {
-                    told.take(turn, &fact);
+                    requests.take(turn, &fact);
                 }
             }
             from = page.next;
         }
-        Ok(told)
+        Ok(requests)
     }
 
     fn take(&mut self, turn: TurnId, fact: &Fact) {

@@ -1,4 +1,4 @@
-//! Who decides what a turn is about (S6.1).
+//! What a turn is about (S6.1).
 
 use futures_core::future::BoxFuture;
 use safepoint_scope::Failure;
@@ -18,32 +18,33 @@ use crate::{
 /// The default for chat is [`ChatPlanner`]: one message a turn. An error or a panic ends the session with every item
 /// accounted for (S6.9).
 pub trait Planner<T>: Send + Sync + 'static {
-    /// Says what comes next.
+    /// Decides what comes next.
     ///
     /// # Errors
     /// Any error ends the session.
     ///
     /// # Cancel safety
-    /// A stop of the session, a preempt, or a withdrawal drops the future; nothing was taken, and it is asked again.
+    /// A stop of the session, a preempt, or a withdrawal drops the future. Nothing was taken by then, and the
+    /// planner is asked again.
     fn plan(&self, situation: PlanContext<T>) -> BoxFuture<'_, Result<Plan, Failure>>;
 
     /// What an item says to a turn that is steered with it.
     fn steer(&self, item: &T) -> UserMessage;
 
-    /// Whether there is nothing in an item that a model could answer: it is refused at the door. Asked by whoever
-    /// pushes, in his own thread. Default: there always is.
+    /// Whether an item holds nothing that a model could answer. Such an item is refused when it is pushed.
+    /// Called on the thread of the caller. Default: false.
     fn is_blank(&self, item: &T) -> bool {
         let _ = item;
         false
     }
 
-    /// Who takes up a turn that another process began. None: it cannot be taken up here.
+    /// The agent that resumes a turn which another process began. `None`: this process cannot resume it.
     fn resumes(&self, turn: TurnId) -> Option<Agent> {
         let _ = turn;
         None
     }
 
-    /// What becomes of the items of a turn that was preempted. Their messages stay in the history in any case.
+    /// What happens to the items of a preempted turn. Their messages stay in the history in any case.
     fn preempted(&self, turn: TurnId, items: &[ItemId]) -> PreemptedItems {
         let (_, _) = (turn, items);
         PreemptedItems::Drop
@@ -56,9 +57,9 @@ pub trait Planner<T>: Send + Sync + 'static {
 pub struct PlanContext<T> {
     /// What waits, in the order in which it came.
     pub waiting: Vec<QueuedItem<T>>,
-    /// The last turn, if it ended early and can be taken up again.
+    /// The last turn, if it ended early and can be resumed.
     pub ended_early: Option<TurnId>,
-    /// Whether somebody asked for exactly that.
+    /// Whether a caller asked for exactly that.
     pub wanted: PlanRequest,
     /// The conversation so far.
     pub history: History,
@@ -76,13 +77,13 @@ pub struct QueuedItem<T> {
     pub came: Arrival,
 }
 
-/// How an item came. Exhaustive: to wait for its turn, or to take the place of the turn at work.
+/// How an item arrived. Exhaustive: to wait for its turn, or to replace the running turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrival {
-    /// It waits its turn. So does an item that a turn had before, whichever way it came.
+    /// It waits for its turn. So does an item that a turn had before, however it arrived.
     #[default]
     Queued,
-    /// With a preempt or a rollback, whether there was a turn to hit or not.
+    /// With a preempt or a rollback, whether or not there was a turn to stop.
     Preempting,
 }
 
@@ -104,31 +105,33 @@ impl From<machine::Wanted> for PlanRequest {
     }
 }
 
-/// What comes next. Exhaustive: a new turn, the last one again, or nothing before something is pushed.
+/// What comes next. Exhaustive: a new turn, the last one again, or nothing until something is pushed.
 #[derive(Debug)]
 pub enum Plan {
-    /// A new turn. If it takes nothing, nothing happens before something is pushed.
+    /// A new turn. If it takes no items, nothing happens until something is pushed.
     Turn(TurnPlan),
-    /// The turn that ended early goes on where it was.
+    /// The turn that ended early resumes.
     Resume,
     /// Nothing.
     Wait,
 }
 
-/// A turn to be.
+/// A planned turn.
 #[derive(Debug)]
 pub struct TurnPlan {
-    /// Who does it.
+    /// The agent of the turn.
     pub agent: Agent,
-    /// What it is told, as one or more messages of a person. With none, or a blank one, the planner has failed.
+    /// The input, as one or more user messages. Without a message, or with a blank one, the planner has
+    /// failed.
     pub input: Vec<UserMessage>,
     /// The items that it is about: they wait no more.
     pub take: Vec<ItemId>,
-    /// Items that nobody handles.
+    /// Items to drop unhandled.
     pub drop: Vec<ItemId>,
 }
 
-/// One message a turn, always the same agent. What came with a preempt or a rollback goes before the queue, in its order.
+/// One message a turn, always the same agent. Items with a preempt or a rollback come before the queue, in
+/// order.
 #[derive(Clone, Debug)]
 pub struct ChatPlanner {
     agent: Agent,
@@ -145,7 +148,7 @@ impl ChatPlanner {
 impl<T: Item + Into<UserMessage>> Planner<T> for ChatPlanner {
     fn plan(&self, situation: PlanContext<T>) -> BoxFuture<'_, Result<Plan, Failure>> {
         let PlanContext { mut waiting, wanted, .. } = situation;
-        // Whoever preempts does not mean that the queue is to go on.
+        // A preempt does not mean that the queue should continue.
         waiting.sort_by_key(|waiting| waiting.came == Arrival::Queued);
         let plan = match (wanted, waiting.into_iter().next()) {
             (PlanRequest::Resume, _) => Plan::Resume,

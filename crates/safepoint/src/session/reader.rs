@@ -1,4 +1,4 @@
-//! Who follows the events of each turn (S6.9).
+//! Readers of the events of each turn (S6.9).
 
 use futures_core::future::BoxFuture;
 use safepoint_scope::Failure;
@@ -7,16 +7,16 @@ use crate::value::{event::Events, ids::TurnId};
 
 /// Follows the events of each turn, one turn after the other.
 ///
-/// One that returns before the turn's last event stops the turn, and is waited for: two turns never overlap. An error
-/// or a panic ends the session. A slow one never holds up the run; the next turn waits for it, within
-/// [`Settings::callback`](super::SessionBuilder::callback).
+/// A reader that returns before the turn's last event stops the turn and is waited for: two turns never
+/// overlap. An error or a panic ends the session. A slow reader never delays the run; the next turn waits for
+/// it, within [`Settings::callback`](super::SessionBuilder::callback).
 pub trait Reader: Send + Sync + 'static {
     /// Follows one turn.
     ///
     /// # Errors
-    /// Any error ends the session. That the turn was stopped is none: it is told by the last event.
+    /// Any error ends the session. A stopped turn is not an error; the last event reports it.
     ///
     /// # Cancel safety
-    /// Dropped if it goes on for too long after the turn has ended.
+    /// The future is dropped if it runs too long after the turn has ended.
     fn read(&self, turn: TurnId, events: Events) -> BoxFuture<'_, Result<(), Failure>>;
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::machine::Strength;
 
-/// A stop of a session. It can be asked many times; a later one strengthens, none weakens.
+/// A stop of a session. Stops can be requested many times: a later one may strengthen the demand and never
+/// weakens it.
 #[derive(Clone, Debug)]
 #[must_use = "hand it to `SessionHandle::stop`"]
 pub struct SessionStop {
@@ -40,57 +41,57 @@ impl SessionStop {
         Self { how, request, cause: None, after: StoppedTurn::Resumable }
     }
 
-    /// When the turn at work has ended by itself.
+    /// After the running turn has ended.
     pub fn at_turn_end() -> Self {
         Self::new(How::Strength(Strength::AtTurnEnd), StopRequest::graceful_unbounded())
     }
 
-    /// At the next safe point of the turn at work, and of whatever it has begun.
+    /// At the next safe point of the running turn and of everything that it has begun.
     pub fn graceful() -> Self {
         Self::new(How::Strength(Strength::Graceful), StopRequest::graceful_unbounded())
     }
 
-    /// The same, and after `grace` now.
+    /// At the next safe point, or after `grace` now.
     pub fn graceful_within(grace: Grace) -> Self {
         Self::new(How::Strength(Strength::Graceful), StopRequest::graceful(grace))
     }
 
-    /// Now, everything.
+    /// Everything, now.
     pub fn now() -> Self {
         Self::new(How::Strength(Strength::Now), StopRequest::now().with_reach(Reach::Tree))
     }
 
-    /// Once it was idle for so long: no turn, nothing waiting, nothing suspended, and nothing alive that a turn began in
-    /// the background, be it at work or waiting for a person. A turn at work is not touched (S6.8).
+    /// Once the session was idle for `idle`: no turn, nothing queued, nothing suspended, and no background
+    /// run alive, whether it runs or waits for a person. A running turn is not touched (S6.8).
     pub fn when_idle_for(idle: Duration) -> Self {
         Self::new(How::WhenIdle(idle), StopRequest::graceful_unbounded())
     }
 
-    /// Bounds all clean-ups of the turn at work.
+    /// Bounds all clean-ups of the running turn.
     pub fn cleanup_cap(mut self, cap: Duration) -> Self {
         self.request = self.request.with_cleanup_cap(cap);
         self
     }
 
-    /// Who asks, and why, as the turn's receipt tells it.
+    /// Sets who requests the stop and why, as the turn's receipt reports it.
     pub fn with_reason(mut self, reason: Reason) -> Self {
         self.request = self.request.with_reason(reason);
         self
     }
 
-    /// Who asks, and why, as far as it was said.
+    /// Who requested the stop and why, as far as given.
     #[must_use]
     pub fn reason(&self) -> Option<&Reason> {
         self.request.reason()
     }
 
-    /// Why, for people; the first that says something holds.
+    /// Sets the cause, for people; the first cause given stays.
     pub fn with_cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into()).filter(|cause| !cause.trim().is_empty());
         self
     }
 
-    /// Says that the turn at work will not be resumed. It holds whatever is asked later.
+    /// Declares that the running turn will not be resumed. A later request does not change that.
     pub fn abandon(mut self) -> Self {
         self.after = StoppedTurn::Abandoned;
         self

@@ -1,4 +1,4 @@
-//! What a session's owner and those who talk to it both see.
+//! State shared by a session's driver and its handles.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// What the owner and the handles both see.
+/// State shared by the driver and the handles.
 pub(super) struct SharedSession<T> {
     pub(super) door: Inbox<T>,
     pub(super) planner: Foreign<dyn Planner<T>>,
@@ -32,11 +32,11 @@ pub(super) struct SharedSession<T> {
     pub(super) family: Family,
     pub(super) exit: OnceLock<Arc<SessionExit<T>>>,
     pub(super) over: Notify,
-    /// Somebody says that another process wrote into the store.
+    /// Another process is said to have written into the store.
     pub(super) nudged: Notify,
 }
 
-/// The turn at work, as it was when it was looked at.
+/// A snapshot of the running turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnView {
@@ -49,10 +49,10 @@ pub struct TurnView {
 }
 
 impl<T: Item> SharedSession<T> {
-    /// A planner that panics here is met again where that is an account.
+    /// A planner that panics here is handled where it can be reported.
     pub(super) fn is_blank(&self, item: &T) -> bool {
         self.planner.call(|planner| planner.is_blank(item)).unwrap_or_else(|Panicked(why)| {
-            // It is taken as something; the session ends with this account of it.
+            // The item counts as not blank; the session ends with this error.
             self.mailbox.post(SessionMessage::Broke(ErrorReport {
                 code: "callback".into(),
                 message: format!("the planner panicked: {why}"),
@@ -71,7 +71,7 @@ impl<T: Item> SharedSession<T> {
             self.view(None);
             self.feed.close(SessionEvent::Ended);
             self.over.notify_waiters();
-            // Who looks at the store holds it until it has heard of the end.
+            // The watcher holds the store until it sees the end.
             self.nudged.notify_one();
         }
     }

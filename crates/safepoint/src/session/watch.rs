@@ -1,4 +1,4 @@
-//! Looks at the store for what others wrote, and holds on to the lease, while the session lives.
+//! Watches the store for writes of other processes, and renews the lease, while the session is alive.
 
 use std::{
     sync::{Arc, Weak},
@@ -22,13 +22,14 @@ use crate::{
     value::{approval::Decision, event::ErrorReport},
 };
 
-/// A part of the lease after which it is renewed.
+/// The lease is renewed after this fraction of it.
 const RENEW: u32 = 3;
 
-/// How long the store may take before it is asked anew: a lease is asked for more than once.
+/// How long the store may take before it is asked again: several requests fit into one lease.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// How long the store may take when the lease is over, and nobody may have taken it: well within the margin of who would.
+/// How long the store may take once the lease has ended while no other process may have taken it. Well within
+/// the margin of a process that would.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Watches one session's rows.
@@ -53,21 +54,22 @@ impl<T: Item> Watcher<T> {
         }
     }
 
-    /// Until the session is over, or is not ours any more.
+    /// Runs until the session is over, or belongs to another process.
     pub(super) async fn watch(mut self) {
         if let Some(error) = self.until_lost().await {
             self.tell_lost(&error);
         }
     }
 
-    /// What ended the hold on the session; none if the session has ended.
+    /// What ended the lease on the session; `None` if the session has ended.
     async fn until_lost(&mut self) -> Option<Error> {
         let mut renew_at = Instant::now() + LEASE / RENEW;
         loop {
             if !self.rests_until(renew_at).await {
                 return None;
             }
-            // A lease that is over, as after a pause of the process, is held on to first: nobody may have taken it.
+            // A lease that has ended, as after a pause of the process, is renewed first: it may not have been
+            // taken.
             if Instant::now() >= renew_at || self.journal.lease().left().is_zero() {
                 match timeout(self.bound(), self.journal.renew()).await {
                     Ok(Ok(())) => renew_at = Instant::now() + LEASE / RENEW,
@@ -78,7 +80,7 @@ impl<T: Item> Watcher<T> {
                     Ok(Err(_)) | Err(_) => {}
                 }
             }
-            // What passes is met again at the next look; nothing that was seen before is seen twice.
+            // A passing error is met again at the next look; nothing is handled twice.
             if let Ok(Err(error)) = timeout(self.bound(), self.look()).await
                 && is_final(&error)
             {
@@ -97,11 +99,13 @@ impl<T: Item> Watcher<T> {
         let now = Instant::now();
         let nudged = async { shared.nudged.notified().await };
         let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
+        // Either may win: both lead to the same look. A notification before this call is not lost, because `notify_one`
+        // keeps a permit until the next `notified`.
         futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
         !is_over()
     }
 
-    /// How long the store may take now: no longer than the lease holds, and once that is over for a last time.
+    /// How long the store may take now: no longer than the lease is valid, and after its end one last time.
     fn bound(&self) -> Duration {
         self.journal.lease().left().clamp(LAST, ANSWER)
     }
@@ -127,7 +131,7 @@ impl<T: Item> Watcher<T> {
         }));
     }
 
-    /// Takes in whatever is new.
+    /// Handles everything that is new.
     pub(super) async fn look(&mut self) -> Result<(), Error> {
         let journal = Arc::clone(&self.journal);
         let (store, session) = (journal.store(), journal.session());
@@ -155,7 +159,8 @@ impl<T: Item> Watcher<T> {
     }
 
     async fn look_at_items(&mut self) -> Result<(), Error> {
-        // Before the rows are read: what somebody takes out before it was ever seen there is missed all the same.
+        // Taken before the rows are read, so that an item which another process removes before the first look
+        // is noticed too.
         let fresh = self.journal.take_fresh();
         self.known.extend(&fresh);
         let rows = self.journal.store().inbox(self.journal.session()).await?;
@@ -183,7 +188,7 @@ impl<T: Item> Watcher<T> {
         Ok(())
     }
 
-    /// What one look has found comes in together, so that one plan sees all of it.
+    /// Everything that one look has found comes in together, so that one plan sees all of it.
     fn let_in(&self, found: Vec<(u64, (T, Policy))>) {
         let Some(shared) = self.shared.upgrade() else { return };
         let letters = found
@@ -200,7 +205,7 @@ impl<T: Item> Watcher<T> {
             }
             match StoredStop::from_bytes(&row.bytes) {
                 Ok(intent) => self.post(SessionMessage::Intent { number: row.number, intent }),
-                // Somebody wanted it to stop; what cannot be read is the strongest that it can have been.
+                // A process requested a stop; an unreadable one counts as the strongest.
                 Err(error) => {
                     let stop = SessionStop::now().with_cause(error.to_string());
                     self.post(SessionMessage::Intent {
@@ -216,7 +221,7 @@ impl<T: Item> Watcher<T> {
     async fn look_at_decisions(&mut self) -> Result<(), Error> {
         for row in self.journal.store().approvals(self.journal.session()).await? {
             if let ApprovalState::Decided { bytes, used: DecisionUse::Waiting, .. } = &row.state {
-                // What nobody can read is no yes; and its question waits for no other answer.
+                // An unreadable decision is not an approval, and its question waits for no other answer.
                 let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
                 let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
                 self.post(SessionMessage::Decided { id: row.asked.id.clone(), decision });
@@ -226,7 +231,8 @@ impl<T: Item> Watcher<T> {
     }
 }
 
-/// Whether no later look can go better: the session is somebody else's, or is gone, or what is stored cannot be read.
+/// Whether no later look can succeed: another process owns the session, it is gone, or what is stored cannot
+/// be read.
 fn is_final(error: &Error) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! What becomes of items, preempts and stops of a session, in words that everybody reads.
+//! What became of items, preempts and stops of a session.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::ids::TurnId;
 
-/// Where an item has come to rest. Exhaustive: each accepted item is in exactly one of these places.
+/// The outcome of an item. Exhaustive: each accepted item has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "fate", content = "turn", rename_all = "snake_case")]
 pub enum ItemOutcome {
@@ -24,7 +24,7 @@ pub enum ItemOutcome {
     RolledBack(TurnId),
     /// The planner dropped it.
     Dropped,
-    /// Its sender took it back.
+    /// Its sender withdrew it.
     Withdrawn,
     /// It went back to its sender.
     Returned(RejectReason),
@@ -37,12 +37,12 @@ pub enum ItemOutcome {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// The policy was to come only when no turn is at work: this one is, or waits for a decision. None: the next one is
-    /// being planned, or its owner has not said.
+    /// The policy was [`Policy::Reject`](super::Policy::Reject) and this turn runs or waits for a decision.
+    /// `None`: the next turn is being planned, or its owner has not said.
     Busy(Option<TurnId>),
-    /// It named a turn that is not the one at work.
+    /// It named a turn other than the current one.
     TurnMismatch,
-    /// A steer, and no turn is at work.
+    /// A steer, and no turn was running.
     NoActiveTurn,
     /// A steer, and the turn made no further model request.
     NotDelivered,
@@ -52,11 +52,11 @@ pub enum RejectReason {
     Closed,
     /// The inbox in the store is full.
     Full,
-    /// Its client id is known: the item came before, and is not taken twice.
+    /// Its client id is known: the item arrived before, and is not taken twice.
     Known,
     /// Its client id is known, for other content.
     OtherContent,
-    /// The store did not take it.
+    /// The store did not accept it.
     NotRecorded,
 }
 
@@ -82,12 +82,12 @@ impl RejectReason {
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Busy(Some(turn)) = self {
-            return write!(f, "{turn} is at work, or waits for a decision");
+            return write!(f, "{turn} is running or waits for a decision");
         }
         f.write_str(match self {
-            Self::Busy(_) => "a turn is at work",
-            Self::TurnMismatch => "another turn is at work than the one named",
-            Self::NoActiveTurn => "no turn is at work",
+            Self::Busy(_) => "a turn is running",
+            Self::TurnMismatch => "a turn other than the one named is running",
+            Self::NoActiveTurn => "no turn is running",
             Self::NotDelivered => "the turn ended before its next model request",
             Self::Blank => "it must say something",
             Self::Closed => "the session has ended",
@@ -99,27 +99,28 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// What a preempt came to (S6.3). Exhaustive: it hit its turn, or one of three reasons why not.
+/// What a preempt came to (S6.3). Exhaustive: it stopped its turn, or one of three reasons why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "preempted", content = "turn", rename_all = "snake_case")]
 pub enum PreemptOutcome {
     /// The turn was stopped for it.
     StoppedTurn(TurnId),
-    /// No turn was at work.
+    /// No turn was running.
     #[serde(rename = "no_target")]
     NoTurn,
     /// The turn ended for another reason first.
     TurnEndedFirst,
-    /// A stop of the session came.
+    /// A stop of the session took precedence.
     SupersededByStop,
 }
 
-/// Where a steer goes that cannot be delivered (S6.5). Exhaustive: it waits for a turn, or it is the sender's again.
+/// Where a steer goes that cannot be delivered (S6.5). Exhaustive: it is queued for a turn, or returned to
+/// its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IfUndelivered {
     /// It waits in the inbox.
     Queue,
-    /// It goes back to its sender.
+    /// The item goes back to its sender.
     Return,
 }

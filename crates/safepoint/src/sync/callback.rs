@@ -1,8 +1,8 @@
-//! The code of others is called, polled and dropped here: a panic in it is a value, and never the end of the task that
-//! met it (S2.16).
+//! Foreign code is called, polled and dropped here: a panic in it is a value, and never ends the task that
+//! called it (S2.16).
 //!
-//! **Invariants**: what is held as [`Foreign`] is reached only through its doors; a future that is [run](run) here is
-//! dropped here too, be it at its end or before.
+//! **Invariants**: an object in [`Foreign`] is reached only through its methods; a future that is [run](run)
+//! here is dropped here too, at its end or before.
 
 use std::{
     any::Any,
@@ -35,7 +35,8 @@ pub(crate) fn run<F: Future>(work: F) -> Guarded<F> {
     Guarded(Some(Box::pin(work)))
 }
 
-/// A future of others. One that is dropped before its end changes nothing by a panic: nobody waits for it any more.
+/// A future of foreign code. If it is dropped early, a panic in its drop is ignored: nothing waits for it any
+/// more.
 #[must_use = "a future does nothing before it is awaited"]
 pub(crate) struct Guarded<F: Future>(Option<Pin<Box<F>>>);
 
@@ -57,12 +58,12 @@ impl<F: Future> Future for Guarded<F> {
 impl<F: Future> Drop for Guarded<F> {
     fn drop(&mut self) {
         if let_go(self.0.take()).is_err() {
-            // Whoever drops it before its end has no use for what it comes to.
+            // Dropped before its end, so its result is not needed.
         }
     }
 }
 
-/// An object of others. It can be asked through these doors and in no other way.
+/// An object of foreign code. Its methods here are the only access to it.
 pub(crate) struct Foreign<T: ?Sized>(Option<Arc<T>>);
 
 impl<T: ?Sized> Foreign<T> {
@@ -70,12 +71,13 @@ impl<T: ?Sized> Foreign<T> {
         Self(Some(it))
     }
 
-    /// Asks it what it answers at once.
+    /// Calls a synchronous method of it.
     pub(crate) fn call<'s, R>(&'s self, ask: impl FnOnce(&'s T) -> R) -> Result<R, Panicked> {
         call(|| ask(self.it()))
     }
 
-    /// Asks it what it answers in time. The asking stands inside, so that a panic before the first await is caught too.
+    /// Calls an asynchronous method of it. The call is made inside the future, so that a panic before the
+    /// first await is caught too.
     pub(crate) async fn run<'s, R: Send>(
         &'s self,
         ask: impl FnOnce(&'s T) -> BoxFuture<'s, R> + Send,

@@ -1,12 +1,13 @@
-//! A mailbox: many post, one task hears. The way into a run's driver and to a session's owner.
+//! A mailbox: many senders, one receiving task. The way into a run's driver and a session's driver.
 //!
-//! **Invariants**: mail is heard in the order in which it was taken; a receiver that parks is woken by the next mail; and
-//! what was taken is heard, or has been dropped once the drop of the receiver is over, after which nothing is taken any
-//! more. So whoever posted something that holds the way back to him does not wait for ever, though he keeps a mailbox of
-//! his own all the time.
+//! **Invariants**: messages are received in the order in which they were accepted, and a parked receiver is
+//! woken by the next one. An accepted message is either received, or dropped by the time the receiver's drop
+//! has returned; after that nothing is accepted. So a sender whose message contains its own reply channel
+//! never waits indefinitely, even if it keeps a sender of the mailbox all the time.
 //!
-//! The last one is why this is a lock and a queue: a channel that counts a message before it puts it there may leave it
-//! there, unheard and not dropped, when its receiver is dropped in between, until the last of its senders has gone.
+//! The last invariant is why this is a lock and a queue. A channel that counts a message before it stores it
+//! may leave it there, neither received nor dropped, if its receiver is dropped in between, until the last of
+//! its senders is gone.
 
 use std::{
     collections::VecDeque,
@@ -20,10 +21,11 @@ use tokio::task::coop::poll_proceed;
 
 use super::mutex::Mutex;
 
-/// Where mail is put. Clones are the same. Mail is boxed, so that a mailbox that was full once is small.
+/// The sending side. Clones are the same mailbox. Messages are boxed, so that a mailbox that was full once is
+/// small.
 pub(crate) struct Mailbox<M>(Arc<Mutex<State<M>>>);
 
-/// Where it is found, by one task alone.
+/// The receiving side, for one task alone.
 pub(crate) struct Received<M>(Arc<Mutex<State<M>>>);
 
 struct State<M> {
@@ -31,19 +33,19 @@ struct State<M> {
     hearer: Hearer,
 }
 
-/// Who hears. Exhaustive: somebody who is awake, who has parked, or nobody any more.
+/// The receiver's state. Exhaustive: awake, parked, or gone.
 enum Hearer {
     Awake,
     Parked(Waker),
     Gone,
 }
 
-/// Nobody hears any more.
+/// The receiver is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "whoever waits for an answer has it by now: there is none"]
+#[must_use = "the receiver is gone: there is no answer"]
 pub(crate) struct Gone;
 
-/// For how much mail there is room in a mailbox that is empty.
+/// The capacity that an empty mailbox keeps.
 const KEPT: usize = 64;
 
 impl<M> Mailbox<M> {
@@ -53,9 +55,10 @@ impl<M> Mailbox<M> {
         (Self(Arc::clone(&state)), Received(state))
     }
 
-    /// Puts it there, or drops it: then nobody hears any more. Never blocks for long.
+    /// Adds a message, or drops it if the receiver is gone. Never blocks for long.
     pub(crate) fn post(&self, mail: M) -> Result<(), Gone> {
-        // Made before the lock, and what is refused is dropped after it: no foreign code runs under it.
+        // Boxed before the lock, and a refused message is dropped after it: no foreign code runs under the
+        // lock.
         let mail = Box::new(mail);
         let mut state = self.0.lock();
         let hearer = match &mut state.hearer {
@@ -70,19 +73,20 @@ impl<M> Mailbox<M> {
         Ok(())
     }
 
-    /// Whether nobody hears any more.
+    /// Whether the receiver is gone.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self.0.lock().hearer, Hearer::Gone)
     }
 }
 
 impl<M> Received<M> {
-    /// The next mail, if there is any.
+    /// The next message, if there is one.
     pub(crate) fn now(&mut self) -> Option<Box<M>> {
         self.0.lock().next()
     }
 
-    /// The next mail, or the task is woken when there is one. A task that hears much gives way now and then.
+    /// The next message; otherwise the task is woken when there is one. A task that receives many messages
+    /// yields now and then.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Box<M>> {
         let progress = ready!(poll_proceed(cx));
         let mut state = self.0.lock();
@@ -99,7 +103,7 @@ impl<M> Received<M> {
         Poll::Pending
     }
 
-    /// The next mail.
+    /// The next message.
     ///
     /// # Cancel safety
     /// Nothing is lost.

@@ -1,4 +1,5 @@
-//! The lock and the bell of the mailboxes, the door and the tickets, swapped for loom's under `--cfg loom`.
+//! The lock and the notification of the mailboxes, the session's entrance and the tickets, replaced by loom's
+//! under `--cfg loom`.
 
 use std::{fmt, sync::PoisonError};
 
@@ -32,7 +33,7 @@ impl<T: fmt::Debug> fmt::Debug for Mutex<T> {
 #[cfg(not(loom))]
 pub(crate) use tokio::sync::Notify;
 
-/// The real one, with a moment before each use in which others may come first: loom does not see what is inside.
+/// The real one, with a yield before each use, so that others may run first: loom does not see its inside.
 #[cfg(loom)]
 pub(crate) struct Notify {
     moment: loom::sync::atomic::AtomicUsize,

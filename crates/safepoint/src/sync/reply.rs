@@ -1,10 +1,10 @@
-//! Answers to those who may have ceased to wait.
+//! Answers to callers that may no longer wait.
 
 use tokio::sync::oneshot;
 
-/// Answers whoever waits; one that waits no more loses nothing but the answer.
+/// Sends the answer to a caller; one that no longer waits loses only the answer.
 pub(crate) fn reply<T>(to: oneshot::Sender<T>, answer: T) {
     if to.send(answer).is_err() {
-        // The caller has dropped its end: what was done stays done.
+        // The caller has dropped its receiver: what was done stays done.
     }
 }

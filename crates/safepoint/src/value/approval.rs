@@ -11,16 +11,17 @@ mod bound;
 pub use bound::{StoredApprovalError, decode_approval, digest};
 pub(crate) use bound::{hashed, sorted};
 
-/// What becomes, when a run is taken up again, of an unsafe call that began and whose end is not known (S7.3).
-/// Exhaustive: it is never run again unasked.
+/// What happens on resume to an unsafe call that began and whose end is unknown (S7.3). Exhaustive: it is
+/// never run again without a person's approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnUnknownEffect {
-    /// The model is told that its effect is unknown.
+    /// The model learns that its effect is unknown.
     #[default]
     Tell,
-    /// A person is asked, as [`ApprovalKind::AfterUnknownEnd`]. Where nobody can be asked, the model is told; where every call
-    /// that asks may run, too, for nobody has looked whether it happened.
+    /// A person is asked, as [`ApprovalKind::AfterUnknownEnd`]. Without an approver the model learns that the
+    /// effect is unknown. So it does where every call that asks may run, because no person has checked what
+    /// happened.
     Ask,
 }
 
@@ -38,12 +39,13 @@ pub enum ApprovalKind {
     #[default]
     #[serde(rename = "may_run")]
     BeforeCall,
-    /// It began, and nobody knows whether it happened. Approving runs it (again), responding says that it is done, with
-    /// this result, and denying gives it up: the model is told that its effect is unknown.
+    /// It began, and its effect is unknown. Approving runs it (again), responding supplies its result, and
+    /// denying gives it up: the model learns that its effect is unknown.
     #[serde(rename = "may_have_run")]
     AfterUnknownEnd,
-    /// The call runs, and asks whether it may do this: [`ApprovalRequest::tool`] is the call's tool and, behind a
-    /// slash, what it would do. It waits for the answer, and a stop takes the question back with the call.
+    /// The call runs, and asks whether it may do this: [`ApprovalRequest::tool`] is the call's tool and,
+    /// behind a slash, what it would do. It waits for the answer, and a stop withdraws the question with the
+    /// call.
     #[serde(rename = "mid_call")]
     DuringCall,
 }
@@ -56,6 +58,7 @@ impl ApprovalKind {
 
 /// The question: exactly this call, with exactly these arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ApprovalRequest {
     /// Names the question.
     pub id: ApprovalId,
@@ -69,23 +72,24 @@ pub struct ApprovalRequest {
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// The tool as it was declared, and the place that it works on, in a digest: what a yes that lasts is bound to.
+    /// A digest of the tool's declaration and place: a lasting approval is bound to it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub definition: String,
-    /// How long a plain yes holds.
+    /// How long a plain approval is valid.
     #[serde(default, skip_serializing_if = "Holds::is_once")]
     pub holds: Holds,
-    /// What it would be given.
+    /// The arguments that it would get.
     pub args: Value,
-    /// Binds a decision to this tool, as it is declared, with these arguments; see [`digest`].
+    /// Binds a decision to this tool, as declared, with these arguments; see [`digest`].
     pub digest: String,
-    /// When it was asked.
+    /// When it was requested.
     pub asked_at: Timestamp,
-    /// When it is over without an answer.
+    /// When it expires without an answer.
     pub expires_at: Timestamp,
 }
 
-/// How long a plain [`Decision::Approve`] holds. Exhaustive: for what was asked, or for the rest of the session.
+/// How long a plain [`Decision::Approve`] is valid. Exhaustive: for what was asked, or for the rest of the
+/// session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holds {
@@ -102,7 +106,7 @@ impl Holds {
     }
 }
 
-/// How far a yes reaches that holds for the rest of the session. Exhaustive: this very call, or its tool.
+/// What an approval for the rest of the session covers. Exhaustive: this very call, or its tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AllowScope {
@@ -118,37 +122,39 @@ pub enum AllowScope {
 pub enum Decision {
     /// Run it.
     Approve,
-    /// Run it, and in the rest of this session put no question about what this covers, whichever of the session's runs
-    /// wants it (S8.6). A rule that denies still denies; [`ApprovalMode::Deny`](crate::approval::ApprovalMode::Deny) still runs nothing that asks; questions
-    /// that are open stay open. It holds after a restart, and in no other session; without a session, in this tree of
-    /// runs. As an answer to [`ApprovalKind::AfterUnknownEnd`] it is [`Decision::Approve`], and covers nothing further.
+    /// Run it, and ask no further question in this session about what this covers, in any of the session's
+    /// runs (S8.6). A rule that denies still denies;
+    /// [`ApprovalMode::Deny`](crate::approval::ApprovalMode::Deny) still runs nothing that needs approval;
+    /// open questions stay open. It is valid after a restart, and in no other session; without a session, in
+    /// this tree of runs. As an answer to [`ApprovalKind::AfterUnknownEnd`] it is [`Decision::Approve`], and
+    /// covers nothing further.
     ApproveAlways {
         /// What.
         covers: AllowScope,
     },
-    /// Run it with these arguments instead: validated again, and the rules speak again. What the rule asks that asked
-    /// before is answered by this; what a rule denies, or another one asks, is not.
+    /// Run it with these arguments instead: they are validated again, and the rules apply again. This answers
+    /// the rule that asked before; what a rule denies, or another rule asks, it does not cover.
     ApproveWith {
         /// The arguments to use.
         args: Value,
     },
     /// Do not run it.
     Deny {
-        /// What the model is told; empty for the standard note.
+        /// The text for the model; empty for the standard note.
         message: String,
     },
     /// Do not run it: this is its result.
     Respond {
-        /// What the model is told as the result.
+        /// The result that the model gets.
         result: String,
     },
 }
 
-/// Who decides through a handle, unless it says another name.
+/// Who decides through a handle, unless another name is given.
 pub(crate) const HOLDER: &str = "the holder of the handle";
 
-/// An answer, and in whose name it is: those who come later are told, and where the session is kept it is kept with it. A
-/// [`Decision`] alone is in the name of the holder of the handle.
+/// An answer, and who gave it: a later decision gets that name, and a stored session keeps it. A [`Decision`]
+/// alone is in the name of the holder of the handle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ruled {
     pub(crate) decision: Decision,
@@ -156,7 +162,7 @@ pub struct Ruled {
 }
 
 impl Decision {
-    /// The same in the name of `who`.
+    /// The decision, in the name of `who`.
     #[must_use]
     pub fn by(self, who: impl Into<String>) -> Ruled {
         Ruled { decision: self, by: who.into() }

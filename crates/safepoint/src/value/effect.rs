@@ -16,7 +16,7 @@ pub enum EffectClass {
     Unsafe,
 }
 
-/// What a call did to the world (S3.8). Exhaustive: nothing, something, or nobody knows.
+/// What a call did to the world (S3.8). Exhaustive: nothing, something, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffect {
@@ -24,6 +24,18 @@ pub enum SideEffect {
     None,
     /// It ran to its end.
     Done,
-    /// It started and has no end that would say.
+    /// It started, and no end says what it did.
     Unknown,
+}
+
+impl SideEffect {
+    /// Both together: unknown if either is, otherwise done if either is.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Done, _) | (_, Self::Done) => Self::Done,
+            (Self::None, Self::None) => Self::None,
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
+//! What a run records (facts) and what it shows (events): a fact changes state, an event only reports.
 
 use std::sync::Arc;
 
@@ -47,12 +47,13 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<RunLimits>,
     },
-    /// So much of the time that the run has is this attempt's: recorded ahead, so that it counts also if the process ends.
+    /// This much of the run's time belongs to this attempt: recorded in advance, so that it counts even if
+    /// the process ends.
     TimeTaken {
         /// Milliseconds of work since the attempt was opened.
         ms: u64,
     },
-    /// A broken history was mended before use.
+    /// A broken history was repaired before use.
     HistoryRepaired {
         /// What was done.
         repairs: Vec<Repair>,
@@ -114,7 +115,7 @@ pub enum Fact {
         /// When.
         at: Timestamp,
     },
-    /// The peer that does a call's work gave it this name, by which a later attempt can take it up again.
+    /// The remote agent named a call's work; a later attempt can resume the work by this name.
     #[serde(rename = "call_named")]
     RemoteTaskNamed {
         /// The call.
@@ -126,7 +127,7 @@ pub enum Fact {
     CallEnded {
         /// The account.
         report: CallReport,
-        /// What the model is told.
+        /// The result that the model gets.
         result: CallResult,
         /// Whether the model is shown all of it, and where the rest is.
         extent: OutputExtent,
@@ -153,12 +154,12 @@ pub enum Fact {
         /// How.
         answer: Resolution,
     },
-    /// Somebody asked for a stop.
+    /// A stop was requested.
     #[serde(rename = "stop_asked")]
     StopRequested(RequestReport),
-    /// What was asked became `Now` because its grace was over.
+    /// The demand became `Now` because its grace was over.
     StopEscalated,
-    /// What was asked took effect.
+    /// The demand took effect.
     StopObserved {
         /// When.
         at: Timestamp,
@@ -172,17 +173,17 @@ pub enum Fact {
     },
 }
 
-/// Whether a model's message is all that it would have said. Exhaustive: it is, it was cut, or it ended badly.
+/// Whether a model's message is complete. Exhaustive: it is, it was cut, or it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// It is.
+    /// It is recorded.
     #[serde(rename = "whole")]
     Complete,
     /// A stop cut it.
     #[serde(rename = "cut")]
     Stopped,
-    /// A steer cut it; the run goes on with the steer.
+    /// A steer cut it; the run continues with the steer.
     Steered,
     /// It failed.
     Failed(ErrorReport),
@@ -190,6 +191,7 @@ pub enum Completion {
 
 /// A failure of the run in its stable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ErrorReport {
     /// The code of S1.10.
     pub code: String,
@@ -215,20 +217,21 @@ pub enum OutputExtent {
     },
 }
 
-/// How a question was closed. Exhaustive: answered, expired, or taken back by a stop.
+/// How a question was closed. Exhaustive: answered, expired, or withdrawn by a stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
-    /// Somebody decided.
+    /// It was decided.
     Decided(Decision),
-    /// Nobody did in time.
+    /// It expired.
     Expired,
-    /// A stop took the question back.
+    /// A stop withdrew the question.
     Withdrawn,
 }
 
 /// What a reader sees.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Event<K = EventKind> {
     /// Gapless within the stream.
     pub seq: u64,
@@ -238,13 +241,20 @@ pub struct Event<K = EventKind> {
     pub kind: K,
 }
 
+impl<K> Event<K> {
+    /// An event of this number in its stream, shown at this time.
+    pub const fn new(seq: u64, at: Timestamp, kind: K) -> Self {
+        Self { seq, at, kind }
+    }
+}
+
 /// The kinds of event.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
     /// Something was recorded.
     Fact(Arc<Fact>),
-    /// What a child run showed, at any depth: its own stream holds the same.
+    /// What a child run showed, at any depth: its own stream has the same.
     Child {
         /// Which run of the tree.
         path: Path,
@@ -275,11 +285,11 @@ pub enum EventKind {
         /// What went wrong.
         error: String,
     },
-    /// A call tells how far it is.
+    /// A call reports its progress.
     Progress {
         /// The call.
         call_id: CallId,
-        /// In its words.
+        /// The agent's own words.
         text: String,
     },
     /// What a person should know of a call that runs.
@@ -298,14 +308,14 @@ pub enum EventKind {
     },
     /// What was used so far.
     Usage(Usage),
-    /// This reader lagged behind; the recorded facts hold what the missed deltas said.
+    /// This reader lagged behind; the recorded facts have what the missed deltas said.
     Lagged {
         /// How many events.
         count: u64,
     },
     /// Only in the audit stream: nothing is alive any more, or the deadline for that has passed.
     Quiet(Arc<Receipt>),
-    /// Only in the audit stream: something came after the fence.
+    /// Only in the audit stream: something arrived after the fence.
     Late(String),
 }
 

@@ -1,7 +1,7 @@
 //! A conversation as the next model call will see it, and how its open ends are closed (S5).
 //!
-//! **Invariants**: in `entries` every assistant message with calls is followed by its results, complete and in the
-//! order of the calls. What is not yet so stands in `tail`, and only there.
+//! **Invariants**: in `entries` every assistant message with calls is followed by its results, complete and
+//! in the order of the calls. Anything else is in `tail`, and only there.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -27,7 +27,7 @@ pub(crate) use shorten::{View, bytes, bytes_of, said_from, tokens_of};
 pub enum Message {
     /// A person's message.
     User(UserMessage),
-    /// A model's message, shared with whoever else has it.
+    /// A model's message; shared, not copied.
     Assistant(Arc<AssistantMessage>),
     /// The results of all calls of the message before, in their order.
     Results {
@@ -73,7 +73,7 @@ pub enum OpenEnd {
 /// What is known of one call of an open round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenCall {
-    /// What the model will be told if a new turn closes it.
+    /// What the model will see if a new turn closes it.
     pub result: CallResult,
 }
 
@@ -98,12 +98,12 @@ impl History {
 
     /// Adds an entry to the closed part.
     ///
-    /// Building a history by hand is allowed; what does not fit is mended by [`History::repair`] before use.
+    /// Building a history by hand is allowed; [`History::repair`] corrects what does not fit before use.
     pub fn push(&mut self, entry: Message) {
         self.entries.push(Arc::new(entry));
     }
 
-    /// Adds an entry that another history has too.
+    /// Adds an entry that is shared with another history.
     pub(crate) fn push_shared(&mut self, entry: Arc<Message>) {
         self.entries.push(entry);
     }
@@ -128,7 +128,8 @@ impl History {
         }
     }
 
-    /// Adds a message that was cut, as far as it was shown; `call_note` tells what became of its complete calls.
+    /// Adds a message that was cut, as far as it was shown; `call_note` says what became of its complete
+    /// calls.
     pub(crate) fn close_cut(&mut self, message: Arc<AssistantMessage>, call_note: &str) {
         if message.is_blank() {
             return;
@@ -162,7 +163,7 @@ impl History {
             .collect()
     }
 
-    /// What the last call came to, if nothing came after it and it came to something good.
+    /// The result of the last call, if nothing came after it and it is not an error.
     pub(crate) fn last_result(&self) -> Option<Arc<String>> {
         let last = match (&self.tail, self.entries.last().map(|last| &**last)) {
             (OpenEnd::Open { calls, .. }, _) => &calls.last()?.result,
@@ -187,7 +188,7 @@ impl History {
     }
 }
 
-/// What a model is told of calls that have no result of their own. Neutral, short, the same bytes every time.
+/// What a model sees for calls without a result. Neutral, short, the same bytes every time.
 pub mod note {
     /// Nothing of it ran.
     pub const NOT_STARTED: &str =
@@ -195,10 +196,10 @@ pub mod note {
     /// Nothing of it ran, because a newer message came first.
     pub const OVERTAKEN: &str =
         "[not started: a newer message arrived before this call began. Nothing was done.]";
-    /// It ran and was stopped; nobody knows how far it came.
+    /// It ran and was stopped; how far it came is unknown.
     pub const STOPPED_UNKNOWN: &str =
         "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";
-    /// It was begun, and nobody saw its end: nobody stopped it either.
+    /// It was begun, and its end was not seen: it was not stopped either.
     pub const CUT_OFF: &str = "[cut off: no end of this call is recorded, as when its process is killed. Its effects are unknown and may have happened. Check before repeating it.]";
     /// It only read, and was stopped.
     pub const STOPPED_HARMLESS: &str = "[stopped while running: it only reads, so nothing was changed.]";
@@ -214,19 +215,19 @@ pub mod note {
     /// Its time limit passed, and it could not be ended.
     pub const TIMED_OUT_STILL_RUNNING: &str =
         "[timed out and still running: this call could not be ended. Its effects may yet happen.]";
-    /// It could not be stopped and goes on.
+    /// It could not be stopped and continues.
     pub const STILL_RUNNING: &str =
         "[still running: the run was stopped and this call could not be. Its effects may yet happen.]";
     /// It was not allowed.
     pub const DENIED: &str = "[denied: this call was not allowed to run. Nothing was done.]";
-    /// Nobody answered in time.
+    /// Its question expired.
     pub const EXPIRED: &str = "[expired: nobody decided about this call in time. Nothing was done.]";
     /// A person stopped this one call.
     pub const STOPPED_ALONE: &str =
         "[stopped by request: this call was ended early. Its effects are unknown and may have happened.]";
     /// Marks a message that was cut.
     pub const INTERRUPTED: &str = "[interrupted: this message was cut here.]";
-    /// Calls beyond those that one message may have: they are no part of it, and stand behind its last result.
+    /// Calls beyond the limit of one message: they are not part of it, and the note follows its last result.
     pub(crate) fn calls_left_out(more: u64) -> String {
         format!(
             "\n[{more} more calls of this message were left out: a message may not have so many. Nothing of them was done.]"

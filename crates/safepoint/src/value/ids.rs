@@ -49,7 +49,7 @@ id! {
     CallId
 }
 id! {
-    /// One question to a person (or to whoever decides): may this call run?
+    /// One question to the approver: may this call run?
     ApprovalId
 }
 id! {

@@ -1,7 +1,7 @@
-//! JSON that somebody else wrote: how large it is, before it is read as values.
+//! JSON from elsewhere: its size is checked before it is read as values.
 //!
-//! A list of zeros is two bytes an entry as text, and thirty and more as a value: what is bounded as text alone is not
-//! bounded once it is read.
+//! A list of zeros takes two bytes an entry as text, and thirty or more as a value: a bound on the text alone
+//! does not bound the values.
 
 use std::{fmt, io};
 
@@ -51,7 +51,8 @@ pub fn is_wide(json: &[u8]) -> bool {
     json.len() / BYTES_A_VALUE >= MOST_VALUES && values(json) > MOST_VALUES
 }
 
-/// How many values it holds, at most: one more than it has commas, colons and opening brackets outside of its strings.
+/// An upper bound on its values: one more than the commas, colons and opening brackets outside of its
+/// strings.
 fn values(json: &[u8]) -> usize {
     let (mut values, mut place) = (1, Place::Outside);
     for byte in json {
@@ -121,11 +122,11 @@ pub fn weight(value: &Value) -> usize {
     }
 }
 
-/// The JSON of a value, in a buffer of its size. A buffer that grows as it is written takes up to three times that for a
-/// moment (S12.4), so a large value is measured first.
+/// The JSON of a value, in a buffer of its size. A growing buffer takes up to three times that for a moment
+/// (S12.4), so a large value is measured first.
 ///
 /// # Errors
-/// If it is no JSON.
+/// If it cannot be written as JSON.
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
     let mut small = Small::default();
     let written = serde_json::to_writer(&mut small, value);

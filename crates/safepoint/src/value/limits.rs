@@ -36,18 +36,18 @@ pub struct Limits {
     pub max_rounds: u32,
     /// Tokens of one run and its child runs, input and output together; checked before each model call. Default: none.
     pub max_tokens: Option<u64>,
-    /// Money of one run and its child runs in the currency of the configured [`Price`](crate::Price)s; checked before
+    /// Money of one run and its child runs in the currency of the configured [`Price`](crate::usage::Price)s; checked before
     /// each model call, and only where a price is configured. Default: none.
     pub max_cost: Option<f64>,
-    /// How long a run may work, over all its attempts. The time does not count in which it could only go on by a person's
-    /// decision, nor that between attempts. Its end is a `Now`. Default: none.
+    /// How long a run may work, over all its attempts. Time between attempts does not count, nor time during
+    /// which only a person's decision could continue the run. Its end is a `Now`. Default: none.
     pub wall_time: Option<Duration>,
-    /// Bytes of one model message in all its fields (text, reasoning, seals, and the names, ids and arguments of calls), and
-    /// of what a remote agent says about one piece of work; passing it is a `Now`. A model behind a wire counts them as
-    /// it decodes, so that what is beyond is never collected. Default 16 MiB.
+    /// Bytes of one model message in all its fields (text, reasoning, seals, and the names, ids and arguments
+    /// of calls), and of what a remote agent sends about one task. Passing it is a `Now`. A model behind a
+    /// wire counts them as it decodes, so that the excess is never collected. Default 16 MiB.
     pub model_output_bytes: usize,
-    /// Calls of one model message that are looked at. Those beyond it are no part of the message, the model is told how
-    /// many there were, and the run goes on. Default 1,024.
+    /// Calls of one model message that are checked. Calls beyond the limit are not part of the message; the
+    /// model learns how many there were, and the run continues. Default 1,024.
     pub message_calls: usize,
     /// Calls that may run at once; 1 is sequential, and 0 is refused. Further ones queue. Default 8.
     pub parallel_calls: usize,
@@ -60,22 +60,22 @@ pub struct Limits {
     pub call_output_bytes: usize,
     /// How long a *cooperate* tool may clean up after a stop. Default 5 s.
     pub cleanup_timeout: Duration,
-    /// How long a *finish* tool may go on after a stop. Default 5 s.
+    /// How long a *finish* tool may continue after a stop. Default 5 s.
     pub finish_grace: Duration,
-    /// How long one hook may take before the run goes on without it. Default 5 s.
+    /// How long one hook may take before the run continues without it. Default 5 s.
     pub callback_timeout: Duration,
     /// How long after the clean-up cap a run may take to be quiet before its survivors are named. Default 2 s.
     pub quiet_timeout: Duration,
-    /// How long a cut model call may be read on for its bill, where the agent chose [`OnModelStop::Drain`](crate::OnModelStop).
-    /// Default 30 s.
+    /// How long a cut model call may be read for its bill, if the agent chose
+    /// [`OnModelStop::Drain`](crate::model::OnModelStop). Default 30 s.
     pub drain_timeout: Duration,
-    /// How long a provider may take to be told that a reply is not wanted any more, where dropping the connection does
-    /// not say so. Default 2 s.
+    /// How long the request may take that tells a provider to cancel a reply, if dropping the connection does
+    /// not. Default 2 s.
     pub release_timeout: Duration,
     /// How long an append to the log may take before the run settles without it (S3.4). Default 5 s.
     pub append_timeout: Duration,
-    /// How long an unanswered approval stays open; [`Duration::MAX`]: until somebody answers. Default 30 days, so that a
-    /// person may be away for a while.
+    /// How long an unanswered approval stays open; [`Duration::MAX`]: until it is answered. Default 30 days,
+    /// so that a person may be away for a while.
     pub approval_expiry: Duration,
     /// Provisional events (text as it streams) kept for readers that lag behind. Default 4,096.
     pub retained_deltas: usize,
@@ -108,7 +108,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What of them no run could work under, or means nothing, and what to do.
+    /// What is wrong with limits under which no run could work, and what to do.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         if self.parallel_calls == 0 {
             return Some("`parallel_calls` is 0, so no call could ever begin; 1 is one after the other");

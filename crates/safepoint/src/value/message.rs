@@ -89,7 +89,7 @@ pub struct ToolCall {
     pub id: CallId,
     /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments as the model wrote them: usually JSON, but nobody has checked.
+    /// The arguments as the model wrote them: usually JSON, but unchecked.
     pub args: String,
 }
 
@@ -138,22 +138,22 @@ impl AssistantMessage {
     }
 }
 
-/// The answer to one call, as the model is told it.
+/// The answer to one call, as the model gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallResult {
     /// The call that it answers.
     pub call_id: CallId,
     /// The tool's name.
     pub name: String,
-    /// What the model is told, shared with whoever else has it: it may be a remote agent's whole answer.
+    /// The text for the model; shared, because it may be a remote agent's whole answer.
     pub text: Arc<String>,
-    /// Whether it is told as an error.
+    /// Whether it is marked as an error.
     pub verdict: ResultStatus,
-    /// Images and files that go with it, where the wire takes them; where it does not, the model is told so.
+    /// Images and files. If the wire does not take them, the model sees that they are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// The same as a value, for programs that read it; a wire that takes values sends it in place of a text that is
-    /// nothing but its JSON.
+    /// The result as a value, for programs that read it. A wire that takes values sends it in place of a text
+    /// that is nothing but its JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Box<Value>>,
 }

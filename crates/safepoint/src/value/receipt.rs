@@ -1,4 +1,4 @@
-//! The account of what a run did and what its stop did: every live thing, with its state and times (S3.7).
+//! The report of what a run did and what its stop did: every live thing, with its state and times (S3.7).
 
 use std::sync::Arc;
 
@@ -12,18 +12,20 @@ use crate::value::{
 };
 
 mod child;
+mod display;
+mod process;
 mod remote;
 mod request;
 mod ruled;
-mod show;
 
 pub use super::effect::SideEffect;
 pub use child::{CallKind, ChildReport};
+pub use process::ProcessReport;
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
 pub(crate) use request::TookEffect;
 pub use ruled::{Permission, RuledBy, RuledReport};
 
-/// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
+/// The status of a call (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
@@ -33,7 +35,7 @@ pub enum CallStatus {
     Failed,
     /// It was not allowed.
     Denied,
-    /// Nobody decided in time.
+    /// Its question expired.
     Expired,
     /// Its time limit passed.
     TimedOut,
@@ -45,7 +47,7 @@ pub enum CallStatus {
     Killed,
     /// It could not be stopped and was left.
     LeftRunning,
-    /// Whatever does it cannot be reached.
+    /// Its tool or remote agent cannot be reached.
     Unreachable,
 }
 
@@ -70,22 +72,23 @@ impl CallStatus {
 
 /// One call's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallReport {
     /// The call.
     pub call_id: CallId,
     /// The tool.
     pub name: String,
-    /// The round that asked for it.
+    /// The round that requested it.
     pub round: u32,
-    /// What it came to.
+    /// Its status.
     pub status: CallStatus,
-    /// What it did.
+    /// Its effect.
     pub effect: SideEffect,
     /// When its body began; none if it never did.
     pub started_at: Option<Timestamp>,
-    /// When its end was known.
+    /// When its end became known.
     pub ended_at: Option<Timestamp>,
-    /// The stop that ended it, where one did.
+    /// The stop that ended it, if one did.
     pub reason: Option<ReasonReport>,
     /// Who was asked to stop: the run, or this call alone.
     pub stopped_by: Option<StopSource>,
@@ -93,19 +96,19 @@ pub struct CallReport {
     pub processes: Vec<ProcessReport>,
     /// Its clean-ups.
     pub cleanups: Vec<CleanupReport>,
-    /// What policy decided about what it asked while it ran.
+    /// What policy decided about the questions that it asked while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ruled: Vec<RuledReport>,
-    /// The run that was its work, where it was one.
+    /// The run that was its work, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildReport>,
-    /// The peer that did it, where one did.
+    /// The remote agent that did it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Box<RemoteReport>>,
 }
 
 impl CallReport {
-    /// Whether nobody saw its end, and nobody stopped it: its process ended before.
+    /// Whether its end was not seen and it was not stopped: its process ended first.
     fn is_cut_off(&self) -> bool {
         let was_begun_before = self.status == CallStatus::Stopped && self.started_at.is_none();
         was_begun_before && self.effect == SideEffect::Unknown && self.stopped_by.is_none()
@@ -122,28 +125,6 @@ pub enum StopSource {
     Call,
 }
 
-/// A process that a call started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessReport {
-    /// Its process id.
-    pub pid: u32,
-    /// What it was, for people.
-    pub label: String,
-    /// How it ended: `exit 0`, `signal 9`, or what is known.
-    pub ended: String,
-    /// The signals that its tree was sent, in order.
-    pub signals: Vec<String>,
-    /// What it had left behind and was killed with it.
-    pub left_behind: Vec<String>,
-    /// What ran in the background when its work was over, and ended with it, whoever ended it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ended_with: Vec<String>,
-    /// What may still be alive.
-    pub survivors: Vec<String>,
-    /// How it was held: `cgroup`, `subreaper`, `process group`.
-    pub containment: String,
-}
-
 /// What became of one clean-up. Exhaustive: it ran, failed, or was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -158,6 +139,7 @@ pub enum CleanupEnd {
 
 /// One clean-up's row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CleanupReport {
     /// What it was.
     pub label: String,
@@ -171,7 +153,7 @@ pub struct CleanupReport {
 pub enum ModelState {
     /// Nothing of it left this process.
     NeverSent,
-    /// It was sent and the exchange was released at our end; what the provider does is its affair.
+    /// It was sent, and the exchange was released on this side; what the provider does is unknown.
     Closed,
     /// It is read to its end for the bill.
     Draining,
@@ -181,6 +163,7 @@ pub enum ModelState {
 
 /// The last model call's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelReport {
     /// The model.
     pub model: String,
@@ -197,7 +180,7 @@ pub struct ModelReport {
     /// The tries that failed before, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<RetryReport>,
-    /// Calls that the model asked for beyond those that one message may have: they are no part of it (S12.3).
+    /// Calls that the model requested beyond the limit of one message: they are not part of it (S12.3).
     #[serde(default, skip_serializing_if = "is_none_left_out")]
     pub calls_left_out: u64,
 }
@@ -215,6 +198,7 @@ impl ModelReport {
 
 /// One try of a model call that failed, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RetryReport {
     /// When it was known to have failed.
     pub at: Timestamp,
@@ -229,6 +213,7 @@ pub struct RetryReport {
 
 /// A reason in its stable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ReasonReport {
     /// The code of S1.10.
     pub code: String,
@@ -255,7 +240,7 @@ impl ReasonReport {
         reason
     }
 
-    /// Whether it is that of a run above which failed, and nobody's wish.
+    /// Whether it comes from the failure of a run above, and not from a request.
     pub(crate) fn is_of_a_failure(&self) -> bool {
         self.code == Code::PARENT.as_str() && self.actor == Actor::Engine.to_string()
     }
@@ -273,7 +258,7 @@ impl From<&Reason> for ReasonReport {
     }
 }
 
-/// As it was told: whoever asked is who it was (S1.10).
+/// The actor stays the one that was recorded (S1.10).
 impl From<&ReasonReport> for Reason {
     fn from(told: &ReasonReport) -> Self {
         let reason = Self::new(Code::from(told.code.clone()))
@@ -292,6 +277,7 @@ impl From<&ReasonReport> for Reason {
 
 /// One request of the log (S1.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RequestReport {
     /// Its place in the log, from 0.
     pub seq: u64,
@@ -309,11 +295,11 @@ pub struct RequestReport {
     pub asked: String,
 }
 
-/// Why what was asked became `Now`. Exhaustive: S1.7.
+/// Why the demand became `Now`. Exhaustive: S1.7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Escalation {
-    /// It did not: it fired as it was asked.
+    /// It did not: it fired as requested.
     No,
     /// A later request was `Now`.
     ByRequest,
@@ -321,22 +307,23 @@ pub enum Escalation {
     ByDeadline,
 }
 
-/// The stop's own account; none if nobody asked.
+/// The report of the stop; `None` if none was requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StopReport {
-    /// Why: the reason of the request that took effect; while none has, the first.
+    /// The reason of the request that took effect, or the first one until then.
     pub reason: ReasonReport,
-    /// The mode first asked.
+    /// The mode that was requested first.
     pub asked: String,
     /// The mode that fired; none if the end came first.
     pub fired: Option<String>,
     /// Whether and why it became `Now`.
     pub escalated: Escalation,
-    /// When it was asked.
+    /// When it was requested.
     pub requested_at: Timestamp,
     /// When the run saw it take effect.
     pub observed_at: Option<Timestamp>,
-    /// Where the run was when it was asked.
+    /// Where the run was at that time.
     pub phase: String,
     /// Every request.
     pub requests: Vec<RequestReport>,
@@ -369,13 +356,13 @@ impl Ending {
     }
 }
 
-/// The account of one attempt: what a tired operator reads ([`Display`](std::fmt::Display)) and what a script reads
-/// (`serde`, stable).
+/// The report of one attempt, for people ([`Display`](std::fmt::Display)) and for scripts (`serde`, stable).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Receipt {
     /// The run.
     pub run: RunId,
-    /// Where it hangs in its tree; the root's is empty.
+    /// Its place in its tree; the root's path is empty.
     #[serde(default, skip_serializing_if = "Path::is_root")]
     pub path: Path,
     /// Which attempt of it, from 1.
@@ -400,24 +387,25 @@ pub struct Receipt {
     pub waiting: Vec<ChildReport>,
     /// What the attempt's own model calls used.
     pub usage: Usage,
-    /// The same, with what its child runs used, and what attempts used that ended with their process, so that no receipt
-    /// tells of it.
+    /// The usage of the attempt and its child runs, and of attempts that ended with their process and have no
+    /// receipt.
     #[serde(default)]
     pub usage_total: Usage,
-    /// How long it worked, in milliseconds: the time does not count in which it could only go on by a person's decision.
+    /// How long it worked, in milliseconds, without time during which only a person's decision could continue
+    /// it.
     #[serde(default)]
     pub worked_ms: u64,
     /// When it began.
     pub started_at: Timestamp,
     /// When its outcome was fixed.
     pub settled_at: Timestamp,
-    /// When nothing of it was alive any more; none if that is not so yet.
+    /// When nothing of it was alive any more; `None` if that is not so yet.
     pub quiet_at: Option<Timestamp>,
     /// What was alive when the quiet deadline passed.
     pub survivors: Vec<String>,
-    /// What came after the fence.
+    /// What arrived after the fence.
     pub late: Vec<String>,
-    /// Why the end is not recorded, or nobody knows whether it is; none: it is (S3.4).
+    /// Why the end is not recorded, or why that is unknown; `None`: it is recorded (S3.4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<String>,
 }
@@ -459,7 +447,7 @@ pub fn reach_name(reach: Reach) -> &'static str {
     }
 }
 
-/// A demand as people read it.
+/// A demand in words.
 #[must_use]
 pub fn demand_name(demand: &Demand) -> String {
     format!("{} ({})", mode_name(demand.mode), reach_name(demand.reach))

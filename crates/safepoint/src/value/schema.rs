@@ -48,7 +48,7 @@ impl InvalidSchema {
     }
 }
 
-/// Where a value does not fit, and why.
+/// Where a value does not match, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// A JSON pointer to the part that does not fit; empty for the whole value.
@@ -87,7 +87,7 @@ impl Schema {
     }
 }
 
-/// The first part that does not fit: what only groups other errors says nothing itself.
+/// The first part that does not match: an error that only groups others says nothing itself.
 fn first(error: &ValidationError<'_, '_>) -> Misfit {
     let leaf = leaf(error);
     Misfit { place: leaf.instance_location.to_string(), what: expected(leaf) }
@@ -126,7 +126,7 @@ fn invalid(error: &CompileError) -> InvalidSchema {
     }
 }
 
-/// What the schema of schemas says of a document.
+/// The error of the meta-schema for a document.
 fn misdrawn(error: &ValidationError<'_, '_>) -> InvalidSchema {
     let leaf = leaf(error);
     let place = leaf.instance_location.to_string();
@@ -161,8 +161,8 @@ mod tests {
         let held = json!({"$ref": "#/$defs/id", "$defs": {"id": {"type": "string", "maxLength": 2}}});
         assert!(misfit(held, json!("abc")).contains('2'));
         let choice = json!({"anyOf": [{"type": "string"}, {"type": "integer"}]});
-        let told = misfit(choice, json!(null));
-        assert!(told.contains("want string") && told.contains("want integer"), "{told}");
+        let problem = misfit(choice, json!(null));
+        assert!(problem.contains("want string") && problem.contains("want integer"), "{problem}");
     }
 
     /// A schema is made by others too: nothing is read or fetched for it, and its patterns take linear time.

@@ -13,7 +13,8 @@ use std::{
 /// A new, empty file below `directory`, in a folder of this process. It stays when the process ends.
 ///
 /// # Errors
-/// The system's; or the folder is not of this user alone, as when somebody else has put one in its place.
+/// The system's error; or the folder does not belong to this user alone, for example because another user put
+/// one in its place.
 pub fn private_file(directory: &Path) -> io::Result<(File, PathBuf)> {
     let folder = directory.join(folder());
     let mut builder = DirBuilder::new();
@@ -43,7 +44,7 @@ fn folder() -> &'static str {
     NAME.get_or_init(|| format!("safepoint-output-{}", uuid::Uuid::now_v7().simple()))
 }
 
-/// The file is ours, since we have made it; so the folder is, if both have one owner.
+/// The file is ours, because this process created it. If the folder has the same owner, so is the folder.
 #[cfg(unix)]
 fn check(folder: &Path, file: &File) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;

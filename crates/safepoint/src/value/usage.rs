@@ -82,7 +82,7 @@ impl Usage {
 /// Prices of a model, in any one currency, per million tokens.
 ///
 /// ```
-/// use safepoint::{Price, usage::Usage};
+/// use safepoint::{Usage, usage::Price};
 /// let price = Price { cache_write: Some(3.75), ..Price::new(3.0, 0.3, 15.0) };
 /// let usage = Usage { input: 2_000_000, cache_write: 1_000_000, ..Usage::default() };
 /// assert_eq!(price.of(&usage), 6.75);

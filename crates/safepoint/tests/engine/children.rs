@@ -1,4 +1,4 @@
-//! Child runs: what a stop does to a tree of them, and what a resume takes up (S9).
+//! Child runs: what a stop does to a tree of them, and what a resume continues (S9).
 
 use std::sync::{
     Arc,
@@ -6,13 +6,14 @@ use std::sync::{
 };
 
 use safepoint::{
-    Agent, AgentBuilder, Outcome, Reach, Reason, RunHandle, SafePoints, StopRequest,
+    Agent, AgentBuilder, Outcome, Reason, RunHandle, SafePoints, StopRequest,
     event::{EventKind, Fact},
     ids::{CallId, Path},
     message::ToolCall,
     model::{Delta, Finish},
     receipt::{CallReport, CallStatus, Ending, SideEffect, StopSource},
     secs,
+    stop::Reach,
     tool::{EffectClass, FnTool},
 };
 use tokio::sync::Semaphore;
@@ -110,7 +111,7 @@ async fn a_child_run_is_the_work_of_its_call() {
     );
     let quiet = handle.quiet().await;
     assert!(quiet.receipt().calls[0].child.as_ref().unwrap().receipt.as_ref().unwrap().quiet_at.is_some());
-    assert!(quiet.receipt().to_string().contains("child run root/h0: done"), "{}", quiet.receipt());
+    assert!(quiet.receipt().to_string().contains("child  root/h0  Done"), "{}", quiet.receipt());
 }
 
 /// S9.2: a safe-point stop of the root leaves its child alone, and waits for the call.
@@ -150,8 +151,8 @@ async fn now_ends_an_attached_child_in_either_reach() {
     }
 }
 
-/// S9.3, S5.3: a stop of the tree ends the child at its own safe point; the parent closes; a resume goes on inside the
-/// child, exactly where it was, and calls each model once.
+/// S9.3, S5.3: a stop of the tree ends the child at its own safe point; the parent closes; a resume continues
+/// inside the child, exactly where it was, and calls each model once.
 #[tokio::test(start_paused = true)]
 async fn three_levels_resume_where_they_were() {
     let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
@@ -175,7 +176,7 @@ async fn three_levels_resume_where_they_were() {
     assert_eq!(ids[0], ids[1]);
 }
 
-/// S9.4: a child stopped alone, through its own handle, ends its call as stopped, and the parent goes on.
+/// S9.4: a child stopped alone, through its own handle, ends its call as stopped, and the parent continues.
 #[tokio::test(start_paused = true)]
 async fn a_child_is_stopped_alone() {
     let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));

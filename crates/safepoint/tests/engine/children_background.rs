@@ -9,9 +9,11 @@ use std::{
 };
 
 use safepoint::{
-    Agent, Reach, RunHandle, Scope, StopRequest,
+    Agent, RunHandle, StopRequest,
     event::EventKind,
+    raw::within,
     receipt::{CallKind, CallStatus, Ending, QuietReport},
+    stop::{Reach, Scope},
 };
 use tokio::sync::Semaphore;
 
@@ -31,8 +33,9 @@ async fn begun() -> (RunHandle, Arc<Semaphore>) {
     (handle, gate)
 }
 
-/// S9.1, S9.2: with `Root` a background child is spared and named; it goes on, and can be stopped by its own handle.
-/// anthropics/claude-code#76807, anthropics/claude-code#71294: a stop kills all background agents.
+/// S9.1, S9.2: with `Root` a background child is spared and named; it continues, and can be stopped by its
+/// own handle. anthropics/claude-code#76807, anthropics/claude-code#71294: a stop kills all background
+/// agents.
 #[tokio::test(start_paused = true)]
 async fn a_background_child_is_spared_and_named() {
     let (handle, gate) = begun().await;
@@ -46,7 +49,7 @@ async fn a_background_child_is_spared_and_named() {
     assert!(matches!(quiet, QuietReport::NotQuiet(_)));
     let survivors = &quiet.receipt().survivors;
     assert!(survivors.iter().any(|what| what.contains("background run look at root/h0")), "{survivors:?}");
-    assert!(quiet.receipt().to_string().contains("background run root/h0: still running"));
+    assert!(quiet.receipt().to_string().contains("background  root/h0  still running"));
     let own = handle.child(&at(&["h0"])).unwrap();
     gate.add_permits(1);
     assert_eq!(own.done().await.answer(), Some("found"));
@@ -85,11 +88,11 @@ async fn a_background_child_ends_after_its_parent() {
     assert!(receipt.quiet_at.is_some() && ran.load(Ordering::SeqCst) == 1);
     let nested = receipt.calls[0].child.clone().unwrap().receipt.unwrap();
     assert_eq!((nested.ending, receipt.usage_total.output > receipt.usage.output), (Ending::Done, true));
-    let (mut audit, mut told) = (handle.audit(), 0);
+    let (mut audit, mut shown) = (handle.audit(), 0);
     while let Some(event) = audit.next().await {
-        told += usize::from(matches!(event.kind, EventKind::Child { .. }));
+        shown += usize::from(matches!(event.kind, EventKind::Child { .. }));
     }
-    assert!(told > 0);
+    assert!(shown > 0);
 }
 
 /// S9.2: a background run below an attached child is spared by `Root`, though the child is not.
@@ -112,16 +115,16 @@ async fn a_background_run_below_a_child_is_spared() {
     assert_eq!(leaf.done().await.ending(), Ending::Stopped);
 }
 
-/// S9.1: runs of one family: its stop reaches each of them and what they began in the background, also after they have
-/// settled; a background run holds up the family's quiet, and not that of the run that began it.
+/// S9.1: runs of one family: its stop reaches each of them and their background runs, even after they have
+/// settled; a background run delays the family's quiet, and not that of the run that began it.
 #[tokio::test(start_paused = true)]
 async fn a_family_owns_what_its_runs_began() {
     let (family, stop) = Scope::root();
     let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let child = agent([ask(&["work"])]).tool(gated("work", &gate, &ran)).build();
     let look = child.as_subagent("look", "looks").background();
-    let first = agent([hire(&["look"]), say("ok")]).child(look).build().run("go").within(&family).detach();
-    let second = agent([]).build().run("go").within(&family).detach();
+    let first = within(agent([hire(&["look"]), say("ok")]).child(look).build().run("go"), &family).detach();
+    let second = within(agent([]).build().run("go"), &family).detach();
     assert_eq!(first.done().await.answer(), Some("ok"));
     assert!(matches!(first.quiet().await, QuietReport::Quiet(_)), "the family waits for it");
     assert!(first.alive().is_empty(), "{:?}", first.alive());

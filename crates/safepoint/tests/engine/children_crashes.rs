@@ -9,8 +9,11 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
     Agent, AgentBuilder, History, Model, Outcome,
     history::Message,
-    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Conversation, DeltaStream, ModelSpec},
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
     receipt::Ending,
     tool::EffectClass,
 };
@@ -18,7 +21,7 @@ use safepoint::{
 use crate::children::{hire, with};
 use crate::world::{Reply, ask, does, say};
 
-/// Says the one thing to a person and the other to results, whoever asked before, and counts both.
+/// Says the one thing to a person and the other to results, whatever came before, and counts both.
 #[derive(Clone)]
 struct Steady {
     first: Reply2,
@@ -54,7 +57,7 @@ fn steady(
     Agent::builder(model).approvals(safepoint::approval::ApprovalMode::Auto)
 }
 
-/// Fails from one append on, until it is mended.
+/// Fails from one append on, until it is repaired.
 struct Breaks {
     inner: MemoryLog,
     left: AtomicU64,
@@ -91,7 +94,7 @@ async fn a_tree_goes_on_from_any_append() {
         let middle = with(steady(|| hire(&["leaf"]), "middle", &counts[1]), "leaf", &leaf).build();
         let root = with(steady(|| hire(&["middle"]), "root", &counts[0]), "middle", &middle).build();
         let log = Arc::new(Breaks { inner: MemoryLog::default(), left: AtomicU64::new(appends) });
-        let outcome: Outcome = root.run_recorded(log.clone(), History::new(), "go").await;
+        let outcome: Outcome = run_recorded(&root, log.clone(), History::new(), "go").await;
         log.left.store(u64::MAX, Ordering::SeqCst);
         if outcome.ending() == Ending::Done {
             break;
@@ -99,7 +102,7 @@ async fn a_tree_goes_on_from_any_append() {
         let recorded = log.read().await.unwrap();
         let outcome = root.resume(&outcome).await;
         if recorded.is_empty() {
-            // Nothing of it is there to go on from.
+            // There are no records to continue from.
             appends += 1;
             continue;
         }

@@ -11,12 +11,12 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
-    Hooks, Limits, Outcome, Reach, SafePoints, StopRequest,
+    History, Limits, Outcome, SafePoints, StopRequest,
     event::{EventKind, Fact},
-    history::History,
-    hook::{HookResult, Verdict, from_future},
+    hook::{HookResult, Hooks, Verdict, from_future},
     receipt::{CallStatus, Ending, StopSource},
     secs,
+    stop::Reach,
     tool::{Concurrency, EffectClass, OnStop},
 };
 use tokio::{sync::Semaphore, time::Instant};
@@ -50,7 +50,7 @@ async fn a_late_switch_to_the_tree_reaches_a_running_child() {
     assert_eq!((stopped.ending(), call.status), (Ending::Stopped, CallStatus::Stopped));
     let nested = call.child.unwrap().receipt.unwrap();
     assert_eq!((nested.ending, nested.calls[0].status), (Ending::Stopped, CallStatus::Completed));
-    assert_eq!(nested.stop.as_ref().unwrap().requests.len(), 2, "it was told of both requests");
+    assert_eq!(nested.stop.as_ref().unwrap().requests.len(), 2, "it got both requests");
     assert_eq!(parent.resume(&stopped).await.answer(), Some("ok"));
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
@@ -100,7 +100,7 @@ async fn a_stop_while_a_child_starts_is_one_stop() {
     }
 }
 
-/// S9.3: two children at once go each to a safe point of its own, and both go on where they were.
+/// S9.3: two children at once go each to a safe point in its own run, and both resume where they were.
 #[tokio::test(start_paused = true)]
 async fn two_children_stop_and_go_on_each_by_itself() {
     let (open, ran) = gate();
@@ -122,9 +122,9 @@ async fn two_children_stop_and_go_on_each_by_itself() {
     assert!(history.contains("one") && history.contains("two"));
 }
 
-/// S9.3: once a child's branch has ended the parent closes: what waits does not start, a sibling goes to its own safe
-/// point, a plain running call ends; the child's call stays open until a new turn closes it.
-/// jwbron/egg#3633: a pipeline that was cancelled goes on spawning agents.
+/// S9.3: once a child's branch has ended the parent closes: what waits does not start, a sibling goes to its
+/// own safe point, a plain running call ends; the child's call stays open until a new turn closes it.
+/// jwbron/egg#3633: a cancelled pipeline keeps spawning agents.
 #[tokio::test(start_paused = true)]
 async fn a_parent_closes_with_its_siblings() {
     let (open, ran) = gate();
@@ -154,7 +154,7 @@ async fn a_parent_closes_with_its_siblings() {
     late_open.add_permits(1);
 }
 
-/// S9.2, S2.7: a child whose tool is deaf to its stop delays nobody beyond that tool's contract, and is named.
+/// S9.2, S2.7: a child whose tool ignores its stop delays nothing beyond that tool's contract, and is named.
 /// vicoa-ai/vicoa PR#41: 20 subagents work on for minutes after the stop.
 #[tokio::test(start_paused = true)]
 async fn a_deaf_child_delays_nobody() {
@@ -177,7 +177,7 @@ async fn a_deaf_child_delays_nobody() {
     }
 }
 
-/// S9.4: a child that stops itself ends its call as stopped; the parent hears of no stop, and goes on.
+/// S9.4: a child that stops itself ends its call as stopped; the parent gets no stop, and continues.
 /// anomalyco/opencode#47995: what ends one call must not end more.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_stops_itself_stops_itself_alone() {
@@ -194,10 +194,9 @@ async fn a_child_that_stops_itself_stops_itself_alone() {
     assert_eq!((call.stopped_by, outcome.receipt().stop.is_none()), (Some(StopSource::Call), true));
 }
 
-/// S9.4: a tool of the parent stops a child beside it, by the handle that the program gave it: the parent's model is told,
-/// and goes on.
-/// github/copilot-cli#2460: an agent cannot stop its own subagents; Kilo-Org/kilocode#14143: nor can anybody stop one that
-/// goes in circles.
+/// S9.4: a tool of the parent stops a child beside it, by the handle that the program gave it: the parent's
+/// model sees that, and continues. github/copilot-cli#2460: an agent cannot stop its own subagents;
+/// Kilo-Org/kilocode#14143: nor can a person stop one that runs in circles.
 #[tokio::test(start_paused = true)]
 async fn a_tool_of_the_parent_stops_a_child_beside_it() {
     let (open, ran) = gate();
@@ -236,8 +235,8 @@ async fn a_call_stopped_alone_takes_its_run_with_it() {
     assert_eq!((outcome.answer(), row(&outcome, 0).stopped_by), (Some("ok"), Some(StopSource::Call)));
 }
 
-/// S9.5: the grace for children: it ends a child that takes too long to a safe point of its own, only if the tree is
-/// asked, and where there is no child nothing is waited for.
+/// S9.5: the grace for children: it ends a child that takes too long to one of its own safe points, only if
+/// the tree is asked, and without a child nothing is waited for.
 #[tokio::test(start_paused = true)]
 async fn a_grace_for_children_counts_only_for_children() {
     let settle = async |request: StopRequest, grace: bool| -> (Outcome, Duration) {
@@ -287,7 +286,7 @@ async fn an_expired_grace_ends_the_children() {
     }
 }
 
-/// S12.1: a call that would nest too deep fails, the model is told, and nothing of it begins.
+/// S12.1: a call that would nest too deep fails, the model sees that, and nothing of it begins.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_nests_too_deep_fails() {
     let leaf = agent([say("never")]).build();
@@ -312,7 +311,7 @@ async fn tokens_are_counted_over_the_tree() {
     assert_eq!(outcome.receipt().stop.as_ref().unwrap().reason.code, "max_tokens");
 }
 
-/// S4.6: the time limit of a call whose work is a run: timed out, never stopped, and the parent goes on.
+/// S4.6: the time limit of a call whose work is a run: timed out, never stopped, and the parent continues.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_takes_too_long_is_timed_out() {
     let child = agent([ask(&["work"])]).tool(does("work", |_| pending())).build();
@@ -323,7 +322,7 @@ async fn a_child_that_takes_too_long_is_timed_out() {
     assert_eq!(began.elapsed(), Duration::from_secs(7));
 }
 
-/// S2.13, S4.7: a child that fails, or whose model panics, is a failed call; the parent goes on.
+/// S2.13, S4.7: a child that fails, or whose model panics, is a failed call; the parent continues.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_fails_is_a_failed_call() {
     struct Panics;
@@ -346,7 +345,7 @@ async fn a_child_that_fails_is_a_failed_call() {
     }
 }
 
-/// S3.1: what is stopped is told as stopped, what only read as harmless.
+/// S3.1: what is stopped is reported as stopped, what only read as harmless.
 #[tokio::test(start_paused = true)]
 async fn a_child_tells_what_it_did() {
     let (open, ran) = gate();
@@ -361,7 +360,7 @@ async fn a_child_tells_what_it_did() {
     assert!(format!("{history:?}").contains("It had not changed anything"));
 }
 
-/// S9.6: any width and any depth: every run below is told once, and settles once.
+/// S9.6: any width and any depth: every run below is stopped once, and settles once.
 #[tokio::test(start_paused = true)]
 async fn a_stop_reaches_any_width_and_any_depth() {
     const WIDE: usize = 300;
@@ -403,7 +402,7 @@ async fn a_stop_reaches_any_width_and_any_depth() {
 /// the bill.
 #[tokio::test(start_paused = true)]
 async fn a_parent_is_quiet_after_a_child_that_drains() {
-    let child = safepoint::Agent::builder(Drains).on_cut(safepoint::OnModelStop::Drain).build();
+    let child = safepoint::Agent::builder(Drains).on_cut(safepoint::model::OnModelStop::Drain).build();
     let handle = with(agent([hire(&["ask"])]), "ask", &child).build().run("go").detach();
     until(
         &handle,

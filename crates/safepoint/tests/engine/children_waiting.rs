@@ -6,10 +6,11 @@ use std::sync::{
 };
 
 use safepoint::{
-    Agent, DecideError, Outcome, Reach, RunHandle, SafePoints, StopRequest,
-    approval::{ApprovalMode, ApprovalRequest, Decision, ToolApproval, WithoutApprover},
+    Agent, Outcome, RunHandle, SafePoints, StopRequest,
+    approval::{ApprovalMode, ApprovalRequest, DecideError, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
     receipt::{CallStatus, Ending},
+    stop::Reach,
     tool::Concurrency,
 };
 use tokio::sync::Semaphore;
@@ -56,7 +57,7 @@ async fn a_child_s_question_is_answered_at_the_resume() {
     let asked = question(&waiting);
     assert_eq!((waiting.ending(), &asked.path), (Ending::Suspended, &at(&["h0", "h0"])));
     assert_eq!(waiting.receipt().waiting[0].path, at(&["h0"]));
-    assert!(waiting.receipt().to_string().contains("child run root/h0: suspended"), "{}", waiting.receipt());
+    assert!(waiting.receipt().to_string().contains("child  root/h0  Suspended"), "{}", waiting.receipt());
     let still = root.resume(&waiting).await;
     assert_eq!(question(&still).id, asked.id, "it stays open, and is the same");
     let outcome = root.resume_with(&still, vec![(asked.id.clone(), Decision::Approve)]).await;

@@ -1,11 +1,14 @@
-//! Decisions that come too late are told what came first: who decided and what, or how else the question was closed.
+//! A decision that comes too late gets what came first: who decided and what, or how else the question was
+//! closed.
 
 use std::{future::pending, time::Duration};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    DecideError, Limits, RunHandle, StopRequest,
-    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, ToolApproval, WithoutApprover},
+    Limits, RunHandle, StopRequest,
+    approval::{
+        ApprovalMode, ApprovalRequest, Approver, DecideError, Decision, ToolApproval, WithoutApprover,
+    },
     event::{EventKind, Fact},
 };
 use serde_json::json;
@@ -48,8 +51,8 @@ fn asks(inside: bool) -> RunHandle {
     agent([ask(&["work"]), say("ok")]).limits(limits).approvals(silent).tool(work).build().run("go").detach()
 }
 
-/// S8.2: exactly one answer is taken; a later one is told who was first and what they said, also after the run, and a
-/// question that nobody put is told apart from one that is closed.
+/// S8.2: exactly one answer is accepted; a later one gets who was first and what they said, also after the
+/// run, and an unknown question is told apart from a closed one.
 #[tokio::test(start_paused = true)]
 async fn a_later_decision_is_told_who_was_first() {
     for inside in [false, true] {

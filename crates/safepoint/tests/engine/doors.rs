@@ -15,15 +15,19 @@ use std::{
 
 use futures_util::{Stream, future::BoxFuture};
 use safepoint::{
-    Agent, AgentBuilder, History, Hooks, Model, Outcome, Receipt, RunHandle, StopRequest, Window,
+    Agent, AgentBuilder, History, Model, Outcome, Receipt, RunHandle, StopRequest,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     history::Message,
-    hook::{HookCall, HookResult, HookWork, HookedMessage, Verdict},
-    log::{Log, LogError, MemoryLog, RunRecord},
+    hook::{HookCall, HookResult, HookWork, HookedMessage, Hooks, Verdict},
     message::AssistantMessage,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
     outcome::Persisted,
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
     receipt::{CallReport, Ending, QuietReport},
+    window::Window,
 };
 
 use crate::world::{agent, ask, does, say, until};
@@ -44,7 +48,7 @@ enum When {
 
 const MOMENTS: [When; 3] = [When::Called, When::Polled, When::Dropped];
 
-/// A future or a stream that panics when it is told to.
+/// A future or a stream that panics at the configured point.
 struct Trap<I> {
     gives: std::vec::IntoIter<I>,
     when: When,
@@ -194,7 +198,8 @@ async fn a_summariser_that_panics_anywhere_fails_the_run() {
     }
 }
 
-/// S2.16, S2.2, S3.5: what panics once the message is cut, or the run has settled, undoes neither; it is told as late.
+/// S2.16, S2.2, S3.5: a panic once the message is cut, or the run has settled, undoes neither; it is reported
+/// as late.
 #[tokio::test(start_paused = true)]
 async fn a_model_that_panics_after_its_message_changes_nothing() {
     for place in MOMENTS.map(Of::Farewell) {
@@ -344,14 +349,15 @@ impl Log for Breaks {
     }
 }
 
-/// S2.16, S3.4: a log that panics over any of its records, at any moment: the run settles, and says that nobody knows what
-/// is recorded.
+/// S2.16, S3.4: a log that panics over any of its records, at any moment: the run settles, and reports as
+/// unknown what is recorded.
 #[tokio::test(start_paused = true)]
 async fn a_log_that_panics_over_any_record_ends_the_run_with_an_account() {
     for when in MOMENTS {
         for at in 0.. {
             let log = Breaks::at(at, when);
-            let run = one_call().build().run_recorded(Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
+            let run =
+                run_recorded(&one_call().build(), Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
             let (outcome, _) = settled(&run.detach(), &(at, when)).await;
             if log.asked.load(Ordering::SeqCst) <= at {
                 assert_eq!((outcome.ending(), at > 5), (Ending::Done, true));
@@ -375,7 +381,7 @@ async fn a_log_that_panics_as_it_is_read_fails_the_resume() {
     for when in MOMENTS {
         let log: Arc<dyn Log> = Breaks::at(usize::MAX, when);
         let agent = agent([]).build();
-        let handle = agent.run_recorded(log, History::new(), "go").detach();
+        let handle = run_recorded(&agent, log, History::new(), "go").detach();
         until(&handle, |kind| matches!(kind, safepoint::event::EventKind::Text(_))).await;
         handle.stop(StopRequest::now());
         let (outcome, _) = settled(&handle, &when).await;

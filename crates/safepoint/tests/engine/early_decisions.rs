@@ -10,11 +10,14 @@ use std::{
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 use safepoint::{
-    Agent, DecideError, History, StopRequest,
-    approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
+    Agent, History, StopRequest,
+    approval::{ApprovalMode, DecideError, Decision, ToolApproval, WithoutApprover},
     event::Fact,
     ids::{ApprovalId, Path},
-    log::{Log, LogError, MemoryLog, RunRecord},
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
     receipt::Ending,
 };
 use tokio::sync::Semaphore;
@@ -70,7 +73,7 @@ fn family(approval: ToolApproval, gate: &Arc<Semaphore>, ran: &Arc<AtomicU32>) -
 /// A tree that waits for a person, on its log.
 async fn waiting(parent: &Agent) -> (Arc<Gated>, safepoint::Outcome, ApprovalId) {
     let log = Gated::before(at(&["h0"]));
-    let waiting = parent.run_recorded(log.clone(), History::new(), "go").await;
+    let waiting = run_recorded(parent, log.clone(), History::new(), "go").await;
     let safepoint::Outcome::Suspended(asks) = &waiting else { panic!("{waiting:?}") };
     let question = asks.approvals()[0].id.clone();
     log.armed.store(true, Ordering::SeqCst);
@@ -87,13 +90,13 @@ async fn a_decision_that_is_early_waits_for_the_child() {
     let handle = parent.resume(&waiting).detach();
     log.came.acquire().await.unwrap().forget();
     let mut deciding = pin!(handle.decide(&question, Decision::Approve));
-    assert_eq!((&mut deciding).now_or_never(), None, "nobody has asked yet");
+    assert_eq!((&mut deciding).now_or_never(), None, "no question is open yet");
     log.gate.add_permits(1);
     assert_eq!(deciding.await, Ok(()));
     assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));
 }
 
-/// S8.2, S9.1: one about a question that nobody put is refused meanwhile.
+/// S8.2, S9.1: a decision on an unknown question is refused meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_decision_for_nobody_does_not_wait_for_a_child() {
     let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
@@ -101,15 +104,15 @@ async fn a_decision_for_nobody_does_not_wait_for_a_child() {
     let (log, waiting, question) = waiting(&parent).await;
     let handle = parent.resume(&waiting).detach();
     log.came.acquire().await.unwrap().forget();
-    let nobody = ApprovalId::from("apr_nobody");
-    assert_eq!(handle.decide(&nobody, Decision::Approve).await, Err(DecideError::Unknown));
+    let unknown = ApprovalId::from("apr_nobody");
+    assert_eq!(handle.decide(&unknown, Decision::Approve).await, Err(DecideError::Unknown));
     log.gate.add_permits(1);
     assert_eq!(handle.decide(&question, Decision::Approve).await, Ok(()));
     assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));
 }
 
-/// S8.2: a decision that comes with a resume and is about no question of the tree is refused, also where a child goes on that
-/// might have asked: what it has asked is known.
+/// S8.2: a decision that comes with a resume and is about no question of the tree is refused, even if a child
+/// resumes that might have asked: its questions are known.
 #[tokio::test(start_paused = true)]
 async fn a_decision_for_nobody_is_refused_where_a_child_goes_on() {
     let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::default());

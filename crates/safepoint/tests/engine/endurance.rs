@@ -10,8 +10,7 @@ use std::{
 };
 
 use safepoint::{
-    Limits, Outcome, RunHandle, StopRequest,
-    history::History,
+    History, Limits, Outcome, RunHandle, StopRequest,
     receipt::{CallStatus, Ending, QuietReport},
     tool::{self, OnStop},
 };
@@ -36,8 +35,8 @@ const SHORT: Duration = Duration::from_millis(20);
 /// Long enough that a blocking body has begun by then, on a busy machine too.
 const BEGUN_BY: Duration = Duration::from_millis(250);
 
-/// S3.6, S4.8, S2.7: a blocking body that is still there after its contract's time was left running, whatever its
-/// contract; the model is told so, and its late result is told in the audit.
+/// S3.6, S4.8, S2.7: a blocking body that is still there after its contract's time was left running, whatever
+/// its contract; the model sees that, and its late result goes to the audit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blocking_body_that_goes_on_is_left_running() {
     let contracts =
@@ -91,8 +90,8 @@ async fn a_body_that_yields_is_stopped() {
     assert_eq!(handle.done().await.receipt().calls[0].status, CallStatus::Stopped);
 }
 
-/// S4.6: a blocking body that outlasts its time limit is timed out and left running: the model is told both, and its
-/// late result is told in the audit.
+/// S4.6: a blocking body that outlasts its time limit is timed out and left running: the model sees both, and
+/// its late result goes to the audit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_outlasts_its_limit_is_said_to_go_on() {
     for contract in [OnStop::Drop, OnStop::Cooperate(Some(SHORT)), OnStop::Detach] {
@@ -106,8 +105,8 @@ async fn a_call_that_outlasts_its_limit_is_said_to_go_on() {
         let handle = agent([ask(&["deaf"]), say("next")]).tool(deaf).build().run("go").detach();
         let outcome = handle.done().await;
         assert_eq!(outcome.receipt().calls[0].status, CallStatus::TimedOut);
-        let told = serde_json::to_string(outcome.history()).unwrap();
-        assert!(told.contains("timed out") && told.contains("still running"), "{told}");
+        let text = serde_json::to_string(outcome.history()).unwrap();
+        assert!(text.contains("timed out") && text.contains("still running"), "{text}");
         free.send(()).unwrap();
         let quiet = handle.quiet().await;
         assert!(!quiet.receipt().late.is_empty(), "{contract:?}");
@@ -134,7 +133,7 @@ async fn a_blank_input_is_refused() {
     assert_eq!(empty.history().entries().len(), 0);
 }
 
-/// S7.4, S3.7, I6: of two resumes at a time one goes on; the other is told that, and does nothing.
+/// S7.4, S3.7, I6: of two resumes at a time one runs; the other fails with that reason, and does nothing.
 #[tokio::test(start_paused = true)]
 async fn one_outcome_is_taken_up_once_at_a_time() {
     let paid = Arc::new(AtomicU32::new(0));

@@ -1,4 +1,4 @@
-//! When hooks are told of what happened, and how long a stop at a safe point waits for them.
+//! When hooks are notified, and how long a stop at a safe point waits for them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -6,10 +6,13 @@ use std::{
 };
 
 use safepoint::{
-    History, Hooks, SafePoints, StopRequest,
+    History, SafePoints, StopRequest,
     event::{Completion, Fact},
-    hook::{HookCall, HookResult, HookedMessage, Verdict, blocking, from_future},
-    log::{Log, LogError, MemoryLog, RunRecord},
+    hook::{HookCall, HookResult, HookedMessage, Hooks, Verdict, blocking, from_future},
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
     receipt::{CallReport, CallStatus, Ending},
 };
 use tokio::{sync::Notify, time::Instant};
@@ -42,16 +45,16 @@ impl Watched {
     }
 }
 
-/// Notes what the log's last record was when it was told.
-struct Told {
+/// Notes what the log's last record was at its notification.
+struct Notified {
     log: Arc<Watched>,
     notes: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl Hooks for Told {
-    fn after_model(&self, told: &HookedMessage) -> HookResult<()> {
-        let note = match (&*self.log.last(), &told.whole) {
-            (Fact::ModelEnded { whole, .. }, told) if whole != told => "told as something else",
+impl Hooks for Notified {
+    fn after_model(&self, message: &HookedMessage) -> HookResult<()> {
+        let note = match (&*self.log.last(), &message.whole) {
+            (Fact::ModelEnded { whole, .. }, message) if whole != message => "notified as something else",
             (Fact::ModelEnded { .. }, Completion::Complete) => "whole",
             (Fact::ModelEnded { .. }, Completion::Stopped) => "cut",
             _ => "before the record",
@@ -59,9 +62,9 @@ impl Hooks for Told {
         self.notes.lock().unwrap().push(note);
         None
     }
-    fn after_call(&self, told: &CallReport) -> HookResult<()> {
+    fn after_call(&self, message: &CallReport) -> HookResult<()> {
         let note = match &*self.log.last() {
-            Fact::CallEnded { report, .. } if report == told => "ended",
+            Fact::CallEnded { report, .. } if report == message => "ended",
             _ => "before the record",
         };
         self.notes.lock().unwrap().push(note);
@@ -69,14 +72,15 @@ impl Hooks for Told {
     }
 }
 
-/// S2.18, S7.1: a hook is told after the record, and with what it was: a message that a stop cut is told as cut.
+/// S2.18, S7.1: a hook is notified after the record, and with what it was: a message that a stop cut arrives
+/// as cut.
 #[tokio::test(start_paused = true)]
 async fn hooks_are_told_after_the_record() {
     let (log, notes) = (Arc::new(Watched::default()), Arc::default());
-    let hooks = Told { log: Arc::clone(&log), notes: Arc::clone(&notes) };
+    let hooks = Notified { log: Arc::clone(&log), notes: Arc::clone(&notes) };
     // The second reply hangs in the midst of its text.
     let builder = agent([ask(&["t"])]).tool(does("t", |_| async { Ok("paid".into()) })).hooks(hooks);
-    let handle = builder.build().run_recorded(log, History::new(), "go").detach();
+    let handle = run_recorded(&builder.build(), log, History::new(), "go").detach();
     until(&handle, |kind| matches!(kind, safepoint::event::EventKind::Text(_))).await;
     handle.stop(StopRequest::now());
     handle.quiet().await;
@@ -169,13 +173,13 @@ async fn a_stop_waits_for_no_hook_beyond_its_bound() {
     }
 }
 
-/// S2.18: a blocking hook too is told of a whole message as such.
+/// S2.18: a blocking hook, too, gets a complete message as such.
 #[tokio::test]
 async fn a_blocking_hook_is_told_after_the_record() {
     struct Blocks(Arc<Mutex<Option<Completion>>>);
     impl Hooks for Blocks {
-        fn after_model(&self, told: &HookedMessage) -> HookResult<()> {
-            let (seen, whole) = (Arc::clone(&self.0), told.whole.clone());
+        fn after_model(&self, message: &HookedMessage) -> HookResult<()> {
+            let (seen, whole) = (Arc::clone(&self.0), message.whole.clone());
             blocking(move || *seen.lock().unwrap() = Some(whole))
         }
     }

@@ -11,15 +11,17 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    AgentBuilder, Limits, Outcome, Price, Reason, SafePoints, StopRequest,
+    AgentBuilder, History, Limits, Outcome, Reason, SafePoints, StopRequest, Usage,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
-    history::History,
-    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Delta, Finish},
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
     receipt::Ending,
     tool::{Concurrency, EffectClass, FnTool},
-    usage::Usage,
+    usage::Price,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -150,8 +152,8 @@ fn second_of_work() -> FnTool {
     })
 }
 
-/// S12.7, S4.6: the run's clock stands while it could only go on by a person's decision: about a call, in a call, or
-/// inside a run below, whose own clock stands too. The time of a call that is a run stands with it.
+/// S12.7, S4.6: the run's clock stands while only a person's decision can continue it: about a call, in a
+/// call, or inside a run below, whose own clock stands too. The time of a call that is a run stands with it.
 #[tokio::test(start_paused = true)]
 async fn wall_time_stands_while_a_person_is_asked() {
     let limits = Limits {
@@ -180,7 +182,7 @@ async fn wall_time_stands_while_a_person_is_asked() {
     }
 }
 
-/// S12.7: while something else of the run goes on beside an open question, its clock runs.
+/// S12.7: while something else of the run is active beside an open question, its clock runs.
 #[tokio::test(start_paused = true)]
 async fn wall_time_runs_while_another_call_works() {
     let needs =
@@ -235,7 +237,7 @@ async fn a_crash_loop_ends_at_the_limits() {
     ] {
         let log = Dies::at(|record| matches!(&*record.fact, Fact::ModelEnded { .. }));
         let agent = tireless(&limits).tool(stops_at(99)).build();
-        let mut outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
+        let mut outcome = run_recorded(&agent, log.clone(), History::new(), "go").await;
         let mut crashes = 0;
         while outcome.ending() == Ending::Failed && crashes <= most {
             crashes += 1;
@@ -253,7 +255,7 @@ async fn a_crash_loop_ends_at_the_limits() {
     let log = Dies::at(|record| matches!(&*record.fact, Fact::CallEnded { .. }));
     let limits = Limits { wall_time: Some(Duration::from_secs(10)), ..Limits::default() };
     let agent = tireless(&limits).tool(nap).build();
-    let mut outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
+    let mut outcome = run_recorded(&agent, log.clone(), History::new(), "go").await;
     let mut crashes = 0;
     while outcome.receipt().stop.is_none() {
         crashes += 1;
@@ -277,12 +279,16 @@ async fn what_a_child_used_before_a_crash_counts_above() {
     let child = agent([billed(ask(&["step"])), billed(say("child"))]).tool(stops_at(99)).build();
     let limits = Limits { max_tokens: Some(3 * TOKENS), ..Limits::default() };
     let root = with(agent([billed(hire(&["child"])), say("ok")]), "child", &child).limits(limits).build();
-    let crashed = root.run_recorded(log.clone(), History::new(), "go").await;
+    let crashed = run_recorded(&root, log.clone(), History::new(), "go").await;
     assert_eq!(crashed.ending(), Ending::Failed);
     log.revive();
     let outcome = root.resume(&crashed).await;
     assert_eq!(code(&outcome), ("max_tokens".into(), "330 of 330 tokens are used, over 2 attempts".into()));
-    assert_eq!(outcome.receipt().usage_total.total(), 3 * TOKENS, "the receipt tells what none told before");
+    assert_eq!(
+        outcome.receipt().usage_total.total(),
+        3 * TOKENS,
+        "the receipt reports what no earlier one did"
+    );
 }
 
 /// S12.6: a model call of which nothing left this machine uses up no round.
@@ -291,7 +297,7 @@ async fn a_model_call_that_was_never_sent_is_no_round() {
     let unsent = || {
         vec![Err(safepoint::model::ModelError::new(
             safepoint::model::ModelErrorKind::Unreachable,
-            "nobody is there",
+            "no host is there",
         ))]
     };
     let replies = [

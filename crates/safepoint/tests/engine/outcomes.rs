@@ -11,15 +11,19 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Hooks, Limits, Outcome, Receipt, StopAck, StopRequest,
+    History, Limits, Outcome, Receipt, StopRequest,
     event::{EventKind, Fact},
-    history::{History, Message},
-    hook::{HookCall, HookResult, Verdict, blocking, from_future},
-    log::{Log, LogError, MemoryLog, RunRecord},
+    history::Message,
+    hook::{HookCall, HookResult, Hooks, Verdict, blocking, from_future},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
     outcome::Persisted,
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
     receipt::{CallReport, CallStatus, Ending},
+    stop::StopAck,
 };
 
 use crate::world::{agent, ask, call_started, does, say, until};
@@ -31,13 +35,16 @@ async fn an_outcome_is_the_same_for_everybody() {
     let handle = agent([say("hi")]).build().run("go").detach();
     let (one, two) = tokio::join!(handle.done(), handle.done());
     assert_eq!((one.answer(), two.answer()), (Some("hi"), Some("hi")));
+    let Outcome::Done(answer) = one else { panic!() };
+    assert_eq!((answer.value(), answer.clone().into_value()), (&"hi".to_owned(), "hi".to_owned()));
+    assert_eq!(two.into_value().as_deref(), Some("hi"));
     assert!(handle.is_done());
     assert_eq!(handle.done().await.ending(), Ending::Done);
     assert_eq!(handle.stop(StopRequest::now()), StopAck::TooLate);
 }
 
-/// S2.11, S3.2: a stop and the natural end race: exactly one wins, whoever asks how often.
-/// google/adk-python PR#4161: a task ends both completed and cancelled.
+/// S2.11, S3.2: a stop and the natural end race: exactly one wins, for every caller. google/adk-python
+/// PR#4161: a task ends both completed and cancelled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_and_the_end_have_one_winner() {
     for _ in 0..200 {
@@ -93,7 +100,8 @@ async fn user_messages_of_stopped_runs_are_kept() {
     assert_eq!(text, "first");
 }
 
-/// S11.1: a reader that lags is told what it missed, a late reader sees all facts from the start, and nobody is held up.
+/// S11.1: a reader that lags learns how much it missed, a late reader sees all facts from the start, and no
+/// reader delays the run.
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_is_told_what_it_missed() {
     let mut reply: Vec<_> = (0..1000).map(|n| Ok(Delta::Text(format!("{n} ")))).collect();
@@ -115,22 +123,22 @@ async fn a_slow_reader_is_told_what_it_missed() {
     assert_eq!(tail.next().await.map(|event| event.seq), Some(1));
 }
 
-/// S11.2: each phase of a stop leaves an event, the histograms count it once, and the hook is told.
-/// anthropics/claude-code#9516, openai/codex#22858: no hook is told of an interrupt.
+/// S11.2: each phase of a stop leaves an event, the histograms count it once, and the hook is notified.
+/// anthropics/claude-code#9516, openai/codex#22858: no hook is notified of an interrupt.
 #[tokio::test(start_paused = true)]
 async fn each_phase_of_a_stop_leaves_its_trace() {
-    struct Told(Arc<AtomicU32>);
-    impl Hooks for Told {
+    struct Notified(Arc<AtomicU32>);
+    impl Hooks for Notified {
         fn on_stop(&self, _: &Arc<Receipt>) -> HookResult<()> {
-            let told = Arc::clone(&self.0);
+            let notified = Arc::clone(&self.0);
             from_future(async move {
-                told.fetch_add(1, Ordering::SeqCst);
+                notified.fetch_add(1, Ordering::SeqCst);
                 pending::<()>().await;
             })
         }
     }
-    let told = Arc::new(AtomicU32::new(0));
-    let agent = agent([]).hooks(Told(told.clone())).build();
+    let notified = Arc::new(AtomicU32::new(0));
+    let agent = agent([]).hooks(Notified(notified.clone())).build();
     let handle = agent.run("go").detach();
     until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     handle.stop(StopRequest::graceful(safepoint::secs(2)));
@@ -156,7 +164,7 @@ async fn each_phase_of_a_stop_leaves_its_trace() {
     let phase = &times["the model was streaming"];
     assert_eq!((phase.settled.total(), phase.quiet.total()), (1, 1));
     // The hook hangs; it delays neither the outcome nor, past its bound, the quiet.
-    assert_eq!(told.load(Ordering::SeqCst), 1);
+    assert_eq!(notified.load(Ordering::SeqCst), 1);
     assert!(quiet.receipt().quiet_at.is_some());
 }
 
@@ -205,8 +213,8 @@ async fn hooks_have_verdicts() {
     assert_eq!(error.code(), "callback");
 }
 
-/// S2.13, S2.14: every set of hooks that was added runs: a verdict is asked of one after the other, a refusal ends the
-/// asking, and all of them are told, be they async or blocking.
+/// S2.13, S2.14: every set of hooks that was added runs: verdicts are requested one after the other, a
+/// refusal ends that, and all hooks are notified, async or blocking.
 #[tokio::test(start_paused = true)]
 async fn all_hooks_that_were_added_run() {
     struct Noted(&'static str, fn() -> Verdict, Arc<Mutex<Vec<String>>>);
@@ -222,7 +230,7 @@ async fn all_hooks_that_were_added_run() {
             if self.0 == "b" { blocking(says) } else { from_future(async move { says() }) }
         }
         fn after_call(&self, _: &CallReport) -> HookResult<()> {
-            self.note("told");
+            self.note("notified");
             None
         }
     }
@@ -240,10 +248,10 @@ async fn all_hooks_that_were_added_run() {
     };
     let proceeds: fn() -> Verdict = || Verdict::Proceed;
     let refuses: fn() -> Verdict = || Verdict::Refuse("no".into());
-    let all = "a asked, b asked, a told, b told".to_owned();
+    let all = "a asked, b asked, a notified, b notified".to_owned();
     assert_eq!(run([proceeds, proceeds]).await, (CallStatus::Completed, all.clone()));
     assert_eq!(run([proceeds, refuses]).await, (CallStatus::Denied, all));
-    let first = "a asked, a told, b told".to_owned();
+    let first = "a asked, a notified, b notified".to_owned();
     assert_eq!(run([refuses, proceeds]).await, (CallStatus::Denied, first));
 }
 
@@ -280,7 +288,7 @@ async fn a_faulty_log_fails_the_run_at_any_append() {
             let agent = agent([ask(&["work"]), say("ok")]).tool(work).build();
             let log = Arc::new(Faulty { inner: MemoryLog::default(), at, hangs, appends: Mutex::new(0) });
             let began = tokio::time::Instant::now();
-            let outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
+            let outcome = run_recorded(&agent, log.clone(), History::new(), "go").await;
             assert!(began.elapsed() <= Duration::from_secs(5));
             let persisted = outcome.persisted();
             match hangs {
@@ -332,7 +340,7 @@ async fn a_broken_history_is_repaired_and_told() {
     .await;
 }
 
-/// S1.9: a stop asked by the completion of the same run, or from a tool's own thread, blocks nobody.
+/// S1.9: a stop requested by the completion of the same run, or from a tool's own thread, never blocks.
 /// google/adk-python#4796, agno-agi/agno#3106, strands-agents/harness-sdk#1275: a run cannot be stopped from
 /// outside, or not at any time.
 #[tokio::test(start_paused = true)]
@@ -400,7 +408,7 @@ async fn a_stream_that_stays_open_after_its_end_is_not_waited_for() {
     assert_eq!(outcome.answer(), Some("hi"));
 }
 
-/// S2.8, S2.2: a stream that always has one chunk more does not outrun a stop: nobody drains it first.
+/// S2.8, S2.2: a stream that always has another chunk does not outrun a stop: it is not drained first.
 /// microsoft/autogen#7100: an interrupt takes effect only when everything that was buffered has been read.
 #[tokio::test]
 async fn a_stream_that_is_always_ready_does_not_outrun_a_stop() {

@@ -4,10 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Agent, AgentBuilder, Hooks, Limits, Model, Outcome, Receipt, RunHandle, StopRequest,
+    Agent, AgentBuilder, History, Limits, Model, Outcome, Receipt, RunHandle, StopRequest,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
-    history::History,
-    hook::{HookCall, HookResult, HookedMessage, Verdict, from_future},
+    hook::{HookCall, HookResult, HookedMessage, Hooks, Verdict, from_future},
     model::{Conversation, Delta, DeltaStream, ModelSpec},
     receipt::{CallReport, Ending, QuietReport},
 };
@@ -136,7 +135,7 @@ async fn an_approver_that_panics_fails_the_run() {
     }
 }
 
-/// A model that panics where it is told to.
+/// A model that panics at the configured point.
 struct Faulty(&'static str);
 
 impl Model for Faulty {
@@ -170,7 +169,7 @@ async fn a_model_that_panics_fails_the_run() {
     }
 }
 
-/// S2.2, S3.1: a model that panics when it is told that its reply is not wanted does not undo the stop.
+/// S2.2, S3.1: a model that panics when its reply is cancelled does not undo the stop.
 #[tokio::test(start_paused = true)]
 async fn a_parting_that_panics_does_not_undo_the_stop() {
     let handle = Agent::builder(Faulty("part")).build().run("go").detach();
@@ -198,7 +197,7 @@ fn a_run_whose_runtime_is_gone_has_an_outcome() {
         assert_eq!(done.ending(), Ending::Stopped);
         assert!(done.persisted() != &safepoint::outcome::Persisted::Yes);
         tokio::time::timeout(NEVER, handle.quiet()).await.expect("no word on its quiet");
-        assert_eq!(handle.stop(StopRequest::now()), safepoint::StopAck::TooLate);
+        assert_eq!(handle.stop(StopRequest::now()), safepoint::stop::StopAck::TooLate);
     });
 }
 
@@ -209,5 +208,5 @@ fn a_run_dropped_outside_a_runtime_has_an_outcome() {
     let handle = run.handle();
     drop(run);
     assert!(handle.is_done());
-    assert_eq!(handle.stop(StopRequest::now()), safepoint::StopAck::TooLate);
+    assert_eq!(handle.stop(StopRequest::now()), safepoint::stop::StopAck::TooLate);
 }

@@ -1,4 +1,4 @@
-//! A call that waits for a person whom nobody here asks: a stop at any safe point finds it at rest.
+//! A call that waits for a person without an approver here: a stop at any safe point finds it at rest.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::world::{agent, ask, does, say};
 /// Longer than any wait of these runs; the clock is a controlled one.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
-/// An agent whose call asks in the midst of its work, and nobody is there.
+/// An agent whose call asks in the midst of its work, without an approver.
 fn asking() -> AgentBuilder {
     let tool = does("pay", |cx| async move {
         let decision = cx.ask("transfer", json!({"to": "bob"})).await?;
@@ -58,8 +58,8 @@ async fn stopped(handle: &RunHandle, request: StopRequest) -> (Outcome, Duration
     (outcome, began.elapsed())
 }
 
-/// S2.17, S8.3: waiting for a person whom nobody asks is a safe point for every set: no grace is waited out, and without one
-/// nothing hangs. The question is taken back, and what waits behind it does not begin.
+/// S2.17, S8.3: waiting for a person without an approver is a safe point of every set: no grace is waited
+/// out, and without one nothing hangs. The question is withdrawn, and what waits behind it does not begin.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_for_nobody_is_at_rest() {
     let sets = [SafePoints::AFTER_MODEL, SafePoints::AFTER_STARTED_CALLS, SafePoints::AFTER_ALL_CALLS];
@@ -96,7 +96,7 @@ async fn a_child_that_waits_for_nobody_is_at_rest() {
     assert_eq!((call.status, call.stopped_by), (CallStatus::Stopped, Some(StopSource::Run)));
 }
 
-/// Somebody who is asked, and takes a minute.
+/// An approver that takes a minute.
 struct Slow;
 
 impl Approver for Slow {
@@ -108,7 +108,7 @@ impl Approver for Slow {
     }
 }
 
-/// S2.6, S2.17: where somebody is asked, the call goes on with the answer, and the round completes.
+/// S2.6, S2.17: with an approver the call continues with the answer, and the round completes.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_for_somebody_is_not_at_rest() {
     let agent: Agent =
@@ -145,7 +145,7 @@ async fn what_works_beside_it_ends_first() {
     asked(&handle).await;
     works.notified().await;
     handle.stop(StopRequest::at(SafePoints::AFTER_ALL_CALLS));
-    // It is heard, and the run goes on, since a call works.
+    // The stop is noticed, and the run continues, since a call is active.
     let seen =
         |kind: &EventKind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::StopRequested(_)));
     crate::world::until(&handle, seen).await;

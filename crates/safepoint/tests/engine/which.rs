@@ -1,4 +1,5 @@
-//! Which of several requests ended a run, and how: told by what was asked when, under every interleaving.
+//! Which of several requests ended a run, and how: derived from what was requested when, under every
+//! interleaving.
 
 use std::{
     sync::{Arc, Barrier},

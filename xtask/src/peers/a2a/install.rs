@@ -37,8 +37,8 @@ fn quietly(command: &mut Command, what: &str) -> Result<(), Absent> {
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(Absent(format!("{what} failed: {}", told.lines().last().unwrap_or("it did not say why").trim())))
+    let reported = String::from_utf8_lossy(&output.stderr);
+    Err(Absent(format!("{what} failed: {}", reported.lines().last().unwrap_or("it did not say why").trim())))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Absent> {

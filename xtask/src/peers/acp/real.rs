@@ -1,5 +1,5 @@
-//! Agents that people run, from npm: each in a home of its own, on a scripted model, stopped in every phase of its work.
-//! What they did by the facts is held beside what our receipt says.
+//! Agents that people run, from npm: each in a separate home, on a scripted model, stopped in every phase of
+//! its work. The facts of what they did are compared with our receipt.
 
 use std::{fs, path::Path, time::Instant};
 

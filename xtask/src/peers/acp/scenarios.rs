@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::{
     super::mcp::{is_alive, until},
     Bench,
-    table::Told,
+    table::Reported,
 };
 
 pub(super) mod of_python;
 pub(super) mod of_sample;
 
-/// What is to be told in the table, where it is about a stop.
-pub(super) type Scenario = fn(&Bench) -> anyhow::Result<Option<Told>>;
+/// The row for the table, where the scenario is about a stop.
+pub(super) type Scenario = fn(&Bench) -> anyhow::Result<Option<Reported>>;
 
 /// Exit codes of a run.
 const DONE: i32 = 0;

@@ -7,15 +7,15 @@ use anyhow::Context as _;
 use crate::{backends::WRITE, source};
 
 /// What was seen of one stop.
-pub(super) struct Told {
+pub(super) struct Reported {
     /// What the agent said and noticed itself.
     pub(super) peer: String,
     /// Our word on it.
     pub(super) ours: String,
 }
 
-pub(super) fn row(peer: &str, scenario: &str, told: &Told) -> String {
-    format!("| {peer} | {scenario} | {} | {} |\n", told.peer, told.ours)
+pub(super) fn row(peer: &str, scenario: &str, reported: &Reported) -> String {
+    format!("| {peer} | {scenario} | {} | {} |\n", reported.peer, reported.ours)
 }
 
 /// Prints the table, and writes it into the document where that is asked for.

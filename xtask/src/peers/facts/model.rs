@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::peers::serving::Serving;
 
-/// A model server with a script, on a port of its own; ended when dropped.
+/// A model server with a script, on a separate port; ended when dropped.
 pub(in crate::peers) struct Model {
     _serving: Serving,
     port: u16,

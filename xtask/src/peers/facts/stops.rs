@@ -15,8 +15,8 @@ pub(in crate::peers) struct Stops {
 }
 
 impl Stops {
-    /// Counts a stop. It is a failure where its receipt, the outcome's, claims an end while something goes on; to say less
-    /// than what is so is none.
+    /// Counts a stop. It fails where the outcome's receipt claims an end while work continues; a receipt that
+    /// claims less than the facts passes.
     pub(in crate::peers) fn hold(&mut self, outcome: &Value, goes_on: &[String]) -> anyhow::Result<()> {
         self.count += 1;
         let claims = claims(outcome);

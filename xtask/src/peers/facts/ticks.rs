@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How many ticks there are at most: a command that nobody ends is over in some minutes.
+/// The largest number of ticks: a command that is never stopped ends in some minutes.
 const MOST: u32 = 3000;
 /// Within this time a command that runs has left its mark, also on a busy machine.
 const SURELY: Duration = Duration::from_millis(800);

@@ -35,7 +35,7 @@ pub(super) fn run(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
             Err(Absent(reason)) => tally.skip(&title(scenario), reason),
             Ok((node, suite)) => tally.take(&title(scenario), || {
                 let client = client(binary, &cache, args)?;
-                let mut told = String::new();
+                let mut reported = String::new();
                 for _ in 0..TRIES {
                     let output = Command::new(node)
                         .arg(suite)
@@ -47,9 +47,9 @@ pub(super) fn run(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
                     }
                     let out = String::from_utf8_lossy(&output.stdout);
                     let words = String::from_utf8_lossy(&output.stderr);
-                    told = format!("{}{}", tail(&out), tail(&words));
+                    reported = format!("{}{}", tail(&out), tail(&words));
                 }
-                bail!("{told}")
+                bail!("{reported}")
             }),
         }
     }

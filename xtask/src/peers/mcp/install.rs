@@ -49,7 +49,7 @@ pub(super) fn node(cache: &Path) -> Result<Vec<String>, Absent> {
     Ok(vec![program, text(&server)])
 }
 
-/// Node of its own, and the conformance suite's program.
+/// A separate Node, and the conformance suite's program.
 pub(super) fn conformance(cache: &Path) -> Result<(PathBuf, PathBuf), Absent> {
     // The suite first: its folder is where npm is asked, and both are found there.
     node::install(CONFORMANCE, cache)?;
@@ -68,8 +68,8 @@ pub(in super::super) fn quietly(command: &mut Command, what: &str) -> Result<(),
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(Absent(format!("{what} failed: {}", told.lines().last().unwrap_or("it did not say why").trim())))
+    let reported = String::from_utf8_lossy(&output.stderr);
+    Err(Absent(format!("{what} failed: {}", reported.lines().last().unwrap_or("it did not say why").trim())))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Absent> {

@@ -47,8 +47,8 @@ fn called(bench: &Bench) -> anyhow::Result<()> {
 
 fn progress(bench: &Bench) -> anyhow::Result<()> {
     let output = bench.ours(&["mcp", "call", "peer", "steps"]).output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(told == "1/3 step 1\n2/3 step 2\n3/3 step 3\n", "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    ensure!(reported == "1/3 step 1\n2/3 step 2\n3/3 step 3\n", "{reported}");
     ensure!(output.stdout == b"done\n", "{}", String::from_utf8_lossy(&output.stdout));
     Ok(())
 }
@@ -61,7 +61,7 @@ fn given_up(bench: &Bench) -> anyhow::Result<()> {
     until("the server is told", || bench.noticed("cancelled"))
 }
 
-/// Its notice may come on a stream of its own, whenever it likes: there is nothing to wait for but time.
+/// The server's notice may come on a separate stream at any time, so the scenario can only wait.
 const A_WHILE: Duration = Duration::from_secs(1);
 
 fn grown(bench: &Bench) -> anyhow::Result<()> {

@@ -1,24 +1,17 @@
 //! What a line at a prompt means, and what the prompt says that it would do.
 
 use jiff::Timestamp;
-use safepoint::ids::{CallId, Path};
 
 use super::*;
 
 fn asked(question: ApprovalKind) -> ApprovalRequest {
-    ApprovalRequest {
-        id: "apr_1".into(),
-        path: Path::default(),
-        question,
-        call_id: CallId::from("call_1"),
-        tool: "pay".into(),
-        args: serde_json::json!({"cents": 5}),
-        definition: String::new(),
-        holds: safepoint::approval::Holds::Once,
-        digest: String::new(),
-        asked_at: Timestamp::UNIX_EPOCH,
-        expires_at: Timestamp::UNIX_EPOCH,
-    }
+    let asked = serde_json::json!({
+        "id": "apr_1", "call_id": "call_1", "tool": "pay", "args": {"cents": 5}, "digest": "",
+        "asked_at": Timestamp::UNIX_EPOCH, "expires_at": Timestamp::UNIX_EPOCH,
+    });
+    let mut asked: ApprovalRequest = serde_json::from_value(asked).unwrap();
+    asked.question = question;
+    asked
 }
 
 /// S8.6: the prompt says exactly what would be allowed and for how long, and each letter does what it says.
@@ -26,16 +19,20 @@ fn asked(question: ApprovalKind) -> ApprovalRequest {
 fn a_prompt_says_what_always_would_allow() {
     let question = asked(ApprovalKind::BeforeCall);
     let kept = answers(&question, WithoutApprover::Suspend);
-    assert!(kept.contains("in this session, unasked, pay with exactly these arguments"), "{kept}");
-    assert!(kept.contains("in this session, unasked, every call of pay, whatever its arguments"), "{kept}");
-    assert!(answers(&question, WithoutApprover::Deny).contains("in this turn, unasked"));
+    assert!(kept.contains("in this session without asking: pay with exactly these arguments"), "{kept}");
+    assert!(
+        kept.contains("in this session without asking: every call of pay, whatever its arguments"),
+        "{kept}"
+    );
+    assert!(answers(&question, WithoutApprover::Deny).contains("in this turn without asking"));
     for (typed, covers) in [("a", AllowScope::Call), ("always", AllowScope::Call), ("t", AllowScope::Tool)] {
         let decided = read(&question, WithoutApprover::Deny, typed);
         assert!(matches!(decided, Typed::Decided(Decision::ApproveAlways { covers: it }) if it == covers));
     }
 }
 
-/// S8.2: who leaves a question of a kept session leaves it open; where nothing is kept, it is asked again.
+/// S8.2: a user who leaves an approval of a stored session leaves it open; in a session without a store, it
+/// is asked again.
 #[test]
 fn later_leaves_the_question_open_where_it_can_wait() {
     let question = asked(ApprovalKind::BeforeCall);
@@ -65,13 +62,12 @@ fn what_is_neither_yes_nor_no_is_asked_again() {
     assert!(matches!(read("Yes"), Typed::Decided(Decision::Approve)));
 }
 
-/// S7.3: of a call that may have happened, nothing is repeated by a yes of habit, and nobody is asked to allow it for
-/// ever.
+/// S7.3: for a call that may have run, a plain yes repeats nothing, and "always" is not offered.
 #[test]
 fn what_may_have_happened_is_asked_in_its_own_words() {
     let question = asked(ApprovalKind::AfterUnknownEnd);
     let put = approval::put(&question);
-    assert!(put.contains("NOBODY KNOWS WHETHER IT HAPPENED") && put.contains("\"cents\": 5"), "{put}");
+    assert!(put.contains("side effects unknown") && put.contains("\"cents\": 5"), "{put}");
     assert!(!answers(&question, WithoutApprover::Suspend).contains("always"));
     let read = |typed| read(&question, WithoutApprover::Suspend, typed);
     assert!(matches!(read("y"), Typed::Again), "a yes of habit");

@@ -1,11 +1,15 @@
-//! A decision as the store takes it, or does not: the first one counts, and whoever comes later is told why theirs does not.
+//! Stores a decision. The first decision counts; a later one gets the reason why it does not.
 
 use std::sync::Arc;
 
 use safepoint::{
     approval::{AllowScope, ApprovalKind, Decision, Holds},
     ids::SessionId,
-    store::{self, ApprovalRow, ApprovalState, DecisionResult, DecisionUse, Liveness, Store},
+    raw::{
+        self,
+        store::{ApprovalRow, ApprovalState, DecisionResult, DecisionUse, Liveness},
+    },
+    store::Store,
 };
 
 use super::asked;
@@ -19,7 +23,7 @@ use crate::{
     },
 };
 
-/// Puts the decision into the store: the exit code, and what is said.
+/// Writes the decision to the store; returns the exit code and the reply.
 ///
 /// # Errors
 /// The store's.
@@ -35,7 +39,7 @@ pub(crate) async fn judged(
     let bytes = serde_json::to_vec(&decision)?;
     let principal = principal::here();
     let (id, digest) = (row.asked.id.clone(), row.asked.digest.clone());
-    let answer = store::NewDecision { id: id.clone(), digest, principal, bytes: bytes.clone() };
+    let answer = raw::store::NewDecision { id: id.clone(), digest, principal, bytes: bytes.clone() };
     Ok(match store.decide(session, answer).await? {
         DecisionResult::Taken => {
             // One that does not answer looks by itself before long, and what is recorded holds.
@@ -47,15 +51,13 @@ pub(crate) async fn judged(
             let now = store.approval(session, &id).await?.unwrap_or_else(|| row.clone());
             let at = moment(at);
             match &now.state {
-                ApprovalState::Decided { used: DecisionUse::Used, .. } => (
-                    code::TOO_LATE,
-                    format!("too late: it was {was} by {principal} at {at}, and that has been acted on"),
-                ),
+                ApprovalState::Decided { used: DecisionUse::Used, .. } => {
+                    (code::TOO_LATE, format!("already {was} by {principal} at {at} and applied"))
+                }
                 _ if other == bytes => (0, format!("already so: {was} by {principal} at {at}")),
-                _ => (
-                    code::TOO_LATE,
-                    format!("too late: it was {was} by {principal} at {at}; the first answer counts"),
-                ),
+                _ => {
+                    (code::TOO_LATE, format!("already {was} by {principal} at {at}; the first answer counts"))
+                }
             }
         }
         DecisionResult::Withdrawn => (
@@ -67,10 +69,7 @@ pub(crate) async fn judged(
         ),
         DecisionResult::Expired => (
             code::TOO_LATE,
-            format!(
-                "too late: this question expired at {}, and the model is told that nobody decided",
-                moment(row.asked.expires)
-            ),
+            format!("expired at {}: the call was denied without an answer", moment(row.asked.expires)),
         ),
         DecisionResult::OtherArguments { .. } => (
             code::CONFLICT,
@@ -104,17 +103,15 @@ async fn taken(
             format!("{tool} may run, and from now on in this session, without a question: {always}")
         }
         (Decision::ApproveWith { .. }, _) => format!("{tool} may run with your arguments"),
-        (Decision::Deny { .. }, true) => {
-            "given up: the model is told that nobody knows whether it happened".into()
-        }
+        (Decision::Deny { .. }, true) => "given up: the model learns that its result is unknown".into(),
         (Decision::Deny { .. }, false) => format!("{tool} does not run"),
         (Decision::Respond { .. }, true) => format!("{tool} counts as done, with your result"),
         (Decision::Respond { .. }, false) => format!("{tool} does not run; your answer is its result"),
     };
     let holder = store.open(session).await.ok().and_then(|row| row.holder);
     let next = match holder.map(|held| (held.owner.life(), held.owner)) {
-        Some((Liveness::Alive, owner)) => format!("{owner} goes on with it"),
-        _ => format!("`safepoint resume {session}` goes on with it"),
+        Some((Liveness::Alive, owner)) => format!("{owner} resumes it"),
+        _ => format!("`safepoint resume {session}` resumes it"),
     };
     format!("{what}. Recorded; {next}")
 }

@@ -6,7 +6,7 @@ use super::driver::Driver;
 use crate::render::chat::{state::Tone, surface::Pane};
 
 impl Driver {
-    /// The shell has the terminal. What runs goes on as soon as this program does.
+    /// The shell has the terminal. The turn continues when this program continues.
     pub(crate) fn suspend(&mut self) {
         let above = self.state.take_above();
         let last = self.surface.frame(&above, Pane::default());

@@ -31,7 +31,7 @@ use crate::{
     args::OnDisconnect,
     exit,
     render::chat::{
-        events::Heard,
+        events::ChatEvent,
         pane,
         queue::{How, Origin, Pushed},
         state::{Act, Hardness, Leave, State, Tone},
@@ -49,7 +49,7 @@ pub(crate) struct Times {
     pub(crate) cleanup_cap: Duration,
 }
 
-/// How a chat on the terminal ends. Exhaustive: the program does, or it goes on with another session.
+/// How a chat on the terminal ends. Exhaustive: with the program, or with a switch to another session.
 #[derive(Clone, Debug)]
 pub(crate) enum After {
     Over(ExitCode),
@@ -64,11 +64,11 @@ pub(crate) struct Driver {
     pub(crate) crew: Arc<Crew>,
     pub(crate) processes: Processes,
     pub(crate) times: Times,
-    /// Where sessions are kept.
+    /// The store of sessions.
     pub(crate) store: Option<Arc<dyn Store>>,
     /// The sessions that were listed last.
     listed: Vec<String>,
-    /// The session to go on with after this one.
+    /// The session to open after this one.
     next: Option<String>,
     pub(crate) came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
     /// Since when the terminal is the shell's.
@@ -80,8 +80,8 @@ pub(crate) struct Driver {
 
 /// What woke the loop. Exhaustive: each is taken in.
 enum Woke {
-    Signal(signals::Heard),
-    /// The shell has this job go on.
+    Signal(signals::ReceivedSignal),
+    /// The shell continued this job.
     Continued,
     Key(Option<std::io::Result<Key>>),
     Event(Option<Event<SessionEvent>>),
@@ -89,7 +89,7 @@ enum Woke {
     Time,
 }
 
-/// The exit code where somebody else has stopped the session.
+/// The exit code after another process stopped the session.
 const STOPPED: u8 = 10;
 
 /// So long after it was asked to, a job that still runs was not stopped.
@@ -140,8 +140,8 @@ impl Driver {
             let woke = tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                heard = signals.heard() => Woke::Signal(heard),
-                // Losing this one loses nothing: that it goes on stays told.
+                received = signals.received() => Woke::Signal(received),
+                // Losing this branch loses nothing: the continue signal stays pending.
                 Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
                 key = keys.next() => Woke::Key(key),
@@ -166,7 +166,7 @@ impl Driver {
 
     fn take(&mut self, woke: Woke, events: &mut Events<SessionEvent>, signals: &mut Signals) {
         match woke {
-            Woke::Signal(heard) => self.signalled(heard),
+            Woke::Signal(received) => self.signalled(received),
             // A terminal that went away may say so by the end of its keys.
             Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
@@ -187,7 +187,7 @@ impl Driver {
             Woke::Came(Came::Back(text)) => self.state.back(&text),
             Woke::Came(Came::Handed(text)) => self.state.handed(text),
             Woke::Came(Came::Waits(waiting)) => self.take_waiting(waiting),
-            Woke::Came(Came::Told(tone, text)) => self.state.tell(tone, &text),
+            Woke::Came(Came::Message(tone, text)) => self.state.tell(tone, &text),
             Woke::Came(Came::Gone(gone)) => self.state.gone(&gone, Instant::now()),
             Woke::Came(Came::Model(name)) => {
                 self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
@@ -202,7 +202,7 @@ impl Driver {
                 self.state.leaving = Some(Leave::Tidily);
                 self.leave(Leave::Tidily);
             }
-            // The session has told it.
+            // The session has reported it.
             Woke::Came(Came::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
             Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
@@ -229,18 +229,18 @@ impl Driver {
     }
 
     fn hear(&mut self, event: Event<SessionEvent>) {
-        let heard = match event.kind {
+        let received = match event.kind {
             SessionEvent::Accepted(id) => {
                 let item = self.host.pushed(id).unwrap_or_else(|| {
                     self.look_at_waiting();
                     Pushed { text: String::new(), how: How::Queue, origin: Origin::Elsewhere }
                 });
-                Heard::Accepted { id, item }
+                ChatEvent::Accepted { id, item }
             }
-            SessionEvent::TurnStarted { items, .. } => Heard::Started(items),
-            _ => Heard::Event(event),
+            SessionEvent::TurnStarted { items, .. } => ChatEvent::Started(items),
+            _ => ChatEvent::Event(event),
         };
-        let acts = self.state.hear(heard, Instant::now());
+        let acts = self.state.hear(received, Instant::now());
         self.act(acts);
     }
 
@@ -297,7 +297,7 @@ impl Driver {
         if self.away.is_some() || !self.terminal.is_free() {
             return;
         }
-        // The size is looked at too: what is said of it may come late.
+        // The size is read too: its event may come late.
         let size = terminal::size();
         if !self.surface.is_for(size) {
             self.resize(size);

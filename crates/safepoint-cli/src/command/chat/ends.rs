@@ -1,22 +1,22 @@
 //! How a chat is ended: by its person, by the terminal's going away, or by a signal.
 //!
-//! **Invariants**: what a signal asks is asked on the thread that hears it, once; the loop only takes note of it.
+//! **Invariants**: the signal thread makes the stop request of a signal, once; the loop only records it.
 
 use std::time::{Duration, Instant};
 
-use safepoint::{Reason, SessionHandle, SessionStop};
+use safepoint::{Reason, SessionHandle, session::SessionStop};
 use safepoint_tools::process::Processes;
 
 use super::{driver::Driver, pending::Came};
 use crate::{
     render::chat::state::Leave,
-    signals::{Answered, Answers, Got, Heard, LAST_CAP, Signals, Strength},
+    signals::{Answered, Answers, Got, LAST_CAP, ReceivedSignal, Signals, Strength},
 };
 
 /// The exit code where the terminal went away.
 pub(crate) const HUNG_UP: u8 = 129;
 
-/// From now on a signal ends the session as it is heard, whatever is drawn meanwhile (S12.5).
+/// Stops the session on the signal thread, also while the screen is being drawn (S12.5).
 pub(crate) fn answers(signals: &Signals, session: &SessionHandle<String>, processes: &Processes) -> Answers {
     let (session, processes) = (session.clone(), processes.clone());
     signals.answer(move |_any| {
@@ -40,13 +40,13 @@ impl Driver {
     pub(crate) fn leave(&mut self, leave: Leave) {
         let code = if leave == Leave::AtOnce { 130 } else { 0 };
         let own = self.host.waiting_here();
-        // The session's end must not be there before the withdrawal. Who wants to be gone at once does not wait for a store:
-        // what could not be taken back is told as waiting.
+        // The session's end must not be there before the withdrawal. A user who leaves at once does not wait
+        // for a store: what could not be withdrawn is shown as waiting.
         if leave == Leave::AtOnce && self.host.session.current_turn().is_some() {
             self.quit(leave, code);
-            self.take_back(own, |_told| Came::Left);
+            self.take_back(own, |_note| Came::Left);
         } else {
-            self.take_back(own, |_told| Came::Left);
+            self.take_back(own, |_note| Came::Left);
             self.quit(leave, code);
         }
     }
@@ -70,20 +70,20 @@ impl Driver {
         }
     }
 
-    /// What was asked by a signal is known before what comes of it is told.
+    /// Records the stop request of a signal before its consequences are shown.
     pub(crate) fn take_signals(&mut self, signals: &mut Signals) {
-        while let Some(heard) = signals.heard_already() {
-            self.signalled(heard);
+        while let Some(received) = signals.received_already() {
+            self.signalled(received);
         }
     }
 
-    pub(crate) fn signalled(&mut self, heard: Heard) {
-        let code = match heard.got {
-            Got::Interrupt | Got::Terminate => heard.got.exit_code(),
+    pub(crate) fn signalled(&mut self, received: ReceivedSignal) {
+        let code = match received.got {
+            Got::Interrupt | Got::Terminate => received.got.exit_code(),
             Got::Hangup => HUNG_UP,
         };
-        match heard.answered {
-            Answered::With(_) => self.quits(Leave::AtOnce, code, heard.at),
+        match received.answered {
+            Answered::With(_) => self.quits(Leave::AtOnce, code, received.at),
             Answered::NotYet => self.quit(Leave::AtOnce, code),
         }
     }

@@ -1,4 +1,4 @@
-//! What is asked of the session and answered later: keys come first.
+//! Requests to the session whose answers come later: keys come first.
 
 use std::{sync::Arc, time::Instant};
 
@@ -12,7 +12,7 @@ use crate::{
     render::{
         approval,
         chat::{
-            events::Heard,
+            events::ChatEvent,
             queue::{How, Origin, Pushed},
             state::{Act, Tone},
         },
@@ -25,12 +25,12 @@ pub(crate) enum Came {
     Back(String),
     /// The same at a stop.
     Handed(String),
-    /// What waits, whoever pushed it.
+    /// The queued items, of this process and of others.
     Waits(Vec<(ItemId, String)>),
     /// The same as the chat ends.
     Left,
-    Told(Tone, String),
-    /// Questions that nobody asks any more.
+    Message(Tone, String),
+    /// Approvals that are no longer open.
     Gone(Vec<ApprovalId>),
     Model(String),
     Listed(Vec<String>, String),
@@ -38,7 +38,7 @@ pub(crate) enum Came {
 }
 
 impl Driver {
-    /// Takes items back. It is asked before this returns: what is said afterwards comes after it.
+    /// Withdraws items. The request is sent before this returns, so a later push comes after it.
     pub(crate) fn take_back(&mut self, items: Vec<ItemId>, came_as: fn(String) -> Came) {
         self.state.asked_back(&items);
         let asked: Vec<_> = items.iter().map(|id| self.host.session.withdraw(*id)).collect();
@@ -46,11 +46,11 @@ impl Driver {
         tokio::spawn(async move {
             let mut texts = Vec::new();
             for (id, asked) in items.into_iter().zip(asked) {
-                // Somebody else may have been first: it is nowhere else then.
+                // Another process may have taken the item first; the item is nowhere else then.
                 texts.extend(asked.await.or_else(|| host.withdrawn(id)));
             }
             if !texts.is_empty() && came.send(came_as(texts.join("\n"))).is_err() {
-                // The chat is over, and has told it.
+                // The chat is over and has shown it.
             }
         });
     }
@@ -71,7 +71,7 @@ impl Driver {
         for (id, text) in left {
             let item = Pushed { text, how: How::Queue, origin: Origin::Before };
             self.host.found(id, item.clone());
-            drop(self.state.hear(Heard::Accepted { id, item }, Instant::now()));
+            drop(self.state.hear(ChatEvent::Accepted { id, item }, Instant::now()));
         }
     }
 
@@ -98,19 +98,19 @@ impl Driver {
                 Act::List => Some(list(store.as_ref(), &host, columns).await),
                 Act::GoTo(named) => Some(match reopen::meant(store.as_ref(), &host.id, &named).await {
                     Ok(Ok(id)) => Came::Next(id),
-                    Ok(Err(why)) => Came::Told(Tone::Plain, why),
-                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+                    Ok(Err(why)) => Came::Message(Tone::Plain, why),
+                    Err(error) => Came::Message(Tone::Bad, format!("{error:#}")),
                 }),
                 Act::Decide(id, decision) => match host.session.decide(&id, decision).await {
                     Ok(()) => {
-                        // One that was cut while it waited is taken up by whoever answers.
+                        // A decision resumes a turn that was cut off while it waited.
                         if host.session.current_turn().is_none() {
                             host.session.resume().await;
                         }
                         None
                     }
                     Err(error) => {
-                        if came.send(Came::Told(Tone::Aside, error.to_string())).is_err() {
+                        if came.send(Came::Message(Tone::Aside, error.to_string())).is_err() {
                             // The chat is over.
                         }
                         Some(Came::Gone(vec![id]))
@@ -124,7 +124,7 @@ impl Driver {
                 }
                 Act::Model(name) => Some(match crew.take_model(&name).await {
                     Ok(()) => Came::Model(name),
-                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+                    Err(error) => Came::Message(Tone::Bad, format!("{error:#}")),
                 }),
                 Act::Push { .. }
                 | Act::Withdraw(_)
@@ -146,12 +146,12 @@ impl Driver {
 async fn who(store: Option<&Arc<dyn Store>>, host: &Host, id: &ApprovalId) -> Option<Came> {
     let row = store?.approval(&host.id, id).await.ok()??;
     let said = approval::decided(&row)?;
-    Some(Came::Told(Tone::Aside, format!("  answered elsewhere: {said}")))
+    Some(Came::Message(Tone::Aside, format!("  answered elsewhere: {said}")))
 }
 
 async fn list(store: Option<&Arc<dyn Store>>, host: &Host, columns: usize) -> Came {
     match reopen::listed(store, &host.id, columns).await {
         Ok((ids, text)) => Came::Listed(ids, text),
-        Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+        Err(error) => Came::Message(Tone::Bad, format!("{error:#}")),
     }
 }

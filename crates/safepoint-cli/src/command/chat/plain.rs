@@ -12,11 +12,11 @@ use std::{
 
 use jiff::Timestamp;
 use safepoint::{
-    Grace, Reason, Receipt, SessionStop, StopRequest,
+    Grace, Reason, Receipt, StopRequest,
     event::{EventKind, Fact},
     ids::SessionId,
     receipt::Ending,
-    session::{ItemOutcome, Policy, SessionEvent},
+    session::{ItemOutcome, Policy, SessionEvent, SessionStop},
 };
 use safepoint_tools::process::Processes;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
@@ -30,13 +30,15 @@ use crate::{
         chat::{queue::Origin, work::brief},
         hints,
         screen::Screen,
+        text::at_running,
         turn::missed,
     },
     session::host::Host,
-    signals::{Answered, Answers, Got, Heard, LAST_CAP, Signals, Strength},
+    signals::{Answered, Answers, Got, LAST_CAP, ReceivedSignal, Signals, Strength},
 };
 
-/// One turn for each line, until the input or the session ends. `kept` is the session, where it is.
+/// Runs one turn for each line, until the input or the session ends. `kept` is the stored session, if there
+/// is one.
 pub(crate) async fn chat(
     host: &Arc<Host>,
     screen: &Arc<Screen>,
@@ -53,7 +55,7 @@ pub(crate) async fn chat(
         pressed: Arc::default(),
         code: 0,
         ending: None,
-        told: None,
+        shown: None,
     };
     let mut events = host.session.events();
     loop {
@@ -84,13 +86,13 @@ struct Turns<'a> {
     screen: &'a Arc<Screen>,
     times: Times,
     signals: Signals,
-    /// How many signals have asked something of a turn; counted by the thread that hears them.
+    /// The number of signals that requested a stop, counted by the signal thread.
     pressed: Arc<AtomicU32>,
     code: u8,
     /// How the last turn ended; none if there was none.
     ending: Option<Ending>,
-    /// The receipt of a turn that ended early, which was shown but for its last line.
-    told: Option<Arc<Receipt>>,
+    /// The receipt of a turn that ended early; its `running` row is not shown yet.
+    shown: Option<Arc<Receipt>>,
 }
 
 /// The exit code of a session that waits for a decision.
@@ -104,7 +106,7 @@ enum After {
 }
 
 impl Turns<'_> {
-    /// The next line; none at the end of input, at a signal, when nobody reads the answers, or when the session is over.
+    /// The next line. None at the end of input, after a signal, without a reader of stdout, or after the session's end.
     async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
         const AGAIN: Duration = Duration::from_secs(5);
         let mut warned: Option<Instant> = None;
@@ -124,7 +126,7 @@ impl Turns<'_> {
                 }
                 // Losing this one loses nothing: what stdout has refused stays refused.
                 _ = self.screen.closed() => return Ok(None),
-                // Losing this one loses nothing: everybody sees the same end.
+                // Losing this one loses nothing: every waiter sees the same end.
                 _ = self.host.session.done() => return Ok(None),
                 // Losing this one loses nothing: what was read of a line stays read.
                 line = lines.next_segment() => return Ok(line?.map(|line| self.text(line))),
@@ -132,7 +134,7 @@ impl Turns<'_> {
         }
     }
 
-    /// What a line says; nothing, and a word about it, if it is no text.
+    /// The text of a line; empty, with a note, if the line is no text.
     fn text(&mut self, line: Vec<u8>) -> String {
         let Ok(mut text) = String::from_utf8(line) else {
             self.screen.note("safepoint: a line is not UTF-8; it was not sent");
@@ -150,15 +152,15 @@ impl Turns<'_> {
             let event = tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                heard = self.signals.heard() => {
-                    self.signalled(heard);
+                received = self.signals.received() => {
+                    self.signalled(received);
                     continue;
                 }
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
                 event = events.next() => event,
             };
             let Some(event) = event else {
-                // It ended before anybody knew: that is what the last line says.
+                // The session ended before its last turn's end was known; the last line shows that.
                 self.tell_end(None, &[]);
                 return After::Leave;
             };
@@ -166,8 +168,8 @@ impl Turns<'_> {
                 SessionEvent::Run { event, .. } => self.show(&event.kind),
                 SessionEvent::TurnEnded { fate, receipt, .. } => {
                     // What ended it was asked a moment before its end was seen.
-                    while let Some(heard) = self.signals.heard_already() {
-                        self.signalled(heard);
+                    while let Some(received) = self.signals.received_already() {
+                        self.signalled(received);
                     }
                     self.ended(fate, &receipt);
                     // Another line would wait behind the decision.
@@ -189,31 +191,32 @@ impl Turns<'_> {
         }
     }
 
-    /// The last line of a receipt that was shown; what is still alive is told of every turn.
+    /// The `running` row and the warnings of the receipt that was shown. What is still running is shown for every turn.
     fn tell_end(&mut self, quiet: Option<Timestamp>, survivors: &[String]) {
-        match self.told.take() {
+        match self.shown.take() {
             Some(receipt) => {
-                let quiet_at = quiet.filter(|_| survivors.is_empty());
-                let receipt = Receipt { quiet_at, survivors: survivors.to_vec(), ..Receipt::clone(&receipt) };
-                self.screen.note(parts(&receipt.to_string()).1);
+                let mut receipt = Receipt::clone(&receipt);
+                receipt.quiet_at = quiet.filter(|_| survivors.is_empty());
+                receipt.survivors = survivors.to_vec();
+                self.screen.note(at_running(&receipt.to_string()).1);
             }
             None if survivors.is_empty() => {}
-            None => self.screen.note(&format!("safepoint: still alive: {}", survivors.join(", "))),
+            None => self.screen.note(&format!("warning: still running: {}", survivors.join(", "))),
         }
     }
 
-    /// From now on a signal is asked of the turn as it is heard, whatever is shown meanwhile (S12.5).
+    /// Stops the turn on the signal thread, also while output is being written (S12.5).
     fn answers(&self) -> Answers {
         let (host, pressed, times) = (Arc::clone(self.host), Arc::clone(&self.pressed), self.times);
         self.signals.answer(move |got| Some(stop(got, &host, &pressed, times)))
     }
 
-    fn signalled(&mut self, heard: Heard) {
-        if heard.answered == Answered::NotYet {
-            stop(heard.got, self.host, &self.pressed, self.times);
+    fn signalled(&mut self, received: ReceivedSignal) {
+        if received.answered == Answered::NotYet {
+            stop(received.got, self.host, &self.pressed, self.times);
         }
-        self.code = code(heard.got);
-        self.screen.note("stopping…");
+        self.code = code(received.got);
+        self.screen.note("Stopping");
     }
 
     fn is_pressed(&self) -> bool {
@@ -256,8 +259,8 @@ impl Turns<'_> {
             ItemOutcome::Completed(_) => self.code = 0,
             ItemOutcome::Failed(_) => self.code = 1,
             _ => {
-                self.screen.note(parts(&receipt.to_string()).0);
-                self.told = Some(Arc::clone(receipt));
+                self.screen.note(at_running(&receipt.to_string()).0);
+                self.shown = Some(Arc::clone(receipt));
                 if !self.is_pressed() {
                     const STOPPED: u8 = 10;
                     self.code = STOPPED;
@@ -267,7 +270,7 @@ impl Turns<'_> {
     }
 }
 
-/// Asks the turn at work what a signal asks of it.
+/// Requests the stop that a signal means for the running turn.
 fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
     let is_first = pressed.fetch_add(1, Ordering::Relaxed) == 0;
     let (request, strength) = match Grace::try_from(times.grace) {
@@ -278,11 +281,6 @@ fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
     };
     drop(host.session.stop_turn(None, request.with_reason(Reason::user("a signal"))));
     strength
-}
-
-/// What a receipt says of the turn, and its last line, which says what of it is alive.
-fn parts(receipt: &str) -> (&str, &str) {
-    receipt.rsplit_once('\n').unwrap_or((receipt, ""))
 }
 
 fn code(got: Got) -> u8 {

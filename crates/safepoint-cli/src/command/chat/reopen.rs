@@ -1,4 +1,4 @@
-//! A chat that a store keeps: what was said in it before, what it stands open with, and which others there are.
+//! Opens a stored chat: its earlier messages, its open work, and the list of other sessions.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use safepoint::{
     event::Fact,
     history::Message,
     ids::{SessionId, TurnId},
+    raw::{JournalFact, StoredStop, read_journal, store::ApprovalState},
     receipt::ReasonReport,
-    session::{JournalFact, StoredStop, read_journal},
-    store::{ApprovalState, Store},
+    store::Store,
 };
 
 use crate::{
@@ -63,19 +63,19 @@ impl Left {
         Ok(Self { said, questions, label })
     }
 
-    /// Shows it: the last that was said, how the last turn ended, and the questions that are open.
+    /// Shows it: the last messages, how the last turn ended, and the open approvals.
     pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
         if self.said.is_empty() {
-            let kept = format!("kept as {session}: safepoint chat --session {session} comes back to it");
+            let kept = format!("stored as {session}; `safepoint chat --session {session}` reopens it");
             return state.tell(Tone::Aside, &kept);
         }
         let before = self.said.len().saturating_sub(SHOWN);
         let earlier = if before > 0 { format!("; {before} messages before these") } else { String::new() };
         state.tell(
             Tone::Aside,
-            &format!("{session}, as it was left{earlier} (safepoint trace {session} tells all)"),
+            &format!("Reopened {session}{earlier} (`safepoint trace {session}` shows all)"),
         );
         for (_, said) in self.said.into_iter().skip(before) {
             match said {
@@ -113,9 +113,9 @@ fn spoken(fact: &Fact) -> Vec<Said> {
     }
 }
 
-/// Stops that were asked while nobody had the session open: who asked, and when. They are seen to as it is opened.
+/// Stops that were requested while the session was not open: by whom and when. Opening the session applies them.
 pub(crate) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String> {
-    // What cannot be read is told by whoever opens the session.
+    // Opening the session reports records that cannot be read.
     let rows = store.stops(session, 0).await.unwrap_or_default();
     let unseen = rows.into_iter().filter(|row| !row.seen);
     let stops = unseen.filter_map(|row| match StoredStop::from_bytes(&row.bytes) {
@@ -124,18 +124,18 @@ pub(crate) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String>
                 let ReasonReport { code, actor, text, .. } = by.into();
                 format!(" by {code} ({actor}): {text}")
             });
-            Some(format!("{session} was asked to stop{by}, at {}, while nobody had it open", told_at(row.at)))
+            Some(format!("{session} was asked to stop{by}, at {}, while it was not open", shown_at(row.at)))
         }
         _ => None,
     });
     stops.collect()
 }
 
-fn told_at(at: jiff::Timestamp) -> String {
+fn shown_at(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// What a person has to know of the last turn before they go on.
+/// The state of the last turn, for a person who continues the chat.
 fn how(label: &str, questions: usize) -> Option<String> {
     let how = match (label, questions) {
         ("suspended" | "running", 1..) => return Some("the last turn waits for your answer".to_owned()),
@@ -145,7 +145,7 @@ fn how(label: &str, questions: usize) -> Option<String> {
         ("failed", _) => "failed",
         _ => return None,
     };
-    Some(format!("the last turn {how}: /resume goes on with it, a new message leaves it"))
+    Some(format!("the last turn {how}: /resume resumes it, a new message leaves it"))
 }
 
 /// The sessions with their last state, numbered.
@@ -159,10 +159,7 @@ pub(crate) async fn listed(
     let mut all = list::recent(store, NEWEST).await?;
     all.retain(|one| one.id != here.as_str());
     if all.is_empty() {
-        return Ok((
-            Vec::new(),
-            "there is no other session (safepoint chat --session NAME keeps one)".to_owned(),
-        ));
+        return Ok((Vec::new(), "no other session (`safepoint chat --session NAME` stores one)".to_owned()));
     }
     let lines: Vec<String> = all
         .iter()
@@ -172,28 +169,26 @@ pub(crate) async fn listed(
         })
         .collect();
     let ids = all.into_iter().map(|one| one.id).collect();
-    Ok((ids, format!("{}\n/resume N goes on with one of them, and leaves this one", lines.join("\n"))))
+    Ok((ids, format!("{}\n/resume N opens one of them and leaves this one", lines.join("\n"))))
 }
 
-/// The session that is meant, or why this chat cannot go on with it.
+/// The named session, or why this chat cannot open it.
 pub(crate) async fn meant(
     store: Option<&Arc<dyn Store>>,
     here: &SessionId,
     named: &str,
 ) -> anyhow::Result<Result<String, String>> {
     let Some(one) = list::meant(store, named).await? else {
-        return Ok(Err(format!("there is no session {named}; /sessions lists them")));
+        return Ok(Err(format!("session {named} not found; /sessions lists them")));
     };
     let Listed { id, .. } = &one;
     Ok(match one.owner() {
         _ if id == here.as_str() => Err("that is this one".to_owned()),
         Some(owner) => Err(format!(
-            "{id} is open elsewhere, in {owner}: talk to it there, or from here with `safepoint steer {id} TEXT`; \
-             `safepoint stop {id}` ends it there"
+            "{id} is open elsewhere, in {owner}: use it there, or steer it from here with `safepoint steer {id} TEXT`; \
+             `safepoint stop {id}` stops it there"
         )),
-        None if !one.is_kept() => {
-            Err(format!("{id} is not kept: it lives in its own process alone, and cannot go on in another"))
-        }
+        None if !one.is_kept() => Err(format!("{id} is not stored: only its own process can resume it")),
         None => Ok(id.clone()),
     })
 }

@@ -34,6 +34,6 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     });
     kill_process(getpid(), Signal::HUP).unwrap();
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(()), "nobody asked it to end");
-    let heard = signals.heard_already().unwrap();
-    assert_eq!((heard.got, heard.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
+    let received = signals.received_already().unwrap();
+    assert_eq!((received.got, received.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
 }

@@ -1,4 +1,4 @@
-//! The last scene: a process that is killed with SIGKILL in a command, and another that goes on.
+//! The last scene: a process is killed with SIGKILL during a command, and another process resumes its session.
 
 use std::{
     os::unix::fs::DirBuilderExt as _,
@@ -10,9 +10,9 @@ use std::{
 
 use anyhow::Context as _;
 use safepoint::{
-    Session, SessionStop,
+    Session,
     ids::SessionId,
-    session::ChatPlanner,
+    session::{ChatPlanner, SessionStop},
     store::{OwnerProcess, Store},
 };
 use safepoint_stores::SqliteStore;
@@ -31,14 +31,14 @@ pub(crate) async fn kill_and_resume() -> anyhow::Result<()> {
     scene(
         8,
         "kill -9, and resume",
-        "Another process of this program pays, and is killed with SIGKILL in its next command. This one goes on.",
+        "Another process of this program pays and is killed with SIGKILL in its next command. This process resumes.",
     )?;
     let folder = folder()?;
     let (ledger, pid) = (folder.join("ledger"), folder.join("pid"));
     let server = server(vec![
         Reply::call("shell", json!({ "command": format!("echo paid >> {}", quoted(&ledger)) })),
         Reply::call("shell", json!({ "command": format!("echo $$ > {}; sleep 300", quoted(&pid)) })),
-        Reply::text("The payment is made. Whether the second command did anything, nobody knows."),
+        Reply::text("The payment is made. The effects of the second command are unknown."),
         Reply::text("I am still here."),
     ])
     .await?;

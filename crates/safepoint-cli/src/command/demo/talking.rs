@@ -1,9 +1,9 @@
-//! The scenes of a session: a message for a turn at work, and a newer one in its place.
+//! The scenes of a session: a steer of the running turn, and a preempt.
 
 use safepoint::{
-    RunHandle, Session, SessionStop,
+    RunHandle, Session,
     event::{EventKind, Fact},
-    session::{ChatPlanner, Policy, Preempt, Push, SessionEvent},
+    session::{ChatPlanner, Policy, Preempt, Push, SessionEvent, SessionStop},
 };
 use safepoint_testkit::script::Reply;
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(crate) async fn a_steer() -> anyhow::Result<()> {
     scene(
         6,
         "A steer",
-        "The agent is looking something up; you have a better idea. Nothing is stopped: it reads that next.",
+        "The agent is looking something up; you have a better idea. The model reads your message next, without a stop.",
     )?;
     let server = server(vec![
         Reply::call("sleep", json!({ "seconds": 0.5 })),
@@ -76,7 +76,7 @@ pub(crate) async fn a_preempt() -> anyhow::Result<()> {
     scene(
         7,
         "A preempt",
-        "What it does is not wanted any more: the turn stops, and the next one answers the newer message.",
+        "You want something else. The running turn stops, and the next turn answers the newer message.",
     )?;
     let server = server(vec![
         Reply::call("sleep", json!({ "seconds": 300 })),

@@ -1,4 +1,4 @@
-//! `safepoint mcp call`: one call by hand, checked, stopped and told as one of a run.
+//! `safepoint mcp call`: one call by hand, checked, stopped and reported like a call of a run.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::{
     args::mcp::CallArgs,
     exit::Usage,
     output::{self, Piece, Stream},
-    render::reply_json::Told,
+    render::reply_json::ReplyLines,
     signals::Signals,
 };
 
@@ -31,7 +31,7 @@ pub(crate) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
     };
     let tool = meant(&offer, &args, &arguments)?;
     let called = client.call(tool, arguments, |notice| {
-        // Where nobody reads it, there is nobody to tell.
+        // Without a reader of stderr there is nowhere to report.
         drop(output::put(Stream::Err, &Piece::Words(notice)));
     });
     let called = async {
@@ -61,11 +61,11 @@ pub(crate) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
         Ok(Err(failure)) => ("failed", failure.to_string()),
         Err(_elapsed) => ("timed_out", format!("it took too long; {UNKNOWN}")),
     };
-    told(&args, status, &text)
+    report(&args, status, &text)
 }
 
 /// Says what a call came to.
-fn told(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
+fn report(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
     let is_good = status == "completed";
     if args.json {
         output::say_json(call_line(args, status, text))?;
@@ -77,13 +77,13 @@ fn told(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Of a call that has no answer.
+/// For a call without an answer.
 const UNKNOWN: &str = "what it did is not known";
 
 fn call_line(args: &CallArgs, status: &str, text: &str) -> Value {
     let (server, tool) = (&args.name, &args.tool);
     let line = json!({"server": server, "tool": tool, "status": status, "output": text});
-    Told::default().line("mcp_call", None, line)
+    ReplyLines::default().line("mcp_call", None, line)
 }
 
 /// The server's own name of the tool that is meant, if it may be called with these arguments.

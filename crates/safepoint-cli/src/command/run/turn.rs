@@ -1,4 +1,4 @@
-//! One turn of a run while it is watched: its events, what signals ask of it, and the wait until it is quiet.
+//! One watched turn of a run: its events, the stops of signals, and the wait until it is quiet.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -6,8 +6,8 @@ use std::{
 };
 
 use safepoint::{
-    Outcome, RunHandle,
-    receipt::{Outside, Receipt, RemoteReport},
+    Outcome, Receipt, RunHandle,
+    receipt::{Outside, RemoteReport},
 };
 use safepoint_tools::process::Processes;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -15,23 +15,23 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use crate::{
     args::RunArgs,
     render::turn::View,
-    signals::{Answered, Answers, Got, Heard, LAST_CAP, Pressed, Signals, Strength},
+    signals::{Answered, Answers, Got, LAST_CAP, Pressed, ReceivedSignal, Signals, Strength},
 };
 
 /// One turn while it is watched.
 pub(crate) struct Turn<'a> {
     pub(crate) handle: RunHandle,
     pub(crate) signals: &'a mut Signals,
-    /// Shared with the thread that hears signals, which asks what they ask.
+    /// Shared with the signal thread, which makes the stop requests.
     pub(crate) pressed: Arc<Mutex<Pressed>>,
     pub(crate) view: &'a mut View,
     pub(crate) args: &'a RunArgs,
 }
 
 impl Turn<'_> {
-    /// A signal that came before there was a turn is for this one. A session that heard it has asked it already, and
-    /// to ask again changes nothing; where there is no session, nobody else has.
-    pub(crate) fn heard_before(&mut self, got: Got) {
+    /// Applies a signal that came before the turn began. A session has already requested that stop, and a
+    /// repeated request changes nothing; without a session this is the only request.
+    pub(crate) fn received_before(&mut self, got: Got) {
         let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(strength) = pressed.ask(got, &self.handle, self.args) {
             self.view.asked(strength);
@@ -39,7 +39,7 @@ impl Turn<'_> {
         pressed.first = Some(got);
     }
 
-    /// From now on a signal is asked of this turn as it is heard.
+    /// Stops this turn on the signal thread, as soon as a signal arrives.
     pub(crate) fn answers(&self) -> Answers {
         let (pressed, handle, args) = (Arc::clone(&self.pressed), self.handle.clone(), self.args.clone());
         self.signals.answer(move |got| {
@@ -47,23 +47,23 @@ impl Turn<'_> {
         })
     }
 
-    /// What a signal asked; one that came before there was a deputy asks it now.
-    fn asked(&self, heard: Heard) -> Option<Strength> {
-        match heard.answered {
+    /// The stop that a signal requested; a signal from before the deputy requests it now.
+    fn asked(&self, received: ReceivedSignal) -> Option<Strength> {
+        match received.answered {
             Answered::With(asked) => asked,
             Answered::NotYet => {
                 let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
-                pressed.ask(heard.got, &self.handle, self.args)
+                pressed.ask(received.got, &self.handle, self.args)
             }
         }
     }
 
-    /// What was asked of it because of signals.
+    /// The stops that signals have requested.
     pub(crate) fn pressed(&self) -> Pressed {
         *self.pressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows events until the run has settled; signals and a lost reader are acted on at once.
+    /// Shows events until the run has settled; a signal or a lost reader stops it at once.
     pub(crate) async fn follow(&mut self) {
         self.view.begins();
         let mut events = self.handle.events();
@@ -74,8 +74,8 @@ impl Turn<'_> {
             tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                heard = self.signals.heard() => {
-                    if let Some(strength) = self.asked(heard) {
+                received = self.signals.received() => {
+                    if let Some(strength) = self.asked(received) {
                         self.view.asked(strength);
                     }
                 }
@@ -96,7 +96,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Nothing outlives this program: a declared background job ends with the last turn, and that is said.
+    /// Ends and reports the declared background jobs with the last turn: nothing outlives this program.
     pub(crate) fn end_jobs(&self, processes: &Processes, earlier: &[RunHandle]) {
         let alive = earlier.iter().chain([&self.handle]).flat_map(RunHandle::alive);
         for job in alive.filter(|label| is_job(label)) {
@@ -105,17 +105,17 @@ impl Turn<'_> {
         processes.end_jobs();
     }
 
-    /// Waits for quiet, and says what for. After another signal it waits only a moment longer; a background job is
-    /// waited for only where it was told to end.
+    /// Waits for quiet, and shows what it waits for. Another signal shortens the wait to a moment. It waits
+    /// for a background job only if the job was stopped.
     pub(crate) async fn quiet(&mut self, outcome: &Outcome, is_last: bool) -> Arc<Receipt> {
         const PATIENCE: Duration = Duration::from_secs(1);
         let settled = Instant::now();
         let mut ticks = ticks();
-        let mut told = Told::No;
+        let mut noted = Noted::No;
         let mut leave = None;
-        while let Some(heard) = self.signals.heard_already() {
-            match self.asked(heard) {
-                // What ended the run was asked a moment before its end was seen.
+        while let Some(received) = self.signals.received_already() {
+            match self.asked(received) {
+                // The stop that ended the run was requested a moment before its end was seen.
                 Some(strength) => self.view.asked(strength),
                 None => leave = Some(Instant::now() + LAST_CAP),
             }
@@ -124,8 +124,8 @@ impl Turn<'_> {
             tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                heard = self.signals.heard() => {
-                    self.asked(heard);
+                received = self.signals.received() => {
+                    self.asked(received);
                     self.view.hurry();
                     leave.get_or_insert(Instant::now() + LAST_CAP);
                 }
@@ -136,32 +136,34 @@ impl Turn<'_> {
             }
             let alive = self.handle.alive();
             let are_jobs = !is_last && !alive.is_empty() && alive.iter().all(|label| is_job(label));
-            // What somebody else's agent does after it has answered is its own affair.
+            // After its answer, an external agent is no longer watched.
             let has_parted = has_parted(outcome.receipt(), &alive);
             if has_parted
                 || are_jobs && settled.elapsed() >= TICK
                 || leave.is_some_and(|leave| Instant::now() >= leave)
             {
-                return Arc::new(Receipt { survivors: alive, ..Receipt::clone(outcome.receipt()) });
+                let mut receipt = Receipt::clone(outcome.receipt());
+                receipt.survivors = alive;
+                return Arc::new(receipt);
             }
             self.view.live(&self.handle);
-            if told == Told::No && settled.elapsed() >= PATIENCE {
-                told = Told::Yes;
+            if noted == Noted::No && settled.elapsed() >= PATIENCE {
+                noted = Noted::Yes;
                 self.view.waits(&alive);
             }
         }
     }
 }
 
-/// Whether it was said what a turn that has ended waits for. Exhaustive: not yet, or it was.
+/// Whether the screen shows what an ended turn waits for. Exhaustive: not yet, or it does.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Noted {
     No,
     Yes,
 }
 
-/// Whether all that is alive is work at peers elsewhere that have answered the stop: nothing that is heard of it changes the
-/// account. Of a peer whose processes are ours their end does.
+/// Whether everything alive is work at remote agents that have answered the stop: further events do not
+/// change the receipt. A remote agent whose processes are ours is alive until they exit.
 fn has_parted(receipt: &Receipt, alive: &[String]) -> bool {
     let peers = receipt.calls.iter().filter_map(|call| call.remote.as_deref());
     let has_answered = |peer: &&RemoteReport| {
@@ -191,8 +193,8 @@ enum Reader {
     Gone,
 }
 
-/// Waits until nothing of these turns is alive: the jobs of an earlier one were told to end with the last. A signal ends
-/// the wait, and the end of this program ends the rest.
+/// Waits until nothing of these turns is alive: the last turn also ended the jobs of earlier ones. A signal
+/// ends the wait, and the end of this program ends the rest.
 pub(crate) async fn gone(turns: &[RunHandle], signals: &mut Signals) {
     const PATIENCE: Duration = Duration::from_secs(7);
     let began = Instant::now();

@@ -1,14 +1,11 @@
-//! The course of a run: what it was started with, one after the other, and for each the wait until its turn begins.
+//! The turns of a run: its prompts one after the other, and for each the wait until its turn begins.
 //!
-//! **Invariants**: a signal is heard at every moment; what was said and has no turn in the end is told.
+//! **Invariants**: signals are handled at every moment; prompts that got no turn are reported.
 
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use safepoint::{
-    Grace, Outcome, RunHandle, SessionStop,
-    ids::SessionId,
-    message::Part,
-    receipt::{Ending, Receipt},
+    Grace, Outcome, Receipt, RunHandle, ids::SessionId, message::Part, receipt::Ending, session::SessionStop,
 };
 use safepoint_tools::process::Processes;
 
@@ -25,7 +22,7 @@ use crate::{
     signals::{Got, Pressed, Signals},
 };
 
-/// How a turn begins. Exhaustive: with something new, or where the last one was.
+/// How a turn begins. Exhaustive: with a new prompt, or where the last one was.
 pub(crate) enum Begin {
     Prompt(String),
     Again,
@@ -41,24 +38,24 @@ pub(crate) struct Course<'a> {
     pub(crate) turns: Arc<Turns>,
     pub(crate) processes: &'a Processes,
     pub(crate) attached: Vec<Part>,
-    /// What is still to be begun.
+    /// The prompts that are left.
     pub(crate) begins: VecDeque<Begin>,
     /// Turns that have ended and left a job behind.
     pub(crate) earlier: Vec<RunHandle>,
-    /// The last turn's.
+    /// The last turn's exit code.
     pub(crate) code: ExitCode,
     /// How the last turn ended; none if there was none.
     pub(crate) ending: Option<Ending>,
 }
 
-/// What follows. Exhaustive: the next thing that it was started with, another turn for this one, or the end.
+/// What follows. Exhaustive: the next prompt, another turn for this one, or the end.
 enum Then {
     Next,
     More,
     Leave,
 }
 
-/// Whose turn it is. Exhaustive: the one that was asked for, or one before it.
+/// Whose turn it is. Exhaustive: of the current prompt, or of one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Own,
@@ -70,7 +67,7 @@ const STOPPED: u8 = 10;
 const SUSPENDED: u8 = 11;
 
 impl Course<'_> {
-    /// Until all of it is done, or no turn may come any more.
+    /// Runs until every prompt is done, or no turn may come any more.
     pub(crate) async fn go(&mut self) -> anyhow::Result<()> {
         while let Some(begin) = self.begins.pop_front() {
             match begin {
@@ -115,8 +112,8 @@ impl Course<'_> {
         Ok(self.turn(turn, early, (whose, ends)).await)
     }
 
-    /// Waits for what comes next, and for signals. The first takes back what was said and ends the session; none came
-    /// in time if there was a second.
+    /// Waits for the next turn, and for signals. The first signal withdraws the prompt and ends the session;
+    /// a second one ends the wait without a turn.
     async fn wait(&mut self) -> anyhow::Result<(Option<Next>, Option<Got>)> {
         let hand = self.conversation.hand();
         let mut next = std::pin::pin!(self.conversation.next());
@@ -136,7 +133,7 @@ impl Course<'_> {
                         hand.iter().for_each(|hand| hand.leave(stop(got, self.args)));
                     }
                 },
-                // Losing this one loses nothing: what is waited for is waited for again.
+                // Losing this one loses nothing: the next call waits for the same turn.
                 next = &mut next => return Ok((Some(next?), early)),
             }
         }
@@ -155,7 +152,7 @@ impl Course<'_> {
         let (signals, view, args) = (&mut *self.signals, &mut self.view, self.args);
         let mut turn = Turn { handle, signals, pressed: Arc::default(), view, args };
         if let Some(got) = early {
-            turn.heard_before(got);
+            turn.received_before(got);
         }
         let answers = turn.answers();
         turn.follow().await;
@@ -177,14 +174,15 @@ impl Course<'_> {
             self.screen.note(&format!("safepoint: {}", undecided(id, waiting.approvals().len())));
         }
         if let (Some(id), Some(raised)) = (self.conversation.id(), raised(&receipt)) {
-            self.screen
-                .note(&format!("safepoint: safepoint resume {id} {raised} goes on under a higher limit"));
+            self.screen.note(&format!(
+                "safepoint: `safepoint resume {id} {raised}` resumes it under a higher limit"
+            ));
         }
         self.conversation.after(&outcome);
         self.code = exit_code(&outcome, pressed);
         self.ending = Some(outcome.ending());
         if pressed.count > 1 {
-            // Nobody is here to see what somebody else may have pushed meanwhile.
+            // No person is present for messages that other processes may have pushed.
             self.conversation.hand().iter().for_each(Hand::end_now);
         }
         let is_over = self.turns.is_ending() || self.conversation.is_over();
@@ -199,20 +197,18 @@ impl Course<'_> {
         }
     }
 
-    /// No turn comes: says why, and what to do.
+    /// No turn comes: shows why, and what to do.
     async fn none(&mut self, next: &Next) -> Then {
         let Some(id) = self.conversation.id() else { return Then::Leave };
         let (code, then, said) = match next {
             Next::Undecided(open) => (SUSPENDED, Then::Leave, undecided(id, *open)),
             Next::Stopped(cause) => {
                 let cause = cause.as_ref().map_or(String::new(), |cause| format!(" ({cause})"));
-                let said = format!(
-                    "a stop was asked of {id}{cause}, and has been seen to now; safepoint resume {id} goes on"
-                );
+                let said = format!("session {id} was stopped{cause}; `safepoint resume {id}` resumes it");
                 (STOPPED, Then::Leave, said)
             }
             Next::TakenBack => {
-                (STOPPED, Then::Leave, "the prompt was taken back before its turn began".to_owned())
+                (STOPPED, Then::Leave, "the prompt was withdrawn before its turn began".to_owned())
             }
             Next::Nothing | Next::Own(_) | Next::Other(_) => return self.nothing_left().await,
         };
@@ -227,10 +223,10 @@ impl Course<'_> {
     async fn nothing_left(&mut self) -> Then {
         if let Some(id) = self.conversation.id() {
             if self.conversation.never_began().await {
-                // Whoever asked for something in it is not to take its silence for an end.
+                // Without this note, the caller could take the silence for a completed turn.
                 self.screen.note(&format!(
-                    "safepoint: no turn of {id} has begun, and nothing waits in it: what was said as its program ended was \
-                     not kept. Say it again: safepoint run PROMPT --session {id}"
+                    "safepoint: session {id} has no turn and no queued message; a message sent while its program ended was \
+                     not stored. Send it again: `safepoint run PROMPT --session {id}`"
                 ));
                 if self.begins.is_empty() {
                     self.code = exit::with(NONE_SUCH);
@@ -239,24 +235,24 @@ impl Course<'_> {
             }
             let but = match self.conversation.undeliverable().await.len() {
                 0 => "",
-                _ => ", but for what is not delivered",
+                _ => ", except undelivered messages",
             };
-            self.screen.note(&format!("safepoint: nothing of {id} is left to take up{but}"));
+            self.screen.note(&format!("safepoint: session {id} has nothing to resume{but}"));
         }
         Then::Next
     }
 
-    /// Says where what was said is now: it has no turn yet.
+    /// Shows where the prompt waits: it has no turn yet.
     fn waits(&self) {
         if let (Some(id), Some(number)) = (self.conversation.id(), self.conversation.number()) {
             self.screen.note(&format!(
-                "safepoint: the prompt waits as item-{number}: safepoint resume {id} comes to it, \
-                 safepoint withdraw {id} item-{number} takes it back"
+                "safepoint: queued as item-{number}; `safepoint resume {id}` runs it, \
+                 `safepoint withdraw {id} item-{number}` removes it"
             ));
         }
     }
 
-    /// Says what was never said.
+    /// Reports the prompts that were not pushed.
     fn unsaid(&self) {
         match self.begins.len() {
             0 => {}
@@ -266,7 +262,7 @@ impl Course<'_> {
     }
 }
 
-/// What raises the limit that ended a turn, where the command line sets it.
+/// The option that raises the limit of a stopped turn, if the command line has one.
 fn raised(receipt: &Receipt) -> Option<&'static str> {
     match receipt.stop.as_ref()?.reason.code.as_str() {
         "max_rounds" => Some("--max-rounds N"),
@@ -275,15 +271,15 @@ fn raised(receipt: &Receipt) -> Option<&'static str> {
     }
 }
 
-/// What a person is to do.
+/// The note about the decisions that a person has to make.
 fn undecided(id: &SessionId, open: usize) -> String {
     let decisions = if open == 1 { "a decision".to_owned() } else { format!("{open} decisions") };
     format!(
-        "{id} waits for {decisions}: safepoint approvals {id} shows what, then approve, deny or respond, and resume"
+        "{id} waits for {decisions}: `safepoint approvals {id}` lists them; then approve, deny or respond, and resume"
     )
 }
 
-/// What a first signal asks of a session whose turn has not begun; if it has begun meanwhile, that is asked of it.
+/// The stop of a first signal before the turn has begun; it also applies to a turn that has begun meanwhile.
 fn stop(got: Got, args: &RunArgs) -> SessionStop {
     let stop = match (got, Grace::try_from(args.agent.grace)) {
         (Got::Hangup, _) | (_, Err(_)) => SessionStop::now(),
@@ -292,8 +288,8 @@ fn stop(got: Got, args: &RunArgs) -> SessionStop {
     stop.cleanup_cap(args.agent.cleanup_cap).with_reason(got.reason())
 }
 
-/// Whether another turn may follow one that ended like this, with `left` things still to be said. What is new follows a
-/// turn that was stopped; what waited behind it waits on.
+/// Whether another turn may follow this outcome, with `left` prompts still to come. A new prompt follows a
+/// stopped turn; items that waited behind it keep waiting.
 fn may_go_on(outcome: &Outcome, whose: Whose, left: usize) -> bool {
     match outcome.ending() {
         Ending::Done | Ending::Failed => true,

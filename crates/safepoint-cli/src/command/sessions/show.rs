@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use safepoint::{
+    Receipt,
     ids::{SessionId, TurnId},
-    receipt::Receipt,
-    session::StoredStop,
-    store::{ApprovalState, ItemState, SessionRow, StopRow},
+    raw::{
+        StoredStop,
+        store::{ApprovalState, ItemState, StopRow},
+    },
+    store::SessionRow,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +19,7 @@ use crate::{
     control::{client::details, list::meant},
     output::{self, Unwritten},
     render::{
-        reply_json::Told,
+        reply_json::ReplyLines,
         text::{moment, one_line},
     },
     session::receipts,
@@ -28,7 +31,7 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
         return no_session(&SessionId::from(args.session), &args.place);
     };
-    let mut shown = one.json(&mut Told::default());
+    let mut shown = one.json(&mut ReplyLines::default());
     let mut receipts = Vec::new();
     if let (Some(store), true) = (&store, one.is_kept()) {
         let id = SessionId::from(one.id.as_str());
@@ -82,7 +85,7 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many stops nobody has seen to. One that means the turn and its session is kept as two, and is one.
+/// The number of stops that are not applied. A stop of a turn and its session is stored as two, and counts as one.
 fn waiting_stops(rows: &[StopRow]) -> usize {
     let is_of_turn = |row: &StopRow| matches!(StoredStop::from_bytes(&row.bytes), Ok(StoredStop::Turn(..)));
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! The golden file of the control socket: requests, replies, and what is said of an item.
+//! The golden file of the control socket: requests, replies, and the replies about an item.
 
 use safepoint::session::ItemOutcome;
 use safepoint_golden::each;
@@ -134,7 +134,7 @@ fn replies() -> Vec<Reply> {
         code: code::CONFLICT,
         status: "busy".into(),
         session: "ses_1".into(),
-        message: "a turn is at work".into(),
+        message: "a turn is running".into(),
         detail: json!({"run": "run_1", "item": "item-3"}),
         last: false,
     };

@@ -7,27 +7,27 @@ use super::{
 
 /// Each with what it does, as `/help` tells it.
 const COMMANDS: [(&str, &str); 11] = [
-    ("help", "this"),
+    ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
-    ("resume", "go on with the turn that was stopped or failed; `/resume N` or an id: with another session"),
-    ("sessions", "the sessions that are kept or run, with their last state"),
+    ("resume", "resume the turn that was stopped or failed; `/resume N` or an id: another session"),
+    ("sessions", "list stored and running sessions with their last state"),
     ("retry", "send your last message again"),
-    ("receipt", "the whole receipt of the last turn"),
-    ("trace", "what was recorded in the last turn, step by step"),
-    ("tools", "which tools there are, and which ask first"),
-    ("model", "which model; `/model WIRE:NAME` takes another from the next turn on"),
-    ("session", "this session's id, for `safepoint steer`, `push` and `stop` from elsewhere"),
-    ("quit", "end"),
+    ("receipt", "show the full receipt of the last turn"),
+    ("trace", "show what the last turn recorded, step by step"),
+    ("tools", "list the tools, and which ones need approval"),
+    ("model", "show the model; `/model WIRE:NAME` changes it from the next turn on"),
+    ("session", "show the session id, for `safepoint steer`, `push` and `stop` from another terminal"),
+    ("quit", "exit"),
 ];
 
 const KEYS: &str = "\
-Enter       send; while the agent works: steer it (it reads that with its next request)
-Alt-Enter   while the agent works: queue it for the next turn (Tab does the same)
+Enter       send; during a turn: steer it (the model reads the message with its next request)
+Alt-Enter   during a turn: queue the message for the next turn (Tab does the same)
 Ctrl-J      a new line
-Up          take the last queued message back; else an earlier one
+Up          edit the last queued message, else an earlier one
 Esc         stop the turn at the next safe point; again: now
-Ctrl-C      stop what runs, or clear the input; twice: end within a second
-Ctrl-Z      back to the shell; `fg` goes on
+Ctrl-C      stop the turn, or clear the input; twice: exit within a second
+Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit";
 
 /// The command that this begins, if it is the only one.
@@ -46,7 +46,7 @@ impl State {
         match (name, rest) {
             ("help" | "?", _) => self.help(),
             ("stop", "now") => return self.stop_now(),
-            ("stop", _) => return self.told_if_none(Self::stop, "no turn is at work"),
+            ("stop", _) => return self.noted_if_none(Self::stop, "no turn is running"),
             ("resume", named) => return self.resume(named),
             ("sessions", _) => return vec![Act::List],
             ("retry", _) => return self.retry(),
@@ -61,7 +61,7 @@ impl State {
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
             ("quit" | "exit" | "q", _) => return self.quit(Leave::Tidily),
             (unknown, _) => {
-                self.tell(Tone::Bad, &format!("there is no command /{unknown}; /help lists them"))
+                self.tell(Tone::Bad, &format!("command /{unknown} not found; /help lists the commands"))
             }
         }
         Vec::new()
@@ -73,10 +73,10 @@ impl State {
         self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
     }
 
-    fn told_if_none(&mut self, what: impl FnOnce(&mut Self) -> Vec<Act>, else_told: &str) -> Vec<Act> {
+    fn noted_if_none(&mut self, what: impl FnOnce(&mut Self) -> Vec<Act>, else_note: &str) -> Vec<Act> {
         let acts = what(self);
         if acts.is_empty() {
-            self.tell(Tone::Aside, else_told);
+            self.tell(Tone::Aside, else_note);
         }
         acts
     }
@@ -90,12 +90,12 @@ impl State {
             };
             stops.into_iter().map(now).collect()
         };
-        self.told_if_none(stops, "no turn is at work")
+        self.noted_if_none(stops, "no turn is running")
     }
 
     fn resume(&mut self, named: &str) -> Vec<Act> {
         if self.is_busy() {
-            self.tell(Tone::Aside, "a turn is at work; /stop first");
+            self.tell(Tone::Aside, "a turn is running; /stop first");
             return Vec::new();
         }
         vec![if named.is_empty() { Act::Resume } else { Act::GoTo(named.to_owned()) }]

@@ -18,34 +18,34 @@ use super::{
     state::{Act, Asked, State, Tone, Unsaid},
     work::{Stage, Work, brief},
 };
-use crate::render::{approval, hints};
+use crate::render::{approval, hints, text::at_running};
 
-/// What is heard of the session. Exhaustive: an item with its words, a turn on items, or any other event.
+/// An event of the session. Exhaustive: an item with its text, a turn on items, or any other event.
 #[derive(Clone, Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ChatEvent {
     Accepted { id: ItemId, item: Pushed },
     Started(Vec<ItemId>),
     Event(Event<SessionEvent>),
 }
 
 impl State {
-    pub(crate) fn hear(&mut self, heard: Heard, now: Instant) -> Vec<Act> {
-        let event = match heard {
-            Heard::Accepted { id, item } => {
+    pub(crate) fn hear(&mut self, chat_event: ChatEvent, now: Instant) -> Vec<Act> {
+        let event = match chat_event {
+            ChatEvent::Accepted { id, item } => {
                 let at_work = self.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
                 self.items.accepted(id, item, if at_work { Turn::AtWork } else { Turn::None });
                 return Vec::new();
             }
-            Heard::Started(items) => {
+            ChatEvent::Started(items) => {
                 self.begin(&items);
                 return Vec::new();
             }
-            Heard::Event(event) => event,
+            ChatEvent::Event(event) => event,
         };
         match event.kind {
             SessionEvent::Run { event, .. } => {
                 self.run_event(&event, now);
-                return self.stop_heard(&event.kind).into_iter().chain(self.who_answered()).collect();
+                return self.stop_requested(&event.kind).into_iter().chain(self.who_answered()).collect();
             }
             SessionEvent::Background { event, .. } => {
                 self.child_event(&event.kind, now);
@@ -130,8 +130,8 @@ impl State {
         }
     }
 
-    /// Of a run below the turn's own only the questions: its call is listed, and its text is not the answer. One that goes
-    /// on in the background asks after its turn, too.
+    /// Shows only the approvals of a run below the turn's own: its call is listed, and its text is not the
+    /// answer. A child in the background may ask after its turn, too.
     fn child_event(&mut self, kind: &EventKind, now: Instant) {
         if let EventKind::Child { event, .. } = kind
             && let EventKind::Fact(fact) = &**event
@@ -164,7 +164,7 @@ impl State {
             }
             Fact::CallEnded { report, result, extent } => {
                 self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));
-                // Of a call that was stopped the receipt speaks.
+                // The receipt reports a stopped call.
                 if report.stopped_by.is_none() {
                     self.output(&result.text, extent);
                 }
@@ -179,7 +179,7 @@ impl State {
             }
             Fact::ApprovalRequested(question) => self.ask(question.clone(), now),
             Fact::ApprovalResolved { id, answer, .. } => self.closed(id, answer, now),
-            Fact::StopEscalated => self.tell(Tone::Aside, "the grace is over: stopping now"),
+            Fact::StopEscalated => self.tell(Tone::Aside, "Grace period ended: stopping now"),
             Fact::Settled { error: Some(error), .. } => {
                 self.end_text();
                 self.tell(Tone::Bad, &format!("failed: {}", error.message));
@@ -203,7 +203,7 @@ impl State {
         }
     }
 
-    /// Shows all of the question that is to be answered now: one at a time, so that it is clear which.
+    /// Shows the whole of the approval that is answered next: one at a time, so that it is clear which.
     fn put_question(&mut self, now: Instant) {
         let Some(asked) = self.questions.front_mut() else { return };
         asked.since = now;
@@ -211,7 +211,7 @@ impl State {
         self.tell(Tone::Plain, &put);
     }
 
-    /// Nobody asks these any more: the run that did is over.
+    /// The run that asked these is over.
     pub(crate) fn gone(&mut self, gone: &[ApprovalId], now: Instant) {
         let was_put = self.deciding.take_if(|deciding| gone.contains(deciding)).is_some()
             || self.questions.front().is_some_and(|asked| gone.contains(&asked.question.id));
@@ -240,7 +240,7 @@ impl State {
         }
     }
 
-    /// A question that stood here was answered by somebody else.
+    /// Another process answered an approval that was shown here.
     fn who_answered(&mut self) -> Option<Act> {
         self.elsewhere.take().filter(|_| self.about.is_kept).map(Act::WhoAnswered)
     }
@@ -256,12 +256,12 @@ impl State {
         }
         self.last = Some(receipt);
         if let ItemOutcome::Failed(_) = fate {
-            self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again");
+            self.tell(Tone::Aside, "  /resume resumes it, /retry sends it again");
         }
-        // A queue that would wait for ever is the sender's again.
+        // A queue that would never run goes back to the sender.
         let back = if let ItemOutcome::Interrupted(_) = fate { self.hand_back() } else { None };
         self.end_hand_back();
-        // Some may be of runs that go on in the background.
+        // Some may belong to background runs.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
         let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();
         let look = (!asked.is_empty()).then_some(Act::LookAt(asked));
@@ -270,15 +270,18 @@ impl State {
 
     fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Act> {
         let was_stopped = self.last.as_ref().is_some_and(|receipt| receipt.stop.is_some());
-        if !survivors.is_empty() {
-            self.tell(Tone::Bad, &format!("  NOT QUIET, still alive: {}", survivors.join(", ")));
-        } else if was_stopped {
-            self.tell(Tone::Plain, "  quiet: nothing of it is running");
-        }
-        if let Some(receipt) = &mut self.last {
+        let end = self.last.as_mut().map(|receipt| {
             let receipt = Arc::make_mut(receipt);
             receipt.quiet_at = survivors.is_empty().then_some(at);
             receipt.survivors = survivors.to_vec();
+            at_running(&receipt.to_string()).1.to_owned()
+        });
+        match end {
+            Some(end) if was_stopped => {
+                self.tell(if survivors.is_empty() { Tone::Plain } else { Tone::Bad }, &end);
+            }
+            _ if survivors.is_empty() => {}
+            _ => self.tell(Tone::Bad, &format!("warning: still running: {}", survivors.join(", "))),
         }
         self.work = None;
         Vec::new()

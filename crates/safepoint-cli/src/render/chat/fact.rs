@@ -50,7 +50,7 @@ pub(crate) fn line(fact: &Fact) -> String {
         Fact::StopRequested(request) => {
             format!("stop asked: {} ({}), {}", request.mode, request.reach, request.reason.text)
         }
-        Fact::StopEscalated => "the grace is over: now".to_owned(),
+        Fact::StopEscalated => "grace period ended: now".to_owned(),
         Fact::StopObserved { .. } => "the stop takes effect".to_owned(),
         Fact::Settled { receipt, .. } => format!("settled: {}", receipt.ending.as_str()),
     }

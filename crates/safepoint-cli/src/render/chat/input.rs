@@ -61,7 +61,7 @@ impl Input {
         self.recalled = None;
     }
 
-    /// Puts this before what is typed, in lines of its own.
+    /// Inserts this before the typed text, on separate lines.
     pub(crate) fn put_before(&mut self, text: &str) {
         let joined = if self.text.is_empty() { text.to_owned() } else { format!("{text}\n{}", self.text) };
         self.set(joined);

@@ -1,4 +1,4 @@
-//! What a key does: it depends on whether a turn is at work, a question stands, and what is typed.
+//! What a key does, by the running turn, the open approval and the typed text.
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ impl State {
         }
     }
 
-    /// Whether the next key answers the question: it could be read, and nobody is typing.
+    /// Whether the next key answers the approval: it was readable, and the person is not typing.
     pub(crate) fn may_answer(&self, now: Instant) -> bool {
         // Before the next one is put, the last answer must have been taken.
         let Some(asked) = self.questions.front().filter(|_| self.deciding.is_none()) else { return false };
@@ -200,7 +200,7 @@ impl State {
             self.end_answer();
             return Vec::new();
         }
-        // A turn that only waits for an answer is at a safe point: its question is taken back.
+        // A turn that only waits for an answer is at a safe point: its approval is withdrawn.
         let only_waits = self.work.is_none() && !self.questions.is_empty();
         if !only_waits {
             return self.stop();
@@ -252,8 +252,8 @@ impl State {
     fn tell_what_ends(&mut self) {
         let session = &self.about.session;
         let what = match self.about.is_kept {
-            true => format!("Ctrl-C again ends this chat, which is kept as {session}; so does Ctrl-D"),
-            false => "Ctrl-C again ends this chat, of which nothing is kept; so does Ctrl-D".to_owned(),
+            true => format!("Ctrl-C again ends this chat, stored as {session}; so does Ctrl-D"),
+            false => "Ctrl-C again ends this chat, which is not stored; so does Ctrl-D".to_owned(),
         };
         self.tell(Tone::Aside, &what);
     }

@@ -61,7 +61,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
-    // A blank row keeps what is said apart from what is going on.
+    // A blank row separates the text from the running work.
     if !partial.is_empty() || state.edge() != Edge::Blank {
         partial.push(Line::default());
     }
@@ -105,11 +105,11 @@ fn stopping(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
     let Some(stop) = work.stop.filter(|_| work.stage == Stage::Works) else { return };
     let waits = work.waits_for();
     let text = match stop {
-        Stop::Now => format!("Stopping now… waits for {waits}"),
-        Stop::AtSafePoint(None) => format!("Stopping… at the next safe point, waits for {waits} (Esc: now)"),
+        Stop::Now => format!("Stopping now: waiting for {waits}"),
+        Stop::AtSafePoint(None) => format!("Stopping at the next safe point: waiting for {waits} (Esc: now)"),
         Stop::AtSafePoint(Some(deadline)) => {
             let left = deadline.saturating_duration_since(now).as_secs_f64().ceil();
-            format!("Stopping… waits for {waits}; now in {left:.0} s (Esc: at once)")
+            format!("Stopping: waiting for {waits}; forced in {left:.0} s (Esc: now)")
         }
     };
     lines.push(Line::styled(text, STOPPING));
@@ -117,9 +117,9 @@ fn stopping(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
 
 fn lists(items: &Items, lines: &mut Vec<Line<'static>>) {
     let steers: Vec<_> = items.steers().map(|(_, item)| (item, Place::Queued)).collect();
-    list("steers, with the next request:", &steers, lines);
+    list("steering the next request:", &steers, lines);
     let queue: Vec<_> = items.queue().map(|(id, item)| (item, items.place(id))).collect();
-    list("queue, for the next turns (Up takes the last one back):", &queue, lines);
+    list("queued for the next turns (Up withdraws the last one):", &queue, lines);
 }
 
 fn list(label: &'static str, items: &[(&Pushed, Place)], lines: &mut Vec<Line<'static>>) {
@@ -127,14 +127,14 @@ fn list(label: &'static str, items: &[(&Pushed, Place)], lines: &mut Vec<Line<'s
         return;
     }
     lines.push(Line::styled(label, LABEL));
-    // The last ones: they are what was just typed, and what Up takes back.
+    // The last ones: they were just typed, and Up withdraws them.
     let hidden = items.len().saturating_sub(LISTED);
     if hidden > 0 {
         lines.push(Line::styled(format!("  {hidden} before these"), DIM));
     }
     for (index, (item, place)) in items.iter().enumerate().skip(hidden) {
         let mark = match place {
-            Place::Preempting => " (instead of the turn at work)",
+            Place::Preempting => " (instead of the running turn)",
             Place::First => " (before the queue)",
             Place::Queued => "",
         };
@@ -215,7 +215,7 @@ fn hint(state: &State, now: Instant) -> String {
         (None, Mode::Typing, None) if state.work.is_some() => "Enter queues · /help".to_owned(),
         (None, Mode::Typing, None) => {
             let is_open = state.last.as_ref().is_some_and(|receipt| receipt.ending != Ending::Done);
-            let resume = if is_open { " · /resume goes on" } else { "" };
+            let resume = if is_open { " · /resume resumes" } else { "" };
             format!("{} · Enter sends{resume} · /help · Ctrl-D quits", state.model)
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint::ids::ItemId;
 
-/// One item as it was pushed; without a text as long as nobody has looked what it says.
+/// One item as it was pushed; its text is empty until it is read from the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     pub(crate) text: String,
@@ -23,7 +23,8 @@ pub(crate) enum How {
     Preempt,
 }
 
-/// Who pushed it. Exhaustive: the person here, somebody from elsewhere, or whoever did before the session was opened.
+/// The sender of an item. Exhaustive: the user here, another process, or any sender before the session was
+/// opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Here,
@@ -38,12 +39,12 @@ pub(crate) struct Items {
     steers: BTreeMap<ItemId, Pushed>,
     /// In a turn, in case they wait again.
     taken: BTreeMap<ItemId, Pushed>,
-    /// Of those that came with a preempt: whose turn has ended, or was never there.
+    /// Items of a preempt whose turn has ended, or never was.
     answered: BTreeSet<ItemId>,
 }
 
-/// Where an item stands in the queue. Exhaustive: for its sake the turn at work is stopped; that turn has ended, and the
-/// item goes first; or it waits its turn.
+/// Where an item stands in the queue. Exhaustive: the running turn is stopped for it; that turn has ended,
+/// and the item goes first; or it waits its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Preempting,
@@ -65,7 +66,7 @@ impl Items {
         list.insert(id, item);
     }
 
-    /// What one says of which only the number was known.
+    /// Sets the text of an item that had only a number.
     pub(crate) fn say(&mut self, id: ItemId, text: &str) {
         if let Some(item) = self.waiting.get_mut(&id) {
             text.clone_into(&mut item.text);
@@ -104,7 +105,7 @@ impl Items {
         }
     }
 
-    /// It has come to rest: what it was, if no turn had it.
+    /// Removes a settled item; returns it if no turn took it.
     pub(crate) fn forget(&mut self, id: ItemId) -> Option<Pushed> {
         self.taken.remove(&id);
         self.answered.remove(&id);

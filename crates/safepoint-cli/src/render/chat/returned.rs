@@ -1,15 +1,16 @@
-//! The queue's way back to whoever wrote it: at a stop, at the end of the chat, and when somebody else takes it out.
+//! Returns queued messages to their sender: at a stop, at the end of the chat, and when another process
+//! withdraws them.
 //!
-//! **Invariants**: a stop takes back what was said before it, once, and nothing that was said after; no text is lost: it
-//! comes to the input, or to where Up finds it, or is told.
+//! **Invariants**: a stop returns each message that was sent before it, once, and none that was sent after;
+//! no text is lost: it goes to the input, to the history that Up reads, or to the screen.
 
 use std::collections::BTreeSet;
 
 use safepoint::{
-    Code,
     event::{EventKind, Fact},
     ids::ItemId,
     session::ItemOutcome,
+    stop::Code,
 };
 
 use super::{
@@ -18,15 +19,15 @@ use super::{
     work::Stage,
 };
 
-/// What was taken back, or is about to be.
+/// The messages that a stop has returned, or is about to.
 #[derive(Debug, Default)]
 pub(crate) struct Handed {
     asked: Asked,
-    /// Whether something was said after the stop.
+    /// Whether a message came after the stop.
     since: Since,
     /// Taken back, for the input once the turn has ended.
     texts: Vec<String>,
-    /// What was asked back from here, and is not heard of yet.
+    /// Withdrawals requested from here and not yet confirmed.
     own: BTreeSet<ItemId>,
 }
 
@@ -38,7 +39,7 @@ enum Asked {
     Yes,
 }
 
-/// Exhaustive: something was said after the stop, or nothing.
+/// Exhaustive: a message came after the stop, or none did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Since {
     #[default]
@@ -52,7 +53,7 @@ impl Handed {
         &self.texts
     }
 
-    /// Whether a stop that is no preempt was asked of the turn at work.
+    /// Whether the running turn got a stop other than a preempt.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked == Asked::Yes
     }
@@ -63,8 +64,8 @@ impl Handed {
 }
 
 impl State {
-    /// A stop is asked: what was said before it, and is in no turn, is its sender's again; at once, so that nothing that
-    /// comes later makes it run.
+    /// A stop is requested: returns each earlier message that no turn has to its sender, at once, so that no
+    /// later input makes it run.
     pub(crate) fn hand_back(&mut self) -> Option<Act> {
         if self.handed.asked == Asked::Yes || self.leaving.is_some() {
             return None;
@@ -74,15 +75,15 @@ impl State {
         Some(Act::HandBack)
     }
 
-    /// Something is said: if that is after a stop, it goes before what the stop took back.
+    /// Records a new message: after a stop, it goes before the messages that the stop returned.
     pub(crate) fn said_on(&mut self) {
         if self.handed.asked == Asked::Yes {
             self.handed.since = Since::Said;
         }
     }
 
-    /// Somebody else asked for the turn's end. A preempt wants the next turn, and leaves the queue alone.
-    pub(crate) fn stop_heard(&mut self, kind: &EventKind) -> Vec<Act> {
+    /// Another process stopped the turn. A preempt starts the next turn and leaves the queue as it is.
+    pub(crate) fn stop_requested(&mut self, kind: &EventKind) -> Vec<Act> {
         match kind {
             EventKind::Fact(fact) => match &**fact {
                 Fact::StopRequested(asked) if asked.reason.code != Code::PREEMPTED.as_str() => {
@@ -128,7 +129,7 @@ impl State {
         }
     }
 
-    /// An item has come to rest.
+    /// An item has settled.
     pub(crate) fn fate(&mut self, id: ItemId, fate: ItemOutcome) {
         let item = self.items.forget(id);
         if fate == ItemOutcome::Withdrawn {
@@ -167,17 +168,17 @@ impl State {
         self.tell(Tone::Aside, &format!("{why} (Up brings it back): {text}"));
     }
 
-    /// So many messages waited before the session was opened.
+    /// Shows that `count` messages were queued before the session was opened.
     pub(crate) fn tell_left(&mut self, count: usize) {
         match count {
             0 => {}
             1 => self.tell(
                 Tone::Plain,
-                "a message waits from before: it goes before your next one; Up takes it back",
+                "a message is queued from before: it runs before your next one; Up edits it",
             ),
             more => self.tell(
                 Tone::Plain,
-                &format!("{more} messages wait from before: they go before your next one; Up takes the last one back"),
+                &format!("{more} messages are queued from before: they run before your next one; Up edits the last one"),
             ),
         }
     }

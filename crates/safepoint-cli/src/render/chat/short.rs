@@ -1,12 +1,14 @@
-//! What is said of an output, an answer and a receipt in few lines; the whole is elsewhere, and it is said where.
+//! An output, an answer and a receipt in few lines, with the place of the whole.
 
 use safepoint::{
     Receipt,
     approval::{AllowScope, Decision},
-    event::{OutputExtent, Resolution},
+    event::Resolution,
+    raw::OutputExtent,
 };
 
 use super::state::{State, Tone};
+use crate::render::text::at_running;
 
 impl State {
     /// The first lines of what a call came to, and how much there is more, where.
@@ -39,17 +41,16 @@ pub(crate) fn answered(answer: &Resolution) -> &'static str {
         }
         Resolution::Decided(Decision::Deny { .. }) => "  denied",
         Resolution::Decided(Decision::Respond { .. }) => "  answered instead",
-        Resolution::Expired => "  nobody answered in time: denied",
+        Resolution::Expired => "  expired without an answer: denied",
         Resolution::Withdrawn => "  (the question is withdrawn)",
     }
 }
 
-/// The receipt without its last line, which is told once it is known; long lists are cut.
+/// The receipt up to its `running` row, which is shown once the turn is quiet; long lists are cut.
 pub(crate) fn few_lines(receipt: &Receipt) -> String {
     const SHOWN: usize = 9;
     let text = receipt.to_string();
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.pop();
+    let mut lines: Vec<&str> = at_running(&text).0.lines().collect();
     let more = lines.len().saturating_sub(SHOWN);
     lines.truncate(SHOWN);
     let more = if more > 0 { format!("\n  … {more} more lines: /receipt") } else { String::new() };

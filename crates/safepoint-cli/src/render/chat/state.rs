@@ -34,9 +34,9 @@ pub(crate) enum Act {
     Push { text: String, how: How },
     /// Take waiting ones back into the input, in this order.
     Withdraw(Vec<ItemId>),
-    /// Take back whatever was said here and no turn has: a stop is asked.
+    /// Return each message of this chat that no turn has: a stop is requested.
     HandBack,
-    /// Stop the turn at work.
+    /// Stop the running turn.
     Stop(Hardness),
     /// Take the last turn up again; list the sessions if there is none.
     Resume,
@@ -54,7 +54,7 @@ pub(crate) enum Act {
     Model(String),
     /// End the session and the program.
     Quit(Leave),
-    /// Give the terminal back to the shell, until it says to go on.
+    /// Give the terminal back to the shell until the job continues.
     Suspend,
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum Mode {
     #[default]
     Typing,
     Denying,
-    /// What a call came to that nobody knows the end of.
+    /// The result of a call whose side effects are unknown.
     Telling,
     Allowing,
 }
@@ -110,22 +110,22 @@ pub(crate) struct State {
     pub(crate) questions: VecDeque<Asked>,
     /// The question that was answered here, until the session has taken the answer.
     pub(crate) deciding: Option<ApprovalId>,
-    /// The question that stood here and was answered elsewhere, until it was asked by whom.
+    /// An approval of this screen that another process answered, until the store has named the author.
     pub(crate) elsewhere: Option<ApprovalId>,
     pub(crate) last: Option<Arc<Receipt>>,
     pub(crate) last_message: Option<String>,
     pub(crate) trace: Vec<(Timestamp, String)>,
     pub(crate) leaving: Option<Leave>,
-    /// What was last said of a stop of the session.
+    /// The last note about a stop of the session.
     pub(crate) stop_said: Option<String>,
     /// When a key was last pressed, and when that was Ctrl-C.
     pub(crate) pressed: Option<Instant>,
     pub(crate) ctrl_c: Option<Instant>,
-    /// When it was said that another Ctrl-C ends the chat.
+    /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     pub(crate) settled_at: Option<Instant>,
     above: Vec<Line<'static>>,
-    /// A turn began on items that were pushed elsewhere, or goes on: its first fact says which.
+    /// A turn began on items from other processes, or resumes: its first fact says which.
     pub(crate) unsaid: Unsaid,
     edge: Edge,
     partial: String,
@@ -155,7 +155,7 @@ pub(crate) enum Edge {
     Blank,
 }
 
-/// How a line is said. Exhaustive: an aside, a good end, a bad one.
+/// The tone of a line. Exhaustive: an aside, a good end, a bad one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Aside,
@@ -279,7 +279,7 @@ impl State {
         self.edge = Edge::Text;
     }
 
-    /// Something to tell, in rows of its own.
+    /// Text for the screen, on separate rows.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
         self.tell_in_rows(tone, text, |line| line.len() - line.trim_start().len());
     }
@@ -326,7 +326,7 @@ impl State {
         self.work.is_some()
     }
 
-    /// A message taken back: into the input, before what is typed.
+    /// Puts a withdrawn message into the input, before the typed text.
     pub(crate) fn back(&mut self, text: &str) {
         self.input.put_before(text);
     }

@@ -1,4 +1,4 @@
-//! The terminal itself: its mode, and a thread that writes to it, so that one that is slow or stopped holds up nobody.
+//! The terminal: its mode, and a thread that writes to it, so that a slow or stopped terminal delays no other task.
 //!
 //! **Invariants**: at most one frame is unwritten; the mode is restored when this is dropped.
 
@@ -30,7 +30,7 @@ pub(crate) struct Terminal {
 #[derive(Default)]
 struct Written {
     is_writing: AtomicBool,
-    told: Notify,
+    done: Notify,
 }
 
 impl Terminal {
@@ -42,13 +42,13 @@ impl Terminal {
         terminal::enable_raw_mode()?;
         let (frames, received) = mpsc::channel::<Drawn>();
         let written = Arc::new(Written::default());
-        let told = Arc::clone(&written);
+        let done = Arc::clone(&written);
         std::thread::spawn(move || {
             for frame in received {
-                // Where nobody sees it, the hang-up comes as a signal.
+                // Without a terminal, the hang-up arrives as a signal.
                 drop(output::put(Stream::Out, &Piece::Drawn(frame)));
-                told.is_writing.store(false, Ordering::Release);
-                told.told.notify_one();
+                done.is_writing.store(false, Ordering::Release);
+                done.done.notify_one();
             }
         });
         let terminal = Self { frames, written };
@@ -66,9 +66,9 @@ impl Terminal {
     /// Resolves when a frame was written.
     ///
     /// # Cancel safety
-    /// Nothing is lost: it is told again.
+    /// Nothing is lost: the event stays pending.
     pub(crate) async fn written(&self) {
-        self.written.told.notified().await;
+        self.written.done.notified().await;
     }
 
     pub(crate) fn write(&self, frame: Drawn) {

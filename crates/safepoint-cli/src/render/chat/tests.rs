@@ -9,17 +9,19 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 use ratatui::{Terminal, backend::TestBackend, text::Line, widgets::Paragraph};
 use safepoint::{
-    Code, Reason, Receipt, Usage,
+    Reason, Receipt, Usage,
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision},
-    event::{Event, EventKind, Fact, RecordedSteer, Resolution, SteerSource},
-    ids::{CallId, ItemId, Path, RunId, TurnId},
-    receipt::{CallKind, Ending, Escalation, ReasonReport, RequestReport, StopReport},
+    event::{Event, EventKind, Fact, Resolution},
+    ids::{CallId, ItemId, Path, TurnId},
+    raw::{RecordedSteer, SteerSource},
+    receipt::{CallKind, ReasonReport, RequestReport},
     session::{ItemOutcome, PreemptOutcome, SessionEvent},
+    stop::Code,
     tool::EffectClass,
 };
 
 use super::{
-    events::Heard,
+    events::ChatEvent,
     keys::CALM,
     pane,
     queue::{How, Origin, Pushed},
@@ -76,8 +78,8 @@ impl World {
     }
 
     fn hear(&mut self, kind: SessionEvent) -> Vec<Act> {
-        let event = Event { seq: 0, at: Timestamp::UNIX_EPOCH, kind };
-        self.state.hear(Heard::Event(event), self.now)
+        let event = Event::new(0, Timestamp::UNIX_EPOCH, kind);
+        self.state.hear(ChatEvent::Event(event), self.now)
     }
 
     fn fact(&mut self, fact: Fact) -> Vec<Act> {
@@ -85,12 +87,12 @@ impl World {
     }
 
     fn run(&mut self, kind: EventKind) -> Vec<Act> {
-        let event = Event { seq: 0, at: Timestamp::UNIX_EPOCH, kind };
+        let event = Event::new(0, Timestamp::UNIX_EPOCH, kind);
         self.hear(SessionEvent::Run { turn: turn(1), event })
     }
 
     fn aside(&mut self, kind: EventKind) {
-        let event = Event { seq: 0, at: Timestamp::UNIX_EPOCH, kind };
+        let event = Event::new(0, Timestamp::UNIX_EPOCH, kind);
         assert_eq!(self.hear(SessionEvent::Background { turn: turn(1), event }), []);
     }
 
@@ -98,15 +100,15 @@ impl World {
         let id = item(self.pushed);
         self.pushed += 1;
         let pushed = Pushed { text: text.into(), how, origin: Origin::Here };
-        assert_eq!(self.state.hear(Heard::Accepted { id, item: pushed }, self.now), []);
+        assert_eq!(self.state.hear(ChatEvent::Accepted { id, item: pushed }, self.now), []);
         id
     }
 
-    /// A turn at work on one message, with a call that runs.
+    /// A running turn on one message, with a call that runs.
     fn at_work() -> Self {
         let mut world = Self::new();
         let id = world.accepted("book a table", How::Queue);
-        assert_eq!(world.state.hear(Heard::Started(vec![id]), world.now), []);
+        assert_eq!(world.state.hear(ChatEvent::Started(vec![id]), world.now), []);
         world.fact(started("shell", "sleep 100"));
         world
     }
@@ -116,19 +118,12 @@ impl World {
     }
 
     fn question(&mut self) -> ApprovalRequest {
-        let question = ApprovalRequest {
-            id: "apr_1".into(),
-            question: safepoint::approval::ApprovalKind::BeforeCall,
-            call_id: CallId::from("call_2"),
-            path: Path::default(),
-            tool: "shell".into(),
-            args: serde_json::json!({"command": "rm \u{202e}x", "timeout": 5}),
-            definition: String::new(),
-            holds: safepoint::approval::Holds::Once,
-            digest: String::new(),
-            asked_at: Timestamp::UNIX_EPOCH,
-            expires_at: Timestamp::UNIX_EPOCH,
-        };
+        let question = serde_json::json!({
+            "id": "apr_1", "call_id": "call_2", "tool": "shell", "digest": "",
+            "args": {"command": "rm \u{202e}x", "timeout": 5},
+            "asked_at": Timestamp::UNIX_EPOCH, "expires_at": Timestamp::UNIX_EPOCH,
+        });
+        let question: ApprovalRequest = serde_json::from_value(question).unwrap();
         self.fact(Fact::ApprovalRequested(question.clone()));
         question
     }
@@ -137,7 +132,7 @@ impl World {
         self.hear(SessionEvent::TurnEnded { turn: turn(1), fate, receipt: Arc::new(receipt()) })
     }
 
-    /// What a person sees: all that was said, and the pane below it.
+    /// What a person sees: all the text above, and the pane below it.
     fn screen(&mut self) -> String {
         self.above.extend(self.state.take_above());
         let mut lines = self.above.clone();
@@ -186,57 +181,41 @@ fn reason() -> ReasonReport {
 }
 
 fn request(mode: &str, within_ms: Option<u64>) -> RequestReport {
-    let (mode, reach, asked) = (mode.to_owned(), "tree".to_owned(), "first".to_owned());
-    RequestReport { seq: 0, at: Timestamp::UNIX_EPOCH, reason: reason(), mode, reach, within_ms, asked }
+    let request = serde_json::json!({
+        "seq": 0, "at": Timestamp::UNIX_EPOCH, "reason": reason(), "mode": mode, "reach": "tree",
+        "within_ms": within_ms, "asked": "first",
+    });
+    serde_json::from_value(request).unwrap()
 }
 
 fn preempt() -> RequestReport {
     let reason = Reason::new(Code::PREEMPTED).with_text("a newer item came");
-    let reason = ReasonReport::from(&reason);
-    RequestReport { reason, ..request("after-model", None) }
+    let mut request = request("after-model", None);
+    request.reason = ReasonReport::from(&reason);
+    request
 }
 
 fn receipt() -> Receipt {
     let at = Timestamp::UNIX_EPOCH;
-    let stop = StopReport {
-        reason: reason(),
-        asked: "after-model".into(),
-        fired: Some("after-model".into()),
-        escalated: Escalation::No,
-        requested_at: at,
-        observed_at: Some(at),
-        phase: "calls were running".into(),
-        requests: vec![request("after-model", None)],
-    };
-    Receipt {
-        run: RunId::from("run_1"),
-        path: Path::default(),
-        attempt: 1,
-        ending: Ending::Stopped,
-        stop: Some(stop),
-        rounds: 1,
-        model: None,
-        summaries: Vec::new(),
-        calls: Vec::new(),
-        approvals_cancelled: Vec::new(),
-        waiting: Vec::new(),
-        usage: Usage::default(),
-        usage_total: Usage::default(),
-        worked_ms: 0,
-        started_at: at,
-        settled_at: at,
-        quiet_at: None,
-        survivors: Vec::new(),
-        late: Vec::new(),
-        unrecorded: None,
-    }
+    let stop = serde_json::json!({
+        "reason": reason(), "asked": "after-model", "fired": "after-model", "escalated": "no",
+        "requested_at": at, "observed_at": at, "phase": "calls were running",
+        "requests": [request("after-model", None)],
+    });
+    let receipt = serde_json::json!({
+        "run": "run_1", "attempt": 1, "ending": "stopped", "stop": stop, "rounds": 1, "model": null, "calls": [],
+        "approvals_cancelled": [], "usage": Usage::default(), "usage_total": Usage::default(), "worked_ms": 0,
+        "started_at": at, "settled_at": at, "quiet_at": null, "survivors": [], "late": [],
+    });
+    serde_json::from_value(receipt).unwrap()
 }
 
 fn push(text: &str, how: How) -> Vec<Act> {
     vec![Act::Push { text: text.into(), how }]
 }
 
-/// Enter sends, and steers a turn at work; Alt-Enter and Tab queue; a steer that comes too late for the turn is a message.
+/// Enter sends, and steers a running turn; Alt-Enter and Tab queue; a steer that comes too late for the turn
+/// is a message.
 #[test]
 fn enter_steers_a_turn_at_work_and_alt_enter_queues() {
     let mut world = World::new();
@@ -258,15 +237,15 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
     let mut world = World::at_work();
     let steer = world.accepted("use b", How::Steer);
     world.accepted("and then c", How::Queue);
-    world.shows("steers, with the next request:");
+    world.shows("steering the next request:");
     world.shows("1. use b");
-    world.shows("queue, for the next turns (Up takes the last one back):");
+    world.shows("queued for the next turns (Up withdraws the last one):");
     world.shows("1. and then c");
     let taken =
         RecordedSteer { id: steer.to_string().into(), message: "use b".into(), source: SteerSource::Item };
     world.fact(Fact::SteerTaken { round: 2, steers: vec![taken] });
     world.shows("› use b  (steered, in request 2)");
-    world.hides("steers, with the next request:");
+    world.hides("steering the next request:");
     // One that was not taken waits for a turn.
     let late = world.accepted("too late", How::Steer);
     world.hear(SessionEvent::Requeued(late));
@@ -274,30 +253,30 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
     world.hides("steers,");
 }
 
-/// S6.1, S6.3: what came with a preempt stands before the queue, and is said to be instead of the turn at work only until
-/// its preempt is answered; what a turn has had waits again in its place.
+/// S6.1, S6.3: items of a preempt stand before the queue. They are shown as replacing the running turn only
+/// until the preempt is answered; what a turn has had waits again in its place.
 #[test]
 fn what_came_with_a_preempt_stands_before_the_queue() {
     let mut world = World::at_work();
     world.accepted("q1", How::Queue);
     let (p1, p2) = (world.accepted("p1", How::Preempt), world.accepted("p2", How::Preempt));
-    world.shows("1. p1 (instead of the turn at work)");
-    world.shows("2. p2 (instead of the turn at work)");
+    world.shows("1. p1 (instead of the running turn)");
+    world.shows("2. p2 (instead of the running turn)");
     world.shows("3. q1 ");
     for id in [p1, p2] {
         world.hear(SessionEvent::Preempted { item: id, preempted: PreemptOutcome::StoppedTurn(turn(1)) });
     }
     world.ended(ItemOutcome::Preempted(turn(1)));
-    world.state.hear(Heard::Started(vec![p1]), world.now);
+    world.state.hear(ChatEvent::Started(vec![p1]), world.now);
     world.shows("1. p2 (before the queue)");
     world.shows("2. q1 ");
-    world.hides("instead of the turn at work");
+    world.hides("instead of the running turn");
     world.hear(SessionEvent::Requeued(p1));
     world.shows("1. p2 (before the queue)");
     world.shows("3. p1 ");
 }
 
-/// S6.7: a stop of the session is said once, and again only when there is something new to say.
+/// S6.7: a stop of the session is shown once, and again only when there is something new to show.
 #[test]
 fn a_stop_that_is_asked_again_and_again_is_said_once() {
     let mut world = World::at_work();
@@ -314,7 +293,8 @@ fn a_stop_that_is_asked_again_and_again_is_said_once() {
     world.shows("asked to stop once it is idle for 60s");
 }
 
-/// S1.5, S1.7: Esc stops at the next safe point and again now; what it waits for is said at once, with a countdown.
+/// S1.5, S1.7: Esc stops at the next safe point and a second Esc now; what it waits for is shown at once,
+/// with a countdown.
 #[test]
 fn escape_stops_and_says_what_it_waits_for() {
     let mut world = World::at_work();
@@ -322,19 +302,19 @@ fn escape_stops_and_says_what_it_waits_for() {
     world.asked("after-model", Some(5000));
     // A later request never makes it later.
     world.asked("after-model", Some(9000));
-    world.shows("Stopping… waits for shell; now in 5 s (Esc: at once)");
+    world.shows("Stopping: waiting for shell; forced in 5 s (Esc: now)");
     world.wait(Duration::from_millis(3500));
-    world.shows("now in 2 s");
+    world.shows("forced in 2 s");
     world.shows("● shell  3 s  sleep 100");
     assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now)]);
     world.asked("now", None);
-    world.shows("Stopping now… waits for shell");
+    world.shows("Stopping now: waiting for shell");
     world.ended(ItemOutcome::Interrupted(turn(1)));
     world.hides("Stopping");
-    world.shows("stopped: user (person): at the terminal");
-    world.hides("quiet:");
+    world.shows("Stopped by user (person): at the terminal");
+    world.hides("running   nothing");
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
-    world.shows("quiet: nothing of it is running");
+    world.shows("  running   nothing, ");
     assert_eq!(world.tap(KeyCode::Esc), [], "nothing is at work");
 }
 
@@ -344,10 +324,10 @@ fn what_is_still_alive_is_named() {
     let mut world = World::at_work();
     world.ended(ItemOutcome::Interrupted(turn(1)));
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: vec!["command (pid 7)".into()] });
-    world.shows("NOT QUIET, still alive: command (pid 7)");
-    world.hides("quiet: nothing");
+    world.shows("warning: still running: command (pid 7)");
+    world.hides("running   nothing");
     world.say("/receipt");
-    assert_eq!(world.screen().matches("NOT QUIET, still alive: command (pid 7)").count(), 2);
+    assert_eq!(world.screen().matches("warning: still running: command (pid 7)").count(), 2);
 }
 
 /// S8.2: a question shows exactly what would run, and is answered by one key.
@@ -356,7 +336,7 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
     for (letter, decision) in [('y', Decision::Approve), ('n', Decision::Deny { message: String::new() })] {
         let mut world = World::at_work();
         let question = world.question();
-        world.shows("? shell wants to run with");
+        world.shows("Allow shell to run?");
         world.shows("\"command\": \"rm \\u{202e}x\"");
         world.shows("\"timeout\": 5");
         world.shows("shell  waits for your answer");
@@ -370,7 +350,7 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
     }
 }
 
-/// S8.2: who has answered a question that stood here is asked, where somebody else could, and only then.
+/// S8.2: the chat asks who answered an approval that it showed, only where another process could have.
 #[test]
 fn who_answered_elsewhere_is_asked() {
     for (is_kept, here) in [(true, false), (true, true), (false, false)] {
@@ -388,7 +368,7 @@ fn who_answered_elsewhere_is_asked() {
     }
 }
 
-/// S8.6: how far a yes reaches is said before it is given, and a key that says neither gives none.
+/// S8.6: the reach of a yes is shown before it is given, and a key that names no reach gives none.
 #[test]
 fn a_yes_for_always_says_what_it_allows() {
     for (letter, covers) in [('e', AllowScope::Call), ('t', AllowScope::Tool)] {
@@ -424,7 +404,7 @@ fn what_may_have_happened_has_answers_of_its_own() {
     for (letter, decision) in [('r', Decision::Approve), ('g', Decision::Deny { message: String::new() })] {
         let mut world = World::at_work();
         let id = ask(&mut world);
-        world.shows("NOBODY KNOWS WHETHER IT HAPPENED");
+        world.shows("side effects unknown");
         world.shows("r run it again · d it is done… · g give it up");
         assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(id, decision)]);
     }
@@ -447,8 +427,8 @@ fn closed(question: &ApprovalRequest, answer: Resolution) -> Fact {
 fn questions_are_put_one_at_a_time() {
     let mut world = World::at_work();
     let first = world.question();
-    let second =
-        ApprovalRequest { id: "apr_2".into(), args: serde_json::json!({"command": "two"}), ..first.clone() };
+    let mut second = first.clone();
+    (second.id, second.args) = ("apr_2".into(), serde_json::json!({"command": "two"}));
     world.fact(Fact::ApprovalRequested(second.clone()));
     world.shows("\"timeout\": 5");
     world.hides("\"two\"");
@@ -476,23 +456,17 @@ fn questions_are_put_one_at_a_time() {
 fn a_background_run_asks_after_its_turn_has_ended() {
     let mut world = World::at_work();
     let own = world.question();
-    let behind = ApprovalRequest {
-        id: "apr_2".into(),
-        path: Path::default().of(&CallId::from("call_7")),
-        args: serde_json::json!({"command": "two"}),
-        ..own.clone()
-    };
+    let mut behind = own.clone();
+    (behind.id, behind.args) = ("apr_2".into(), serde_json::json!({"command": "two"}));
+    behind.path = Path::default().of(&CallId::from("call_7"));
     let asked = EventKind::Fact(Arc::new(Fact::ApprovalRequested(behind.clone())));
     world.run(EventKind::Child { path: behind.path.clone(), event: Arc::new(asked) });
     let look = world.ended(ItemOutcome::Completed(turn(1)));
     assert_eq!(look, [Act::LookAt(vec![own.id.clone(), behind.id.clone()])]);
     world.state.gone(&[own.id], world.now);
-    world.shows("shell (of the agent at root/call_7) wants to run with");
-    let third = ApprovalRequest {
-        id: "apr_3".into(),
-        args: serde_json::json!({"command": "three"}),
-        ..behind.clone()
-    };
+    world.shows("Allow shell (of the agent at root/call_7) to run?");
+    let mut third = behind.clone();
+    (third.id, third.args) = ("apr_3".into(), serde_json::json!({"command": "three"}));
     let asked = EventKind::Fact(Arc::new(Fact::ApprovalRequested(third.clone())));
     world.aside(EventKind::Child { path: third.path.clone(), event: Arc::new(asked) });
     world.wait(CALM);
@@ -506,7 +480,7 @@ fn a_background_run_asks_after_its_turn_has_ended() {
     assert_eq!(world.tap(KeyCode::Char('n')).len(), 1);
 }
 
-/// Whoever is typing when a question comes up has answered nothing with it.
+/// A user who is typing when an approval appears has not answered it.
 #[test]
 fn what_is_being_typed_answers_nothing() {
     let mut world = World::at_work();
@@ -578,10 +552,10 @@ fn a_late_ctrl_c_does_not_quit() {
     assert_eq!(world.control('d'), [Act::Quit(Leave::Tidily)]);
 }
 
-/// S4.7: of an output that was cut the whole length is told, and where all of it is.
+/// S4.7: for a truncated output the chat shows its full length and where all of it is.
 #[test]
 fn what_is_not_shown_of_an_output_is_told() {
-    use safepoint::{event::OutputExtent, message::CallResult, receipt::CallReport};
+    use safepoint::{message::CallResult, raw::OutputExtent, receipt::CallReport};
     let called = |world: &mut World, lines: usize, extent: OutputExtent| {
         let report: CallReport =
             serde_json::from_value(serde_json::json!({"call_id": "call_1", "name": "shell",
@@ -632,7 +606,7 @@ fn commands_do_what_they_say() {
     assert_eq!(world.tap(KeyCode::Enter), []);
     world.shows("no turn has ended yet");
     world.say("/nonsense");
-    world.shows("there is no command /nonsense; /help lists them");
+    world.shows("command /nonsense not found; /help lists the commands");
     world.say("/tools");
     world.shows("asks first");
     world.say("/session");
@@ -640,7 +614,7 @@ fn commands_do_what_they_say() {
     assert_eq!(world.say("/resume"), [Act::Resume]);
     assert_eq!(world.say("/model openai:x"), [Act::Model("openai:x".into())]);
     assert_eq!(world.say("/stop"), []);
-    world.shows("no turn is at work");
+    world.shows("no turn is running");
     let mut world = World::at_work();
     assert_eq!(world.say("/stop now"), [Act::Stop(Hardness::Now), Act::HandBack]);
     assert_eq!(world.say("/retry"), push("book a table", How::Queue));
@@ -654,7 +628,7 @@ fn commands_do_what_they_say() {
 /// A message is only said to stand instead of a turn that was stopped for it, and was the last one.
 #[test]
 fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
-    for (stopped, between, is_told) in [(Some(1), 1, true), (Some(1), 2, false), (None, 1, false)] {
+    for (stopped, between, is_shown) in [(Some(1), 1, true), (Some(1), 2, false), (None, 1, false)] {
         let mut world = World::at_work();
         let id = world.accepted("this instead", How::Preempt);
         if let Some(stopped) = stopped {
@@ -665,9 +639,9 @@ fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
             let fate = ItemOutcome::Completed(turn(ended));
             world.hear(SessionEvent::TurnEnded { turn: turn(ended), fate, receipt: Arc::new(receipt()) });
         }
-        world.state.hear(Heard::Started(vec![id]), world.now);
+        world.state.hear(ChatEvent::Started(vec![id]), world.now);
         let above: Vec<String> = world.state.take_above().iter().map(ToString::to_string).collect();
         let said = above.iter().find(|line| line.contains("this instead")).unwrap();
-        assert_eq!(said.contains("(instead of the turn before)"), is_told, "{said}");
+        assert_eq!(said.contains("(instead of the turn before)"), is_shown, "{said}");
     }
 }

@@ -1,4 +1,4 @@
-//! The turn at work: what the model and the calls do, since when, and what a stop waits for.
+//! The running turn: what the model and the calls do, since when, and what a stop waits for.
 //!
 //! **Invariants**: a fold of events; it reads no clock.
 
@@ -11,7 +11,7 @@ use safepoint::{
     receipt::RequestReport,
 };
 
-/// What is known of the turn at work.
+/// The running turn.
 #[derive(Debug)]
 pub(crate) struct Work {
     model: Option<Instant>,
@@ -20,7 +20,7 @@ pub(crate) struct Work {
     pub(crate) stage: Stage,
 }
 
-/// Whether the turn is at work, or over and not yet quiet. Exhaustive: one of the two.
+/// Exhaustive: the turn is running, or settled and not yet quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Works,
@@ -36,7 +36,7 @@ pub(crate) struct Call {
     pub(crate) args: String,
     pub(crate) state: CallState,
     since: Instant,
-    /// What it last told of itself.
+    /// Its last progress message.
     pub(crate) progress: String,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn elapsed(since: Instant, now: Instant) -> String {
     }
 }
 
-/// Arguments in one line: the value alone where there is one, and of work that somebody else's agent is handed its task.
+/// Arguments in one line: a single value alone, and for a call of an external agent its task.
 pub(crate) fn brief(args: &serde_json::Value) -> String {
     if let (Some(task), true) = (args["task"].as_str(), args["conversation"].is_string()) {
         return brief(&serde_json::json!({ "task": task }));

@@ -2,8 +2,9 @@
 
 use safepoint::{
     approval::{AllowScope, ApprovalRequest, Decision},
-    event::{Fact, OutputExtent, Resolution},
+    event::{Fact, Resolution},
     message::CallResult,
+    raw::OutputExtent,
     receipt::{CallKind, CallReport, CallStatus, SideEffect},
 };
 use serde_json::json;
@@ -64,11 +65,11 @@ impl Folder {
         step.tone = tone(report.status);
         let effect = match report.effect {
             SideEffect::None => "",
-            SideEffect::Done => ", effect done",
-            SideEffect::Unknown => ", EFFECT UNKNOWN",
+            SideEffect::Done => ", side effects done",
+            SideEffect::Unknown => ", side effects unknown",
         };
         step.said = if approval::is_lost(report) {
-            "NOBODY KNOWS WHETHER IT HAPPENED: cut off while it was at work; not run again".to_owned()
+            "side effects unknown: cut off while it was running; not run again".to_owned()
         } else {
             format!("{}{effect}", report.status.as_str().replace('_', " "))
         };
@@ -122,7 +123,7 @@ impl Folder {
             Resolution::Decided(Decision::Deny { message }) => (format!("denied: {message}"), Tone::Bad),
             Resolution::Decided(Decision::Respond { .. }) => ("answered instead".to_owned(), Tone::Good),
             Resolution::Expired => ("expired".to_owned(), Tone::Bad),
-            Resolution::Withdrawn => ("taken back".to_owned(), Tone::Stopped),
+            Resolution::Withdrawn => ("withdrawn".to_owned(), Tone::Stopped),
         };
         step.said = how;
         step.tone = tone;

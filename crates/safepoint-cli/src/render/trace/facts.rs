@@ -2,10 +2,12 @@
 
 use jiff::Timestamp;
 use safepoint::{
-    event::{Completion, ErrorReport, Fact, RecordedSteer},
+    Receipt,
+    event::{Completion, ErrorReport, Fact},
     ids::{Path, TurnId},
     message::AssistantMessage,
-    receipt::{Ending, ModelReport, Receipt, RequestReport},
+    raw::RecordedSteer,
+    receipt::{Ending, ModelReport, RequestReport},
 };
 use serde_json::{Value, json};
 
@@ -81,7 +83,7 @@ impl Folder {
         }
     }
 
-    /// A fact without a look of its own: its name, and what it says.
+    /// A fact without special rendering: its name and its fields.
     fn other(&mut self, moment: &Moment, fact: &Fact) {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(fact) else { return };
         let name = match fields.remove("fact") {
@@ -202,13 +204,13 @@ impl Folder {
         let text = if reason.text.is_empty() { String::new() } else { format!(": {}", reason.text) };
         let said = format!("{mode} ({}){within}; {} ({}){text}", request.reach, reason.code, reason.actor);
         let run = self.lane(moment.turn, &moment.path, None);
-        let is_told = |step: &Step| {
+        let is_shown = |step: &Step| {
             let age = step.from.map(|from| request.at.duration_since(from));
             (step.kind, step.run, &step.said) == (Kind::StopAsked, run, &said)
                 && age.is_some_and(|age| age < SAME_ASK)
         };
-        // Asked of the turn and of its session in one breath: told once.
-        if self.steps.last().is_some_and(is_told) {
+        // One request to the turn and its session is shown once.
+        if self.steps.last().is_some_and(is_shown) {
             return;
         }
         let step = self.step(Kind::StopAsked, moment);

@@ -9,9 +9,10 @@ use safepoint::{
     Usage,
     history::Message,
     ids::{Path, TurnId},
+    raw::{JournalFact, JournalStep, StoredStop, store::StopRow},
     receipt::ReasonReport,
-    session::{ItemOutcome, JournalFact, JournalStep, StoredStop},
-    store::{SessionRow, StopRow},
+    session::ItemOutcome,
+    store::SessionRow,
 };
 use serde_json::{Map, json};
 
@@ -73,7 +74,7 @@ impl Folder {
             }
             Ok(JournalFact::GivenUp { turn }) => {
                 self.mark(Kind::Other, None, position, at).title =
-                    format!("{turn} is given up: nobody takes it up again");
+                    format!("{turn} is abandoned and cannot be resumed");
             }
             Ok(JournalFact::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
             Ok(other) => {
@@ -83,19 +84,19 @@ impl Folder {
         }
     }
 
-    /// A stop that was put into the store: told where no run has recorded it as its own.
+    /// A stop that was written to the store; shown if no run recorded it.
     pub(crate) fn asked_of_the_store(&mut self, stop: &StopRow) {
         let (of, reason) = match StoredStop::from_bytes(&stop.bytes) {
             Ok(StoredStop::Session(asked)) => ("the session", asked.reason().map(ReasonReport::from)),
             Ok(StoredStop::Turn(_, request)) => ("the turn", request.reason().map(ReasonReport::from)),
             Ok(_) | Err(_) => ("what cannot be read", None),
         };
-        let told = json!(reason);
-        let is_told = |step: &Step| match &reason {
-            Some(_) => step.fields.get("reason") == Some(&told),
+        let reported = json!(reason);
+        let is_shown = |step: &Step| match &reason {
+            Some(_) => step.fields.get("reason") == Some(&reported),
             None => stop.seen && step.from.is_some_and(|from| from >= stop.at),
         };
-        if self.steps.iter().any(|step| step.kind == Kind::StopAsked && is_told(step)) {
+        if self.steps.iter().any(|step| step.kind == Kind::StopAsked && is_shown(step)) {
             return;
         }
         let before = self.turns.iter().rfind(|turn| turn.from.is_none_or(|from| from <= stop.at));
@@ -112,7 +113,7 @@ impl Folder {
             }
             None => format!("of {of}, through the store"),
         };
-        step.fields.insert("reason".into(), told);
+        step.fields.insert("reason".into(), reported);
         step.fields.insert("seen".into(), json!(stop.seen));
     }
 
@@ -124,7 +125,7 @@ impl Folder {
                 "no recorded end".clone_into(&mut step.said);
             }
         }
-        // Retries are told by the end of their model call, and began before it.
+        // The end of a model call reports its retries, which began before it.
         self.steps.sort_by_key(|step| (step.turn, step.from));
         let mut story = Story { row, turns: self.turns, runs: self.runs, steps: self.steps };
         if story.runs.is_empty() {
@@ -172,8 +173,8 @@ impl Folder {
     fn quiet(&mut self, turn: TurnId, survivors: &[String], position: u64, at: Option<Timestamp>) {
         let step = self.mark(Kind::Quiet, Some(turn), position, at);
         (step.title, step.said, step.tone) = match survivors {
-            [] => ("quiet".into(), "nothing of it is running".into(), Tone::Good),
-            alive => ("NOT QUIET".into(), format!("still alive: {}", alive.join(", ")), Tone::Bad),
+            [] => ("quiet".into(), "nothing is running".into(), Tone::Good),
+            alive => ("not quiet".into(), format!("still running: {}", alive.join(", ")), Tone::Bad),
         };
         step.fields.insert("survivors".into(), json!(survivors));
     }

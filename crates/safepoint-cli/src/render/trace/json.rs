@@ -51,7 +51,7 @@ pub(crate) fn lines<E>(story: &Story, mut take: impl FnMut(Value) -> Result<(), 
 fn of_step(story: &Story, step: &Step) -> Map<String, Value> {
     let lane = &story.runs[step.run];
     let mut line = step.fields.clone();
-    // For people, and told in full by the receipt beside it.
+    // For people; the receipt beside it has all of it.
     line.remove("account");
     line.extend(object(json!({
         "type": step.kind.name(), "position": step.position, "turn": step.turn, "round": step.round,

@@ -77,7 +77,7 @@ fn body(story: &Story, title: &str) -> String {
         .map(|(look, what)| format!("<span><i class=\"{look}\" aria-hidden=\"true\"></i>{what}</span>"))
         .collect();
     let tone = story.turns.last().map_or(Tone::Plain, |turn| tone(turn.fate));
-    // One pass: what is put in is not looked at again.
+    // One pass: inserted text is not scanned again.
     let mut out = String::with_capacity(BODY.len() * 2);
     let mut parts = BODY.split('@');
     while let Some(part) = parts.next() {

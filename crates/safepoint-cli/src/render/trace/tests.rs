@@ -6,8 +6,12 @@ use safepoint::{
     event::Fact,
     history::Message,
     ids::{Path, TurnId},
-    session::{ItemOutcome, JournalFact, JournalStep},
-    store::{Chain, Damage, DamageKind, SessionRow},
+    raw::{
+        JournalFact, JournalStep,
+        store::{Damage, DamageKind, NewSession},
+    },
+    session::ItemOutcome,
+    store::SessionRow,
 };
 
 use super::{fold::Folder, json::lines, text::text, timeline::Story};
@@ -41,18 +45,10 @@ fn story() -> Story {
         let at = Some(at(10 * position as i64));
         folder.take(JournalStep { position: position as u64, at, what });
     }
-    folder.story(SessionRow {
-        id: "ses_1".into(),
-        created: at(0),
-        updated: at(9000),
-        label: "idle".into(),
-        title: "a title".into(),
-        setup: String::new(),
-        head: 99,
-        chain: Chain::of(&"ses_1".into()),
-        epoch: 3,
-        holder: None,
-    })
+    let session = NewSession { id: "ses_1".into(), title: "a title".into(), label: "idle".into() };
+    let mut row = SessionRow::new(&session, at(0));
+    (row.updated, row.head, row.epoch) = (at(9000), 99, 3);
+    folder.story(row)
 }
 
 /// S11.4: a line of each step, as it is published; what it says to people is in the text.

@@ -46,7 +46,10 @@ fn head(story: &Story, out: &mut String) {
         ),
     );
     if damaged > 0 {
-        push(out, &format!("UNREADABLE: {}, told in their places", many(damaged, "record")));
+        push(
+            out,
+            &format!("warning: {} cannot be read; each is marked in its place", many(damaged, "record")),
+        );
     }
 }
 
@@ -175,7 +178,7 @@ fn span(from: Timestamp, to: Timestamp) -> String {
     lasting(to.duration_since(from).as_micros().max(0))
 }
 
-/// So many microseconds, for people.
+/// A duration in microseconds, for people.
 pub(crate) fn lasting(micros: i128) -> String {
     const MILLI: i128 = 1_000;
     const SECOND: i128 = 1_000 * MILLI;
@@ -192,7 +195,7 @@ pub(crate) fn lasting(micros: i128) -> String {
     }
 }
 
-/// So many of them.
+/// A count with its noun.
 pub(crate) fn many(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use safepoint::{
     Usage,
     ids::{SessionId, TurnId},
-    session::{ItemOutcome, read_journal},
-    store::{self, Liveness, SessionRow, Store},
+    raw::{read_journal, store::Liveness},
+    session::ItemOutcome,
+    store::{self, SessionRow, Store},
 };
 use serde_json::{Map, Value};
 
@@ -28,7 +29,7 @@ pub(crate) struct Turn {
     pub(crate) id: TurnId,
     /// What it was asked.
     pub(crate) asked: String,
-    /// How it stands; none while it is at work, or if its process ended under it.
+    /// The outcome; none while the turn runs, or if its process ended first.
     pub(crate) fate: Option<ItemOutcome>,
     pub(crate) from: Option<Timestamp>,
     pub(crate) to: Option<Timestamp>,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::*;
 
-/// Every field is named: a new one does not compile until somebody looks here.
+/// Every field is named: a new one does not compile until a developer extends this test.
 #[test]
 fn every_key_is_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/config.toml");

@@ -1,4 +1,4 @@
-//! What rules fit, and what is said of those that never could.
+//! What rules match, and the errors for rules that never could.
 
 use serde_json::json;
 
@@ -199,10 +199,10 @@ fn arguments_are_looked_at_by_what_they_are() {
 #[test]
 fn a_wrong_rule_is_placed() {
     let says = |text: &str| read(text).map_or_else(|wrong| wrong.to_string(), |_| String::new());
-    let told = says("\n[[rules]]\ntool = \"shell\"\nthen = \"allow\"\nmessage = \"x\"");
+    let error = says("\n[[rules]]\ntool = \"shell\"\nthen = \"allow\"\nmessage = \"x\"");
     assert!(
-        told.contains("config.toml") && told.contains("line 2") && told.contains("then = \"deny\""),
-        "{told}"
+        error.contains("config.toml") && error.contains("line 2") && error.contains("then = \"deny\""),
+        "{error}"
     );
     assert!(says("[[rules]]\ntool = \" \"\nthen = \"ask\"").contains("\"*\""));
     assert!(

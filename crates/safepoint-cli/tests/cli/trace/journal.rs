@@ -5,7 +5,8 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use safepoint::{
     ids::SessionId,
-    store::{Durability, NewSession, OwnerProcess, Record, Store as _, Write},
+    raw::store::{Durability, NewSession, Record, Write},
+    store::{OwnerProcess, Store as _},
 };
 use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ pub(crate) const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{1b}[2J
 
 pub(crate) struct Journal(Vec<Write>);
 
-/// So many milliseconds after the journal's beginning.
+/// `ms` milliseconds after the journal's beginning.
 pub(crate) fn at(ms: i64) -> Timestamp {
     let zero: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
     zero + SignedDuration::from_millis(ms)
@@ -36,7 +37,7 @@ impl Journal {
         self.0.push(Write::Record(record));
     }
 
-    /// A record that nobody can read.
+    /// A record that cannot be decoded.
     pub(crate) fn garbage(&mut self) {
         self.record("fact", b"{\"line\":".to_vec());
     }

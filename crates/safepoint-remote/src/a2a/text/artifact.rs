@@ -1,47 +1,48 @@
-//! A part of the answer that has a name: what is known of it, what of that was told, and what came of it without a place.
+//! A named part of the answer: what is known of it, what was reported, and what arrived without a place.
 //!
-//! **Invariants**: what was told of an artifact is not told of it again, save where the peer took it back; while it is held,
-//! nothing of it is told.
+//! **Invariants**: reported text of an artifact is not reported again, unless the remote agent revoked it.
+//! While the artifact is held back, none of it is reported.
 
 use std::{
     collections::VecDeque,
     hash::{DefaultHasher, Hasher as _},
 };
 
-/// A part of the answer that has a name.
+/// A named part of the answer.
 #[derive(Debug)]
 pub(super) struct Artifact {
     pub(super) id: String,
     pub(super) text: String,
-    /// How much of it the stream has told; none if that is not known.
+    /// How many bytes the stream has sent of it; none if that is unknown.
     pub(super) at: Option<usize>,
-    /// The bytes of the piece that the stream told last.
+    /// The bytes of the last piece from the stream.
     last: usize,
     pub(super) told: Told,
     unplaced: Unplaced,
-    /// Where pieces were put behind what was known without knowing their places: something may be missing before each.
+    /// Where pieces without a known place were put behind the known text: something may be missing before
+    /// each.
     guessed: Vec<usize>,
-    /// Whether what was put so is yet to be told: the task may show what is missing before it.
+    /// Whether such pieces are still to be reported: the task may show what is missing before them.
     is_held: bool,
-    /// What the task has within what was told, and is yet to be told.
+    /// The task's text inside what was reported, still to be reported.
     within: String,
 }
 
-/// How much was told. Not a copy of it: what was told is known again by its length and its hash.
+/// How much was reported: a length and a hash recognise the text, without a copy of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     pub(super) bytes: usize,
     hash: DefaultHasher,
 }
 
-/// The newest pieces of a stream without places, in their order.
+/// The newest pieces of a stream without places, in order.
 #[derive(Debug, Default)]
 struct Unplaced {
     pieces: VecDeque<String>,
     bytes: usize,
 }
 
-/// How far back a stream that was taken up again is known to repeat what was told.
+/// How many bytes back a new subscription is known to repeat reported text.
 const REPEATS: usize = 1 << 16;
 
 impl Told {
@@ -50,7 +51,7 @@ impl Told {
         self.hash.write(text.as_bytes());
     }
 
-    /// How much these parts are.
+    /// How much text these parts are.
     pub(super) fn of<'p>(parts: impl Iterator<Item = &'p str>) -> Self {
         let mut told = Self::default();
         parts.for_each(|part| told.add(part));
@@ -75,7 +76,7 @@ impl Unplaced {
         }
     }
 
-    /// What of it goes behind a text: not the pieces, as many as there are, with which that ends.
+    /// What follows a text: the pieces without the longest run of them that ends the text.
     fn behind(&self, text: &str) -> String {
         let all: String = self.pieces.iter().map(String::as_str).collect();
         let mut end = all.len();
@@ -88,7 +89,8 @@ impl Unplaced {
         all[end..].to_owned()
     }
 
-    /// Whether a text has it, and goes on behind that: then it may be what was told before, and go on as that does.
+    /// Whether a text contains the pieces and continues behind them: then they may repeat earlier text, and
+    /// continue as it does.
     fn is_within(&self, text: &str) -> bool {
         let all: String = self.pieces.iter().map(String::as_str).collect();
         let least = text.len().saturating_sub(REPEATS);
@@ -112,17 +114,17 @@ impl Artifact {
         }
     }
 
-    /// Whether this piece is the one that came right before it.
+    /// Whether this piece equals the one right before it.
     pub(super) fn repeats(&self, at: usize, piece: &str) -> bool {
         !piece.is_empty() && self.last == piece.len() && self.text[..at].ends_with(piece)
     }
 
-    /// Whether all of it was told.
+    /// Whether all of it was reported.
     pub(super) fn is_told(&self) -> bool {
         self.told.bytes == self.text.len()
     }
 
-    /// Puts a piece at this place: what is known from there on may be more than it, less than it, or something else.
+    /// Puts a piece at this place: the known text from there on may be more, less, or different.
     pub(super) fn put(&mut self, at: usize, piece: &str) {
         let known = self.text.get(at..).unwrap_or_default();
         if !known.starts_with(piece) {
@@ -139,29 +141,30 @@ impl Artifact {
         (self.at, self.last) = (Some(at + piece.len()), piece.len());
     }
 
-    /// Keeps a piece of which the place is not known.
+    /// Keeps a piece with an unknown place.
     pub(super) fn keep(&mut self, piece: &str) {
         self.unplaced.add(piece);
     }
 
-    /// Whether what is kept may yet turn out to be what was told before.
+    /// Whether the kept pieces may still repeat earlier text.
     pub(super) fn may_repeat(&self) -> bool {
         self.unplaced.is_within(&self.text)
     }
 
-    /// It begins anew: nothing is known beyond what the stream takes back.
+    /// Starts again: nothing is known beyond what the stream revokes.
     pub(super) fn anew(&mut self) {
         self.text.clear();
         self.release();
         self.guessed.clear();
     }
 
-    /// Whether nothing is known beyond what the stream has told, or what was put behind that.
+    /// Whether nothing is known beyond what the stream has sent, or what was put behind that.
     pub(super) fn is_as_told(&self) -> bool {
         self.at == Some(self.text.len()) || !self.guessed.is_empty()
     }
 
-    /// Puts what is kept behind what is known, without the pieces that this ends with: nobody says any more where it belongs.
+    /// Puts the kept pieces behind the known text, without those that end it: no source will show their
+    /// place.
     pub(super) fn settle(&mut self) {
         let unplaced = std::mem::take(&mut self.unplaced);
         if !unplaced.pieces.is_empty() {
@@ -172,7 +175,7 @@ impl Artifact {
         }
     }
 
-    /// What was put behind what is known is not told before it is released.
+    /// What was put behind the known text is not reported before its release.
     pub(super) fn hold(&mut self) {
         self.is_held = !self.is_told();
     }
@@ -181,13 +184,13 @@ impl Artifact {
         self.is_held = false;
     }
 
-    /// How much of it is held.
+    /// How many bytes of it are held back.
     pub(super) fn held(&self) -> usize {
         if self.is_held { self.text.len().saturating_sub(self.told.bytes) } else { 0 }
     }
 
-    /// Its stream broke, or another one is taken up. What came without a place goes behind what is known, as long as the task
-    /// does not show where it belongs.
+    /// The stream broke, or the adapter subscribes again. Pieces without a place go behind the known text
+    /// until the task shows their place.
     pub(super) fn torn(&mut self) {
         if !self.may_repeat() {
             self.settle();
@@ -196,10 +199,10 @@ impl Artifact {
         (self.at, self.unplaced) = (None, Unplaced::default());
     }
 
-    /// It as the task has it, which may be older or newer than what the stream has told.
+    /// The artifact as the task has it, which may be older or newer than the stream's text.
     pub(super) fn stands(&mut self, text: String) {
         if self.text.starts_with(&text) {
-            // What it shows is where it was put.
+            // The text that it shows is where the piece was put.
             self.guessed.retain(|place| *place >= text.len() && text.len() < self.text.len());
             self.is_held &= !self.guessed.is_empty();
             return;
@@ -208,14 +211,14 @@ impl Artifact {
             if self.is_behind(&text) {
                 return;
             }
-            // The peer took back what it had said: where its stream is in the new text is not known.
+            // The remote agent revoked what it had sent: the stream's place in the new text is unknown.
             self.at = None;
             self.fill(&text);
         }
         self.is(text);
     }
 
-    /// It as the task has it at its end.
+    /// The artifact as the task has it at its end.
     pub(super) fn ends(&mut self, text: String) {
         if !text.starts_with(&self.text) {
             self.fill(&text);
@@ -231,15 +234,15 @@ impl Artifact {
         self.text = text;
     }
 
-    /// Whether a look is older than what was told behind something that may be missing: it begins as that does, and has not
-    /// all of it. A later one has.
+    /// Whether a read is older than text that was reported behind a possible gap: it begins as that text
+    /// does, and lacks a part of it. A newer read has all of it.
     fn is_behind(&self, text: &str) -> bool {
         let known = self.guessed.first().and_then(|place| self.text.get(..*place));
         let is_told = self.guessed.first().is_some_and(|place| self.told.bytes > *place);
         is_told && known.is_some_and(|known| text.starts_with(known)) && self.missing(text).is_none()
     }
 
-    /// Where something was missing within what was told, and nothing is taken back: that is what is new of it.
+    /// Text was missing inside what was reported, and nothing is revoked: the missing text is what is new.
     fn fill(&mut self, text: &str) {
         if let Some(missing) = self.missing(text) {
             self.within.push_str(&missing);
@@ -247,7 +250,8 @@ impl Artifact {
         }
     }
 
-    /// What this text has beside all that was told, if it has that in its order, with gaps where something may be missing.
+    /// The text beside all that was reported, if it contains that in order, with gaps where something may be
+    /// missing.
     fn missing(&self, text: &str) -> Option<String> {
         let told =
             self.text.get(..self.told.bytes).filter(|told| Told::of([*told].into_iter()) == self.told)?;
@@ -262,7 +266,8 @@ impl Artifact {
         Some(missing + rest)
     }
 
-    /// What of it is yet to be told; all of it, where what was told was taken back. It is told by this; nothing while it is held.
+    /// What is still to be reported; all of it, if the remote agent revoked reported text. Counts as reported
+    /// after this call. Nothing while the artifact is held back.
     pub(super) fn news(&mut self) -> String {
         if self.is_held {
             return String::new();

@@ -1,4 +1,4 @@
-//! Answers that come together.
+//! Answers under construction.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn task(text: &str) -> Vec<(String, String)> {
     vec![("a".into(), text.into())]
 }
 
-/// S5.4: what was told is not told again when everything comes once more.
+/// S5.4: reported text is not reported again when everything arrives once more.
 #[test]
 fn what_was_told_is_not_told_again() {
     let mut text = Text::default();
@@ -20,7 +20,7 @@ fn what_was_told_is_not_told_again() {
     assert_eq!(text.whole(), "other");
 }
 
-/// A peer that says its answer in passing and then once more is heard once.
+/// An answer that the remote agent sends as messages and then as an artifact is reported once.
 #[test]
 fn an_answer_said_in_passing_is_not_told_again() {
     let mut text = Text::default();
@@ -30,7 +30,7 @@ fn an_answer_said_in_passing_is_not_told_again() {
     assert_eq!(text.whole(), "step 1. step 2. ");
 }
 
-/// S10.42: a task that is looked at ahead of its stream, or behind it, adds nothing twice and takes nothing back.
+/// S10.42: a read that is ahead of its stream, or behind it, adds nothing twice and revokes nothing.
 #[test]
 fn a_look_is_neither_ahead_nor_behind() {
     let mut text = Text::default();
@@ -44,7 +44,7 @@ fn a_look_is_neither_ahead_nor_behind() {
     assert_eq!(text.whole(), "hahahaha!");
 }
 
-/// S10.42: of a stream that was torn no piece is put anywhere, until the task says where.
+/// S10.42: no piece of a torn stream is placed until the task shows its place.
 #[test]
 fn a_piece_of_a_torn_stream_has_no_place() {
     let mut text = Text::default();
@@ -64,7 +64,8 @@ fn a_piece_of_a_torn_stream_has_no_place() {
     assert!(!text.is_whole());
 }
 
-/// S10.42: artifacts that grow in turn: each piece is told once, as it comes; the answer has them in their order.
+/// S10.42: of artifacts that grow in turn each piece is reported once, as it comes; the answer has them in
+/// order.
 #[test]
 fn artifacts_that_grow_in_turn_are_told_once() {
     let whole = || [("a", "1 3 5 "), ("b", "2 4 ")].map(|(id, text)| (id.to_owned(), text.to_owned())).into();
@@ -85,7 +86,8 @@ fn artifacts_that_grow_in_turn_are_told_once() {
     assert_eq!(text.ended(whole()), "1 3 5 4 ", "of each artifact what is yet to be told");
 }
 
-/// S10.42: where the task cannot be looked at, a stream that tells again what was told, from wherever on, tells nothing twice.
+/// S10.42: where the task cannot be read, a stream that repeats reported text, from any place, adds nothing
+/// twice.
 #[test]
 fn what_arrives_again_is_known_again() {
     const PIECES: [&str; 4] = ["one ", "two ", "three ", "four"];
@@ -109,7 +111,7 @@ fn what_arrives_again_is_known_again() {
     }
 }
 
-/// S10.42: what may be told again, and is not, is told when nobody says any more where it belongs.
+/// S10.42: text that may be a repeat and is not is reported when no source will show its place.
 #[test]
 fn what_was_kept_is_told_at_the_end() {
     let mut text = Text::default();
@@ -124,7 +126,7 @@ fn what_was_kept_is_told_at_the_end() {
     assert_eq!(text.whole(), "ha! ho.ha!new");
 }
 
-/// S10.42: where the task is seen after that, it is told what was missing, and nothing twice.
+/// S10.42: where a later read shows the task, the missing text is reported, and nothing twice.
 #[test]
 fn what_was_missing_is_told_when_the_task_is_seen() {
     for ends in [true, false] {
@@ -172,7 +174,7 @@ fn nothing_is_kept_of_an_answer_that_is_too_large() {
     assert_eq!((text.whole(), text.bytes(), text.is_whole()), (String::new(), 9, true));
 }
 
-/// S12.4, S10.42: an answer that was said as it came is not put together again; one that is another than what was said is.
+/// S12.4, S10.42: an answer that equals the reports is not built again; one that differs is.
 #[test]
 fn an_answer_that_was_said_is_not_put_together_again() {
     let mut text = Text::default();

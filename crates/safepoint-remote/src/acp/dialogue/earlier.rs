@@ -1,6 +1,6 @@
-//! What was said before, for an agent that has lost its session: ours to tell, and marked as that (S10.66).
+//! Earlier messages for an agent that has lost its session, marked as such (S10.66).
 
-use safepoint::history::Earlier;
+use safepoint::raw::Earlier;
 
 use super::super::limits;
 

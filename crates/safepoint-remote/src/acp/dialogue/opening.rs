@@ -1,6 +1,6 @@
-//! The way to the prompt: the handshake, who asks, and a session that is new or found again.
+//! The way to the prompt: the handshake, the login, and a session that is new or found again.
 
-use safepoint::{Failure, remote::RemoteEvent};
+use safepoint::{raw::remote::RemoteEvent, stop::Failure};
 use serde_json::{Value, json};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     Act, Dialogue, How, Memory, Stage, earlier,
 };
 
-/// The version of the protocol that is spoken here.
+/// The supported version of the protocol.
 const VERSION: u64 = 1;
 
 impl Dialogue {
@@ -47,13 +47,13 @@ impl Dialogue {
         vec![self.ask(Stage::Authenticate, "authenticate", &json!({ "methodId": method }))]
     }
 
-    /// The ways in which it can be told who asks.
+    /// The login methods to try.
     fn methods(&self) -> Vec<String> {
         let methods = self.agent["authMethods"].as_array().into_iter().flatten();
         methods.filter_map(|method| method["id"].as_str().map(str::to_owned)).collect()
     }
 
-    /// Goes on in the conversation's session, where the agent can; else in a new one.
+    /// Continues in the conversation's session, where the agent can; else in a new one.
     pub(super) fn open_session(&mut self) -> Vec<Act> {
         let resumes = !self.agent["agentCapabilities"]["sessionCapabilities"]["resume"].is_null();
         match (&self.earlier, resumes, self.loads()) {
@@ -84,12 +84,12 @@ impl Dialogue {
         self.ask(Stage::Session(How::New), "session/new", &params)
     }
 
-    /// It does not have the session any more.
+    /// The agent no longer has the session.
     pub(super) fn begin_anew(&mut self, refusal: &Refusal) -> Vec<Act> {
         self.forgotten(&format!("the agent cannot take up its session ({})", shown(&refusal.message)))
     }
 
-    /// A new session: what was said before is sent along, so far as it is known here.
+    /// A new session: the prompt carries the earlier messages, as far as they are known here.
     fn forgotten(&mut self, why: &str) -> Vec<Act> {
         self.memory = Memory::Lost;
         let then = match self.brief.earlier.is_empty() {
@@ -116,7 +116,7 @@ impl Dialogue {
         let blocks: Vec<Value> = texts.map(|text| json!({ "type": "text", "text": text })).collect();
         let params = json!({ "sessionId": self.session, "prompt": blocks });
         let task = self.session.clone();
-        // It is noted before anything is sent, so that a work that is lost can still be found again.
+        // The session is noted before the prompt is sent, so that lost work can still be found.
         vec![
             Act::Note(task.clone()),
             Act::Tell(RemoteEvent::Begun { task }),
@@ -136,7 +136,7 @@ impl Dialogue {
         self.never(&format!("wants to know who asks: {}", shown(message)), Some(hint))
     }
 
-    /// It was never asked to do anything.
+    /// No work was requested of the agent.
     fn never(&mut self, what: &str, hint: Option<String>) -> Vec<Act> {
         self.stage = Stage::Over;
         let failure = Failure::new(format!("the agent {what}")).unreachable();

@@ -1,31 +1,31 @@
-//! What is said of an agent's end: what it said, and what became of its process.
+//! The report of an agent's end: its answer, and the end of its process.
 
 use std::time::Duration;
 
 use safepoint::{
-    Failure,
+    raw::remote::{RemoteEvent, RemoteStopReply},
     receipt::Outside,
-    remote::{RemoteEvent, RemoteStopReply},
+    stop::Failure,
 };
 use safepoint_tools::process::{CommandReport, Process};
 
 use super::super::{dialogue::Answered, limits};
 
-/// What is said of work that was never asked for.
+/// The text for work that was never requested.
 const UNASKED: &str = "it had not been asked anything";
 
-/// The word of an agent that needs none: there was nothing to stop.
+/// The answer for an agent without work: there was nothing to stop.
 pub(in crate::acp) fn unasked() -> RemoteStopReply {
     RemoteStopReply { word: UNASKED.into(), ..RemoteStopReply::requested() }
 }
 
-/// The end of work that was never asked for.
+/// The end of work that was never requested.
 pub(in crate::acp) fn nothing_done() -> RemoteEvent {
     RemoteEvent::Failed(Failure::new(UNASKED).unreachable().without_effect())
 }
 
-/// What is known of a stop now that its process was ended. Where others go on that it worked with, that is no end of the
-/// work: no more is said of that than what it said itself.
+/// What is known of a stop now that the process was ended. Where outside parties may continue the work, this
+/// is not its end: the report has only what the agent answered.
 pub(super) fn of_stop(
     answered: Option<&Answered>,
     report: &CommandReport,

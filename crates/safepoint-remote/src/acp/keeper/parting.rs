@@ -1,11 +1,11 @@
-//! The end of a process: politely if there is time, and then whatever it takes.
+//! The end of a process: politely if there is time, and then by force.
 
 use std::{future::pending, pin::pin, time::Duration};
 
 use futures_util::future::{Either, join, select};
 use safepoint::{
+    raw::remote::{RemoteEvent, RemoteStopReply},
     receipt::{self, RemoteStopState},
-    remote::{RemoteEvent, RemoteStopReply},
 };
 use safepoint_tools::process::{CommandReport, Waited, names};
 use tokio::time::{Instant, timeout};
@@ -29,7 +29,8 @@ impl Keeper {
             }
         };
         background.retain(|member| !report.survivors.contains(member));
-        let row = receipt::ProcessReport { ended_with: names(&background), ..(&report).into() };
+        let mut row = receipt::ProcessReport::from(&report);
+        row.ended_with = names(&background);
         self.work.cx.report_process(row);
         let outside = if was_at_work { self.surroundings.outside() } else { receipt::Outside::Unasked };
         let words = account::last_words(&held.process);
@@ -42,8 +43,9 @@ impl Keeper {
             }
             let word = account::of_stop(stopping.answered.as_ref(), &report, outside);
             let told_in_time = stopping.tell.take().map(|tell| tell.send(word.clone()));
-            // Else it was told already that the agent took note, or its time was over: then it is heard if anybody still
-            // listens. A word that leaves the end open is followed by this, that nothing more is heard.
+            // Otherwise the agent's acknowledgement was reported, or its time was over: this event then
+            // arrives if the engine still listens. After an answer that leaves the end open, this event says
+            // that no more will come.
             let is_heard = matches!(told_in_time, Some(Ok(())));
             if !is_heard || matches!(word.stop, RemoteStopState::Acknowledged | RemoteStopState::Requested) {
                 self.tell_last(RemoteEvent::Parted(word)).await;
@@ -63,8 +65,8 @@ impl Keeper {
         }
     }
 
-    /// Where others go on that it works with, the end of its processes will not be the end of the work: whoever stopped it
-    /// has its word now, and who they are.
+    /// Where outside parties may continue the work, the end of the processes is not its end. The caller of
+    /// the stop gets the agent's answer now, with their names.
     fn name_outsiders(&mut self) {
         let Some(stopping) = &mut self.stop else { return };
         let Some(Answered::AsAsked(word) | Answered::Otherwise(word)) = &stopping.answered else { return };
@@ -80,13 +82,14 @@ impl Keeper {
         }
     }
 
-    /// Tells the end, and what was heard before it.
+    /// Reports the end, after the events before it.
     pub(super) async fn tell_last(&mut self, said: RemoteEvent) {
         self.backlog.push_back(said);
         self.tell_rest().await;
     }
 
-    /// Tells what is left to be told, as long as somebody hears it; whoever orders a stop is told to listen on.
+    /// Reports the remaining events while the engine listens; a stop that arrives meanwhile gets the reply to
+    /// listen on.
     async fn tell_rest(&mut self) {
         while let Some(said) = self.backlog.pop_front() {
             tokio::select! {
@@ -113,7 +116,7 @@ impl Keeper {
     async fn end(&mut self, held: &mut Held) -> CommandReport {
         let Held { process, lines, outbox } = held;
         if timeout(Duration::ZERO, outbox.write()).await.is_err() {
-            // It does not read; it was given the chance.
+            // The agent does not read; it had the chance.
         }
         outbox.close();
         let (exit, ladder) = self.times();
@@ -130,13 +133,14 @@ impl Keeper {
                 Waited::Stopped(report, _stop) => report,
             }
         };
-        // An agent that still writes must not stand still because nobody reads, and whoever stopped it is told meanwhile.
+        // An agent that still writes must not block on a full pipe, and the engine still gets the events
+        // meanwhile.
         let (tell, backlog) = (&self.tell, &mut self.backlog);
         let passing = async {
             let reading = async { while lines.next().await.is_some() {} };
             let telling = async {
                 while is_stopped && !backlog.is_empty() {
-                    // What nobody hears stays where it is.
+                    // Events that the engine does not take stay here.
                     let Ok(place) = tell.reserve().await else { return };
                     if let Some(said) = backlog.pop_front() {
                         place.send(said);
@@ -152,21 +156,21 @@ impl Keeper {
         }
     }
 
-    /// How long the looks around may take, that the agent is not ended meanwhile.
+    /// How long the looks at connections may take while the agent is kept alive.
     fn time_to_look(&self) -> Duration {
         let until = self.stop.as_ref().and_then(|stopping| stopping.term.until_cleaned());
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         left.map_or(limits::LOOKS, |left| limits::LOOKS.min(left / 2))
     }
 
-    /// How long it may take to end by itself, and how long the ladder after that.
+    /// How long the agent may take to end by itself, and how long the ladder after that.
     fn times(&self) -> (Duration, Duration) {
         let Some(stopping) = &self.stop else { return (limits::EXIT, limits::LADDER) };
         let time = self.stop_time();
         let left = stopping.term.until_cleaned().map_or(time, |until| {
             until.saturating_duration_since(Instant::now()).saturating_sub(time / limits::ACCOUNT_SHARE)
         });
-        // Who answered knows that it is to end; who did not has had its time.
+        // An agent that answered knows that it is to end; one that did not has used its time.
         let exit = stopping.answered.as_ref().map_or(Duration::ZERO, |_| to_exit(time, left));
         (exit, (left - exit).min(time))
     }

@@ -1,27 +1,27 @@
-//! What is around an agent's own processes: whom they work with that is not ours, and what they have left in the background
-//! (S10.60, S10.65).
+//! The surroundings of an agent's processes: outside parties that it works with, and what it left in the
+//! background (S10.60, S10.65).
 //!
-//! **Invariants** A look holds up a stop by no more than its bound; one that takes longer is waited for
-//! before the agent is ended.
+//! **Invariants** A look delays a stop by no more than its bound. The keeper waits for a slower one before it
+//! ends the agent.
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use safepoint::{Scope, receipt::Outside};
+use safepoint::{receipt::Outside, stop::Scope};
 use safepoint_tools::process::{Contacts, Members, Process, Service, Sight, TreeMember};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::acp::limits;
 
-/// A look under way; none where it came to nothing.
+/// A pending look; none where it failed.
 type Look = BoxFuture<'static, Option<Contacts>>;
 
-/// One agent's.
+/// The surroundings of one agent.
 pub(super) struct Surroundings {
     services: Arc<[Service]>,
     found: Contacts,
     looking: Vec<Look>,
-    /// What of its tree was there before it was asked to do anything.
+    /// The members of its tree before its work was requested.
     own: Vec<TreeMember>,
 }
 
@@ -30,19 +30,19 @@ impl Surroundings {
         Self { services, found: Contacts::default(), looking: Vec::new(), own: Vec::new() }
     }
 
-    /// It is about to be asked: what runs now is the agent itself.
+    /// The work is about to be requested: what runs now is the agent itself.
     pub(super) fn note_own(&mut self, process: &Process) {
         self.own = process.members().alive();
     }
 
-    /// What runs of its tree beside the agent itself.
+    /// The members of its tree beside the agent itself.
     pub(super) fn background(&self, process: &Process) -> Vec<TreeMember> {
         let mut running = process.members().alive();
         running.retain(|member| !self.own.contains(member));
         running
     }
 
-    /// Looks whom its processes hold a connection to.
+    /// Looks for the peers of its processes' connections.
     ///
     /// # Cancel safety
     /// What was not seen yet is not seen.
@@ -58,7 +58,7 @@ impl Surroundings {
         }
     }
 
-    /// Waits for the looks under way: what they are about is there only while the agent is.
+    /// Waits for the pending looks: their subjects exist only while the agent does.
     ///
     /// # Cancel safety
     /// What was not seen yet is not seen.
@@ -72,7 +72,7 @@ impl Surroundings {
         }
     }
 
-    /// Who is known so far.
+    /// The outside parties known so far.
     pub(super) fn named(&mut self) -> Outside {
         match self.outside() {
             named @ Outside::Named(_) => named,
@@ -80,7 +80,7 @@ impl Surroundings {
         }
     }
 
-    /// What is known of it now that its processes have ended: who has ended too goes on with nothing.
+    /// What is known now that its processes have ended: a party that has ended too continues nothing.
     pub(super) fn outside(&mut self) -> Outside {
         self.found.forget_the_dead();
         match (self.found.found.as_slice(), self.found.sight) {

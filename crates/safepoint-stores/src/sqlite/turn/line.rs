@@ -1,7 +1,7 @@
 //! One line of processes: each waits for its turn at a lock of the operating system, which wakes the next one.
 //!
-//! **Invariants:** of all processes one has the turn; it ends with the process that has it. While the line moves, nobody takes a
-//! turn before those who came earlier. One that is paused while it waits holds nobody up for longer than [`LOOK`], and one that
+//! **Invariants:** of all processes one has the turn; it ends with the process that has it. While the line moves, no process takes a
+//! turn before those who came earlier. One that is paused while it waits delays no other for longer than [`LOOK`], and one that
 //! is paused while it has the turn for no longer than [`STILL`]: all who wait then know that of each other.
 
 use std::{
@@ -13,14 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint::store::{Cause, Error};
+use safepoint::{raw::store::Cause, store::Error};
 
 use super::Until;
 
-/// How often one that waits looks whether the line moves: whoever is before it may be paused.
+/// How often one that waits looks whether the line moves: the one before it may be paused.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long nobody's turn may have ended before those who wait go on without one.
+/// How long no turn may have ended before those who wait continue without one.
 pub(super) const STILL: Duration = Duration::from_secs(3);
 
 /// A place in one line, for one open store.
@@ -29,7 +29,7 @@ pub(super) struct Line {
     /// Where it is tried, beside the queue.
     beside: fs::File,
     queue: Arc<Queue>,
-    /// Started once there is somebody to wait for.
+    /// Started once there is another process to wait for.
     waits: Option<thread::JoinHandle<()>>,
 }
 
@@ -47,7 +47,7 @@ enum Place {
     Idle,
     /// It waits for the turn.
     Waiting,
-    /// It waits still, and nobody wants it any more.
+    /// It still waits, and no request needs it any more.
     GivenUp,
     /// It has the turn.
     Reached,
@@ -55,15 +55,15 @@ enum Place {
     Closed,
 }
 
-/// What those who wait know of each other; it stands in the file. It may be read while somebody writes it: what is seen wrong
+/// What those who wait know of each other; it stands in the file. It may be read while another process writes it: what is seen wrong
 /// once costs a look, and no more.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     /// How many turns have ended.
     ended: u64,
-    /// How many were taken past somebody who did not take one that was free.
+    /// How many were taken past a process that did not take one that was free.
     passed: u64,
-    /// One more than `ended` was when whoever had the turn was found to be paused; 0: never.
+    /// One more than `ended` was when the process with the turn was found to be paused; 0: never.
     still: u64,
 }
 
@@ -94,7 +94,7 @@ impl Line {
         Ok(Self { beside, queue: Arc::new(queue), waits: None })
     }
 
-    /// Waits for the turn; none where whoever has it seems to be paused.
+    /// Waits for the turn; none where the process that has it seems to be paused.
     ///
     /// # Errors
     /// [`Error::Busy`] once the time is over.
@@ -167,14 +167,14 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        // A thread that waits at the lock ends when it gets it, or with the process: nobody waits for that.
+        // A thread that waits at the lock ends when it gets the lock, or with the process. Nothing waits for that end.
         *self.queue.lock() = Place::Closed;
         self.queue.moved.notify_all();
     }
 }
 
 impl Place {
-    /// Whether nobody waits in the queue.
+    /// Whether the queue is empty.
     fn is_free(self) -> bool {
         self == Self::Idle
     }
@@ -192,7 +192,7 @@ impl Queue {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits in the queue for whoever wants it, until the store is closed.
+    /// Waits in the queue for any request, until the store is closed.
     fn wait(&self) {
         loop {
             let mut place = self.lock();
@@ -236,7 +236,7 @@ impl Marks {
 
     fn write(file: &fs::File, at: u64, count: u64) {
         if file.write_all_at(&count.to_le_bytes(), at).is_err() {
-            // Those who wait take it for a turn that goes on, and go on without one.
+            // Those who wait take it for a turn that lasts, and continue without one.
         }
     }
 
@@ -245,7 +245,7 @@ impl Marks {
         self.ended != last.ended && self.passed == last.passed
     }
 
-    /// Whether whoever has the turn was found to be paused.
+    /// Whether the process with the turn was found to be paused.
     fn is_still(self) -> bool {
         self.still == self.ended.wrapping_add(1)
     }

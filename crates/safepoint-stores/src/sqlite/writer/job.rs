@@ -1,7 +1,7 @@
-//! One request to the thread that writes: what it does, and whoever waits for its answer.
+//! One request to the thread that writes: what it does, and the caller that waits for its answer.
 
 use rusqlite::Connection;
-use safepoint::store::{Durability, Error};
+use safepoint::{raw::store::Durability, store::Error};
 use tokio::sync::oneshot;
 
 use crate::sqlite::fail::Fail;
@@ -68,7 +68,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T
             (None, Ok(())) => Err(Error::Gone),
         };
         if self.reply.send(answer).is_err() {
-            // Whoever asked is gone; what was written is written.
+            // The caller is gone; what was written is written.
         }
     }
 }

@@ -3,25 +3,23 @@
 use std::io;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{Exchange, INTERNAL, gave_up, plain};
-use crate::a2a::{
-    A2aSeen, A2aWire, Streams, Tells, WorkStep,
-    task::{Event, Task},
+use super::{Exchange, INTERNAL, gave_up};
+use crate::{
+    a2a::{
+        A2aWire, Streams, Tells, WorkStep,
+        task::{Event, Task},
+    },
+    http::response::{EVENT_STREAM, LAST_CHUNK},
 };
 
 const UNSUPPORTED: i64 = -32004;
 /// From this status on the work has begun when a message is answered with it.
 const BEGUN: u16 = 500;
 
-const STREAM: &str =
-    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-const END: &[u8] = b"0\r\n\r\n";
-
 /// A stream, by its number, and how many events were written on it.
 #[derive(Clone, Copy)]
-struct Told {
+struct Sent {
     number: usize,
     written: usize,
 }
@@ -32,11 +30,11 @@ impl Exchange<'_> {
             Streams::Garbage => return self.whole_stream(b"data: {\"result\": {\"tas\n\n").await,
             Streams::Binary => return self.whole_stream(b"data: \xff\xfe\xfd\n\n").await,
             Streams::Page => {
-                return plain(self.socket, "200 OK", "text/html", "<h1>please sign in</h1>").await;
+                return self.connection.respond("200 OK", "text/html", "<h1>please sign in</h1>").await;
             }
             Streams::Silent => {
-                self.socket.write_all(STREAM.as_bytes()).await?;
-                return gave_up(self.socket, self.mind, "SendStreamingMessage").await;
+                self.connection.write(EVENT_STREAM).await?;
+                return gave_up(self.connection, self.mind, "SendStreamingMessage").await;
             }
             Streams::Huge(bytes) => return self.huge(bytes).await,
             Streams::Refused => return self.error(INTERNAL, "it went wrong").await,
@@ -44,10 +42,11 @@ impl Exchange<'_> {
                 if status >= BEGUN {
                     self.take(params);
                 }
-                return plain(self.socket, &format!("{status} Odd"), "text/html", "<h1>sorry</h1>").await;
+                let status = format!("{status} Odd");
+                return self.connection.respond(&status, "text/html", "<h1>sorry</h1>").await;
             }
             Streams::NamedLate => {
-                self.socket.write_all(STREAM.as_bytes()).await?;
+                self.connection.write(EVENT_STREAM).await?;
                 if let Ok(permit) = self.mind.names.acquire().await {
                     permit.forget();
                 }
@@ -66,16 +65,16 @@ impl Exchange<'_> {
         }
         let wire = self.mind.manners.wire;
         if self.mind.manners.tells == Tells::Message {
-            self.socket.write_all(STREAM.as_bytes()).await?;
+            self.connection.write(EVENT_STREAM).await?;
             let text: String = self.mind.manners.plan.iter().map(WorkStep::text).collect();
             self.event(&wire.only(&text)).await?;
-            return self.socket.write_all(END).await;
+            return self.connection.write(LAST_CHUNK).await;
         }
         let is_new = params["message"]["taskId"].is_null();
         let number = self.mind.opened(&self.id);
         let task = self.take(params);
         if self.mind.manners.streams != Streams::NamedLate {
-            self.socket.write_all(STREAM.as_bytes()).await?;
+            self.connection.write(EVENT_STREAM).await?;
         }
         // An answer's stream begins where the task stands.
         let from = if is_new { 0 } else { task.events().len() };
@@ -84,20 +83,20 @@ impl Exchange<'_> {
             _ if is_new => self.event(&wire.first(&Task::new(task.id.clone(), task.context.clone()))).await?,
             _ => self.event(&wire.first(&task)).await?,
         }
-        self.tell(&task, from, Told { number, written: 1 }).await
+        self.tell(&task, from, Sent { number, written: 1 }).await
     }
 
-    /// Streams what is told of a task, from an event on.
-    async fn tell(&mut self, task: &Task, mut from: usize, mut told: Told) -> io::Result<()> {
+    /// Streams the task's events, from this one on.
+    async fn tell(&mut self, task: &Task, mut from: usize, mut sent: Sent) -> io::Result<()> {
         let mut count = task.looks_on();
         loop {
             let events = task.events();
             for (at, event) in events.iter().enumerate().skip(from) {
-                if self.cuts(told) {
+                if self.cuts(sent) {
                     return Err(io::ErrorKind::ConnectionReset.into());
                 }
-                if self.is_hushed(told) {
-                    return gave_up(self.socket, self.mind, "SendStreamingMessage").await;
+                if self.is_hushed(sent) {
+                    return gave_up(self.connection, self.mind, "SendStreamingMessage").await;
                 }
                 let artifact = event.artifact();
                 let before =
@@ -106,45 +105,42 @@ impl Exchange<'_> {
                 if matches!((event, self.mind.manners.streams), (Event::Part { .. }, Streams::TellTwice)) {
                     self.event(&self.mind.manners.wire.event(task, event, before)).await?;
                 }
-                told.written += 1;
+                sent.written += 1;
                 if let Event::Status(state, _) = event
                     && state.ends_streams()
                 {
-                    return self.socket.write_all(END).await;
+                    return self.connection.write(LAST_CHUNK).await;
                 }
             }
             from = events.len();
-            let mut byte = [0; 1];
             tokio::select! {
                 biased;
-                // Whichever loses has taken nothing: a change is seen by the count, and a client says nothing more.
+                // Whichever loses has taken nothing: a change is seen by the count, and bytes are in the
+                // buffer.
                 changed = count.wait_for(|count| *count > from) => drop(changed),
-                ended = self.socket.read(&mut byte) => {
-                    self.mind.note(A2aSeen::GaveUp("SendStreamingMessage".into()));
-                    return ended.and(Err(io::ErrorKind::ConnectionAborted.into()));
-                }
+                ended = gave_up(self.connection, self.mind, "SendStreamingMessage") => return ended,
             }
         }
     }
 
     /// Whether nothing more comes on this stream, which stays open.
-    fn is_hushed(&self, told: Told) -> bool {
+    fn is_hushed(&self, sent: Sent) -> bool {
         match self.mind.manners.streams {
-            Streams::HushAfter(events) => told.number == 0 && told.written >= events,
-            _ => !self.mind.is_heard(&self.id, told.number),
+            Streams::HushAfter(events) => sent.number == 0 && sent.written >= events,
+            _ => !self.mind.is_delivered(&self.id, sent.number),
         }
     }
 
-    /// Whether this stream is to be cut behind what was told on it.
-    fn cuts(&self, told: Told) -> bool {
+    /// Whether the server cuts this stream after what it sent.
+    fn cuts(&self, sent: Sent) -> bool {
         let cuts = match self.mind.manners.streams {
             Streams::CutAfter(events)
             | Streams::CutForGood(events)
             | Streams::EmptyAfter(events)
             | Streams::DeafAfter(events)
-            | Streams::UnansweredAfter(events) => told.number == 0 && told.written >= events,
+            | Streams::UnansweredAfter(events) => sent.number == 0 && sent.written >= events,
             Streams::CutAndGone | Streams::CutEach => true,
-            _ => self.mind.manners.cuts.get(told.number).is_some_and(|events| told.written >= *events),
+            _ => self.mind.manners.cuts.get(sent.number).is_some_and(|events| sent.written >= *events),
         };
         if cuts {
             self.mind.cuts.send_modify(|cuts| *cuts += 1);
@@ -163,60 +159,54 @@ impl Exchange<'_> {
             return self.error(UNSUPPORTED, "the task is over").await;
         }
         if matches!(self.mind.manners.streams, Streams::UnansweredAfter(_)) {
-            return gave_up(self.socket, self.mind, "SubscribeToTask").await;
+            return gave_up(self.connection, self.mind, "SubscribeToTask").await;
         }
         let number = self.mind.opened(&self.id);
-        self.socket.write_all(STREAM.as_bytes()).await?;
+        self.connection.write(EVENT_STREAM).await?;
         match self.mind.manners.streams {
-            Streams::EmptyAfter(_) => return self.socket.write_all(END).await,
-            Streams::DeafAfter(_) => return gave_up(self.socket, self.mind, "SubscribeToTask").await,
+            Streams::EmptyAfter(_) => return self.connection.write(LAST_CHUNK).await,
+            Streams::DeafAfter(_) => return gave_up(self.connection, self.mind, "SubscribeToTask").await,
             // What is over has no stream any more.
-            _ if task.state().is_terminal() => return self.socket.write_all(END).await,
+            _ if task.state().is_terminal() => return self.connection.write(LAST_CHUNK).await,
             _ => {}
         }
         let mut from = task.events().len();
-        let mut told = Told { number, written: 0 };
+        let mut sent = Sent { number, written: 0 };
         if wire == A2aWire::V1 {
             self.event(&wire.first(&task)).await?;
-            told.written = 1;
+            sent.written = 1;
         } else {
             task.is_written_twice();
         }
         from = from.saturating_sub(self.mind.manners.repeats);
         if self.mind.manners.streams == Streams::CutEach {
-            return self.socket.write_all(END).await;
+            return self.connection.write(LAST_CHUNK).await;
         }
-        self.tell(&task, from, told).await
+        self.tell(&task, from, sent).await
     }
 
     async fn event(&mut self, result: &Value) -> io::Result<()> {
         let event = json!({"jsonrpc": "2.0", "id": self.id, "result": result});
-        self.chunk(format!("data: {event}\r\n\r\n").as_bytes()).await
-    }
-
-    async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.socket.write_all(format!("{:x}\r\n", bytes.len()).as_bytes()).await?;
-        self.socket.write_all(bytes).await?;
-        self.socket.write_all(b"\r\n").await
+        self.connection.chunk(format!("data: {event}\r\n\r\n").as_bytes()).await
     }
 
     async fn whole_stream(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.socket.write_all(STREAM.as_bytes()).await?;
-        self.chunk(bytes).await?;
-        self.socket.write_all(END).await
+        self.connection.write(EVENT_STREAM).await?;
+        self.connection.chunk(bytes).await?;
+        self.connection.write(LAST_CHUNK).await
     }
 
     async fn huge(&mut self, bytes: usize) -> io::Result<()> {
         const PIECE: usize = 1 << 16;
-        self.socket.write_all(STREAM.as_bytes()).await?;
-        self.chunk(b"data: {\"result\": \"").await?;
+        self.connection.write(EVENT_STREAM).await?;
+        self.connection.chunk(b"data: {\"result\": \"").await?;
         let piece = [b'x'; PIECE];
         let mut left = bytes;
         while left > 0 {
-            self.chunk(&piece[..left.min(PIECE)]).await?;
+            self.connection.chunk(&piece[..left.min(PIECE)]).await?;
             left = left.saturating_sub(PIECE);
         }
-        self.chunk(b"\"}\n\n").await?;
-        self.socket.write_all(END).await
+        self.connection.chunk(b"\"}\n\n").await?;
+        self.connection.write(LAST_CHUNK).await
     }
 }

@@ -1,4 +1,4 @@
-//! Replies as Gemini gives them: each chunk a small response of its own, with the figures so far.
+//! Replies as Gemini gives them: each chunk is a small response with the usage so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,7 +53,7 @@ fn usage(reply: &Reply, said: usize, all: usize) -> Value {
     usage
 }
 
-/// A reply with calls has an id of its own; others need none.
+/// A reply with calls has its own id; others need none.
 fn id(reply: &Reply) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if reply.calls.is_empty() {

@@ -81,7 +81,7 @@ fn response(how: &How, id: String, reply: &Reply, output: Vec<Value>) -> Value {
         "usage": message::usage(ServedWire::Responses, reply)})
 }
 
-/// A kept response has an id of its own; others need none.
+/// A kept response has its own id; others need none.
 fn id(how: &How) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if how.is_kept() {

@@ -13,7 +13,7 @@ use crate::limits;
 /// A server that does not tell such things, or that refuses, is not asked, or not again.
 ///
 /// # Cancel safety
-/// The server is told that nobody listens any more.
+/// The server gets a notice that the client no longer listens.
 pub(super) async fn hear(peer: Peer<RoleClient>, changes: &watch::Sender<u64>) -> Infallible {
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
     let (mut pause, mut missed) = (limits::MCP_PAUSE, 0);

@@ -12,7 +12,7 @@ use rmcp::{
     },
     transport::Transport,
 };
-use safepoint::Scope;
+use safepoint::stop::Scope;
 use tokio::time::timeout;
 
 use super::{
@@ -132,7 +132,7 @@ where
     }
 }
 
-/// A server that speaks a version which nobody here knows is not talked to: what its words mean is not known.
+/// The client does not talk to a server of an unknown version, whose words have an unknown meaning.
 fn known(server: &str, running: Running) -> Result<Running, McpError> {
     let Some(info) = running.peer().peer_info() else { return Ok(running) };
     let spoken = &info.protocol_version;
@@ -200,7 +200,7 @@ impl Connected {
             Either::Right((report, reading)) => {
                 // What it wrote before its end is still read: a result that was written is a result.
                 if timeout(limits::MCP_LAST_WORDS, reading).await.is_err() {
-                    // Somebody else holds its pipe; the line is cut below.
+                    // Another process has its pipe; the line is cut below.
                 }
                 Some(report)
             }

@@ -18,16 +18,17 @@ const LISTEN: u8 = 10;
 
 /// One line of the kernel's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Row {
-    local: SocketAddr,
-    remote: SocketAddr,
-    state: u8,
-    inode: Inode,
+pub(super) struct Row {
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+    pub(super) state: u8,
+    pub(super) inode: Inode,
 }
 
 /// Adds the far ends of the connections that are held.
 pub(super) fn look(members: &[TreeMember], held: &Inodes, services: &[Service], ends: &mut Ends) -> Sight {
-    let Some((rows, sight)) = rows(members) else { return Sight::Partial };
+    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+    let Some((rows, sight)) = rows(members, tables) else { return Sight::Partial };
     let by_ends: HashMap<_, _> = rows.iter().map(|row| ((row.local, row.remote), row.inode)).collect();
     for row in rows.iter().filter(|row| held.contains(&row.inode) && row.state != LISTEN) {
         if services.iter().any(|service| service.is_at(row.remote)) {
@@ -59,16 +60,13 @@ fn taker(rows: &[Row], at: SocketAddr) -> Option<Inode> {
     rows.iter().find(takes).map(|row| row.inode)
 }
 
-/// The connections of the network that the tree is in; none where they cannot be read.
-fn rows(members: &[TreeMember]) -> Option<(Vec<Row>, Sight)> {
+/// What these lists of the kernel's say of the network that the tree is in; none where they cannot be read.
+pub(super) fn rows(members: &[TreeMember], tables: [&str; 2]) -> Option<(Vec<Row>, Sight)> {
     let network = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let here = fs::read_link("/proc/self/ns/net").ok();
     // Of another network not everything can be asked for.
     let is_here = members.iter().all(|member| here.is_some() && network(member.pid) == here);
-    let tables: Vec<String> = ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
-        .into_iter()
-        .filter_map(|table| fs::read_to_string(table).ok())
-        .collect();
+    let tables: Vec<String> = tables.into_iter().filter_map(|table| fs::read_to_string(table).ok()).collect();
     let rows = tables.iter().flat_map(|table| table.lines().skip(1).filter_map(row)).collect();
     let sight = if is_here { Sight::Whole } else { Sight::Partial };
     (!tables.is_empty()).then_some((rows, sight))

@@ -1,6 +1,6 @@
 //! A control group for one command, where the machine lets us have one.
 //!
-//! It is made below the keeper's own group, so that whoever bounds us bounds the command too. That it can be had is
+//! It is made below the keeper's own group, so that a bound on us bounds the command too. That it can be had is
 //! seen by having it: nothing is assumed from versions or mounts.
 
 use std::{

@@ -2,7 +2,7 @@
 //!
 //! **Invariants**
 //! - The keeper is the subreaper of the tree and reaps everything: "no child is left" is "the tree is gone".
-//! - The end of its socket is the end of whoever wanted the command: the tree gets SIGKILL at once.
+//! - The end of its socket is the end of the process that wanted the command: the tree gets SIGKILL at once.
 //! - The keeper does not end while anything of its tree is alive.
 
 use std::{
@@ -18,7 +18,7 @@ use super::{cgroup::Cgroup, sys, wait_for};
 use crate::{
     limits,
     process::{
-        climb::{self, Climb},
+        escalation::{self, EscalationTimes},
         lease,
         report::{Climbed, Exit, Hold, Rung, TreeMember},
         runtime::Runtime,
@@ -36,7 +36,7 @@ use link::Link;
 use sight::Sight;
 use start::start;
 
-/// Who must be there for a command to go on, and until when.
+/// Who must be there for a command to continue, and until when.
 pub(super) struct Holders {
     pub(super) guard: Option<Pid>,
     pub(super) runtime: Runtime,
@@ -47,17 +47,18 @@ pub(super) struct Holders {
 /// Keeps one command; ends this process.
 pub(super) fn keep(socket: UnixStream, stdio: [OwnedFd; 3], holders: Holders) -> ! {
     sys::name_process("safepoint-keep");
-    // Whoever reads the exit code is the guard, which asks nothing of it.
     let code = match Link::enter(socket, holders).and_then(|link| serve(link, stdio)) {
         Ok(()) => 0,
         Err(_) => 1,
     };
+    // Exit: a keeper is forked from the guard and must not return into the loop of the guard. The guard reads no meaning
+    // into the code.
     std::process::exit(code)
 }
 
 fn serve(mut link: Link, stdio: [OwnedFd; 3]) -> io::Result<()> {
     let own = super::own_pid();
-    // Where the process table cannot be read nobody can be told apart, and nobody signals by what is said here.
+    // Where the process table cannot be read processes cannot be distinguished, and no signal is sent by what is said here.
     let nameless = || TreeMember { pid: own, start: 0, name: String::new() };
     link.say(&Word::Ready(tree::stat(own).map_or_else(nameless, |stat| stat.member)));
     let Some(order) = link.first_order()? else { return Ok(()) };
@@ -84,13 +85,13 @@ struct Keeper {
     left_behind_after: Duration,
     kill_time: Duration,
     exit: Option<Exit>,
-    climb: Option<Climb>,
+    climb: Option<EscalationTimes>,
     /// When what is left behind is killed.
     clear_at: Option<Instant>,
     pause: Duration,
     account: Account,
     /// Whether the account was given.
-    told: bool,
+    reported: bool,
 }
 
 impl Keeper {
@@ -124,7 +125,7 @@ impl Keeper {
                 survivors: Vec::new(),
                 hold: Hold::Kept,
             },
-            told: false,
+            reported: false,
         }
     }
 
@@ -165,7 +166,7 @@ impl Keeper {
         }
         match self.background {
             Background::Kill => {
-                self.clear_at = Some(climb::after(Instant::now(), self.left_behind_after));
+                self.clear_at = Some(escalation::after(Instant::now(), self.left_behind_after));
             }
             Background::Keep => {
                 let running = self.alive();
@@ -184,7 +185,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Without a runtime or a guard there is nobody to keep the command for.
+    /// Without a runtime or a guard the command has no owner.
     fn look_at_holders(&mut self) {
         let lost = if self.link.is_guard_lost() {
             Some(Hold::GuardLost)
@@ -206,7 +207,7 @@ impl Keeper {
         if self.clear_at.is_some_and(|at| now >= at) {
             self.clear_at = None;
             self.account.left_behind = self.alive();
-            self.climb = Some(Climb::killing(now, self.kill_time));
+            self.climb = Some(EscalationTimes::killing(now, self.kill_time));
         }
         let Some(climb) = &mut self.climb else { return };
         let due = climb.climb(now);
@@ -223,7 +224,7 @@ impl Keeper {
         if kills {
             self.sweep();
         }
-        if over && !self.told {
+        if over && !self.reported {
             let survivors = self.alive();
             if !survivors.is_empty() {
                 self.tell(survivors);
@@ -231,8 +232,8 @@ impl Keeper {
         }
     }
 
-    /// A signal that may be answered: once to each that is there now, and to nobody who is born later, since that may
-    /// be somebody's clean-up. What job control had stopped goes on too, or it could not hear.
+    /// A signal that may be answered: once to each that is there now, and to none that is born later, since that may
+    /// be a clean-up. What job control had stopped continues too, or it could not handle the signal.
     fn ask(&self, signal: Signal) {
         self.sight.signal_group(self.main, signal);
         for member in tree::descendants(super::own_pid()) {
@@ -261,19 +262,19 @@ impl Keeper {
         let now = Instant::now();
         match &mut self.climb {
             Some(climb) => climb.join(now, rungs),
-            None => self.climb = Some(Climb::new(now, rungs)),
+            None => self.climb = Some(EscalationTimes::new(now, rungs)),
         }
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let kills = self.climb.as_ref().is_some_and(Climb::kills);
-        let until = self.climb.as_ref().map(Climb::next_at).or(self.clear_at);
+        let kills = self.climb.as_ref().is_some_and(EscalationTimes::kills);
+        let until = self.climb.as_ref().map(EscalationTimes::next_at).or(self.clear_at);
         let mut time = until.map(|at| at.saturating_duration_since(Instant::now()));
         if kills {
             time = Some(self.pause);
             self.pause = (self.pause * 2).min(limits::SWEEP_SLOW);
         }
-        // Once it is killed, whoever made us do that has nothing more to say.
+        // Once it is killed, no later order matters.
         let (socket, signals) = (self.link.socket.as_fd(), self.link.signals.as_fd());
         let [readable, signalled] = match (self.link.open, kills) {
             (true, false) => {
@@ -304,10 +305,10 @@ impl Keeper {
     }
 
     fn tell(&mut self, survivors: Vec<TreeMember>) {
-        if self.told {
+        if self.reported {
             return;
         }
-        self.told = true;
+        self.reported = true;
         let account = Account {
             exit: self.exit.unwrap_or(Exit::Unknown),
             ended_at: SystemTime::now(),

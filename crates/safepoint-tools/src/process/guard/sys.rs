@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal, set
 /// Signals that end a process by default, and that people send to whatever they see: a guard is deaf to them.
 const DEAF: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// What wakes a guard or keeper: a child's end, or (in a keeper) the guard's.
-const HEARD: [libc::c_int; 2] = [libc::SIGCHLD, libc::SIGUSR1];
+const HANDLED: [libc::c_int; 2] = [libc::SIGCHLD, libc::SIGUSR1];
 
 /// Which side of a fork this is. Exhaustive: there are two.
 pub(super) enum Fork {
@@ -23,7 +23,7 @@ pub(super) enum Fork {
 
 /// Forks this process without exec.
 pub(super) fn fork() -> io::Result<Fork> {
-    // SAFETY: a guard has one thread, made by nobody but the kernel, so the child is not left with locks held by others.
+    // SAFETY: a guard has one thread, made by the kernel alone, so the child is not left with locks held by others.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Fork::Child),
@@ -40,7 +40,7 @@ pub(super) fn take_signals() -> io::Result<OwnedFd> {
     // SAFETY: `set` is initialised by sigemptyset before use; the numbers are valid; no handler is installed.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in DEAF.into_iter().chain(HEARD) {
+        for signal in DEAF.into_iter().chain(HANDLED) {
             libc::sigaddset(set.as_mut_ptr(), signal);
             if libc::signal(signal, libc::SIG_DFL) == libc::SIG_ERR {
                 return Err(io::Error::last_os_error());
@@ -72,7 +72,7 @@ pub(super) fn hold(command: &mut Command, cgroup: Option<OwnedFd>) {
             return Err(io::Error::from_raw_os_error(libc::ECHILD));
         }
         if let Some(procs) = &cgroup {
-            // "0" is whoever writes it.
+            // "0" names the process that writes it.
             if rustix::io::write(procs, b"0").is_err() {
                 // then the grade is the subreaper's: the keeper looks whether it worked
             }

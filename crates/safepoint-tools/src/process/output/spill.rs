@@ -1,6 +1,6 @@
 //! The file that takes what memory does not: made when it is first needed, for its owner alone, bounded.
 //!
-//! Writes are plain blocking ones into the page cache, a chunk at a time, by whoever drives the command.
+//! Writes are plain blocking ones into the page cache, a chunk at a time, by the caller that drives the command.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use safepoint::spill::private_file;
+use safepoint::raw::spill::private_file;
 
 use crate::limits;
 

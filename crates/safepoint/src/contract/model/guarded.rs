@@ -1,5 +1,5 @@
-//! A model of others behind its one door: a panic anywhere in it, its conversations and its replies is an error of the
-//! provider (S2.16).
+//! The one place where the engine calls a model: a panic in the model, its conversations or its replies
+//! becomes a provider error (S2.16).
 
 use std::{future::poll_fn, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     value::history::History,
 };
 
-/// What a model that panicked over its name is called.
+/// The name of a model whose name panicked.
 const UNNAMED: &str = "a model that could not name itself";
 
 /// A model, asked for its name once.
@@ -32,7 +32,7 @@ impl Guarded {
         self.name.as_deref().unwrap_or(UNNAMED)
     }
 
-    /// A conversation, or one that only says that there is none.
+    /// A conversation, or one that only reports the panic.
     pub(crate) fn open(&self, spec: ModelSpec) -> Talk {
         let opened = match &self.name {
             Ok(_) => self.it.call(|model| model.open(spec)),
@@ -42,11 +42,11 @@ impl Guarded {
     }
 }
 
-/// A conversation, or why there is none.
+/// A conversation, or the panic that kept it from opening.
 pub(crate) struct Talk(Option<Result<Box<dyn Conversation>, Panicked>>);
 
 impl Talk {
-    /// A reply, or one that only says that there is none.
+    /// A reply, or one that only reports the panic.
     pub(crate) fn stream(&mut self, history: &History) -> Reply {
         let stream = match &mut self.0 {
             Some(Ok(open)) => callback::call(|| open.stream(history)),
@@ -59,13 +59,14 @@ impl Talk {
         })))
     }
 
-    /// The farewell, if there is one. One that panics tells the provider nothing, as one that is overdue does.
+    /// The release request, if there is one. If it panics, the provider gets nothing, as with one that is
+    /// overdue.
     pub(crate) fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         let Some(Ok(open)) = &mut self.0 else { return None };
         callback::call(|| open.release()).ok().flatten()
     }
 
-    /// Lets it go; the panic of that comes back.
+    /// Drops the conversation; a panic of that is returned.
     pub(crate) fn end(&mut self) -> Result<(), Panicked> {
         callback::let_go(self.0.take())
     }
@@ -74,7 +75,7 @@ impl Talk {
 impl Drop for Talk {
     fn drop(&mut self) {
         if self.end().is_err() {
-            // Nobody goes on with it.
+            // Not used any more.
         }
     }
 }
@@ -92,7 +93,7 @@ impl Reply {
         .await
     }
 
-    /// Lets it go.
+    /// Drops the reply.
     pub(crate) fn end(mut self) -> Result<(), ModelError> {
         callback::let_go(self.0.take()).map_err(|panic| failure(&panic))
     }
@@ -101,7 +102,7 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if callback::let_go(self.0.take()).is_err() {
-            // It was cut or has failed: nobody goes on with it.
+            // It was cut or has failed, and is not used any more.
         }
     }
 }

@@ -1,4 +1,5 @@
-//! How long a peer has to end its work: its own time, or as much of the grace of a stop as is longer (S10.64).
+//! How long a remote agent has to end its work: its own time, or the grace of the stop if that is longer
+//! (S10.64).
 
 use std::time::Duration;
 
@@ -7,10 +8,12 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::value::limits::after;
 
-/// The share of its own time that a peer is left where a stop is asked that is `Now`: one part in this many.
+/// The share of its own time that is left to a remote agent when a stop with `Now` is requested: one part in
+/// `HASTE`.
 const HASTE: u32 = 2;
 
-/// The time of a peer that was asked to stop, as it is asked now: a harder request makes it shorter.
+/// The time of a remote agent that was asked to stop, under the current demand: a stronger request makes it
+/// shorter.
 #[derive(Clone, Debug)]
 pub struct Term {
     scope: Scope,
@@ -19,19 +22,19 @@ pub struct Term {
 }
 
 impl Term {
-    /// From now on, under what is asked of `scope`; `within` is the peer's own time.
+    /// Starts now, under the demand on `scope`; `within` is the agent's own time.
     #[must_use]
     pub fn begin(scope: &Scope, within: Duration) -> Self {
         Self { scope: scope.clone(), asked: Instant::now(), within }
     }
 
-    /// When it was asked.
+    /// When the stop was requested.
     #[must_use]
     pub fn asked(&self) -> Instant {
         self.asked
     }
 
-    /// When its time is over, as it is asked now. None: the stop has no grace, and waits.
+    /// When the time is over, under the current demand. `None`: the stop has no grace, and waits.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         let own = after(self.asked, self.within);
@@ -50,7 +53,8 @@ impl Term {
         })
     }
 
-    /// The same for a peer whose end is ours to bring about: it is no longer than the clean-up may take (S1.1).
+    /// Like [`until`](Self::until), for an agent that this side can end: no longer than the clean-up may take
+    /// (S1.1).
     #[must_use]
     pub fn until_cleaned(&self) -> Option<Instant> {
         let until = self.until()?;
@@ -62,7 +66,7 @@ impl Term {
         Some(now.map_or(until, |now| until.min(after(since.max(self.asked), now.cleanup_cap))))
     }
 
-    /// How long that is in all.
+    /// The whole time.
     #[must_use]
     pub fn in_all(&self) -> Option<Duration> {
         self.until().map(|until| until.saturating_duration_since(self.asked))

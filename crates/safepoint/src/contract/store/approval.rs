@@ -1,4 +1,4 @@
-//! Approvals as durable objects: opened by the holder, decided by whoever, exactly once (S8.1, S8.2).
+//! Approvals as durable objects: opened by the holder, decided exactly once, by any process (S8.1, S8.2).
 
 use jiff::Timestamp;
 
@@ -11,19 +11,19 @@ use super::error::Error;
 pub struct NewApproval {
     /// Names the question, within the session.
     pub id: ApprovalId,
-    /// Whose call it is.
+    /// The run of the call.
     pub run: RunId,
     /// The call that waits.
     pub call: CallId,
     /// Binds a decision to the arguments.
     pub digest: String,
-    /// When it is over without an answer.
+    /// When it expires without an answer.
     pub expires: Timestamp,
     /// The question, opaque.
     pub bytes: Vec<u8>,
 }
 
-/// An answer on its way in.
+/// A decision to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDecision {
     /// The question.
@@ -36,52 +36,52 @@ pub struct NewDecision {
     pub bytes: Vec<u8>,
 }
 
-/// What came of a decision. Exhaustive: whoever decides must know whether it counts.
+/// What came of a decision. Exhaustive: the caller must know whether it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecisionResult {
     /// It counts.
     Taken,
-    /// Somebody was first.
+    /// An earlier decision was stored.
     AlreadyDecided {
         /// Who.
         principal: String,
         /// When.
         at: Timestamp,
-        /// What they said.
+        /// The earlier answer.
         bytes: Vec<u8>,
     },
-    /// A stop took the question back.
+    /// A stop withdrew the question.
     Withdrawn,
-    /// Its time is over.
+    /// The question has expired.
     Expired,
-    /// It is about other arguments than these.
+    /// The question is about other arguments.
     OtherArguments {
-        /// The digest of those it is about.
+        /// The digest of the arguments that it is about.
         digest: String,
     },
     /// There is no such question.
     Unknown,
 }
 
-/// Where an approval stands. Exhaustive: whoever lists them shows each.
+/// The state of an approval. Exhaustive: a list of approvals shows each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// It waits.
+    /// The item waits.
     Open,
-    /// Somebody decided.
+    /// It was decided.
     Decided {
         /// Who.
         principal: String,
         /// When.
         at: Timestamp,
-        /// What they said.
+        /// The answer.
         bytes: Vec<u8>,
         /// Whether the holder has acted on it.
         used: DecisionUse,
     },
-    /// A stop took it back.
+    /// A stop withdrew it.
     Withdrawn,
-    /// Nobody decided in time.
+    /// It expired without a decision.
     Expired,
 }
 
@@ -97,11 +97,11 @@ pub enum DecisionUse {
 /// How the holder closes an approval. Exhaustive: the three ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalClose {
-    /// Its decision is acted on. Refused if there is none.
+    /// Its decision was applied. Refused if there is none.
     Used,
-    /// A stop takes it back. If it is decided, the decision stands, and [`super::Appended::decided`] names it.
+    /// A stop withdraws it. If it is decided, the decision stands, and [`super::Appended::decided`] names it.
     Withdrawn,
-    /// Nobody decided in time. If somebody did, the decision stands, and [`super::Appended::decided`] names it.
+    /// It expired. If it was decided first, the decision stands, and [`super::Appended::decided`] names it.
     Expired,
 }
 
@@ -112,12 +112,12 @@ pub struct ApprovalRow {
     pub asked: NewApproval,
     /// When.
     pub at: Timestamp,
-    /// Where it stands.
+    /// Its state.
     pub state: ApprovalState,
 }
 
 impl ApprovalRow {
-    /// What comes of a decision now; `Taken` if it is to be stored.
+    /// The result of a decision now; `Taken` if it is to be stored.
     #[must_use]
     pub fn judge(&self, decision: &NewDecision, now: Timestamp) -> DecisionResult {
         match &self.state {
@@ -133,10 +133,10 @@ impl ApprovalRow {
             ApprovalState::Open => DecisionResult::Taken,
         }
     }
-    /// Goes where the holder closes it to.
+    /// Closes the approval.
     ///
     /// # Errors
-    /// [`Error::NoApproval`] if a decision is to be acted on and there is none.
+    /// [`Error::NoApproval`] if a decision is to be applied and there is none.
     pub fn close(&mut self, closed: ApprovalClose) -> Result<CloseResult, Error> {
         match (&mut self.state, closed) {
             (ApprovalState::Decided { used, .. }, ApprovalClose::Used) => *used = DecisionUse::Used,

@@ -1,6 +1,7 @@
-//! Checksums of records, each over the one before: damage, a lost tail and edits are found and placed (S7.7).
+//! Checksums of records, each over the one before: damage, a lost tail and edits are found and located
+//! (S7.7).
 //!
-//! It is not a signature: who can write the file can compute the chain anew.
+//! This is not a signature: a writer of the file can recompute the chain.
 
 use std::{cmp::Ordering, fmt};
 
@@ -12,7 +13,7 @@ use super::journal::{Damage, DamageKind, Record};
 
 /// How many bytes a checksum has.
 const LEN: usize = 32;
-/// Names the way of computing; another way would have another name.
+/// Names the algorithm; another algorithm gets another name.
 const WAY: &[u8] = b"safepoint chain 1";
 
 /// The checksum of a record and, through it, of all records before it.
@@ -72,16 +73,16 @@ impl fmt::Debug for Chain {
     }
 }
 
-/// What a check found. Exhaustive: it is sound, or this is the first flaw.
+/// The result of a check. Exhaustive: intact, or the first damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainCheck {
-    /// Every record is there and fits.
+    /// Every record exists and matches.
     Intact(ChainSummary),
-    /// The first record that is not there or does not fit.
+    /// The first record that is missing or does not match.
     Damaged(Damage),
 }
 
-/// A chain that holds.
+/// An intact chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainSummary {
     /// How many records it has.
@@ -90,7 +91,7 @@ pub struct ChainSummary {
     pub head: Chain,
 }
 
-/// Goes along a chain, record by record, from a checksum that is known.
+/// Follows a chain, record by record, from a known checksum.
 #[derive(Clone, Debug)]
 pub struct ChainReader {
     position: u64,
@@ -98,8 +99,8 @@ pub struct ChainReader {
 }
 
 impl ChainReader {
-    /// Begins at `position`, after a record of the checksum `before`; `None` if that one cannot be read, so that
-    /// the first record is taken at its own word.
+    /// Begins at `position`, after a record with the checksum `before`; `None` if that one cannot be read, so
+    /// that the first record is accepted as it is.
     #[must_use]
     pub fn from(position: u64, before: Option<Chain>) -> Self {
         Self { position, before }
@@ -117,11 +118,11 @@ impl ChainReader {
         self.before
     }
 
-    /// Steps over the next record: `stored` is the checksum that stands beside it.
+    /// Steps over the next record: `stored` is the checksum stored with it.
     ///
     /// # Errors
-    /// The damage, if the record is not what the chain says. The walk goes on after it, from the checksum that is
-    /// stored, so that what follows is judged by itself.
+    /// The damage, if the record does not match the chain. The walk continues from the stored checksum, so
+    /// that later records are judged independently.
     pub fn step(&mut self, record: Record, stored: Option<Chain>) -> Result<Record, Damage> {
         let position = self.position;
         let expected = self.before.map(|before| before.then(position, &record));
@@ -131,7 +132,7 @@ impl ChainReader {
         if is_sound { Ok(record) } else { Err(Damage { position, flaw: DamageKind::Altered }) }
     }
 
-    /// Steps over a record that is not there or cannot be read.
+    /// Steps over a record that is missing or cannot be read.
     #[must_use]
     pub fn skip(&mut self, flaw: DamageKind) -> Damage {
         let position = self.position;
@@ -142,7 +143,7 @@ impl ChainReader {
 }
 
 impl ChainReader {
-    /// Judges the end of a walk over everything: whether it ends where, and as, the session's row says.
+    /// Judges the end of a complete walk: whether it ends where, and as, the session's row says.
     #[must_use]
     pub fn end(&self, head: u64, newest: Chain) -> ChainCheck {
         let flaw = match self.position.cmp(&head) {

@@ -1,4 +1,4 @@
-//! Why a store did not do what it was asked.
+//! Why a request to a store failed.
 
 use std::{error::Error as StdError, fmt, sync::Arc};
 
@@ -6,20 +6,20 @@ use crate::value::ids::{ApprovalId, SessionId};
 
 use super::{journal::Damage, lease::LeaseHolder};
 
-/// Why a store did not do what it was asked. Unless it is [`Error::is_uncertain`], nothing was changed.
+/// Why a request to a store failed. Unless [`Error::is_uncertain`], nothing was changed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such session.
-    #[error("there is no session {0}")]
+    /// The session does not exist.
+    #[error("session {0} not found")]
     NoSession(SessionId),
-    /// There is such a session already.
+    /// The session exists already.
     #[error("there is a session {0} already")]
     SessionExists(SessionId),
-    /// Somebody else holds the session.
+    /// Another process holds the session.
     #[error("session {0} is held by {owner}", owner = .1.owner)]
     Held(SessionId, Box<LeaseHolder>),
-    /// The lease is not the newest: its holder was displaced, or gave it back.
+    /// The lease is not the newest: its holder was displaced, or released it.
     #[error("the lease of epoch {epoch} on session {session} is over: the newest is {newest}")]
     Fenced {
         /// The session.
@@ -29,10 +29,10 @@ pub enum Error {
         /// The newest epoch.
         newest: u64,
     },
-    /// The lease was over before it could be renewed: somebody else may have the session.
+    /// The lease ended before it could be renewed: another process may have the session.
     #[error("the lease on session {0} was over before it could be renewed")]
     Lapsed(SessionId),
-    /// The item is not where the write says that it is: it was withdrawn, or taken before.
+    /// The item is not where the write expects it: it was withdrawn, or taken before.
     #[error("item {0} is not there to be taken, put back or removed")]
     ItemElsewhere(u64),
     /// There is no stop intent of that number.
@@ -61,13 +61,13 @@ pub enum Error {
     /// It can only be read.
     #[error("the store can only be read: {0}")]
     ReadOnly(Cause),
-    /// Somebody else writes for too long.
+    /// Another process has been writing for too long.
     #[error("the store is busy: {0}")]
     Busy(Cause),
-    /// It did not work, and nothing was written.
+    /// The write failed, and nothing was written.
     #[error("the store could not be used: {0}")]
     Failed(Cause),
-    /// It is not known whether it was written; the next opening tells.
+    /// It is unknown whether it was written; the next opening tells.
     #[error("whether it was stored is not known: {0}")]
     Unknown(Cause),
     /// The store was closed before it answered.
@@ -76,14 +76,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it is open if something was written.
+    /// Whether something may have been written.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
         matches!(self, Self::Unknown(_) | Self::Gone)
     }
 }
 
-/// What the layer below said.
+/// The error of the layer below.
 #[derive(Clone, Debug)]
 pub struct Cause(Arc<dyn StdError + Send + Sync>);
 

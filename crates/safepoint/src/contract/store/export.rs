@@ -7,16 +7,17 @@ use super::{
     guarded::{Does, ask},
 };
 
-/// Records that are held at once.
+/// How many records are in memory at once.
 const STRETCH: usize = 512;
 
-/// Hands over each position of a journal in order: its record, or what is wrong with it.
+/// Passes on each position of a journal in order: its record, or its damage.
 ///
 /// # Errors
-/// The store's, if it cannot be read at all, also if it panics; what is wrong with one record is told in its place.
+/// The store's error, if the journal cannot be read at all or the store panics. Damage to one record is
+/// reported in its place.
 ///
 /// # Cancel safety
-/// Nothing is lost; what was handed over was handed over.
+/// Nothing is lost; records already passed on stay passed on.
 pub async fn export(
     store: &dyn Store,
     session: &SessionId,

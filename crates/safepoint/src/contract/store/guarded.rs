@@ -1,4 +1,5 @@
-//! A store of others behind its one door: a panic in it is an error, at whatever method and whatever poll (S2.16).
+//! The one place where the engine calls a store: a panic in it becomes an error, in any method and at any
+//! poll (S2.16).
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +15,7 @@ use crate::{
     value::ids::{ApprovalId, SessionId},
 };
 
-/// The store, in such hands that none of its panics gets through.
+/// Wraps a store so that none of its panics gets through.
 pub(crate) fn guarded(store: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(Guarded(Foreign::new(store)))
 }
@@ -22,7 +23,7 @@ pub(crate) fn guarded(store: Arc<dyn Store>) -> Arc<dyn Store> {
 #[derive(Debug)]
 struct Guarded(Foreign<dyn Store>);
 
-/// Of one that panicked while it changed something nobody knows whether it did; one that only read changed nothing.
+/// What a request does. After a panic in a write its result is unknown; a read has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Reads,
@@ -36,7 +37,7 @@ impl Does {
     }
 }
 
-/// Asks a store once that is only lent.
+/// Makes one request to a borrowed store.
 pub(crate) async fn ask<'a, T: Send>(
     does: Does,
     ask: impl FnOnce() -> StoreFuture<'a, T> + Send,

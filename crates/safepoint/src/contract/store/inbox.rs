@@ -1,13 +1,13 @@
-//! The inbox: items that wait for a turn, pushed by whoever, taken by the holder (S6.2).
+//! The inbox: items that wait for a turn, pushed by any process, taken by the holder (S6.2).
 
 use jiff::Timestamp;
 
-/// An item on its way in.
+/// An item to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewItem {
-    /// The pusher's name for it, unique for the session's life: the same again is the same item.
+    /// The sender's id for it, unique for the session's life: the same again is the same item.
     pub client_id: Option<String>,
-    /// Tells whether it is the same content.
+    /// Shows whether the content is the same.
     pub digest: String,
     /// The content.
     pub bytes: Vec<u8>,
@@ -15,29 +15,29 @@ pub struct NewItem {
     pub capacity: usize,
 }
 
-/// What came of a push. Exhaustive: whoever pushed must know where the item is.
+/// What came of a push. Exhaustive: the sender must know where the item is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// It is in, under this number.
+    /// It is stored, under this number.
     Accepted(u64),
-    /// It was in before, under this number; nothing changed.
+    /// It was stored before, under this number; nothing changed.
     Same(u64),
-    /// Another item has this client id: the one of this number.
+    /// Another item has this client id: the one with this number.
     Conflict(u64),
-    /// As many items wait as may.
+    /// The capacity is reached.
     Full,
-    /// The inbox takes nothing.
+    /// The inbox is closed.
     Closed,
 }
 
 /// Where an item is. Exhaustive: in exactly one place (S6.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemState {
-    /// It waits.
+    /// The item waits.
     Waiting,
     /// A turn has it.
     Taken,
-    /// It is done with.
+    /// It is done.
     Removed,
 }
 
@@ -46,22 +46,22 @@ pub enum ItemState {
 pub struct InboxRow {
     /// Its number within the session, counted from 1.
     pub number: u64,
-    /// The pusher's name for it.
+    /// The sender's id for it.
     pub client_id: Option<String>,
-    /// Tells whether it is the same content.
+    /// Shows whether the content is the same.
     pub digest: String,
     /// Where it is.
     pub state: ItemState,
-    /// When it came.
+    /// When it arrived.
     pub at: Timestamp,
     /// The content.
     pub bytes: Vec<u8>,
 }
 
-/// What came of taking an item back. Exhaustive: it is out, or this is why not.
+/// What came of withdrawing an item. Exhaustive: it was withdrawn, or why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Withdrawn {
-    /// It is out, and here.
+    /// It was withdrawn, and is here.
     Item(InboxRow),
     /// A turn has it, or had it.
     Taken,

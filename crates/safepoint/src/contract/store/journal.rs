@@ -9,24 +9,24 @@ use super::{
     chain::Chain,
 };
 
-/// One opaque record. The store keeps it, and knows nothing of what it says.
+/// One opaque record. The store keeps it without reading its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Whose it is within the session: the run's path in the tree.
+    /// The path of its run in the session's tree.
     pub path: String,
-    /// What it is, in the words of whoever writes it.
+    /// Its kind, as its writer names it.
     pub kind: String,
-    /// In which version of its kind it is written.
+    /// The version of its kind.
     pub version: u32,
-    /// What it says.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
 impl Record {
-    /// What it says, if its version is known to who asks.
+    /// The content, if the caller knows its version.
     ///
     /// # Errors
-    /// [`DamageKind::Newer`] at `position`, if the record was written by a release that came later.
+    /// [`DamageKind::Newer`] at `position`, if a later release wrote the record.
     pub fn known(&self, position: u64, newest: u32) -> Result<&[u8], Damage> {
         if self.version <= newest {
             return Ok(&self.bytes);
@@ -45,24 +45,24 @@ pub enum Durability {
     Durable,
 }
 
-/// One thing that the holder of a session writes. Exhaustive: a store must do each.
+/// One write of the holder of a session. Exhaustive: a store must do each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// A record, at the journal's end.
     Record(Record),
-    /// The item is taken into a turn: it waits no more.
+    /// The item is taken by a turn: it no longer waits.
     TakeItem(u64),
     /// The item was taken and waits again, at its old place.
     PutBackItem(u64),
-    /// The item is done with. Its client id stays known.
+    /// The item is done. Its client id stays known.
     RemoveItem(u64),
     /// No item is accepted any more.
     CloseInbox,
     /// Items are accepted again.
     OpenInbox,
-    /// The stop intent of this number has been seen to. Every other one holds on, earlier ones too.
+    /// The stop intent of this number has been applied. Every other one stays in force, earlier ones too.
     StopSeen(u64),
-    /// An approval is asked.
+    /// An approval is requested.
     OpenApproval(NewApproval),
     /// An approval is over.
     CloseApproval(ApprovalId, ApprovalClose),
@@ -70,7 +70,7 @@ pub enum Write {
     Label(String),
     /// The session's title.
     Title(String),
-    /// What the session's program wants to find again.
+    /// What the session's program stores for itself.
     Setup(String),
 }
 
@@ -83,20 +83,20 @@ pub struct Appended {
     pub next: u64,
     /// The checksum of the newest record.
     pub chain: Chain,
-    /// Approvals that were to be withdrawn or expired, and were decided before: their decision stands.
+    /// Approvals that were to be withdrawn or expired, and were decided before: their decisions stand.
     pub decided: Vec<ApprovalId>,
 }
 
-/// A stretch of the journal.
+/// A part of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// One for each position, in order.
     pub entries: Vec<JournalEntry>,
-    /// Where to read on; `None` at the end.
+    /// Where to continue reading; `None` at the end.
     pub next: Option<u64>,
 }
 
-/// What stands at a position.
+/// The entry at a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEntry {
     /// Counted from 0.
@@ -105,29 +105,29 @@ pub struct JournalEntry {
     pub record: Result<Record, Damage>,
 }
 
-/// Something is wrong with a record, and where.
+/// Damage to a record, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The first position that is concerned.
+    /// The first damaged position.
     pub position: u64,
     /// What is wrong.
     pub flaw: DamageKind,
 }
 
-/// What may be wrong with a record.
+/// The kinds of damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DamageKind {
     /// It is not what was written, or the one before it is not.
     Altered,
-    /// It is not there, and later ones are.
+    /// It is missing, and later ones exist.
     Missing,
-    /// From here on the journal's end is lost: the session's row knows of more.
+    /// From here on the journal's end is lost: the session's row counts more records.
     TailLost {
         /// How many records there should be.
         head: u64,
     },
-    /// From here on there are records that the session's row does not know.
+    /// From here on there are records that the session's row does not count.
     Unannounced,
     /// The newest record is not the one that the session's row names.
     OtherHead,
@@ -136,7 +136,7 @@ pub enum DamageKind {
         /// In the store's words.
         why: String,
     },
-    /// It was written by a release that came later.
+    /// A later release wrote it.
     Newer {
         /// The kind of record.
         kind: String,

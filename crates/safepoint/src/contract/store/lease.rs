@@ -12,7 +12,8 @@ use super::{
     uptime::Since,
 };
 
-/// The right to write a session. Every write carries its epoch; once another was given, this one writes nothing.
+/// The right to write a session. Every write carries its epoch; once a later lease was given, this one writes
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct Lease {
     session: SessionId,
@@ -22,8 +23,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// For those who implement a store. `since` is a moment *before* the store began to count, so that the holder's count
-    /// ends before the store's.
+    /// For implementations of a store. `since` is a moment *before* the store began to count, so that the
+    /// holder's count ends before the store's.
     #[must_use]
     pub fn new(session: SessionId, epoch: u64, ttl: Duration, since: Since) -> Self {
         Self { session, epoch, ttl, since }
@@ -35,26 +36,27 @@ impl Lease {
         &self.session
     }
 
-    /// Greater than that of every lease that the store gave before.
+    /// Greater than that of every earlier lease.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// How long it holds without being renewed.
+    /// How long it is valid without being renewed.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// How long it still holds, by a clock of this machine that nobody can set and that counts while it sleeps: an effect needs
-    /// a margin of it (S7.4).
+    /// How long it is still valid, by a clock of this machine that cannot be set and that counts while the
+    /// machine sleeps. An effect needs a margin of it (S7.4).
     #[must_use]
     pub fn left(&self) -> Duration {
         self.since.left(self.ttl)
     }
 
-    /// When it is over, as the time since the machine's start ([`uptime`](super::uptime)); none where that is not known.
+    /// When it ends, as the time since the machine's start ([`uptime`](super::uptime)); `None` if that is
+    /// unknown.
     #[must_use]
     pub fn until(&self) -> Option<Duration> {
         self.since.end_of(self.ttl)
@@ -68,14 +70,14 @@ pub struct LeaseHolder {
     pub owner: OwnerProcess,
     /// Since when.
     pub since: Timestamp,
-    /// Until when, unless it renews.
+    /// Until when, unless renewed.
     pub expires: Timestamp,
-    /// The same as the time since the start of the owner's machine; none where that is not known.
+    /// The end as the time since the start of the owner's machine; `None` if that is unknown.
     pub until: Option<Duration>,
 }
 
 impl LeaseHolder {
-    /// Held by this owner, for so long from now on.
+    /// A lease of this owner, for `ttl` from now.
     #[must_use]
     pub fn by(owner: OwnerProcess, ttl: Duration, outside: &Environment) -> Self {
         let since = outside.now();
@@ -84,15 +86,16 @@ impl LeaseHolder {
         held
     }
 
-    /// Holds for so long from now on.
+    /// Renews the lease for `ttl` from now.
     pub fn renew(&mut self, ttl: Duration, outside: &Environment) {
         self.expires = truncate_to_micros(outside.now().saturating_add(ttl).unwrap_or(Timestamp::MAX));
         self.until = (outside.uptime)(&self.owner).map(|up| up.saturating_add(ttl));
     }
 }
 
-/// Whether somebody else may take what is held thus: the holder is provably dead, or its time and the margin are over. On one
-/// machine that time is the machine's own, since its start: no clock that is set takes a lease from who is alive (S7.4).
+/// Whether another process may take the session: the holder is provably dead, or its time and the margin are
+/// over. On one machine that time is the machine's uptime, so setting a clock takes no lease from a live
+/// owner (S7.4).
 #[must_use]
 pub fn is_free(held: &LeaseHolder, outside: &Environment) -> bool {
     let is_over = || {

@@ -1,6 +1,7 @@
-//! A store that lives and dies with its process: for tests, and for sessions that need not last.
+//! A store that lasts as long as its process: for tests, and for sessions that need not last.
 //!
-//! **Invariants:** one lock around everything, never held across an await; a refused request has changed nothing.
+//! **Invariants:** one lock around everything, never held across an await; a refused request has changed
+//! nothing.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -41,7 +42,7 @@ struct State {
 }
 
 impl MemoryStore {
-    /// An empty store in a world of its own.
+    /// An empty store with this environment.
     #[must_use]
     pub fn new(outside: Environment) -> Self {
         Self { outside, state: Mutex::default() }
@@ -62,7 +63,7 @@ impl MemoryStore {
         ready(self.lock().session(id).and_then(read))
     }
 
-    /// Changes a session, which makes it the newest one if the change succeeds.
+    /// Changes a session; on success it becomes the most recently changed one.
     fn change<T>(
         &self,
         id: &SessionId,

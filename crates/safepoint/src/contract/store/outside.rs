@@ -1,4 +1,4 @@
-//! What a store asks of the world outside: what time it is, and whether an owner lives.
+//! What a store needs from its environment: the time, and whether an owner is alive.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,24 +6,24 @@ use jiff::Timestamp;
 
 use super::owner::{Liveness, OwnerProcess};
 
-/// Tells the time of day.
+/// Returns the time of day.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-/// Tells whether an owner is alive.
+/// Returns whether an owner is alive.
 pub type LivenessCheck = Arc<dyn Fn(&OwnerProcess) -> Liveness + Send + Sync>;
 
-/// Tells how long the machine of an owner has run, its sleep included, if it is this machine since this start.
+/// Returns the uptime of an owner's machine, sleep included, if it is this machine since the same start.
 pub type Uptime = Arc<dyn Fn(&OwnerProcess) -> Option<Duration> + Send + Sync>;
 
-/// The world outside of a store; tests put their own in its place.
+/// The environment of a store; tests replace it.
 #[derive(Clone)]
 pub struct Environment {
     /// The time of day, by which leases and approvals end.
     pub clock: Clock,
     /// Whether an owner is alive.
     pub witness: LivenessCheck,
-    /// The clock by which a lease on this machine ends: nobody can set it.
+    /// The clock by which a lease on this machine ends: it cannot be set.
     pub uptime: Uptime,
-    /// How long a lease must be over before somebody else takes the session without proof. Default 5 s.
+    /// How long a lease must be over before another process takes the session without proof. Default 5 s.
     pub margin: Duration,
 }
 
@@ -53,13 +53,14 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// A time as stores keep it: in microseconds, so that what is told now equals what is read later.
+/// Truncates a time to microseconds, as stores keep it, so that a value returned now equals the one read
+/// later.
 #[must_use]
 pub fn truncate_to_micros(at: Timestamp) -> Timestamp {
     of_micros(at.as_microsecond())
 }
 
-/// The time of so many microseconds since 1970, or the farthest there is.
+/// The time `micros` microseconds after 1970, or the farthest possible one.
 #[must_use]
 pub fn of_micros(micros: i64) -> Timestamp {
     let farthest = if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };

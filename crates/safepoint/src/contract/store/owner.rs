@@ -1,4 +1,4 @@
-//! Who holds a session, said so precisely that others can tell whether it is still alive.
+//! The owner of a session, identified so precisely that others can tell whether it is still alive.
 
 use std::{fmt, fs, process, sync::OnceLock, time::Duration};
 
@@ -9,26 +9,26 @@ use super::uptime::uptime;
 pub struct OwnerProcess {
     /// The machine's name.
     pub host: String,
-    /// Names this start of the machine; empty where that is not known.
+    /// Names this start of the machine; empty if unknown.
     pub boot: String,
-    /// Names the space that the process id counts in; empty where that is not known.
+    /// Names the process-id namespace; empty if unknown.
     pub space: String,
     /// The process id.
     pub pid: u32,
-    /// When the process started, in ticks since the machine did; 0 where that is not known.
+    /// When the process started, in ticks since the machine's start; 0 if unknown.
     pub started: u64,
-    /// Where its owner listens for wishes, if it does.
+    /// The owner's control socket, if it has one.
     pub socket: Option<String>,
 }
 
 /// Whether an owner is alive. Exhaustive: proof either way, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It is.
+    /// It is recorded.
     Alive,
     /// It is provably not.
     Dead,
-    /// Nobody here can tell.
+    /// This process cannot tell.
     Unknown,
 }
 
@@ -47,20 +47,20 @@ impl OwnerProcess {
         }
     }
 
-    /// Says where it listens.
+    /// Sets the socket where it listens.
     #[must_use]
     pub fn listening_at(mut self, socket: impl Into<String>) -> Self {
         self.socket = Some(socket.into());
         self
     }
 
-    /// How long its machine has run, its sleep included, if it is this one since this start.
+    /// The uptime of its machine, sleep included, if that is this machine since the same start.
     #[must_use]
     pub fn uptime(&self) -> Option<Duration> {
         if self.boot.is_empty() || self.boot != boot() { None } else { uptime() }
     }
 
-    /// Whether it is alive, as far as it can be told from this process: only of processes on the same machine, by the
+    /// Whether it is alive, as far as this process can tell: only for processes on the same machine, by the
     /// machine's start, the process id and the process's start.
     #[must_use]
     pub fn life(&self) -> Liveness {
@@ -92,7 +92,7 @@ impl fmt::Display for OwnerProcess {
     }
 }
 
-/// It is the same for as long as any process lives.
+/// The same for as long as any process of this machine start runs.
 fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| word("/proc/sys/kernel/random/boot_id"))
@@ -106,7 +106,7 @@ fn space() -> String {
     fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// When the process started, unless it has ended: what awaits its parent as a zombie can write nothing more.
+/// When the process started, unless it has ended: a zombie can write nothing more.
 fn started(pid: u32) -> Option<u64> {
     /// Counted from the field after the name, which is the third.
     const START: usize = 19;

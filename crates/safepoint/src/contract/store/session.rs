@@ -1,4 +1,4 @@
-//! A session's row, and the small numbers that tell its owner that somebody wrote.
+//! A session's row, and the counters that show its owner that another process wrote.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ pub struct NewSession {
     pub id: SessionId,
     /// A few words for people; may be empty.
     pub title: String,
-    /// Its state, in the words of whoever writes it.
+    /// Its state, as its writer names it.
     pub label: String,
 }
 
@@ -26,18 +26,19 @@ impl NewSession {
 
 /// What a list of sessions shows of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionRow {
     /// Its name.
     pub id: SessionId,
     /// When it was made.
     pub created: Timestamp,
-    /// When it was last changed.
+    /// When it last changed.
     pub updated: Timestamp,
-    /// Its state, in the words of whoever writes it.
+    /// Its state, as its writer names it.
     pub label: String,
     /// A few words for people.
     pub title: String,
-    /// What the session's program wants to find again, in its own words; empty if it has said nothing.
+    /// What the session's program has stored for itself; empty if nothing.
     pub setup: String,
     /// How many records its journal has: the position of the next one.
     pub head: u64,
@@ -49,17 +50,36 @@ pub struct SessionRow {
     pub holder: Option<LeaseHolder>,
 }
 
-/// Where a list went on: after this session.
+impl SessionRow {
+    /// The row of a session that is made at this time: nothing is in its journal, and it has no holder.
+    #[must_use]
+    pub fn new(session: &NewSession, at: Timestamp) -> Self {
+        Self {
+            id: session.id.clone(),
+            created: at,
+            updated: at,
+            label: session.label.clone(),
+            title: session.title.clone(),
+            setup: String::new(),
+            head: 0,
+            chain: Chain::of(&session.id),
+            epoch: 0,
+            holder: None,
+        }
+    }
+}
+
+/// Where the next page of a list begins: after this session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCursor {
-    /// When it was last changed.
+    /// When it last changed.
     pub updated: Timestamp,
     /// Its name.
     pub id: SessionId,
 }
 
 impl SessionRow {
-    /// What a list that goes on after this one is older than.
+    /// The cursor for a list that continues after this one.
     #[must_use]
     pub fn older(&self) -> PageCursor {
         PageCursor { updated: self.updated, id: self.id.clone() }
@@ -72,15 +92,17 @@ impl SessionRow {
 pub struct ChangeMark(u64);
 
 impl ChangeMark {
-    /// For those who implement a store.
+    /// For implementations of a store.
     #[must_use]
     pub fn new(mark: u64) -> Self {
         Self(mark)
     }
 }
 
-/// The newest number of each kind that others may write. A greater one than before means: look there.
+/// The newest number of each kind that other processes may write. A greater number than before means that
+/// there is something new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Changes {
     /// Changes of the inbox by others: items pushed or withdrawn.
     pub items: u64,
@@ -88,6 +110,6 @@ pub struct Changes {
     pub stops: u64,
     /// Approvals that were decided, or withdrawn by an asker of a stop.
     pub decisions: u64,
-    /// The epoch of the newest lease: another than one's own means that one is fenced.
+    /// The epoch of the newest lease: if it differs from the caller's, the caller is fenced.
     pub epoch: u64,
 }

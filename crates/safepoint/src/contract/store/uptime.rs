@@ -1,10 +1,10 @@
-//! The clock of the machine's start: it counts while the machine sleeps, and nobody can set it.
+//! The clock since the machine's start: it counts while the machine sleeps, and cannot be set.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long this machine has run, its sleep included; none where that is not known.
+/// How long this machine has run, sleep included; `None` if unknown.
 #[must_use]
 pub fn uptime() -> Option<Duration> {
     #[cfg(target_os = "linux")]
@@ -30,13 +30,13 @@ impl Since {
         Self { task: Instant::now(), machine: uptime() }
     }
 
-    /// So much later.
+    /// This moment, `time` later.
     #[must_use]
     pub fn later_by(self, time: Duration) -> Self {
         Self { task: self.task + time, machine: self.machine.map(|since| since.saturating_add(time)) }
     }
 
-    /// How much of `time` is left, by whichever clock has less.
+    /// How much of `time` is left, by the clock with less.
     #[must_use]
     pub fn left(&self, time: Duration) -> Duration {
         let left = time.saturating_sub(self.task.elapsed());

@@ -1,10 +1,10 @@
-//! What a call asks while it runs: what it would do, what rules look at, and how long a yes holds.
+//! What a call asks while it runs: what it would do, what rules see, and how long an approval is valid.
 
 use serde_json::Value;
 
 use crate::value::approval::Holds;
 
-/// A question of a call at work; see [`ToolContext::put`](super::ToolContext::put).
+/// A question of a running call; see [`ToolContext::put`](super::ToolContext::put).
 #[derive(Clone, Debug)]
 pub struct Asks {
     pub(crate) tool: String,
@@ -14,37 +14,38 @@ pub struct Asks {
     pub(crate) unruled: Unruled,
 }
 
-/// What becomes of it where no rule speaks. Exhaustive: a person decides, or it is refused.
+/// What happens if no rule applies. Exhaustive: a person decides, or it is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unruled {
     Asks,
-    /// Only a rule that names it, and not by a `*`, says otherwise.
+    /// Refused, unless a rule that names it without a `*` says otherwise.
     Refused(String),
 }
 
 impl Asks {
-    /// May this be done? `tool` and `args` say what, and a yes is bound to both.
+    /// Asks whether this may be done. `tool` and `args` say what, and an approval is bound to both.
     #[must_use]
     pub fn about(tool: impl Into<String>, args: Value) -> Self {
         let (tool, holds, unruled) = (tool.into(), Holds::Once, Unruled::Asks);
         Self { tool, ruled_by: args.clone(), args, holds, unruled }
     }
 
-    /// What rules look at, where that is more than a yes is bound to.
+    /// Sets what rules see, if that is more than an approval is bound to.
     #[must_use]
     pub fn ruled_by(mut self, args: Value) -> Self {
         self.ruled_by = args;
         self
     }
 
-    /// A plain yes holds for the rest of the session.
+    /// Makes a plain approval valid for the rest of the session.
     #[must_use]
     pub fn for_the_session(mut self) -> Self {
         self.holds = Holds::Session;
         self
     }
 
-    /// No person and no mode is asked unless a rule that names it says so: without one it is denied, with this text.
+    /// Asks no person and no mode unless a rule that names it says so: without one it is denied, with this
+    /// text.
     #[must_use]
     pub fn only_by_rule(mut self, otherwise: impl Into<String>) -> Self {
         self.unruled = Unruled::Refused(otherwise.into());

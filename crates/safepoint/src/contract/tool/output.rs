@@ -1,4 +1,4 @@
-//! What a tool gives back: text, and beside it a value, images and files.
+//! What a tool returns: text, and beside it a value, images and files.
 
 use std::path::PathBuf;
 
@@ -18,9 +18,9 @@ use crate::value::message::Part;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// What the model is told.
+    /// The text for the model.
     pub text: String,
-    /// Images and files that go with it. A wire that does not take one tells the model that it is left out.
+    /// Images and files. On a wire that does not take one, the model sees that it is left out.
     pub parts: Vec<Part>,
     /// The same as a value; see [`Output::json`].
     pub structured: Option<Value>,
@@ -44,7 +44,7 @@ impl<T: Into<String>> From<T> for Output {
 }
 
 impl Output {
-    /// A value: its JSON is what the model is told, or the value itself on a wire that takes values.
+    /// A value: the model gets its JSON, or the value itself on a wire that takes values.
     #[must_use]
     pub fn json(value: Value) -> Self {
         Self { text: value.to_string(), structured: Some(value), ..Self::default() }
@@ -57,7 +57,7 @@ impl Output {
         self
     }
 
-    /// Says that the text is not all that there was.
+    /// Marks the text as a part of a longer output.
     #[must_use]
     pub fn of(mut self, whole: FullOutput) -> Self {
         self.whole = Some(whole);

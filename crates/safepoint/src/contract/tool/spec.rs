@@ -30,19 +30,21 @@ pub struct ToolSpec {
     pub on_stop: OnStop,
     /// Its time limit; none = the run's `call_timeout`.
     pub timeout: Option<Duration>,
-    /// Whether it may run beside other calls. Default: as the effect says.
+    /// Whether it may run in parallel to other calls. Default: as the effect says.
     pub overlap: Concurrency,
-    /// Whether its calls are put to a person. Default: not needed.
+    /// Whether its calls need a person's approval. Default: not needed.
     pub approval: ToolApproval,
-    /// Whether its failure is the run's. Default: the model is told.
+    /// Whether its failure fails the run. Default: the model gets the error.
     pub on_failure: OnToolFailure,
     /// Bytes of output that the model is shown; none = the run's `call_output_bytes`.
     pub output_bytes: Option<usize>,
-    /// What it works on, such as its directory: a yes that lasts does not hold for another. Default: nothing.
+    /// What it works on, such as its directory: a lasting approval is not valid for another. Default:
+    /// nothing.
     pub place: Option<String>,
-    /// Whether its body runs on a thread, which nothing ends; dropping ends what is async.
+    /// Whether its body runs on a thread, which cannot be ended; dropping ends async bodies.
     pub(crate) is_blocking: bool,
-    /// What is said of the peer that does the work of a call whose end nobody saw; none: no peer does it.
+    /// What is reported of the remote agent if the end of the call was not seen; `None`: there is no remote
+    /// agent.
     pub(crate) unseen_at: Option<Arc<RemoteReport>>,
 }
 
@@ -51,21 +53,21 @@ pub struct ToolSpec {
 pub enum OnStop {
     /// Its future is dropped at once.
     Drop,
-    /// It is told, given this long (none = the run's `cleanup`), then dropped.
+    /// It sees the stop, has this long (`None`: the run's `cleanup`), and is then dropped.
     Cooperate(Option<Duration>),
-    /// It may end by itself for this long (none = the run's `finish_grace`), then it is dropped.
+    /// It may end by itself for this long (`None`: the run's `finish_grace`), and is then dropped.
     Finish(Option<Duration>),
     /// It cannot be stopped: it is left running, and its late result is fenced.
     Detach,
 }
 
-/// Whether a call may run beside others (S4.2). Exhaustive: it may or it may not.
+/// Whether a call may run in parallel to others (S4.2). Exhaustive: it may or it may not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concurrency {
-    /// Read-only tools overlap with each other, others run alone.
+    /// Read-only tools run in parallel to each other, others run alone.
     #[default]
     ByEffect,
-    /// It may overlap with every other call that may.
+    /// It may run in parallel to every other call that may.
     Parallel,
     /// It runs alone.
     Exclusive,
@@ -74,7 +76,7 @@ pub enum Concurrency {
 /// Whose failure a failed call is (S2.13). Exhaustive: the call's or the run's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnToolFailure {
-    /// The model is told and goes on.
+    /// The model gets the error and continues.
     #[default]
     TellModel,
     /// The run fails.
@@ -141,21 +143,21 @@ impl ToolSpec {
         self
     }
 
-    /// Sets whether it may run beside others.
+    /// Sets whether it may run in parallel to others.
     #[must_use]
     pub fn overlap(mut self, overlap: Concurrency) -> Self {
         self.overlap = overlap;
         self
     }
 
-    /// Sets whether its calls are put to a person.
+    /// Sets whether its calls need a person's approval.
     #[must_use]
     pub fn approval(mut self, approval: ToolApproval) -> Self {
         self.approval = approval;
         self
     }
 
-    /// Sets whose failure its failure is.
+    /// Sets whether its failure fails the run.
     #[must_use]
     pub fn on_failure(mut self, on_failure: OnToolFailure) -> Self {
         self.on_failure = on_failure;
@@ -176,7 +178,7 @@ impl ToolSpec {
         self
     }
 
-    /// Whether it may run beside others, the effect considered.
+    /// Whether it may run in parallel to others, with its effect taken into account.
     #[must_use]
     pub fn may_overlap(&self) -> bool {
         match self.overlap {
@@ -186,7 +188,7 @@ impl ToolSpec {
         }
     }
 
-    /// What the model is told of it.
+    /// The declaration that the model gets.
     #[must_use]
     pub fn decl(&self) -> ToolDecl {
         ToolDecl {
@@ -194,5 +196,11 @@ impl ToolSpec {
             description: self.description.clone(),
             parameters: self.parameters.clone(),
         }
+    }
+
+    /// Whether its calls need an approval where no rule of the agent decides.
+    #[must_use]
+    pub fn approval_of(&self) -> ToolApproval {
+        self.approval
     }
 }

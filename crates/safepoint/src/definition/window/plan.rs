@@ -49,8 +49,9 @@ impl WindowMeter {
         }
     }
 
-    /// The first place behind which the rest is small enough; else the last, if the rest fits at all. What people said
-    /// in this turn stays; only if nothing fits beside it does the newest message stay alone.
+    /// The first place behind which the rest is small enough; otherwise the last one, if the rest fits at
+    /// all. User messages of this turn are kept; if nothing fits beside them, only the newest message is
+    /// kept.
     fn cut(&self, history: &History, tokens: u64) -> Result<Cut, u64> {
         let entries = history.entries();
         let room = self.window.room();
@@ -92,7 +93,7 @@ impl WindowMeter {
         bytes_of(self.window.room())
     }
 
-    /// The shortening that a cut comes to, with a note in the place of what is left out.
+    /// The shortening by this cut, with a note in place of the omitted part.
     pub(crate) fn noted(&self, history: &History, cut: &Cut) -> Omission {
         let rounds = rounds(&history.entries()[..cut.entries]);
         let text = format!(
@@ -156,7 +157,7 @@ fn places(history: &History) -> Vec<(usize, u64)> {
     places
 }
 
-/// Where the turn that is at work begins: with the last message of a person that follows a final answer.
+/// Where the running turn begins: with the last user message that follows a final answer.
 fn turn_start(entries: &[Arc<Message>]) -> usize {
     let follows_an_answer = |at: &usize| match &*entries[at - 1] {
         Message::Assistant(message) => message.calls().next().is_none(),

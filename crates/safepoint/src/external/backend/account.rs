@@ -1,4 +1,4 @@
-//! What a wrapped run came to: its one row, its receipt, its outcome.
+//! The result of a wrapped run: its one row, its receipt, its outcome.
 
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ use crate::{
 /// The code of a wrapped run that failed (S1.10).
 const CODE: &str = "provider";
 
-/// Why its outcome cannot be taken up again.
+/// Why its outcome cannot be resumed.
 const NO_RECORDS: &str = "a wrapped run keeps no records";
 
-/// How it ended, before that is told.
+/// How it ended, before that is published.
 pub(super) struct WrappedReceipt {
     receipt: Arc<Receipt>,
     history: History,
@@ -41,8 +41,8 @@ pub(super) struct WrappedReceipt {
     row: Option<(CallReport, CallResult)>,
 }
 
-/// What the end is, all considered: an answer stands, a failure under a stop that cut the work, or kept it from
-/// beginning, is none.
+/// The ending, all considered: an answer stands; a failure under a stop that cut the work, or kept it from
+/// beginning, does not count.
 fn ending_of(state: &State) -> Ending {
     let is_now = match &state.fired {
         Some(effect) => effect.mode == Mode::Now || state.begun_at.is_none(),
@@ -93,7 +93,7 @@ pub(super) fn of(cell: &WrappedRun, state: &State) -> WrappedReceipt {
     let message = match (&state.end, ending) {
         (_, Ending::Done | Ending::Stopped | Ending::Suspended) => None,
         (Some(WrappedEnd::Failed(why)), Ending::Failed) => Some(why.clone()),
-        (_, Ending::Failed) => Some("the work ended without an answer, and nobody had asked it to".into()),
+        (_, Ending::Failed) => Some("the work ended without an answer, and no stop was requested".into()),
     };
     WrappedReceipt {
         history: history_of(cell, &said, ending),
@@ -136,7 +136,7 @@ fn row(cell: &WrappedRun, state: &State, ending: Ending, began: Timestamp) -> (C
     (report, result)
 }
 
-/// The conversation with what was said: an answer closes it, what was cut stays open (S5.4).
+/// The conversation including the work: an answer closes it, and cut work stays open (S5.4).
 fn history_of(cell: &WrappedRun, said: &Arc<AssistantMessage>, ending: Ending) -> History {
     let mut history = cell.history.clone();
     let message = Arc::clone(said);
@@ -161,7 +161,7 @@ impl WrappedReceipt {
         self.receipt.stop.as_ref().and_then(|stop| stop.observed_at)
     }
 
-    /// What is shown before the settling.
+    /// What is shown before the settlement.
     pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
         let row = self.row.iter().cloned();
         row.map(|(report, result)| Fact::CallEnded { report, result, extent: OutputExtent::All })
@@ -179,7 +179,7 @@ impl WrappedReceipt {
             desk: AttemptLock::default(),
         });
         match (ending, error) {
-            (Ending::Done, _) => Outcome::Done(Answer { said, ended }),
+            (Ending::Done, _) => Outcome::Done(Answer::new(said, ended)),
             (Ending::Failed, Some(ErrorReport { code, message, hint })) => {
                 Outcome::Failed(RunError { code, message, hint, ended })
             }

@@ -1,7 +1,7 @@
-//! What the handle, the maker and the watcher of a wrapped run share.
+//! State shared by the handle, the maker and the watcher of a wrapped run.
 //!
-//! **Invariants**: the work begins at most once, and not after a stop took effect; the first end counts, and none after
-//! the settling; the native stop is taken once, and not after the work has ended.
+//! **Invariants**: the work begins at most once, and not after a stop took effect; the first end counts, and
+//! none after the settlement; the native stop is called at most once, and not after the work has ended.
 
 use std::sync::Arc;
 
@@ -59,18 +59,18 @@ impl PartialEq for Start {
     }
 }
 
-/// How far it is.
+/// The state of the work.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) begun_at: Option<Timestamp>,
     pub(super) end: Option<WrappedEnd>,
     pub(super) said: String,
-    /// When and as what a stop took effect.
+    /// When and how a stop took effect.
     pub(super) fired: Option<TookEffect>,
     is_settled: bool,
     native: Option<Native>,
     is_delivered: bool,
-    /// Keeps the run from being quiet while the work goes on.
+    /// Keeps the run from being quiet while the work continues.
     hold: Option<QuietGuard>,
 }
 
@@ -83,7 +83,7 @@ impl WrappedRun {
         history.close();
         history.push(Message::User(input));
         let limits = Limits::default();
-        // Nobody reads its mail: a steer comes back, and a decision finds nobody.
+        // Its messages are not read: a steer returns, and a decision is refused.
         let (shared, _mail) = Shared::new(Place::root(), &limits);
         let opened_at = Timestamp::now();
         let fact = Fact::AttemptOpened {
@@ -112,7 +112,7 @@ impl WrappedRun {
         &self.shared
     }
 
-    /// How long it has been at work: nobody is asked anything here.
+    /// How long it has worked: there are no questions here.
     pub(super) fn worked_ms(&self) -> u64 {
         millis(self.opened.elapsed())
     }
@@ -121,7 +121,7 @@ impl WrappedRun {
         self.shared.feed.push(EventKind::Fact(Arc::new(fact)));
     }
 
-    /// The work begins, unless the run must end already.
+    /// Begins the work, unless the run must end already.
     pub(super) fn begin(&self) -> Start {
         let mut state = self.lock();
         // Nothing has happened yet, so this is a boundary for every set of points (S2.1).
@@ -147,7 +147,7 @@ impl WrappedRun {
         Start::Begun
     }
 
-    /// A boundary of the work that is these points.
+    /// A boundary of the work with these points.
     pub(super) fn pass(&self, points: SafePoints) -> Result<(), Stop> {
         self.shared.scope.pass::<Boundary>(points, &()).map(drop)
     }
@@ -160,14 +160,14 @@ impl WrappedRun {
         }
     }
 
-    /// The work is over. After the settling that is told in the audit alone.
+    /// Ends the work. After the settlement only the audit gets that.
     pub(super) fn end(&self, end: WrappedEnd) -> Result<(), TooLate> {
         let mut state = self.lock();
         if state.end.is_some() {
             return Err(TooLate);
         }
         let late = state.is_settled.then(|| describe(&end));
-        // The work may hear of a stop, and end by it, before the watcher does.
+        // The work may see a stop, and end by it, before the watcher does.
         self.note_stop(&mut state);
         state.end = Some(end);
         if let Some(what) = &late {
@@ -180,11 +180,11 @@ impl WrappedRun {
         late.map_or(Ok(()), |_| Err(TooLate))
     }
 
-    /// Whoever could say how it ends is gone.
+    /// The last handle that could end the work is gone.
     pub(super) fn let_go(&self) {
-        let what = "whoever did the work let go of it without saying how it ended".to_owned();
+        let what = "the work was dropped without an end".to_owned();
         if self.end(WrappedEnd::Failed(what)).is_err() {
-            // It was said.
+            // Its end was already set.
         }
     }
 
@@ -195,7 +195,7 @@ impl WrappedRun {
         }
     }
 
-    /// The same of a stop that ends the work now.
+    /// Notes a stop that ends the work now.
     fn note_stop(&self, state: &mut State) {
         if self.shared.scope.is_stopping() {
             state.fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, None));
@@ -208,11 +208,11 @@ impl WrappedRun {
             state.native = Some(native);
         }
         drop(state);
-        // After it is set, so that a stop in between is seen here, or the setting there.
+        // Delivered after it is set: a stop in between is seen either here or by the setter.
         self.deliver();
     }
 
-    /// Hands the stop on, once, where there is one and the work can take it.
+    /// Calls the native stop, once, if there is a stop and the work can take it.
     pub(super) fn deliver(&self) {
         let scope = &self.shared.scope;
         if self.spec.grade == StopSupport::None || !scope.is_stopping() {
@@ -255,7 +255,7 @@ impl WrappedRun {
         }
     }
 
-    /// Fixes how it ended, with what is known then; none if that was done before.
+    /// Fixes how it ended, with what is known then; `None` if that was done before.
     pub(super) fn settle<T>(&self, account: impl FnOnce(&State) -> T) -> Option<T> {
         let mut state = self.lock();
         if state.is_settled {

@@ -1,4 +1,4 @@
-//! Handles for work that somebody else's runtime does: one that is over already, and one that is settled by hand.
+//! Handles for work that another runtime does: one that is already over, and one that is settled by hand.
 
 use std::{fmt, sync::Arc};
 
@@ -14,41 +14,42 @@ use crate::run::RunHandle;
 /// How work ended. Exhaustive: it has an answer, it failed, or it was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrappedEnd {
-    /// It came to this answer.
+    /// It has this answer.
     Done(String),
-    /// It failed, and why. Under a stop that took effect, this is *stopped*: a failure is no evidence then (S4.5).
+    /// It failed, and why. Under a stop that took effect, this is *stopped*: a failure proves nothing then
+    /// (S4.5).
     Failed(String),
-    /// It ended because it was asked to.
+    /// It ended because of the stop.
     Stopped,
 }
 
-/// The end came too late: the run has settled, or the work has been said to be over before.
+/// The end came too late: the run has settled, or the work was already reported as over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the end came too late: it is fixed already")]
 pub struct TooLate;
 
-/// A handle for work that is over already: for backends that answer at once. Needs no runtime.
+/// A handle for work that is already over: for backends that answer at once. Needs no runtime.
 #[must_use]
 pub fn wrap_finished(spec: &BackendSpec, task: RunInput, end: WrappedEnd) -> RunHandle {
     let cell = WrappedRun::new(spec, task);
     let handle = RunHandle::of(cell.shared());
     if cell.begin() == Start::Begun && cell.end(end).is_err() {
-        // Nobody else has it yet.
+        // The handle is new, so no other end can come first.
     }
     Watcher::new(cell).close();
     handle
 }
 
-/// A handle that you settle by hand, for work of a runtime of your own. The handle can be given away, and stopped, at
-/// once; the work begins with [`PendingWork::begin`].
+/// A handle that you settle by hand, for work of your own runtime. The handle can be passed on, and stopped,
+/// at once; the work begins with [`PendingWork::begin`].
 ///
 /// # Panics
 /// Outside a tokio runtime.
 pub fn wrap(spec: &BackendSpec, task: RunInput) -> (RunHandle, PendingWork) {
     let cell = WrappedRun::new(spec, task);
     let handle = RunHandle::of(cell.shared());
-    // It outlives the run's own tasks, so it belongs to a scope of its own.
-    let (engine, _nobody_stops_it) = Scope::root();
+    // The watcher outlives the run's tasks, so it has a scope that is never stopped.
+    let (engine, _never_stopped) = Scope::root();
     drop(engine.spawn("a wrapped run", Watcher::new(Arc::clone(&cell)).run()));
     (handle, PendingWork { held: Held(cell) })
 }
@@ -59,17 +60,18 @@ pub struct PendingWork {
     held: Held,
 }
 
-/// Work that goes on. Clones are the same work, and the last one that is dropped without [`ActiveWork::complete`] fails it.
+/// Running work. Clones are the same work; dropping the last one without [`ActiveWork::complete`] fails it.
 #[derive(Clone)]
 pub struct ActiveWork {
     held: Arc<Held>,
 }
 
 impl PendingWork {
-    /// Says that the work begins now: call it right before it does.
+    /// Begins the work: call it right before the work starts.
     ///
     /// # Errors
-    /// The [`Stop`], if one was asked before: the work must not begin, and the run has ended as never started.
+    /// The [`Stop`], if one was requested before: the work must not begin, and the run has ended as never
+    /// started.
     pub fn begin(self) -> Result<ActiveWork, Stop> {
         match self.held.0.begin() {
             Start::Begun => Ok(ActiveWork { held: Arc::new(self.held) }),
@@ -79,9 +81,9 @@ impl PendingWork {
 }
 
 impl ActiveWork {
-    /// Sets what ends the work in your runtime. It is called once at most, off the async threads, with the first reason,
-    /// when the run must end now; at once if that is so already. Later settings are ignored. Where the declared grade is
-    /// [`StopSupport::None`](crate::receipt::StopSupport::None) it is never called.
+    /// Sets what ends the work in your runtime. It is called at most once, off the async threads, with the
+    /// first reason, when the run must end now; at once if that is so already. Later settings are ignored.
+    /// With the declared grade [`StopSupport::None`](crate::receipt::StopSupport::None) it is never called.
     pub fn on_stop(&self, native: impl FnOnce(Reason) + Send + 'static) {
         self.held.0.set_native(Box::new(native));
     }
@@ -106,16 +108,16 @@ impl ActiveWork {
         cell.pass(points).inspect_err(|_| cell.observe(Some(points)))
     }
 
-    /// Says how the work ended. The first word counts.
+    /// Sets how the work ended. The first call counts.
     ///
     /// # Errors
-    /// [`TooLate`] if it does not count: then it is told in the audit, and changes nothing.
+    /// [`TooLate`] if it does not count: then the audit gets it, and nothing else changes.
     pub fn complete(&self, end: WrappedEnd) -> Result<(), TooLate> {
         self.held.0.end(end)
     }
 }
 
-/// The right to say how the work ends.
+/// Shared by all clones; its drop ends work without an end.
 struct Held(Arc<WrappedRun>);
 
 impl Drop for Held {

@@ -1,4 +1,5 @@
-//! Follows a wrapped run: its requests, its end, and what is alive after that. The one place where it settles.
+//! Follows a wrapped run: its stop requests, its end, and what is alive after that. The one place where it
+//! settles.
 
 use std::{pin::pin, sync::Arc};
 
@@ -16,11 +17,11 @@ use crate::value::{
     receipt::{QuietReport, Receipt, StopSupport},
 };
 
-/// The watcher of one wrapped run. Whatever ends it, the run has an outcome and a word on its quiet.
+/// The watcher of one wrapped run. Whatever ends it, the run has an outcome and a report on its quiet.
 pub(super) struct Watcher {
     cell: Arc<WrappedRun>,
     noticed: Vec<LoggedRequest>,
-    /// Whether it was shown that a grace is over.
+    /// Whether the end of a grace was shown.
     is_escalation_shown: bool,
 }
 
@@ -44,19 +45,21 @@ impl Watcher {
         self.quieten().await;
     }
 
-    /// The same where everything is over: the run is settled and quiet when this returns.
+    /// For work that is over: the run is settled and quiet when this returns.
     pub(super) fn close(mut self) {
         self.settle();
         self.be_quiet(true);
     }
 
-    /// Waits for the end of the work, or for `Now`: whether that came first.
+    /// Waits for the end of the work, or for `Now`; returns whether `Now` came first.
     async fn must_end(&mut self) -> bool {
         let cell = Arc::clone(&self.cell);
         let mut over = pin!(cell.over());
         let mut seen: Option<Demand> = None;
         loop {
             let changed = pin!(cell.shared().scope.changed(seen));
+            // The end of the work is polled first: work that ended before `Now` is not reported as cut. `changed` gets the
+            // demand seen last, so no change between two rounds is missed.
             match select(over.as_mut(), changed).await {
                 Either::Left(_over) => return false,
                 Either::Right((demand, _)) => {
@@ -71,7 +74,7 @@ impl Watcher {
         }
     }
 
-    /// Shows the requests that have not been.
+    /// Shows stop requests that have not been shown.
     fn notice(&mut self) {
         let requests = self.cell.shared().scope.requests();
         for logged in &requests[self.noticed.len().min(requests.len())..] {
@@ -95,6 +98,7 @@ impl Watcher {
         loop {
             let cap = seen.map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
             let changed = pin!(scope.changed(seen));
+            // A stronger demand only shortens the wait; the end of the work is polled before it and before the timeout.
             match timeout_at(after(began, cap), select(over.as_mut(), changed)).await {
                 Ok(Either::Right((demand, _))) => seen = Some(demand),
                 Ok(Either::Left(_)) | Err(_) => return,
@@ -145,7 +149,7 @@ impl Watcher {
 }
 
 impl Drop for Watcher {
-    /// Its runtime has gone: what is left to say is said.
+    /// Its runtime is gone: publishes what is missing.
     fn drop(&mut self) {
         let shared = Arc::clone(self.cell.shared());
         if shared.outcome_now().is_none() {

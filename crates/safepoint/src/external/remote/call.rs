@@ -1,7 +1,7 @@
-//! One piece of work with a peer: heard, asked and answered, until it ends or must end.
+//! One task of a remote agent: its events, questions and answers, until it ends or must end.
 //!
-//! **Invariants**: what the peer said before a stop is kept; the row in the receipt says what the peer confirmed, and
-//! no more; work that was begun and has not ended is told to stop, also when this future is dropped before it could.
+//! **Invariants**: what the agent sent before a stop is kept; the receipt reports only what the agent
+//! confirmed; work that was begun and has not ended is stopped, even if this future is dropped first.
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 
@@ -15,48 +15,48 @@ use super::{
     reach::Stands,
     stopping::{Listening, StopResult, Stopping},
 };
-use crate::contract::remote::{Reattach, RemoteCall, RemoteEvent, RemoteSpec, Term};
+use crate::contract::remote::{Reattach, RemoteCall, RemoteEnd, RemoteEvent, RemoteSpec, Term};
 use crate::{
     contract::tool::{ToolContext, ToolResult},
     value::{approval::Decision, receipt::RemoteReport},
 };
 
-/// A question of the peer that stands open.
+/// An open question of the remote agent.
 struct Open {
-    /// Its id there.
+    /// Its id at the remote agent.
     id: String,
     tool: String,
     decision: BoxFuture<'static, Result<Decision, Stop>>,
 }
 
-/// What to do about work that was not allowed.
+/// The hint for work that was not allowed.
 const ALLOW: &str = "allow what it asks for by a rule, or run it where somebody can be asked";
 
-/// The work in hand.
+/// A running task.
 pub(super) struct CallLoop {
     spec: RemoteSpec,
-    /// None once the work has ended, or is told to.
+    /// `None` once the work has ended, or its stop is under way.
     line: Option<Box<dyn RemoteCall>>,
     cx: ToolContext,
     row: RemoteReport,
-    /// Bytes that the peer has said in all, of its answer and beside it.
+    /// All bytes that the remote agent has sent, in its answer and beside it.
     bytes: usize,
     asking: Vec<Open>,
-    /// The work's name is being recorded: nothing that comes after it is heard before.
+    /// The work's name is being recorded: no later event is received before that.
     naming: Option<oneshot::Receiver<()>>,
-    /// What a person did not allow it last.
+    /// What a person denied last.
     denied: Option<String>,
 }
 
-/// What a step came to.
+/// The result of a step.
 enum Step {
-    /// The call goes on, or ends with this.
-    Heard(Option<ToolResult>),
+    /// The call continues, or ends with this result.
+    Received(Option<ToolResult>),
     MustEnd,
 }
 
-/// What came first.
-enum Heard {
+/// What came first: an event, or a decision.
+enum Received {
     Said(RemoteEvent),
     Decided(Open, Decision),
 }
@@ -81,53 +81,54 @@ impl CallLoop {
         let cx = self.cx.clone();
         loop {
             match cx.run(self.step_unless(stands)).await {
-                // A peer that always says one thing more must not keep others from being heard.
-                Ok(Step::Heard(None)) => tokio::task::coop::consume_budget().await,
-                Ok(Step::Heard(Some(end))) => return end,
+                // An agent that always has another event must not starve other tasks.
+                Ok(Step::Received(None)) => tokio::task::coop::consume_budget().await,
+                Ok(Step::Received(Some(end))) => return end,
                 Ok(Step::MustEnd) | Err(_) => return self.part().await,
             }
         }
     }
 
-    /// One step, unless the work is to end: a step that is done comes first.
+    /// One step, unless the work must end: a step that is done comes first.
     async fn step_unless(&mut self, stands: Stands) -> Step {
         let scope = self.cx.scope().clone();
         match select(pin!(self.step()), pin!(stands.reached(&scope))).await {
-            Either::Left((end, _)) => Step::Heard(end),
+            Either::Left((end, _)) => Step::Received(end),
             Either::Right(((), _)) => Step::MustEnd,
         }
     }
 
-    /// Hears one thing and acts on it. Dropped by a stop, whatever it awaits.
+    /// Receives one event or decision and handles it. A stop drops this at any await.
     async fn step(&mut self) -> Option<ToolResult> {
         if let Some(naming) = &mut self.naming {
-            // An error says that nobody is left to record it.
+            // An error means that the recording driver is gone.
             drop(naming.await);
             self.naming = None;
         }
         let line = self.line.as_mut()?;
-        match heard(&mut **line, &mut self.asking).await {
-            Heard::Decided(question, decision) => {
+        match receive(&mut **line, &mut self.asking).await {
+            Received::Decided(question, decision) => {
                 if matches!(decision, Decision::Deny { .. }) {
                     self.denied = Some(question.tool);
                 }
                 line.answer(question.id, decision).await;
                 None
             }
-            Heard::Said(said) => self.hear(said),
+            Received::Said(said) => self.handle(said),
         }
     }
 
-    fn hear(&mut self, said: RemoteEvent) -> Option<ToolResult> {
-        // Of an answer that is whole the most was told before.
-        let is_again = matches!(said, RemoteEvent::Done(_) | RemoteEvent::Reordered(_));
-        let again = if is_again { self.row.told() } else { 0 };
+    fn handle(&mut self, said: RemoteEvent) -> Option<ToolResult> {
+        // Most of a complete answer was received before.
+        let is_again = matches!(said, RemoteEvent::Done(..) | RemoteEvent::Reordered(..));
+        let again = if is_again { self.row.text_len() } else { 0 };
         self.bytes = self.bytes.saturating_add(said.bytes().saturating_sub(again));
         if self.bytes > self.cx.output_bytes() {
-            // What is too much is not kept. The stop ends the next step, and the peer is told, if it is still at work.
+            // Excess is not kept. The stop ends the next step, and is sent to the agent if the work still
+            // runs.
             let why = self.cx.said_too_much(&self.row.peer);
             if said.is_last() {
-                self.ended();
+                self.ended(RemoteEnd::Reported);
                 return Some(Err(Failure::new(why).into()));
             }
             return None;
@@ -144,7 +145,7 @@ impl CallLoop {
             RemoteEvent::Progress(text) => self.cx.progress(text),
             RemoteEvent::Notice(text) => self.cx.notice(text),
             RemoteEvent::Thought(_) => {}
-            // Nobody has asked it to stop.
+            // No stop was sent.
             RemoteEvent::Told(_) | RemoteEvent::Parted(_) => {}
             RemoteEvent::Question(question) => {
                 let (cx, tool) = (self.cx.clone(), question.tool.clone());
@@ -152,13 +153,13 @@ impl CallLoop {
                 self.asking.push(Open { id: question.id, tool, decision: Box::pin(asked) });
             }
             RemoteEvent::Withdrawn { question } => self.asking.retain(|open| open.id != question),
-            RemoteEvent::Done(answer) => return Some(self.done(answer)),
-            RemoteEvent::Reordered(answer) => {
+            RemoteEvent::Done(answer, end) => return Some(self.done(answer, end)),
+            RemoteEvent::Reordered(answer, end) => {
                 self.cx.said_all();
-                return Some(self.done(Some(answer)));
+                return Some(self.done(Some(answer), end));
             }
             RemoteEvent::Ended { word } => {
-                self.ended();
+                self.ended(RemoteEnd::Reported);
                 if let Some(refused) = self.refused() {
                     return Some(Err(refused.into()));
                 }
@@ -168,7 +169,7 @@ impl CallLoop {
                 return Some(Err(failure.into()));
             }
             RemoteEvent::Failed(failure) => {
-                self.ended();
+                self.ended(RemoteEnd::Reported);
                 return Some(Err(failure.into()));
             }
             RemoteEvent::Lost(failure) => {
@@ -187,8 +188,8 @@ impl CallLoop {
         }
     }
 
-    fn done(&mut self, answer: Option<String>) -> ToolResult {
-        self.ended();
+    fn done(&mut self, answer: Option<String>, end: RemoteEnd) -> ToolResult {
+        self.ended(end);
         let answer = self.cx.answer(answer);
         match self.refused().filter(|_| answer.trim().is_empty()) {
             Some(refused) => Err(refused.into()),
@@ -196,8 +197,8 @@ impl CallLoop {
         }
     }
 
-    /// What an end without an answer means where the work was not allowed: it was refused here, whatever the peer calls
-    /// its end (S10.68).
+    /// What an end without an answer means if the work was denied something: it was refused here, whatever
+    /// the agent calls its end (S10.68).
     fn refused(&self) -> Option<Failure> {
         let by_policy = self.cx.denied_by_policy();
         let why = match (by_policy.as_slice(), &self.denied) {
@@ -208,16 +209,17 @@ impl CallLoop {
         Some(Failure::new(why).denied().with_hint(ALLOW))
     }
 
-    fn ended(&mut self) {
+    fn ended(&mut self, end: RemoteEnd) {
         self.line = None;
-        self.row.ended_at = Some(Timestamp::now());
+        end.write_into(&mut self.row);
         self.cx.report_remote(self.row.clone());
     }
 
-    /// The work must end: the peer has its time to say so. Where the stop would wait for a safe point, this is one.
+    /// The work must end: the agent has its time to confirm that. If the stop would wait for a safe point,
+    /// this is one.
     async fn part(mut self) -> ToolResult {
-        let came = match self.tell() {
-            Some(told) => told.await.ok(),
+        let came = match self.stop_peer() {
+            Some(stopped) => stopped.await.ok(),
             None => None,
         };
         if let Some(StopResult::Done(answer)) = came {
@@ -231,35 +233,36 @@ impl CallLoop {
         })
     }
 
-    /// Has the peer told by a task of its own, which outlives this future if it must.
-    fn tell(&mut self) -> Option<oneshot::Receiver<StopResult>> {
+    /// Stops the work in a separate task, which outlives this future if necessary.
+    fn stop_peer(&mut self) -> Option<oneshot::Receiver<StopResult>> {
         let line = self.line.take()?;
-        // Taken back before the peer is told, so that no answer crosses the stop.
+        // Withdrawn before the stop is sent, so that no answer crosses it.
         self.asking.clear();
-        let (tell, told) = oneshot::channel();
+        let (result, stopped) = oneshot::channel();
         let (cx, spec) = (self.cx.clone(), self.spec.clone());
         let row = self.row.clone();
         let left = cx.output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting = Stopping { line, cx, spec, row, left, ears: Listening::InTime, term, noted: None };
-        // Said before anybody can look: from here on the work is not known to have ended.
+        let mut parting =
+            Stopping { line, cx, spec, row, left, listening: Listening::InTime, term, noted: None };
+        // Reported before any reader can look: from here on the work is not known to have ended.
         parting.ask();
-        drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));
-        Some(told)
+        drop(self.cx.scope().spawn(parting.row.label(), parting.part(result)));
+        Some(stopped)
     }
 }
 
 impl Drop for CallLoop {
-    /// Its time was over before it was polled once more.
+    /// Dropped when its time was over, before another poll.
     fn drop(&mut self) {
         if runtime::Handle::try_current().is_ok() {
-            drop(self.tell());
+            drop(self.stop_peer());
         }
     }
 }
 
-/// What the peer says, or a person: the peer first.
-async fn heard(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Heard {
+/// The next event of the remote agent, or the next decision of a person; events come first.
+async fn receive(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Received {
     let next = line.next();
     let decided = pin!(poll_fn(|cx| {
         for place in 0..asking.len() {
@@ -272,8 +275,10 @@ async fn heard(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Heard {
         }
         Poll::Pending
     }));
+    // Events are polled first. The future that loses is dropped without loss: `next` is cancel-safe by contract, and a
+    // decision leaves `asking` only when it is returned.
     match select(next, decided).await {
-        Either::Left((said, _)) => Heard::Said(said),
-        Either::Right(((question, decision), _)) => Heard::Decided(question, decision),
+        Either::Left((said, _)) => Received::Said(said),
+        Either::Right(((question, decision), _)) => Received::Decided(question, decision),
     }
 }

@@ -1,7 +1,7 @@
-//! What stands in a model's place where an agent *is* a remote one: each message of a person becomes one call, and what
-//! the call comes to is the answer. It decides from the history alone, so a resume decides the same.
+//! Takes the place of a model where an agent *is* a remote one: each message of a person becomes one call,
+//! and the result of the call is the answer. It decides from the history alone, so a resume decides the same.
 //!
-//! **Invariants**: work that did not come to its end is nobody's answer, and is not begun again by itself.
+//! **Invariants**: work that did not complete is no answer, and is not begun again automatically.
 
 use futures_util::stream;
 use serde_json::json;
@@ -53,7 +53,7 @@ impl Conversation for Turns {
             return Box::pin(stream::iter([Err(self.undone(bad))]));
         }
         let text = match (before, asked.is_empty()) {
-            // A steer, or a new turn over a call that gave something: what it gave is not lost.
+            // A steer, or a new turn over a call that returned something: what it returned is kept.
             (Some(results), _) => good_of(results),
             (None, _) => String::new(),
         };
@@ -76,7 +76,7 @@ impl Turns {
             .with_hint("nothing is begun again by itself: say what it is to do now")
     }
 
-    /// The conversation bears the name of its first call.
+    /// The conversation has the name of its first call.
     fn call(&self, history: &History, asked: &[&UserMessage]) -> ToolCall {
         let id = CallId::from(format!("remote_{}", uuid::Uuid::now_v7().simple()));
         let first = history.entries().iter().find_map(|entry| match &**entry {
@@ -89,7 +89,7 @@ impl Turns {
     }
 }
 
-/// What was said since the last answer, and the results before that, where the last answer is a call's.
+/// The messages since the last answer, and the results before them, if the last answer is a call's.
 fn newest(history: &History) -> (Vec<&UserMessage>, Option<&[CallResult]>) {
     let mut asked = Vec::new();
     let mut results = None;

@@ -1,14 +1,15 @@
-//! Whether what is asked of a run reaches the remote agent that does its work: such an agent has no safe point of ours to
-//! wait for, so a stop that would wait for one is told to it at once (S10.64).
+//! Whether a demand on a run reaches the remote agent that does its work. Such an agent has no safe point to
+//! wait for, so a stop that would wait for one is sent to it at once (S10.64).
 
 use safepoint_scope::{Demand, Mode, Reach, Scope};
 
-/// How a remote agent hangs on its run. Exhaustive: it is all of it, or one call of it.
+/// The relation of a remote agent to its run. Exhaustive: it is all of it, or one call of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stands {
-    /// The run is its work: whatever is asked of the run is asked of it.
+    /// The run is its work: every demand on the run reaches it.
     Alone,
-    /// It does a call of the run, like a child run: a safe point is asked of it only by what reaches the whole tree (S9.2).
+    /// It does a call of the run, like a child run: a safe point is demanded of it only by what reaches the
+    /// whole tree (S9.2).
     AsTool,
 }
 
@@ -22,7 +23,7 @@ impl Stands {
         }
     }
 
-    /// Waits until its work is to end.
+    /// Waits until its work must end.
     ///
     /// # Cancel safety
     /// Nothing is lost.

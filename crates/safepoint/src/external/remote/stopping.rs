@@ -1,4 +1,5 @@
-//! A peer is told to stop, has its time to say that it did, and is listened to a little longer.
+//! Stops the work of a remote agent: sends the stop, gives the agent its time to confirm, and listens a
+//! little longer.
 
 use std::{future::Future, pin::pin, time::Duration};
 
@@ -11,7 +12,7 @@ use tokio::{
 };
 
 use crate::contract::remote::{
-    AfterWord, LAST_LOOK, LAST_PROCESSES, LAST_WORDS, Lives, RemoteCall, RemoteEvent, RemoteSpec,
+    AfterWord, LAST_LOOK, LAST_PROCESSES, LAST_WORDS, Lives, RemoteCall, RemoteEnd, RemoteEvent, RemoteSpec,
     RemoteStopReply, Term,
 };
 use crate::{
@@ -23,50 +24,50 @@ use crate::{
     },
 };
 
-/// How many times longer our end listens for the name of work that could not be told to stop without one.
-const UNTOLD: u32 = 5;
+/// How many times longer this side listens for the name of work that cannot be stopped without one.
+const UNNAMED_FACTOR: u32 = 5;
 
-/// What the peer's work came to under the stop.
+/// What became of the work under the stop.
 pub(super) enum StopResult {
-    /// It had finished, with this or with what it had said: that is kept (S4.5).
+    /// It had completed, with this answer or the text sent so far: that is kept (S4.5).
     Done(Option<String>),
-    /// It had failed, or the line broke.
+    /// It had failed, or the connection broke.
     Failed(Failure),
-    /// It was told; the row says what is known.
+    /// The stop was sent; the row has what is known.
     Stopped,
 }
 
-/// A line whose work must end.
+/// A call whose work must end.
 pub(super) struct Stopping {
     pub(super) line: Box<dyn RemoteCall>,
     pub(super) cx: ToolContext,
     pub(super) spec: RemoteSpec,
     pub(super) row: RemoteReport,
-    /// How many bytes more of what the peer says are kept.
+    /// How many more bytes of the agent's text are kept.
     pub(super) left: usize,
-    pub(super) ears: Listening,
+    pub(super) listening: Listening,
     pub(super) term: Term,
-    /// When it said what it said last, where it is heard only briefly after that.
+    /// When the last reply arrived, if the agent is read only briefly after it.
     pub(super) noted: Option<Instant>,
 }
 
-/// What listening came to. Exhaustive: an end, a word about the stop, or nothing in its time.
-enum Heard {
+/// What listening returned. Exhaustive: an end, a reply to the stop, or nothing in its time.
+enum Received {
     Came(StopResult),
     Word,
     Nothing,
 }
 
-/// What becomes of what a peer goes on to say. Exhaustive: it is the call's, or it is late.
+/// What happens to text that the agent still sends. Exhaustive: it is the call's, or it is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listening {
     InTime,
-    /// The call has ended: so many bytes are told as late, and go nowhere else (S3.5).
+    /// The call has ended: the byte count is reported as late, and the text is dropped (S3.5).
     Late(usize),
 }
 
 impl Stopping {
-    /// The row, from before the peer is told.
+    /// Fills the row before the stop is sent.
     pub(super) fn ask(&mut self) {
         self.row.asked_at = Some(Timestamp::now());
         self.row.within_ms = self.term.in_all().map(millis);
@@ -74,26 +75,28 @@ impl Stopping {
         self.report();
     }
 
-    /// Tells the peer; `tell` hears what came of it in the peer's time. Our end then listens on, for the audit.
-    pub(super) async fn part(mut self, tell: oneshot::Sender<StopResult>) {
+    /// Sends the stop; `call` gets what came of it within the agent's time. This side then keeps listening,
+    /// for the audit.
+    pub(super) async fn part(mut self, call: oneshot::Sender<StopResult>) {
         let term = self.term.clone();
-        // The word that is there comes first. A peer whose time is over is not waited for any more.
-        let told = match select(self.line.stop(), pin!(term.over())).await {
-            Either::Left((told, _)) => Some(told),
+        // A reply that is ready comes first. An agent whose time is over is no longer waited for.
+        let reply = match select(self.line.stop(), pin!(term.over())).await {
+            Either::Left((reply, _)) => Some(reply),
             Either::Right(((), _)) => None,
         };
-        if let Some(told) = told {
-            self.hear(told);
+        if let Some(reply) = reply {
+            self.on_reply(reply);
         }
         let came = self.in_time().await;
-        // As long as it came to be: what was asked later may have made it shorter. Where no answer can come none was waited for.
+        // The final length: a later request may have shortened it. Where no reply can come, there was no
+        // wait.
         self.row.within_ms =
             if self.is_unanswered() { None } else { term.in_all().map(millis).or(self.row.within_ms) };
         self.report();
         let is_over = came.is_some() || self.row.stop == Some(RemoteStopState::Confirmed);
         let listens_on = !is_over && !self.leaves();
-        if !tell.is_closed() {
-            sync::reply(tell, came.unwrap_or(StopResult::Stopped));
+        if !call.is_closed() {
+            sync::reply(call, came.unwrap_or(StopResult::Stopped));
         } else if !listens_on {
             // The call did not wait for it.
             self.report_late(came);
@@ -103,19 +106,19 @@ impl Stopping {
         }
     }
 
-    /// What comes while it may still be an end, in time for the caller.
+    /// Waits for an end in time for the caller.
     async fn in_time(&mut self) -> Option<StopResult> {
         loop {
             let term = self.term.clone();
-            let heard = match self.row.stop {
+            let received = match self.row.stop {
                 Some(RemoteStopState::Confirmed) => return None,
-                // It may yet name its work, and is told then.
-                Some(RemoteStopState::Unreachable) if self.is_untold() => self.listen(term.over()).await,
+                // The agent may still name the work, and gets the stop then.
+                Some(RemoteStopState::Unreachable) if self.is_unreached() => self.listen(term.over()).await,
                 Some(RemoteStopState::Refused | RemoteStopState::Unreachable) => {
                     self.listen_out(LAST_LOOK).await
                 }
                 _ if self.is_unanswered() => self.listen_out(LAST_WORDS).await,
-                // Nothing more would be believed, but for an answer that was on its way.
+                // No further reply would be believed, except an answer that was on its way.
                 Some(RemoteStopState::Acknowledged) if self.spec.grade != StopSupport::Hard => {
                     self.listen_briefly(LAST_WORDS).await
                 }
@@ -127,18 +130,18 @@ impl Stopping {
                     self.listen(term.over()).await
                 }
             };
-            match heard {
-                Heard::Came(came) => return Some(came),
-                Heard::Nothing => return None,
-                // How long it is listened to is another matter now.
-                Heard::Word => {}
+            match received {
+                Received::Came(came) => return Some(came),
+                Received::Nothing => return None,
+                // The time to listen depends on the new reply.
+                Received::Word => {}
             }
         }
     }
 
-    /// What comes of work that was not stopped, as far as is known. Of `Now` nothing more is to be waited for, save within this of
-    /// its word, where more may be said of it; a grace is the work's to come to its own end.
-    async fn listen_out(&mut self, time: Duration) -> Heard {
+    /// Listens to work that, as far as known, was not stopped. Under `Now` nothing more is waited for, except
+    /// `time` after its reply, which may bring more. Under a grace the work may complete.
+    async fn listen_out(&mut self, time: Duration) -> Received {
         let (cx, term) = (self.cx.clone(), self.term.clone());
         let last = self.noted.map(|noted| after(noted, time));
         self.listen(async move {
@@ -150,79 +153,82 @@ impl Stopping {
         .await
     }
 
-    /// What comes within this of its word.
-    async fn listen_briefly(&mut self, time: Duration) -> Heard {
+    /// Listens for `time` after the agent's reply.
+    async fn listen_briefly(&mut self, time: Duration) -> Received {
         let (term, last) = (self.term.clone(), after(self.noted.unwrap_or_else(Instant::now), time));
         self.listen(async move { drop(timeout_at(last, term.over()).await) }).await
     }
 
-    /// Whether it could not be told because its work has no name.
-    fn is_untold(&self) -> bool {
+    /// Whether the stop could not be sent because the work has no name.
+    fn is_unreached(&self) -> bool {
         self.row.stop == Some(RemoteStopState::Unreachable) && self.row.task.is_none()
     }
 
-    /// Whether it was told, and no answer will come.
+    /// Whether the stop was sent, and no reply will come.
     fn is_unanswered(&self) -> bool {
         self.row.stop == Some(RemoteStopState::Requested) && self.noted.is_some()
     }
 
-    /// Whether the peer has answered, or will not, and nothing more is to be heard of it.
+    /// Whether the agent has replied, or will not, and listening ends with that.
     fn leaves(&self) -> bool {
         let is_all = self.row.heard_at.is_some() || self.noted.is_some();
         self.spec.after_word == AfterWord::Leaves && is_all
     }
 
-    /// What comes until `over`, if it is an end or a word about the stop.
-    async fn listen(&mut self, over: impl Future<Output = ()>) -> Heard {
+    /// Listens until `over` for an end or a reply to the stop.
+    async fn listen(&mut self, over: impl Future<Output = ()>) -> Received {
         let mut over = pin!(over);
-        // What is there already is heard also where there is no time at all.
+        // An event that is ready is received even without any time.
         let mut there = self.line.next().now_or_never();
         loop {
             tokio::task::coop::consume_budget().await;
-            // A peer that always says one thing more has no more time than another.
+            // An agent that always has another event gets no extra time.
             let said = match there.take() {
                 Some(said) => said,
                 None => match select(over.as_mut(), self.line.next()).await {
-                    Either::Left(((), _)) => return Heard::Nothing,
+                    Either::Left(((), _)) => return Received::Nothing,
                     Either::Right((said, _)) => said,
                 },
             };
             match said {
-                RemoteEvent::Done(answer) => {
-                    self.ended();
-                    return Heard::Came(StopResult::Done(answer));
+                RemoteEvent::Done(answer, end) => {
+                    self.ended(end);
+                    return Received::Came(StopResult::Done(answer));
                 }
-                RemoteEvent::Reordered(answer) => {
+                RemoteEvent::Reordered(answer, end) => {
                     self.cx.said_all();
-                    self.ended();
-                    return Heard::Came(StopResult::Done(Some(answer)));
+                    self.ended(end);
+                    return Received::Came(StopResult::Done(Some(answer)));
                 }
                 RemoteEvent::Ended { word } => {
-                    self.hear(RemoteStopReply::confirmed(word));
-                    return Heard::Came(StopResult::Stopped);
+                    self.on_reply(RemoteStopReply::confirmed(word));
+                    return Received::Came(StopResult::Stopped);
                 }
                 RemoteEvent::Failed(failure) => {
-                    self.ended();
-                    return Heard::Came(StopResult::Failed(failure));
+                    self.ended(RemoteEnd::Reported);
+                    return Received::Came(StopResult::Failed(failure));
                 }
                 RemoteEvent::Lost(failure) => {
                     self.row.lost_at = Some(Timestamp::now());
                     self.row.word = failure.to_string();
                     self.report();
-                    return Heard::Came(StopResult::Failed(failure));
+                    return Received::Came(StopResult::Failed(failure));
                 }
-                RemoteEvent::Parted(told) => {
-                    self.hear(told);
-                    return Heard::Came(StopResult::Stopped);
+                RemoteEvent::Parted(reply) => {
+                    // A reply that is sent once more has the time at which it came.
+                    if self.row.stop != Some(reply.stop) || self.row.word != reply.word {
+                        self.on_reply(reply);
+                    }
+                    return Received::Came(StopResult::Stopped);
                 }
                 RemoteEvent::Text(text) => self.more(&text),
                 RemoteEvent::Begun { task } => {
                     self.named(task);
-                    return Heard::Word;
+                    return Received::Word;
                 }
-                RemoteEvent::Told(told) => {
-                    self.told(told);
-                    return Heard::Word;
+                RemoteEvent::Told(reply) => {
+                    self.on_word(reply);
+                    return Received::Word;
                 }
                 RemoteEvent::Progress(_)
                 | RemoteEvent::Thought(_)
@@ -233,9 +239,10 @@ impl Stopping {
         }
     }
 
-    /// The work has a name: by the contract of the line the peer is told now, if it could not be before.
+    /// The work has a name: by the contract of the call the adapter sends the stop now, if it could not
+    /// before.
     fn named(&mut self, task: String) {
-        if self.is_untold() {
+        if self.is_unreached() {
             self.row.asked_at = Some(Timestamp::now());
             self.row.stop = Some(RemoteStopState::Requested);
             self.row.word = String::new();
@@ -245,54 +252,57 @@ impl Stopping {
     }
 
     fn more(&mut self, text: &str) {
-        if let Listening::Late(bytes) = &mut self.ears {
+        if let Listening::Late(bytes) = &mut self.listening {
             *bytes += text.len();
             return;
         }
-        // What is too much is not kept: the work ends in any case.
+        // Excess is not kept: the work ends in any case.
         let Some(left) = self.left.checked_sub(text.len()) else { return };
         if self.cx.say(text) {
             self.left = left;
             self.row.says(text);
         } else {
             // The call did not wait for it.
-            self.ears = Listening::Late(text.len());
+            self.listening = Listening::Late(text.len());
         }
     }
 
-    /// After the peer's time: what becomes of the work there changes the row, and nothing else.
+    /// After the agent's time: what becomes of the work changes the row, and nothing else.
     async fn listen_on(&mut self) {
-        if self.ears == Listening::InTime {
-            self.ears = Listening::Late(0);
+        if self.listening == Listening::InTime {
+            self.listening = Listening::Late(0);
         }
         let over = match self.spec.after_word {
-            _ if self.is_untold() => after(Instant::now(), self.spec.listen.saturating_mul(UNTOLD)),
+            _ if self.is_unreached() => {
+                after(Instant::now(), self.spec.listen.saturating_mul(UNNAMED_FACTOR))
+            }
             AfterWord::Listens => after(self.until_ended(), self.spec.listen),
-            // Whoever ends with the run waits once: a peer has its own time, and no other one after that.
+            // An agent that ends with the run gets its own time, and no other after that.
             AfterWord::Leaves => after(self.term.asked(), self.spec.stop_within),
         };
         let came = loop {
             match self.listen(sleep_until(over)).await {
-                Heard::Came(came) => break Some(came),
-                Heard::Word if self.row.stop != Some(RemoteStopState::Confirmed) && !self.leaves() => {}
-                Heard::Nothing | Heard::Word => break None,
+                Received::Came(came) => break Some(came),
+                Received::Word if self.row.stop != Some(RemoteStopState::Confirmed) && !self.leaves() => {}
+                Received::Nothing | Received::Word => break None,
             }
         };
         self.report_late(came);
     }
 
-    /// What came when the call had ended.
+    /// Reports what arrived after the call had ended.
     fn report_late(&self, came: Option<StopResult>) {
         let peer = &self.row.peer;
-        let late = if let Listening::Late(bytes) = self.ears { bytes } else { 0 };
+        let late = if let Listening::Late(bytes) = self.listening { bytes } else { 0 };
         if let bytes @ 1.. = late {
             self.cx.report_late(format!("went on at {peer}, which said {bytes} bytes more"));
         }
         let Some(came) = came else { return };
         self.cx.report_late(match came {
             StopResult::Done(answer) => {
-                let bytes = answer.map_or(self.row.told().saturating_add(late), |answer| answer.len());
-                format!("was finished by {peer} with {bytes} bytes")
+                let bytes = answer.map_or(self.row.text_len().saturating_add(late), |answer| answer.len());
+                let says = if self.row.claimed_at.is_some() { ", it says," } else { "" };
+                format!("was finished{says} by {peer} with {bytes} bytes")
             }
             StopResult::Failed(failure) => format!("failed at {peer}: {failure}"),
             StopResult::Stopped if self.row.stop == Some(RemoteStopState::Confirmed) => {
@@ -305,45 +315,53 @@ impl Stopping {
         });
     }
 
-    /// When its time is over, where its end is ours to bring about; what has ended for its caller before that is heard of then.
+    /// When its time is over, if this side brings about its end. An end for the caller before that is noticed
+    /// then.
     fn until_ended(&self) -> Instant {
         let now = Instant::now();
         let until = self.term.until().filter(|_| self.spec.lives == Lives::InOurProcesses);
         until.map_or(now, |until| until.max(now))
     }
 
-    /// A word of its own, later than what it said as it was told. A refusal may be told once more, with what became of the work.
-    fn told(&mut self, told: RemoteStopReply) {
-        let is_again = told.stop == RemoteStopState::Refused && self.row.stop == Some(told.stop);
+    /// A reply that arrives after the one to the stop itself. A refusal may be repeated, with what became of
+    /// the work.
+    fn on_word(&mut self, reply: RemoteStopReply) {
+        let is_again = reply.stop == RemoteStopState::Refused && self.row.stop == Some(reply.stop);
         if is_again {
-            // It said so when it said so first.
-            (self.row.word, self.noted) = (told.word, None);
+            // The agent's first refusal has set the time.
+            (self.row.word, self.noted) = (reply.word, None);
             return self.report();
         }
-        if matches!(told.stop, RemoteStopState::Refused | RemoteStopState::Requested) {
+        if matches!(reply.stop, RemoteStopState::Refused | RemoteStopState::Requested) {
             self.noted = Some(Instant::now());
         }
-        self.hear(told);
+        self.on_reply(reply);
     }
 
-    fn hear(&mut self, told: RemoteStopReply) {
-        if told.stop == RemoteStopState::Unreachable {
-            // It was not asked, as far as anybody knows.
+    fn on_reply(&mut self, reply: RemoteStopReply) {
+        if reply.stop == RemoteStopState::Unreachable {
+            // As far as known, the stop did not arrive.
             self.row.asked_at = None;
-        } else if told.stop != RemoteStopState::Requested {
+        } else if reply.stop != RemoteStopState::Requested {
             self.row.heard_at = Some(Timestamp::now());
         }
-        if told.stop == RemoteStopState::Acknowledged {
+        let is_new = self.row.stop != Some(reply.stop);
+        if reply.stop == RemoteStopState::Refused && is_new && self.cx.scope().fired().is_none() {
+            // Its work has the grace to come to its own end, and the caller waits for that.
+            let peer = &self.row.peer;
+            self.cx.notice(format!("{peer} refused to stop ({}): its work has the grace to end", reply.word));
+        }
+        if reply.stop == RemoteStopState::Acknowledged {
             self.noted.get_or_insert_with(Instant::now);
         }
-        self.row.stop = Some(told.stop);
-        self.row.word = told.word;
-        self.row.outside = told.outside;
+        self.row.stop = Some(reply.stop);
+        self.row.word = reply.word;
+        self.row.outside = reply.outside;
         self.report();
     }
 
-    fn ended(&mut self) {
-        self.row.ended_at = Some(Timestamp::now());
+    fn ended(&mut self, end: RemoteEnd) {
+        end.write_into(&mut self.row);
         self.report();
     }
 

@@ -1,4 +1,4 @@
-//! A remote agent as a tool: a model asks for its work like for any other.
+//! A remote agent as a tool: a model calls it like any other.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,18 +9,18 @@ use super::{call::CallLoop, reach::Stands};
 use crate::contract::remote::{Remote, RemoteSpec, RemoteTask};
 use crate::contract::tool::{Concurrency, OnStop, OnToolFailure, Tool, ToolContext, ToolResult, ToolSpec};
 
-/// What the call's arguments name.
+/// The argument with the task.
 pub(super) const TASK: &str = "task";
-/// The same of an agent's own calls, which models do not write.
+/// The argument with the conversation: only for an agent's own calls, which models do not write.
 pub(super) const CONVERSATION: &str = "conversation";
 
-/// How much longer a call is given than its peer: the row of the receipt is written meanwhile.
+/// How much longer a call gets than its agent: the row of the receipt is written meanwhile.
 const SLACK: Duration = Duration::from_millis(500);
 
 /// A tool whose work a remote agent does. Its calls may overlap with others.
 ///
 /// ```no_run
-/// # use safepoint::{Agent, Model, remote::{RemoteTool, Remote}};
+/// # use safepoint::{Agent, Model, raw::remote::Remote, remote::RemoteTool};
 /// # fn team(big: impl Model, coder: impl Remote) -> Agent {
 /// Agent::builder(big).tool(RemoteTool::new(coder)).build()
 /// # }
@@ -58,12 +58,12 @@ impl RemoteTool {
         Self { spec, remote, stands: Stands::AsTool }
     }
 
-    /// The tool of an agent that is the remote one: its failures are the run's, and it goes on with conversations.
+    /// The tool of an agent that is a remote one: its failures fail the run, and it continues conversations.
     pub(crate) fn alone(remote: Arc<dyn Remote>) -> Self {
         let mut tool = Self::shared(remote);
         tool.spec.parameters["properties"][CONVERSATION] = json!({ "type": "string" });
         tool.spec.on_failure = OnToolFailure::EndRun;
-        // It is the run's answer, and no output that a model is shown a part of.
+        // It is the run's answer, and not output that a model sees a part of.
         tool.spec.output_bytes = Some(usize::MAX);
         tool.stands = Stands::Alone;
         tool

@@ -31,43 +31,43 @@ use crate::{
     },
 };
 
-/// What the model is told where nobody can be asked.
-pub(super) const NOBODY: &str =
+/// What the model sees where no approver can be asked.
+pub(super) const NO_APPROVER: &str =
     "[denied: this call needs a person's approval, and nobody can be asked here.]";
 
-/// Who decides where the agent's approver does, or its mode alone.
+/// Who decides where the agent's approver or its mode alone does.
 const APPROVER: &str = "the agent's approver";
-const POLICY: &str = "the agent's policy, since nobody could be asked";
+const POLICY: &str = "the agent's policy, without an approver";
 
-/// What is asked now.
+/// The questions that are open now.
 #[derive(Default)]
 pub(super) struct OpenApprovals {
-    /// Whoever asks about a call, or waits until the question expires.
+    /// The task that asks about a call, or waits until the question expires.
     asking: HashMap<ApprovalId, DropHandle>,
-    /// What calls ask while they run.
+    /// Questions that calls ask while they run.
     pub(super) mid_call: MidCallApprovals,
 }
 
 impl OpenApprovals {
-    /// This task asks, or waits until the question expires.
+    /// Registers the task that asks, or waits until the question expires.
     pub(super) fn asked(&mut self, id: ApprovalId, asker: DropHandle) {
         self.asking.insert(id, asker);
     }
 
-    /// Nothing here waits for the answer any more.
+    /// Stops the task that waits for the answer.
     pub(super) fn ask_no_longer(&mut self, id: &ApprovalId) {
         if let Some(asker) = self.asking.remove(id) {
             asker.drop_now();
         }
     }
 
-    /// Whether something here waits for an answer.
+    /// Whether a task waits for an answer.
     pub(super) fn is_asking(&self) -> bool {
         !self.asking.is_empty()
     }
 }
 
-/// Where it is told whether a decision was taken.
+/// Reports whether a decision was accepted.
 type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
 impl Driver {
@@ -79,8 +79,8 @@ impl Driver {
         self.end_unrun(call, CallStatus::Denied, why).await
     }
 
-    /// It does not begin; where an earlier attempt may have done it, the model is told that, and not that nothing was
-    /// done.
+    /// Ends a call that does not begin. If an earlier attempt may have run it, the model learns that, instead
+    /// of that nothing was done.
     pub(super) async fn end_unrun(
         &mut self,
         call: &ToolCall,
@@ -95,7 +95,7 @@ impl Driver {
         self.end_call(call, ending).await
     }
 
-    /// What is known of the peer that does the call's work, if one does, where nobody saw the call's end.
+    /// What is known of the remote agent that does the call's work, if the end of the call was not seen.
     pub(super) fn unseen_at(&self, call: &ToolCall) -> Option<RemoteReport> {
         let unseen = self.cx.def.tools.get(&call.name)?.spec().unseen_at.as_deref()?;
         let task = self.machine.find(&call.id).and_then(|call| call.named.clone());
@@ -103,7 +103,7 @@ impl Driver {
         Some(RemoteReport { task, lost_at, ..unseen.clone() })
     }
 
-    /// Whether a lasting yes answers this: `tool` is what is asked about, of the tool `of` or of a call of it.
+    /// Whether a lasting approval covers this: `tool` is the subject, either the tool `of` or a call of it.
     pub(super) fn is_covered(&self, of: &str, tool: &str, args: &Value) -> bool {
         let definition = self.cx.def.tools.definition(of);
         let digest = approval::digest(tool, definition, args);
@@ -133,13 +133,13 @@ impl Driver {
             asked_at,
             expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),
         };
-        // Before it is announced: whoever hears of it may answer at once.
+        // Registered before it is announced: a reader of the announcement may answer at once.
         self.cx.shared.tree.asks(&request, &self.cx.shared);
         self.record(Fact::ApprovalRequested(request.clone())).await?;
         Ok(request)
     }
 
-    /// Has the approver asked by a performer, until the question expires.
+    /// Lets a performer ask the approver, until the question expires.
     pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let left = request.expires_at.duration_since(Timestamp::now());
         let open_for =
@@ -164,7 +164,7 @@ impl Driver {
         self.approvals.asked(id, task.dropper());
     }
 
-    /// Whoever was asked has left: the question stays open for whoever can be asked later, or is denied.
+    /// The approver has left. The question stays open for one that can be asked later, or is denied.
     pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), LogFailure> {
         drop(self.approvals.asking.remove(&id));
         if let ApprovalMode::Ask(_, WithoutApprover::Suspend) = self.cx.def.approvals {
@@ -174,15 +174,15 @@ impl Driver {
             }
             return Ok(());
         }
-        let ruled = Decision::Deny { message: NOBODY.into() }.by(POLICY);
+        let ruled = Decision::Deny { message: NO_APPROVER.into() }.by(POLICY);
         let denied = self.decide(&id, ruled).await?;
         if denied.is_err() {
-            // Somebody else was first.
+            // Another decision was first.
         }
         Ok(())
     }
 
-    /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.
+    /// Handles a decision about a call of this run, or of a child run that has suspended itself.
     pub(super) async fn decided(
         &mut self,
         id: ApprovalId,
@@ -198,7 +198,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes the first answer to an open question; any later one is told that it came too late.
+    /// Takes the first answer to an open question; any later one comes too late.
     pub(super) async fn decide(
         &mut self,
         id: &ApprovalId,
@@ -232,7 +232,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Why a question cannot be decided: how it was closed, or that nobody put it.
+    /// Why a question cannot be decided: how it was closed, or that it is unknown.
     fn not_open(&self, id: &ApprovalId) -> DecideError {
         self.cx.shared.tree.closings.of(id).unwrap_or(DecideError::Unknown)
     }
@@ -248,7 +248,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Nobody is asked this any more; what is to be recorded of it.
+    /// Closes a question, and returns the fact to record.
     pub(super) fn closed(&mut self, id: ApprovalId, call_id: &CallId, closing: Closing) -> Fact {
         self.approvals.ask_no_longer(&id);
         let answer = closing.answer();

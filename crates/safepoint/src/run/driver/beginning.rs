@@ -1,4 +1,4 @@
-//! The beginning of an attempt: what it starts from, recorded, and the times that bound it.
+//! The beginning of an attempt: what it starts from, recorded, and the limits on its time.
 
 use super::{Driver, LogFailure, Start, opening::resumed};
 use crate::value::{
@@ -38,7 +38,7 @@ impl Driver {
         }
         let expired = self.expire_overdue().await?;
         for (id, decision) in decisions {
-            // A decision that comes after its question expired is too late: the model is told that it expired (S8.5).
+            // A decision after the question expired is too late: the model sees the expiry (S8.5).
             if expired.contains(&id) {
                 continue;
             }
@@ -49,7 +49,7 @@ impl Driver {
         self.reopen_questions().await
     }
 
-    /// Whether no model has been asked yet, and none could be: nobody has said anything since the last answer.
+    /// Whether no model has been called yet and none could be: there is no message after the last answer.
     fn has_nothing_to_answer(&self) -> bool {
         let last = self.machine.history().entries().last();
         self.machine.rounds() == 0

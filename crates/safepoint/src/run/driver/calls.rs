@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// The calls that were looked at and have not ended.
+/// The calls that were checked and have not ended.
 #[derive(Default)]
 pub(super) struct Calls {
     open: HashMap<CallId, CallScope>,
@@ -39,7 +39,7 @@ pub(super) struct CallScope {
 }
 
 impl Calls {
-    /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
+    /// The call's own scope, created at the first check, so that the call can be stopped alone from then on.
     pub(super) fn look_at(&mut self, cx: &RunContext, id: &CallId) -> &mut CallScope {
         self.open.entry(id.clone()).or_insert_with(|| {
             let (scope, stop) = cx.scope.child();
@@ -52,14 +52,14 @@ impl Calls {
         self.open.get(id)
     }
 
-    /// The call has ended, or goes on elsewhere: requests that come now are told that they came too late.
+    /// Removes a call that has ended or continues elsewhere: later requests come too late.
     pub(super) fn settle(&mut self, id: &CallId) -> Option<CallScope> {
         let call = self.open.remove(id)?;
         call.stop.settle();
         Some(call)
     }
 
-    /// Ends each by its own contract, because the run fails.
+    /// Ends each call by its own contract, because the run fails.
     pub(super) fn end_for_failure(&self) {
         let reason = run_failed();
         for call in self.open.values() {
@@ -68,17 +68,18 @@ impl Calls {
     }
 }
 
-/// A call of which nothing runs as the run ends.
+/// A call of which nothing runs when the run ends.
 pub(super) struct Unbegun {
     pub(super) call: ToolCall,
     pub(super) ending: CallEnd,
-    /// Questions about it, and of a run below that is its work, which nobody asks any more: a child run asks again when it is
-    /// taken up again (S8.3).
+    /// Questions about it and about the run that is its work, which are no longer asked. A child run asks
+    /// again when it is resumed (S8.3).
     pub(super) asked: Vec<ApprovalId>,
 }
 
 impl Driver {
-    /// What the peer calls the work is kept: a later attempt asks for that, and begins nothing twice (S7.2).
+    /// Records the remote agent's name for the work: a later attempt asks for that, and begins nothing twice
+    /// (S7.2).
     pub(super) async fn call_named(&mut self, call_id: CallId, task: String) -> Result<(), LogFailure> {
         if self.machine.running_call(&call_id).is_some() {
             self.record(Fact::RemoteTaskNamed { call_id, task }).await?;
@@ -135,7 +136,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The same for calls of which nothing runs: all of it is recorded in one, so that a stop does not wait for each (S12.5).
+    /// Ends calls of which nothing runs, in one append, so that a stop does not wait for each (S12.5).
     pub(super) async fn end_unbegun(&mut self, ended: Vec<Unbegun>) -> Result<(), LogFailure> {
         if ended.is_empty() {
             return Ok(());
@@ -159,19 +160,19 @@ impl Driver {
         Ok(())
     }
 
-    /// A call is over: what it said of the run's answer is the run's.
+    /// A call is over: what it said of the run's answer becomes the run's.
     fn call_over(&mut self, site: &CallScope, given: LastWords) {
         let said = match (self.cx.def.answer, site.board.take_said()) {
             (AnswerOf::TheCall, Some(said)) => self.cx.def.secrets.clean_text(said).into(),
-            // It is what the call came to.
+            // The run's answer is the call's result.
             (AnswerOf::TheCall, None) => given,
             (AnswerOf::TheModel, _) => LastWords::default(),
         };
         self.model.was_said(said);
     }
 
-    /// The rows of all calls, in their order. Where the log broke, what it did not take is told too: an end that was
-    /// seen, as it was, and a call of which none was seen as left running (S3.4, S3.7).
+    /// The rows of all calls, in order. If the log failed, what it did not take is reported too: an end that
+    /// was seen as it was, and a call without one as left running (S3.4, S3.7).
     pub(super) fn call_rows(&self) -> Vec<CallReport> {
         let mut rows = self.machine.call_reports();
         for open in self.machine.open_calls() {
@@ -184,7 +185,7 @@ impl Driver {
                 | CallState::Approved(_)
                 | CallState::Ready { .. }
                 | CallState::Resuming { .. } => CallStatus::NotStarted,
-                // It waits for a person, and is told as that.
+                // It waits for a person and is reported as that.
                 CallState::AwaitingApproval(_) | CallState::Suspended { .. } | CallState::Ended { .. } => {
                     continue;
                 }
@@ -204,18 +205,18 @@ impl Driver {
     }
 }
 
-/// What a call came to, if it came to its end: shared, since it may be large.
+/// A call's result, if it completed: shared, since it may be large.
 fn answer_given(report: &CallReport, result: &CallResult) -> LastWords {
     let given = (report.status == CallStatus::Completed).then(|| Arc::clone(&result.text));
     given.map(LastWords::from).unwrap_or_default()
 }
 
-/// Why the calls of a run that fails end.
+/// Why the calls of a failed run end.
 pub(super) fn run_failed() -> Reason {
     Reason::new(Code::PARENT).with_actor(Actor::Engine).with_text("the run failed")
 }
 
-/// Whether a stop is that of a run above which failed, and nobody's wish.
+/// Whether a stop comes from the failure of a run above, and not from a request.
 pub(super) fn is_of_a_failure(reason: &Reason) -> bool {
     *reason.code() == Code::PARENT && *reason.actor() == Actor::Engine
 }

@@ -1,7 +1,7 @@
-//! Child runs: begun as the work of a call, heard of by mail, and accounted for when they end (S9).
+//! Child runs: begun as the work of a call, observed by messages, and accounted for when they end (S9).
 //!
-//! **Invariants**: a child run reports its end to its parent exactly once, and its quiet once after that; it keeps
-//! its parent (or, in the background, the family) from being quiet until then.
+//! **Invariants**: a child run reports its end to its parent exactly once, and its quiet once after that.
+//! Until then it keeps its parent (or, in the background, the family) from being quiet.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -38,27 +38,27 @@ use crate::{
     },
 };
 
-/// What a run knows of its child runs.
+/// The child runs that a run knows.
 #[derive(Default)]
 pub(super) struct Children {
-    /// Calls whose runs do nothing but wait for a person, with nobody to ask.
+    /// Calls whose runs only wait for a person, without an approver.
     parked: HashSet<CallId>,
-    /// The same, where somebody is being asked.
+    /// Calls whose runs only wait for a person who is being asked.
     asking: HashSet<CallId>,
-    /// The last account of each run that settled in this attempt.
+    /// The last report of each run that settled in this attempt.
     settled: HashMap<CallId, ChildReport>,
     quiets: HashMap<CallId, QuietReport>,
-    /// Whether the run has waited longer to be quiet, for them.
+    /// Whether the extra wait for their quiet is used up.
     is_patience_spent: bool,
 }
 
 impl Children {
-    /// How many calls have runs that could only go on by a person's decision.
+    /// How many calls have runs that only a person's decision can continue.
     pub(super) fn waiting(&self) -> usize {
         self.parked.len() + self.asking.len()
     }
 
-    /// The run of a call works, asks, or waits.
+    /// Records whether the run of a call works, asks, or waits.
     pub(super) fn park(&mut self, call_id: CallId, parking: Activity) {
         self.parked.remove(&call_id);
         self.asking.remove(&call_id);
@@ -69,17 +69,17 @@ impl Children {
         };
     }
 
-    /// How many calls' runs do nothing but wait for a person, with nobody to ask.
+    /// How many calls have runs that only wait for a person, without an approver.
     pub(super) fn parked(&self) -> usize {
         self.parked.len()
     }
 
-    /// A run has settled: its account so far.
+    /// Keeps the report of a run that has settled.
     pub(super) fn settle(&mut self, call_id: CallId, child: ChildReport) {
         self.settled.insert(call_id, child);
     }
 
-    /// A run that settled has said whether it is quiet.
+    /// A settled run has reported whether it is quiet.
     pub(super) fn quiet(&mut self, call_id: CallId, quiet: QuietReport) {
         if let Some(child) = self.settled.get_mut(&call_id) {
             child.receipt = Some(Arc::clone(quiet.receipt()));
@@ -87,7 +87,7 @@ impl Children {
         self.quiets.insert(call_id, quiet);
     }
 
-    /// Fills in the accounts of child runs as they stand, and what they used.
+    /// Fills the receipt with the current reports of child runs and their usage.
     pub(super) fn account(&self, receipt: &mut Receipt) {
         for call in &mut receipt.calls {
             if let (Some(child), Some(known)) = (&mut call.child, self.settled.get(&call.call_id)) {
@@ -104,12 +104,12 @@ impl Children {
         }
     }
 
-    /// What those that settled cost, as their prices say.
+    /// The cost of the settled child runs, by their prices.
     fn cost(&self) -> f64 {
         self.settled.values().map(|child| child.cost).sum()
     }
 
-    /// How much longer than the run itself they may take to be quiet, where one has not said that it is: granted once.
+    /// The extra time that child runs may take to be quiet, if one has not reported yet. Granted once.
     pub(super) fn patience(&mut self, def: &Definition) -> Option<Duration> {
         let is_awaited = |(call, child): (&CallId, &ChildReport)| {
             child.work == CallKind::Child && !self.quiets.contains_key(call)
@@ -119,7 +119,7 @@ impl Children {
         is_granted.then(|| patience_with(def))
     }
 
-    /// What those that were not quiet in time named as alive; none if all were.
+    /// What child runs named as alive when their time was over; `None` if all were quiet.
     pub(super) fn survivors(&self) -> Option<Vec<String>> {
         let is_late = |quiet: &&QuietReport| matches!(quiet, QuietReport::NotQuiet(_));
         let mut late = self.quiets.values().filter(is_late).peekable();
@@ -128,7 +128,7 @@ impl Children {
     }
 }
 
-/// A child run that is about to begin, or to go on.
+/// A child run that is about to begin or to resume.
 pub(super) struct Begin {
     pub(super) permit: Permit<RunCall>,
     pub(super) child: Arc<Subagent>,
@@ -138,7 +138,7 @@ pub(super) struct Begin {
     pub(super) started_at: Timestamp,
 }
 
-/// Whether a call's run is new. Exhaustive: it is, or it was begun before and goes on inside.
+/// Whether a call's run is new. Exhaustive: it is, or it was begun earlier and resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Anew,
@@ -151,7 +151,7 @@ impl Driver {
         let input = match callback::call(|| child.input_of(&args)) {
             Ok(input) => input,
             Err(panic) => {
-                // Nothing of it has begun.
+                // Nothing of the run has begun.
                 let said = format!("error: what makes the child's input panicked: {}", panic.0);
                 let ending = executor::not_begun(CallStatus::Failed, said, None);
                 return self.end_call(&call, ending).await;
@@ -172,8 +172,8 @@ impl Driver {
             limit,
             entry,
             started_at,
-            said: Activity::Works,
-            told: Activity::Works,
+            reported: Activity::Works,
+            confirmed: Activity::Works,
             child: Arc::clone(&child),
         };
         // The permit is spent: from here on the run exists.
@@ -200,7 +200,7 @@ impl Driver {
         }
     }
 
-    /// The ending of an open call that does not begin, or does not go on.
+    /// The end of an open call that does not begin, or does not resume.
     pub(super) fn unbegun(
         &self,
         call: &Call,
@@ -252,7 +252,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Hands a decision to the suspended child run that asked, by taking the run up again.
+    /// Passes a decision to the suspended child run that asked, by resuming that run.
     pub(super) fn decide_inside(&mut self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
         let Some(call) = self.machine.suspended_on(id) else { return Err(decided) };
         self.cx.shared.tree.leave(id.clone(), decided);
@@ -260,7 +260,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Nothing is due: if all that runs waits for a person inside, then so does this run.
+    /// No step is due: if everything that runs waits for a person inside, so does this run.
     pub(super) fn report_idle(&mut self) {
         if self.approvals.is_asking() || !self.machine.is_resting(self.tree.children.parked()) {
             let parking = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
@@ -273,7 +273,8 @@ impl Driver {
         }
     }
 
-    /// Whether this run may suspend itself now: a child run first tells its parent, and waits until all wait.
+    /// Whether this run may suspend itself now. A child run first reports to its parent, and waits until all
+    /// runs wait.
     pub(super) fn may_suspend(&mut self) -> bool {
         if self.approvals.is_asking() {
             self.tree.say(Activity::Asks);
@@ -283,21 +284,21 @@ impl Driver {
         self.cx.scope.demand().is_some() || self.tree.lets_suspend()
     }
 
-    /// Fills in the accounts of child runs as they stand, and what was used in all.
-    pub(super) fn account_for_kin(&self, receipt: &mut Receipt) {
+    /// Fills the receipt with the current reports of child runs and the total usage.
+    pub(super) fn account_for_children(&self, receipt: &mut Receipt) {
         receipt.usage_total = receipt.usage.clone();
-        receipt.usage_total.add(&self.machine.untold().usage);
+        receipt.usage_total.add(&self.machine.unreported().usage);
         self.tree.children.account(receipt);
     }
 
-    /// What this attempt and its child runs cost, and attempts of which no receipt tells, as their prices say.
+    /// The cost of this attempt, its child runs, and attempts without a receipt, by their prices.
     pub(super) fn cost(&self, own: &Usage) -> f64 {
         let own = self.cx.def.price.as_ref().map_or(0.0, |price| price.of(own));
-        own + self.tree.children.cost() + self.machine.untold().cost
+        own + self.tree.children.cost() + self.machine.unreported().cost
     }
 }
 
-/// The longest that child runs of an agent take to be quiet, beyond the clean-up cap.
+/// The longest extra time that an agent's child runs may take to be quiet, beyond the clean-up cap.
 fn patience_with(def: &Definition) -> Duration {
     let longest = def.tools.children().map(|child| {
         let (def, limits) = (child.def(), &child.def().limits);
@@ -307,7 +308,7 @@ fn patience_with(def: &Definition) -> Duration {
     longest.max().unwrap_or_default()
 }
 
-/// What all calls of an attempt did.
+/// The combined effect of all calls of an attempt.
 fn effect_of(receipt: &Receipt) -> SideEffect {
     receipt.calls.iter().map(|call| call.effect).fold(SideEffect::None, SideEffect::and)
 }
@@ -316,8 +317,8 @@ fn total(child: &ChildReport) -> Option<&Usage> {
     child.receipt.as_ref().map(|receipt| &receipt.usage_total)
 }
 
-/// Starts a child run's driver, which belongs to no scope that is stopped. Not an async function: that would make
-/// a driver's future hold its child's.
+/// Starts a child run's driver outside of any scope that is stopped. Not an async function: a driver's future
+/// would then contain its child's.
 fn launch(
     shared: Arc<Shared>,
     log: Arc<dyn Log>,
@@ -327,7 +328,7 @@ fn launch(
 ) {
     let def = Arc::clone(up.child.def());
     let span = spans::run(shared.run.as_str(), def.model.name());
-    let (engine, _nobody_stops_it) = Scope::root();
+    let (engine, _never_stopped) = Scope::root();
     let work = async move {
         let driver = Driver::new(shared, def, log, mailbox).under(up);
         Box::new(driver).run(Start::Child(input)).await;

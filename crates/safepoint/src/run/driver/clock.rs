@@ -1,7 +1,8 @@
-//! The run's clock: how much of its wall time, and of the time of the call whose work it is, is used (S12.7).
+//! The run's clock: how much is used of its wall time, and of the time of the call whose work it is (S12.7).
 //!
-//! **Invariants**: it stands exactly while the run could only go on by a person's decision; where a limit counts it, the
-//! log knows ahead how long the attempt may have worked, so that an attempt without an end counts too.
+//! **Invariants**: the clock stands exactly while only a person's decision can continue the run. Where a
+//! limit applies, the log records in advance how long the attempt may have worked, so that an attempt without
+//! a recorded end counts too.
 
 use std::{
     future::Future,
@@ -22,40 +23,41 @@ use crate::{
     },
 };
 
-/// An attempt records in steps of this part of its limit how long it works: so many crashes use up all of it.
+/// An attempt records its time in steps of this fraction of its limit: that number of crashes uses up the
+/// limit.
 const STEPS: u32 = 20;
-/// The longest such step: what a crash costs at most.
+/// The longest such step: the most time that a crash costs.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
-/// What is over. Exhaustive: the driver must act on each.
+/// What has elapsed. Exhaustive: the driver must handle each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     /// The run's wall time.
     Wall(Duration),
     /// The time limit of the call whose work the run is.
     Call(Duration),
-    /// What the log knows: it is told of so much more.
-    Told(Duration),
+    /// The time in the log: it is recorded in advance up to this value.
+    Logged(Duration),
 }
 
 /// How long the run has worked.
 pub(super) struct Clock {
     /// In earlier attempts.
     before: Duration,
-    /// In this one, until it was last stood still.
+    /// In this attempt, until the clock last stood.
     worked: Duration,
-    /// Since when it works; none while it stands.
+    /// Since when the clock runs; `None` while it stands.
     since: Option<Instant>,
     wall: Option<Duration>,
     call: Option<Duration>,
-    /// What the log knows of this attempt.
-    told: Duration,
+    /// How much time of this attempt is in the log.
+    logged: Duration,
     step: Option<Duration>,
     sleep: Option<(Duration, Pin<Box<Sleep>>)>,
 }
 
 impl Clock {
-    /// One that runs, and bounds nothing yet.
+    /// A running clock without limits.
     pub(super) fn new() -> Self {
         Self {
             before: Duration::ZERO,
@@ -63,7 +65,7 @@ impl Clock {
             since: Some(Instant::now()),
             wall: None,
             call: None,
-            told: Duration::ZERO,
+            logged: Duration::ZERO,
             step: None,
             sleep: None,
         }
@@ -89,21 +91,21 @@ impl Clock {
         limit.saturating_sub(self.before)
     }
 
-    /// What is over after which work of this attempt: the first of them.
+    /// The timer that elapses first, and after how much work of this attempt.
     fn next(&self) -> Option<(Duration, Timer)> {
         let wall = self.wall.map(|limit| (self.left(limit), Timer::Wall(limit)));
         let call = self.call.map(|limit| (self.left(limit), Timer::Call(limit)));
-        let told = self.step.map(|step| (self.told, Timer::Told(self.told.saturating_add(step))));
-        [wall, call, told].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let logged = self.step.map(|step| (self.logged, Timer::Logged(self.logged.saturating_add(step))));
+        [wall, call, logged].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// What is over by now, each once.
+    /// A timer that has elapsed; each is returned once.
     fn over(&mut self) -> Option<Timer> {
         let (_, over) = self.next().filter(|(at, _)| *at <= self.worked())?;
         match over {
             Timer::Wall(_) => self.wall = None,
             Timer::Call(_) => self.call = None,
-            Timer::Told(until) => self.told = until,
+            Timer::Logged(until) => self.logged = until,
         }
         if self.wall.is_none() && self.call.is_none() {
             self.step = None;
@@ -111,7 +113,7 @@ impl Clock {
         Some(over)
     }
 
-    /// Ready when something is over.
+    /// Ready when a timer has elapsed.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (Some((at, _)), Some(since)) = (self.next(), self.since) else { return Poll::Pending };
         if self.sleep.as_ref().is_none_or(|(armed, _)| *armed != at) {
@@ -126,7 +128,7 @@ impl Clock {
 }
 
 impl Driver {
-    /// Begins to count against the run's limits, from what earlier attempts have used.
+    /// Starts counting against the run's limits, from what earlier attempts have used.
     pub(super) fn start_clock(&mut self) {
         let clock = &mut self.queue.clock;
         clock.before = self.machine.worked_before();
@@ -136,7 +138,7 @@ impl Driver {
         clock.step = shortest.map(|limit| (limit / STEPS).min(LONGEST_STEP));
     }
 
-    /// Has the clock run or stand as the run does, and acts on what is over.
+    /// Lets the clock run or stand as the run does, and handles timers that have elapsed.
     pub(super) async fn keep_time(&mut self) -> Result<(), LogFailure> {
         if self.waits_for_a_person() {
             self.queue.clock.stand()
@@ -151,7 +153,7 @@ impl Driver {
             Some(Timer::Call(limit)) => {
                 self.stop_for_limit(Code::TIMEOUT, format!("the call's limit of {limit:?} passed{over}"));
             }
-            Some(Timer::Told(until)) => {
+            Some(Timer::Logged(until)) => {
                 self.record(Fact::TimeTaken { ms: millis(until) }).await?;
             }
             None => {}
@@ -159,7 +161,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether the run could only go on by a person's decision, about one of its calls or inside a run below.
+    /// Whether only a person's decision can continue the run, about one of its calls or inside a run below.
     pub(super) fn waits_for_a_person(&self) -> bool {
         self.machine.waits_for_a_person(self.tree.children.waiting(), self.cx.def.limits.parallel_calls)
     }

@@ -1,4 +1,4 @@
-//! Questions whose time is over without an answer.
+//! Questions that have expired without an answer.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Driver {
-    /// Ends the call whose question this is.
+    /// Ends the call that the question is about.
     pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), LogFailure> {
         if self.decide_live(id, Closing::Expired).await?.is_some() {
             return Ok(());
@@ -19,7 +19,7 @@ impl Driver {
         self.end_unrun(&call.call, CallStatus::Expired, String::new()).await
     }
 
-    /// Ends the calls whose question expired while nobody was there, and names the questions.
+    /// Ends the calls whose questions expired while no driver was running, and returns those questions.
     pub(super) async fn expire_overdue(&mut self) -> Result<Vec<ApprovalId>, LogFailure> {
         let now = Timestamp::now();
         let open = self.machine.open_calls().into_iter();

@@ -1,4 +1,4 @@
-//! How a failed call that ends its run is told.
+//! How a failed call that ends its run is reported.
 
 use crate::{
     definition::AnswerOf,
@@ -6,10 +6,10 @@ use crate::{
     value::{message::ToolCall, receipt::CallStatus},
 };
 
-/// What a run says that a call ended: of an agent that is a remote one, its work is the run's.
+/// The error of a run that a call ended: the call of a remote agent's run is the run's whole work.
 pub(super) fn of(call: &ToolCall, ending: &CallEnd, answer: AnswerOf) -> String {
     let why = ending.text.strip_prefix("error: ").unwrap_or(&ending.text);
-    // What to do about it stands beside it.
+    // The hint has its own field.
     let hinted = ending.hint.as_ref().and_then(|hint| why.strip_suffix(hint)?.strip_suffix("\nhint: "));
     let why = hinted.unwrap_or(why);
     match (answer, &ending.remote) {

@@ -1,4 +1,4 @@
-//! The grace that a child run has to reach a safe point of its own: counted once, from its first asking.
+//! The grace that a child run has to reach a safe point, counted once from the first request.
 
 use std::{
     future::Future,
@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::value::limits::after;
 
-/// How far the grace is.
+/// The state of the grace.
 #[derive(Default)]
 pub(super) enum Grace {
     #[default]
@@ -21,7 +21,7 @@ pub(super) enum Grace {
 }
 
 impl Grace {
-    /// Counts it from its first asking.
+    /// Starts counting at the first request.
     pub(super) fn arm(&mut self, time: Duration) {
         if let Self::Unasked = self {
             *self = Self::Running(Box::pin(sleep_until(after(Instant::now(), time))));
@@ -32,7 +32,7 @@ impl Grace {
         matches!(self, Self::Over)
     }
 
-    /// Ready once, when it is over.
+    /// Ready once, when the grace is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Running(sleep) = self else { return Poll::Pending };
         std::task::ready!(sleep.as_mut().poll(cx));

@@ -21,10 +21,10 @@ use crate::{
     value::receipt::CallStatus,
 };
 
-/// What is said for a hook's performer that did not live to say it.
+/// The panic text for a hook's performer that ended without an answer.
 const DEAD: &str = "the task that waits for the hook panicked";
 
-/// The hooks of a run: which have passed, which are at work.
+/// The hooks of a run: which have passed, and which are running.
 #[derive(Default)]
 pub(super) struct HookRunner {
     passed: HashSet<HookKey>,
@@ -33,12 +33,12 @@ pub(super) struct HookRunner {
     notified: usize,
 }
 
-/// A hook at work.
+/// A running hook.
 type Working<T> = Task<Result<T, Panicked>>;
 
 impl HookRunner {
-    /// Whether the hooks have said their word, or have none: one after the other, in the order in which they were given. One
-    /// that has not is asked, and its answer comes by mail.
+    /// Whether the hooks have answered, or there are none: one after the other, in the order of registration.
+    /// A hook that has not answered is asked, and its answer arrives as a message.
     fn have_passed(
         &mut self,
         cx: &RunContext,
@@ -77,7 +77,8 @@ impl HookRunner {
         }));
     }
 
-    /// The answer of a hook has come: it has passed, whatever it says. False where nothing waits for it any more.
+    /// Notes that a hook has answered; it has passed, whatever the answer. False if nothing waits for it any
+    /// more.
     fn take_answer(&mut self, key: &HookKey) -> bool {
         let is_awaited = self.running.remove(key).is_some();
         if is_awaited {
@@ -86,30 +87,30 @@ impl HookRunner {
         is_awaited
     }
 
-    fn notify(&mut self, cx: &RunContext, told: HookWork<()>) {
+    fn notify(&mut self, cx: &RunContext, work: HookWork<()>) {
         let bound = cx.def.limits.callback_timeout;
-        let told = spawn(cx, told);
+        let work = spawn(cx, work);
         self.notified += 1;
-        let word = Word::or(&cx.shared, RunMessage::Told { panicked: Some(DEAD.into()) });
+        let word = Word::or(&cx.shared, RunMessage::HookNotified { panicked: Some(DEAD.into()) });
         drop(cx.scope.spawn("hook's bound", async move {
-            let panicked = within(bound, told).await.err().map(|Panicked(message)| message);
-            word.say(RunMessage::Told { panicked });
+            let panicked = within(bound, work).await.err().map(|Panicked(message)| message);
+            word.say(RunMessage::HookNotified { panicked });
         }));
     }
 
-    /// Whether a hook is still being notified of something that came before the natural end, which waits for it: a panic
-    /// of it fails the run. A stop does not wait.
+    /// Whether a hook is still running for something before the natural end, which waits for it: its panic
+    /// fails the run. A stop does not wait.
     pub(super) fn is_notifying(&self, cx: &RunContext) -> bool {
         self.notified > 0 && !cx.scope.is_stopping()
     }
 
-    /// Whether a stop at a safe point has to wait for the verdict of a hook that was asked before it: within its bound a
-    /// hook finishes, and only `Now` drops it (S2.18).
+    /// Whether a stop at a safe point must wait for the verdict of a hook that was asked earlier. A hook
+    /// finishes within its bound, and only `Now` drops it (S2.18).
     pub(super) fn is_asking(&self, cx: &RunContext) -> bool {
         !self.running.is_empty() && !cx.scope.is_stopping()
     }
 
-    /// Ends the hooks that still think: what they guard will not happen.
+    /// Ends the hooks that have not answered: what they guard will not happen.
     pub(super) fn end(&mut self) {
         for (_, dropper) in self.running.drain() {
             dropper.drop_now();
@@ -118,7 +119,7 @@ impl HookRunner {
 }
 
 impl Driver {
-    /// Whether the hooks let this pass. A panic of one fails the run.
+    /// Whether the hooks let this pass. A panic of a hook fails the run.
     pub(super) fn hook_passed(
         &mut self,
         of: HookOf,
@@ -128,7 +129,7 @@ impl Driver {
         let passed = self.hooks.have_passed(&self.cx, of, |hooks| ask(hooks, machine));
         passed.unwrap_or_else(|panic| {
             self.callback_panicked("a hook", &panic);
-            // What it guards waits; the failure is looked at next.
+            // What it guards waits; the failure is handled next.
             self.cx.shared.post(RunMessage::Look);
             false
         })
@@ -174,14 +175,14 @@ impl Driver {
         }
     }
 
-    /// Has the hooks notified of what is recorded; only the run's natural end waits for them. What they do comes back by
-    /// mail, whatever becomes of it.
+    /// Notifies the hooks of what was recorded; only the run's natural end waits for them. Their end arrives
+    /// as a message in any case.
     pub(super) fn notify(&mut self, notify: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>) {
         let def = Arc::clone(&self.cx.def);
         for hooks in &def.hooks {
             match hooks.call(&notify) {
                 Ok(None) => {}
-                Ok(Some(told)) => self.hooks.notify(&self.cx, told),
+                Ok(Some(work)) => self.hooks.notify(&self.cx, work),
                 Err(panic) => self.callback_panicked("a hook", &panic),
             }
         }
@@ -195,7 +196,7 @@ impl Driver {
         }
     }
 
-    /// A panic in the code of others fails the run (S2.13).
+    /// A panic in foreign code fails the run (S2.13).
     pub(super) fn callback_panicked(&mut self, whose: &str, panic: &Panicked) {
         self.fail("callback", format!("{whose} panicked: {}", panic.0), None);
     }
@@ -209,7 +210,7 @@ fn spawn<T: Send + 'static>(cx: &RunContext, work: HookWork<T>) -> Working<T> {
     }
 }
 
-/// What a hook comes to within its bound; none, if it is overdue: nobody waits for it any more.
+/// The result of a hook within its bound; a hook that is overdue is dropped.
 async fn within<T: Send + 'static>(bound: Duration, mut work: Working<T>) -> Result<Option<T>, Panicked> {
     match timeout(bound, &mut work).await {
         Ok(Ok(said)) => said.map(Some),

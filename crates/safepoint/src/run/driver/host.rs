@@ -1,4 +1,4 @@
-//! What a call's context reaches of its run.
+//! What a call's context can reach of its run.
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,8 @@ use crate::{
     },
 };
 
-/// The engine behind one call's context. It holds the run weakly: a context that is kept does not keep the run.
+/// The engine behind one call's context. It holds the run weakly: a retained context does not keep the run
+/// alive.
 pub(super) struct RunHost {
     shared: Weak<Shared>,
     scope: Scope,
@@ -69,7 +70,7 @@ impl Host for RunHost {
             self.progress(call, text.to_owned());
             return true;
         }
-        // It is the run's text, and shown as that alone.
+        // It is the run's text, and is shown only as that.
         let text = self.secrets.clean_text(text.to_owned());
         self.board.progress(&text, self.limits.call_output_bytes);
         if let Some(shared) = self.shared.upgrade() {
@@ -90,11 +91,11 @@ impl Host for RunHost {
         self.board.keep(self.secrets.clean_output(output));
     }
 
-    /// What comes after the call's own clean-ups is done at once, and its row follows by mail.
+    /// A clean-up registered after the call's own clean-ups runs at once, and its row follows as a message.
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>) {
         let Some(cleanup) = self.board.cleanup((label, work)) else { return };
         if runtime::Handle::try_current().is_err() {
-            // Without a runtime nothing can be done any more: it is dropped, which releases what it holds.
+            // Without a runtime nothing can run any more: the work is dropped, which releases what it holds.
             return;
         }
         let (scope, shared, bound) =
@@ -138,7 +139,7 @@ impl Host for RunHost {
         }
     }
 
-    /// Where the run is gone the answer's sender is dropped: the question is taken back.
+    /// If the run is gone, the answer's sender is dropped: the question is withdrawn.
     fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision> {
         let (reply, answer) = oneshot::channel();
         if let Some(shared) = self.shared.upgrade() {

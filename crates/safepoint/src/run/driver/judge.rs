@@ -1,7 +1,7 @@
-//! May this call run? Judged against schema, rules and mode (S8). A yes holds for what it was given for, and for nothing else
-//! (S8.2, S8.8).
+//! Checks whether a call may run, against schema, rules and mode (S8). An approval is valid for what it was
+//! given for, and for nothing else (S8.2, S8.8).
 
-use super::{Driver, LogFailure, approvals::NOBODY};
+use super::{Driver, LogFailure, approvals::NO_APPROVER};
 use crate::{
     contract::{
         approver::{self, ApprovalMode, RuleAction, ToolApproval, WithoutApprover},
@@ -19,13 +19,13 @@ use crate::{
     },
 };
 
-/// What the model is told of a call that would nest too deep (S12.1).
+/// What the model sees for a call that would nest too deep (S12.1).
 const TOO_DEEP: &str =
     "error: agents are nested as deep as they may be here. Do this without calling another agent.";
 
 impl Driver {
-    /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin. What is asked meanwhile is
-    /// noticed before the next one (S12.5).
+    /// Checks new calls: each ends, waits for a person, or may begin. Stop requests that arrive meanwhile are
+    /// noticed before the next call (S12.5).
     pub(super) async fn check(&mut self, calls: Vec<usize>) -> Result<(), LogFailure> {
         for index in calls {
             if self.stops.is_asked_anew() {
@@ -84,7 +84,7 @@ impl Driver {
                     self.machine.clear(index, args, overlaps);
                 }
                 ApprovalMode::Ask(None, WithoutApprover::Deny) => {
-                    self.deny(call, NOBODY.into()).await?;
+                    self.deny(call, NO_APPROVER.into()).await?;
                 }
                 ApprovalMode::Ask(None, WithoutApprover::Suspend) => {
                     let request =
@@ -101,7 +101,8 @@ impl Driver {
         Ok(())
     }
 
-    /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
+    /// The call was running when its process ended or when it was stopped, and only a person may decide what
+    /// happens to it.
     async fn check_effect_unknown(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let given = self.machine.call(index).and_then(Call::given).cloned();
         let asks = match (self.cx.def.on_unknown, self.cx.def.approvals.clone()) {
@@ -124,8 +125,9 @@ impl Driver {
         Ok(())
     }
 
-    /// A person said yes, to this tool as it was. Arguments that they changed are validated again: what a rule denies of
-    /// those is not covered by the yes, nor what another rule asks than that which asked before (S8.2).
+    /// A person approved the tool as it was then. Arguments that the person changed are validated again: the
+    /// approval covers neither what a rule denies of them nor what another rule than the first one asks about
+    /// (S8.2).
     pub(super) async fn check_approved(
         &mut self,
         index: usize,
@@ -151,7 +153,7 @@ impl Driver {
         let is_bound = is_same && (shown == ApprovedArgs::Exactly || is_asked_for);
         match ruling {
             RuleAction::Deny(why) if shown == ApprovedArgs::Others || !is_same => self.deny(call, why).await,
-            // Where everything may run that a rule asks about, this may.
+            // Where every call that a rule asks about may run, this one may too.
             RuleAction::Ask if matches!(self.cx.def.approvals, ApprovalMode::Auto) => {
                 self.machine.clear(index, args, spec.may_overlap());
                 Ok(())

@@ -1,4 +1,4 @@
-//! The driver's last word: whatever ends its task, the run has an outcome and a word on its quiet.
+//! Whatever ends the driver's task, the run gets an outcome and a report on its quiet.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::{
     },
 };
 
-/// What is said of an outcome that nobody was left to record.
+/// The error of an outcome that the driver did not live to record.
 const UNRECORDED: &str = "the run's own task ended before it could record its end";
 
 impl Drop for Driver {
-    /// Says what is left to say, if the task was dropped with its runtime, never began, or panicked itself.
+    /// Publishes what is missing, if the task was dropped with its runtime, never began, or panicked.
     fn drop(&mut self) {
         let receipt = match self.cx.shared.outcome_now() {
             Some(outcome) => Arc::clone(outcome.receipt()),

@@ -1,4 +1,4 @@
-//! What arrives after its time: it goes to the audit and into the account, and changes nothing else (S3.5).
+//! Messages that arrive too late: they go to the audit and into the receipt, and change nothing else (S3.5).
 
 use super::Driver;
 use crate::{
@@ -30,13 +30,13 @@ impl Driver {
                 let closed = self.cx.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
                 sync::reply(reply, Err(closed));
             }
-            RunMessage::Told { panicked: Some(message) } | RunMessage::AskingPanicked { message } => {
+            RunMessage::HookNotified { panicked: Some(message) } | RunMessage::AskingPanicked { message } => {
                 self.name_late(format!("a callback panicked: {message}"), receipt);
             }
             RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
             RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
             RunMessage::ModelEnded { .. }
-            | RunMessage::Told { panicked: None }
+            | RunMessage::HookNotified { panicked: None }
             | RunMessage::TooLong { .. }
             | RunMessage::ChildSuspended { .. }
             | RunMessage::Parked { .. }
@@ -44,10 +44,10 @@ impl Driver {
             | RunMessage::Expired { .. }
             | RunMessage::Left { .. }
             | RunMessage::Hooked { .. }
-            // Dropped unanswered: taken back with its call.
+            // Dropped unanswered: withdrawn with its call.
             | RunMessage::Asks { .. }
             | RunMessage::Named { .. }
-            // Dropped unanswered, so it comes back to whoever steered.
+            // Dropped unanswered, so it returns to its sender.
             | RunMessage::Steer { .. }
             | RunMessage::TakeBack { .. }
             | RunMessage::Look => {}
@@ -59,7 +59,7 @@ impl Driver {
         receipt.late.push(what);
     }
 
-    /// What comes from a call that was stopped while the run goes on: kept for the receipt at the end.
+    /// Messages of a call that was stopped while the run continues: kept for the final receipt.
     pub(super) fn take_late(&mut self, msg: RunMessage) {
         match msg {
             RunMessage::Cleaned { call_id, cleanups, processes } => {
@@ -72,9 +72,9 @@ impl Driver {
             RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
             RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
             RunMessage::Parked { call_id, parking } => self.tree.children.park(call_id, parking),
-            RunMessage::Suspend => self.tree.heard(),
+            RunMessage::Suspend => self.tree.confirm(),
             RunMessage::ModelEnded { .. }
-            | RunMessage::Told { .. }
+            | RunMessage::HookNotified { .. }
             | RunMessage::AskingPanicked { .. }
             | RunMessage::TooLong { .. }
             | RunMessage::CallEnded { .. }
@@ -105,7 +105,7 @@ fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
     }
 }
 
-/// The work of peers that is not known to have ended, by name.
+/// Remote work that is not known to have ended, by name.
 pub(super) fn unended(receipt: &Receipt) -> Vec<String> {
     let peers = receipt.calls.iter().filter_map(|call| call.remote.as_deref());
     peers.flat_map(RemoteReport::survivors).collect()

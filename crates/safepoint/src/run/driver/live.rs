@@ -1,4 +1,4 @@
-//! Questions that a call asks while it runs: ruled, put, answered once, or taken back with the call (S8).
+//! Questions that a call asks while it runs: ruled on, asked, answered once, or withdrawn with the call (S8).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,27 +30,27 @@ use crate::{
     },
 };
 
-/// Letters of what is asked for that are told beside its name.
+/// The most characters of a question's title that are shown beside its name.
 const SHOWN_CHARS: usize = 200;
 
-/// The questions that stand open, and those that a stop took back.
+/// The open questions, and those that a stop withdrew.
 #[derive(Default)]
 pub(super) struct MidCallApprovals {
     open: HashMap<ApprovalId, Reply>,
-    /// Those that are put to nobody here: somebody decides from outside, or they expire.
+    /// Questions without an approver here: a decision arrives from outside, or they expire.
     unattended: HashSet<ApprovalId>,
     taken_back: Vec<ApprovalId>,
 }
 
 impl MidCallApprovals {
-    /// What a stop took back.
+    /// Takes the questions that a stop withdrew.
     pub(super) fn take_taken_back(&mut self) -> Vec<ApprovalId> {
         std::mem::take(&mut self.taken_back)
     }
 }
 
 impl MidCallApprovals {
-    /// The calls that do nothing but wait for somebody from outside: each of their questions is put to nobody here.
+    /// The calls that only wait for a decision from outside: none of their questions has an approver here.
     pub(super) fn unattended(&self, machine: &Machine) -> HashSet<CallId> {
         let of = |is_wanted: &dyn Fn(&ApprovalId) -> bool| {
             let asked = machine.live().filter(|request| is_wanted(&request.id));
@@ -63,16 +63,17 @@ impl MidCallApprovals {
     }
 }
 
-/// Nobody is asked: somebody decides from outside, or the question expires.
-struct Nobody;
+/// Never answers: a decision arrives from outside, or the question expires.
+struct NoApprover;
 
-impl Approver for Nobody {
+impl Approver for NoApprover {
     fn ask(&self, _: ApprovalRequest) -> BoxFuture<'static, Decision> {
         Box::pin(std::future::pending())
     }
 }
 
-/// What the rules say of a question of a call at work, and what a denial comes from: a rule, or that there is none.
+/// What the rules say about a question of a running call, and where a denial comes from: a rule, or the lack
+/// of one.
 fn ruling(rules: &[Rule], asks: &Asks) -> Result<(RuleAction, RuledBy), Panicked> {
     let ruling = match &asks.unruled {
         Unruled::Asks => approver::rule(rules, ToolApproval::Required, &asks.tool, &asks.ruled_by)?,
@@ -85,14 +86,14 @@ fn ruling(rules: &[Rule], asks: &Asks) -> Result<(RuleAction, RuledBy), Panicked
 }
 
 impl Driver {
-    /// A call that runs asks something.
+    /// A running call asks a question.
     pub(super) async fn asked_by_call(
         &mut self,
         call_id: CallId,
         asks: Asks,
         reply: Reply,
     ) -> Result<(), LogFailure> {
-        // A call that has ended meanwhile: its question is taken back with the reply.
+        // The call has ended meanwhile: its question is withdrawn with the reply.
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
         let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
         let ruled = ruling(&self.cx.def.rules, &asks);
@@ -133,12 +134,12 @@ impl Driver {
         self.approvals.mid_call.open.insert(request.id.clone(), reply);
         match approver {
             Some(approver) => self.put(approver, request),
-            None => self.put_to_nobody(request),
+            None => self.leave_unattended(request),
         }
         Ok(())
     }
 
-    /// Tells what policy decided, and has it stand in the call's row, before the call hears of it.
+    /// Reports what policy decided and adds it to the call's row, before the call gets the decision.
     fn note_policy(&self, call_id: &CallId, asks: &Asks, (by, decision): (RuledBy, &Decision)) {
         let permission = match decision {
             Decision::Deny { .. } => Permission::Denied,
@@ -155,17 +156,18 @@ impl Driver {
         self.cx.shared.feed.push(EventKind::Ruled { call_id: call_id.clone(), ruled: Box::new(ruled) });
     }
 
-    /// Nobody is asked any more: the call waits for somebody outside, until the question expires.
+    /// The approver is no longer asked: the call waits for a decision from outside, until the question
+    /// expires.
     pub(super) fn leave_open(&mut self, id: &ApprovalId) {
         let of_call = self.machine.live().find(|request| request.id == *id).cloned();
         if let Some(request) = of_call {
-            self.put_to_nobody(request);
+            self.leave_unattended(request);
         }
     }
 
-    fn put_to_nobody(&mut self, request: ApprovalRequest) {
+    fn leave_unattended(&mut self, request: ApprovalRequest) {
         self.approvals.mid_call.unattended.insert(request.id.clone());
-        self.put(Arc::new(Nobody), request);
+        self.put(Arc::new(NoApprover), request);
     }
 
     /// Takes the first answer to a question of a running call.
@@ -181,7 +183,7 @@ impl Driver {
         Ok(if is_overdue { Err(DecideError::Expired) } else { Ok(()) })
     }
 
-    /// Answers a question of a running call; none if it is no such question.
+    /// Answers a question of a running call; `None` if there is no such question.
     pub(super) async fn decide_live(
         &mut self,
         id: &ApprovalId,
@@ -203,21 +205,21 @@ impl Driver {
         Ok(Some(()))
     }
 
-    /// Takes back the questions that nobody waits for any more.
+    /// Withdraws the questions that no call waits for any more.
     pub(super) async fn take_back_unwanted(&mut self) -> Result<(), LogFailure> {
         let unwanted = self.approvals.mid_call.open.iter().filter(|(_, reply)| reply.is_taken_back());
         let unwanted: Vec<ApprovalId> = unwanted.map(|(id, _)| id.clone()).collect();
         self.take_back(unwanted).await
     }
 
-    /// Takes back the questions of a call that ends.
+    /// Withdraws the questions of a call that ends.
     pub(super) async fn take_back_of(&mut self, call: &CallId) -> Result<(), LogFailure> {
         let of_call = self.machine.live().filter(|request| request.call_id == *call);
         let of_call = of_call.map(|request| request.id.clone()).collect();
         self.take_back(of_call).await
     }
 
-    /// Takes back what an earlier attempt asked: whoever asked is gone with its process.
+    /// Withdraws what an earlier attempt asked: its calls ended with its process.
     pub(super) async fn take_back_all(&mut self) -> Result<(), LogFailure> {
         let all = self.machine.live().map(|request| request.id.clone()).collect();
         self.take_back(all).await

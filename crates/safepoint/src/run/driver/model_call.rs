@@ -1,4 +1,4 @@
-//! Model calls: announced, permitted, streamed by a performer, and cut where they must be.
+//! Model calls: announced, permitted, streamed by a performer, and cut where required.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,14 +44,14 @@ impl Effect for CallModel {
     type Announcement = Recorded;
 }
 
-/// The run's talk with its model.
+/// The run's conversation with its model.
 pub(super) struct ModelCalls {
     conversation: Talk,
-    /// The call that is under way.
+    /// The call in progress.
     streaming: Option<ModelCall>,
-    /// One that was cut and is read on for its bill.
+    /// A call that was cut and is still read for its bill.
     draining: Option<ModelCall>,
-    /// What readers were shown of the answer of the call that ended last, where that is the run's.
+    /// What readers saw of the answer of the last call, if that is the run's answer.
     said: LastWords,
 }
 
@@ -60,7 +60,7 @@ impl ModelCalls {
         Self { conversation, streaming: None, draining: None, said: LastWords::default() }
     }
 
-    /// What readers were shown of the answer of a call that has ended, where that is the run's.
+    /// Notes what readers saw of the answer of a call, if that is the run's answer.
     pub(super) fn was_said(&mut self, said: LastWords) {
         self.said = said;
     }
@@ -69,17 +69,18 @@ impl ModelCalls {
         &self.said
     }
 
-    /// How long one that was cut is read on.
+    /// How long a cut call is read for its bill.
     pub(super) fn drain_time(&self, cx: &RunContext) -> Duration {
         self.draining.as_ref().map_or(Duration::ZERO, |_| cx.def.limits.drain_timeout)
     }
 
-    /// Lets the conversation go: it may hold a connection's buffers, and is not needed any more.
+    /// Drops the conversation: it may hold a connection's buffers, and is not needed any more.
     pub(super) fn end(&mut self) -> Result<(), Panicked> {
         self.conversation.end()
     }
 
-    /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
+    /// Tells the provider that the reply is not wanted, if dropping the exchange does not. Only quiet waits
+    /// for this.
     fn part(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
         let parting = match &mut streaming.purpose {
             Purpose::Round => self.conversation.release(),
@@ -89,13 +90,13 @@ impl ModelCalls {
             let bound = cx.def.limits.release_timeout;
             drop(cx.scope.spawn("telling the provider", async move {
                 if timeout(bound, callback::run(parting)).await.is_err() {
-                    // It was asked; what it does is its affair.
+                    // The provider was asked; its answer changes nothing.
                 }
             }));
         }
     }
 
-    /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
+    /// Keeps reading the cut exchange for its bill alone, for a bounded time; the run is not quiet before.
     fn drain(&mut self, cx: &RunContext, mut streaming: ModelCall) {
         streaming.pen.lock().hand = Writer::UsageOnly;
         let bound = cx.def.limits.drain_timeout;
@@ -109,7 +110,7 @@ impl ModelCalls {
         self.draining = Some(streaming);
     }
 
-    /// The bill of a call that was read on: what it used, and whether its end was reached.
+    /// The bill of a call that was read after its cut: its usage, and whether its end was reached.
     pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
         let streaming = self.draining.take()?;
         let pen = streaming.pen.lock();
@@ -117,20 +118,20 @@ impl ModelCalls {
         Some((pen.draft.usage(), state))
     }
 
-    /// Takes out the call of this round, which has ended. One that said too much is cut by the stop that was asked because
-    /// of it, also where its end came with the excess.
+    /// Takes out the call of this round, which has ended. A call that exceeded the limit is cut by the stop
+    /// that this caused, even if its end came together with the excess.
     fn ended(&mut self, round: u32) -> Option<ModelCall> {
         let is_whole = |streaming: &ModelCall| streaming.pen.lock().draft.room() == Room::Left;
         self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming))
     }
 
-    /// Whether the call of this round is under way.
+    /// Whether the call of this round is in progress.
     fn is_at(&self, round: u32) -> bool {
         self.streaming.as_ref().is_some_and(|streaming| streaming.round == round)
     }
 }
 
-/// A model call that is under way.
+/// A model call in progress.
 pub(super) struct ModelCall {
     round: u32,
     purpose: Purpose,
@@ -140,7 +141,7 @@ pub(super) struct ModelCall {
     span: Span,
 }
 
-/// What a model call is for. Exhaustive: a round, or the summary of a history before one.
+/// What a model call is for. Exhaustive: a round, or the summary of the history before one.
 pub(super) enum Purpose {
     Round,
     Summary(Box<SummaryCall>),
@@ -169,16 +170,17 @@ impl Driver {
         self.stream(streaming, gate, &announced).await
     }
 
-    /// What a message arrives in. An agent that is a remote one decides by itself: only what says so was sent.
+    /// The draft for a message. A remote agent makes no model call here: a message counts as sent only if it
+    /// says so.
     pub(super) fn draft(&self) -> Draft {
         let asked = match self.cx.def.answer {
             AnswerOf::TheModel => Asked::AModel,
-            AnswerOf::TheCall => Asked::Nobody,
+            AnswerOf::TheCall => Asked::NoModel,
         };
         Draft::new(Bounds::of(&self.cx.def.limits), asked)
     }
 
-    /// Begins what was announced, if the gate lets it pass.
+    /// Begins the announced call, if the gate lets it pass.
     pub(super) async fn stream(
         &mut self,
         mut streaming: ModelCall,
@@ -201,7 +203,7 @@ impl Driver {
                 let span = streaming.span.clone();
                 streaming.task = Some(self.cx.scope.spawn("model call", performer.instrument(span)));
             }
-            // The stop is in the scope's hands; the value has nowhere to unwind to but here.
+            // The scope has the stop; there is nothing else to unwind to.
             Err(stop) => {
                 drop(stop);
                 self.observe(Some(gate)).await?;
@@ -212,7 +214,8 @@ impl Driver {
         if refused { self.cut_model(Completion::Stopped).await } else { Ok(()) }
     }
 
-    /// Ends the exchange at our end, and keeps what had arrived. One that a steer cuts is released in any case.
+    /// Ends the exchange on this side, and keeps what has arrived. An exchange that a steer cuts is released
+    /// in any case.
     pub(super) async fn cut_model(&mut self, whole: Completion) -> Result<(), LogFailure> {
         let Some(mut streaming) = self.model.streaming.take() else { return Ok(()) };
         if whole == Completion::Stopped {
@@ -231,7 +234,8 @@ impl Driver {
         self.end_model(&mut streaming, whole, ModelState::Closed).await
     }
 
-    /// More came than may: the limit's stop ends the call, whatever else is known of its end by then.
+    /// The message exceeds its limit: the limit's stop ends the call, whatever else is known of its end by
+    /// then.
     pub(super) fn too_long(&mut self, round: u32) {
         if self.model.is_at(round) {
             let limit = self.cx.def.limits.model_output_bytes;
@@ -270,7 +274,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let (message, usage, state, model, retries, calls_left_out) = {
             let mut pen = streaming.pen.lock();
-            pen.hand = Writer::Nobody;
+            pen.hand = Writer::Closed;
             let state = if pen.draft.is_sent() { state } else { ModelState::NeverSent };
             let model =
                 pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());

@@ -1,4 +1,4 @@
-//! What a failed model call is reported as.
+//! How a failed model call is reported.
 
 use jiff::Timestamp;
 
@@ -34,17 +34,17 @@ pub(super) fn filtered() -> ErrorReport {
 pub(super) fn endless() -> ErrorReport {
     ErrorReport {
         code: "provider".into(),
-        message: "the model's stream ended without its end".into(),
+        message: "the model's stream ended before the reply was complete".into(),
         hint: None,
     }
 }
 
-/// What is said for a performer that did not live to say it.
+/// The error of a performer that ended without a report.
 pub(super) fn dead() -> ModelError {
     ModelError::new(ModelErrorKind::Broken, "the task that reads the model's reply panicked")
 }
 
-/// What is kept of a try that failed.
+/// What is kept of a failed try.
 pub(super) fn retry(delta: &Delta) -> Option<RetryReport> {
     let at = Timestamp::now();
     match delta {

@@ -1,4 +1,4 @@
-//! How an attempt takes up what is recorded: the run's own facts, those of its child runs, and decisions for both.
+//! How an attempt applies the records: the run's own facts, those of its child runs, and decisions for both.
 
 use super::{Driver, LogFailure, children::Entry};
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Driver {
-    /// Reads what is recorded of this run, and leaves what is recorded of its child runs to them.
+    /// Reads the records of this run, and leaves those of its child runs to them.
     pub(super) async fn replay(&mut self) -> Result<(), LogFailure> {
         let path = &self.cx.shared.path;
         let mut runs = self.recorder.replay(&self.cx).await?;
@@ -32,12 +32,12 @@ impl Driver {
         Ok(())
     }
 
-    /// A child run begins on its input, or goes on where it was.
+    /// A child run begins on its input, or resumes where it was.
     pub(super) async fn resume_child(&mut self, input: UserMessage) -> Result<Option<History>, LogFailure> {
         let entry = self.tree.entry();
         let past = self.cx.shared.tree.past_of(&self.cx.shared.path);
         if past.is_empty() && entry != Entry::Anew {
-            // Taken up again by an attempt of the parent that began it: nobody has read its records yet.
+            // Resumed by the same attempt of the parent that began it: its records have not been read yet.
             self.replay().await?;
         }
         for recorded in past {
@@ -51,7 +51,7 @@ impl Driver {
         Ok(Some(history))
     }
 
-    /// Hands on the decisions that are for child runs; they are taken when those are taken up again.
+    /// Leaves decisions for child runs in the tree; they are applied when those runs are resumed.
     pub(super) fn hand_to_children(
         &self,
         decisions: Vec<(ApprovalId, Decision)>,
@@ -64,8 +64,8 @@ impl Driver {
         own
     }
 
-    /// Whether a run asked this that goes on with this one. One that was cut while it waited, or before it could wait again,
-    /// has not told its parent what for: its own records say it.
+    /// Whether a run below, which resumes with this one, asked this. A run that was cut while it waited, or
+    /// before it could wait again, has not reported its question to its parent: its own records have it.
     fn is_asked_below(&self, id: &ApprovalId) -> bool {
         let Some(asker) = self.cx.shared.tree.left_open_by(id) else { return false };
         self.machine.runs_to_go_on().any(|call| asker.is_within(&self.cx.shared.path.of(call)))
@@ -86,7 +86,7 @@ impl Driver {
             }
             self.cx.shared.tree.asks(request, &self.cx.shared);
             let Some(Decided { ruled, reply }) = self.cx.shared.tree.take(&request.id) else {
-                // Whoever can be asked now is asked again: nobody has answered.
+                // Not answered yet: an approver that is available now is asked again.
                 match self.cx.def.approvals.clone() {
                     ApprovalMode::Ask(Some(approver), _) => self.put(approver, request.clone()),
                     _ => self.wait_behind(request),
@@ -107,5 +107,5 @@ impl Driver {
 
 /// A decision that came with a resume.
 pub(super) fn resumed(decision: Decision) -> Ruled {
-    decision.by("whoever resumed the run")
+    decision.by("the caller that resumed the run")
 }

@@ -1,7 +1,8 @@
-//! What a model call's performer writes on: the draft and who may write on it, shown to readers as it grows.
+//! Where a model call's performer writes: the draft and its write permission, shown to readers as the draft
+//! grows.
 //!
-//! **Invariants**: nothing of a message is shown after it was cut, and nothing that there is no room for; between two
-//! deltas the performer gives way.
+//! **Invariants**: nothing of a message is shown after it was cut, nor anything that exceeds its bounds;
+//! between two deltas the performer yields.
 
 use std::sync::Arc;
 
@@ -24,47 +25,48 @@ use crate::{
     value::{event::EventKind, receipt::RetryReport},
 };
 
-/// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
-/// moment later changes nothing and is shown to nobody.
+/// The draft and its write permission. The permission is withdrawn when the call is cut, so that a chunk that
+/// arrives later changes nothing and is not shown.
 pub(super) struct SharedDraft {
     pub(super) draft: Draft,
     pub(super) hand: Writer,
     pub(super) retries: Vec<RetryReport>,
 }
 
-/// Who may write. Exhaustive: the performer, nobody any more, or the performer, but only the bill.
+/// Who may write. Exhaustive: the performer; the performer, but only the usage; or no writer.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Writer {
     #[default]
     Performer,
-    Nobody,
+    Closed,
     UsageOnly,
 }
 
-/// What a performer writes on, and whom it tells.
+/// Where a performer writes, and whom it notifies.
 pub(super) struct DraftWriter {
     pub(super) pen: Arc<Mutex<SharedDraft>>,
     pub(super) shared: Arc<Shared>,
     pub(super) round: u32,
-    /// Whether readers are shown what is said: a summary is not said to anybody.
+    /// Whether readers see the text: a summary is not shown.
     pub(super) is_shown: bool,
-    /// The part of the text that readers have been shown already.
+    /// The part of the text that readers have seen.
     pub(super) said: LastWords,
 }
 
-/// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
+/// Streams one message into its draft. Spends the permit; dropping the future releases the exchange.
 pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: DraftWriter, on_cut: OnModelStop) {
     let scope = permit.into_scope();
     let word = Word::or(&page.shared, RunMessage::ModelEnded { round: page.round, error: Some(dead()) });
     let reading = read(reply, &page, (on_cut, &scope));
     let read = match on_cut {
-        // It hears the stop itself, so that the exchange is released while the driver still records what was asked.
+        // The performer observes the stop itself, so that the exchange is released while the driver still
+        // records the request.
         OnModelStop::Disconnect => scope.run(reading).await,
         OnModelStop::Drain => Ok(reading.await),
     };
     match read {
         Ok(ended) => word.say(RunMessage::ModelEnded { round: page.round, error: ended.err() }),
-        // The driver hears the same stop, and cuts the message.
+        // The driver observes the same stop, and cuts the message.
         Err(stop) => drop(stop),
     }
 }
@@ -84,12 +86,13 @@ async fn read(
         };
         let is_last = matches!(delta, Delta::Ended(_));
         let room = page.write(delta);
-        // The message is complete: a stream that then stays open is not waited for. Nor is what is too much listened to,
-        // save for its bill.
+        // The message is complete: a stream that stays open is not waited for. A message beyond its bounds is
+        // not read either, except for its bill.
         if is_last || room == Room::Spent && on_cut == OnModelStop::Disconnect {
             break;
         }
-        // A stream that always has one more must not keep the stop from being heard: it is looked for between any two.
+        // A stream that always has another delta must not hide the stop: it is checked between any two
+        // deltas.
         if on_cut == OnModelStop::Disconnect && scope.is_stopping() {
             tokio::task::yield_now().await;
         }
@@ -99,25 +102,25 @@ async fn read(
 }
 
 impl DraftWriter {
-    /// Writes one delta, and says whether there is room for more.
+    /// Writes one delta, and returns whether there is room for more.
     fn write(&self, delta: Delta) -> Room {
         let mut pen = self.pen.lock();
         match (pen.hand, &delta) {
             (Writer::Performer, _) => {}
-            // What arrives after the cut is fenced; only the bill is written down.
+            // What arrives after the cut is fenced; only the usage is written.
             (Writer::UsageOnly, Delta::Usage(_) | Delta::Ended(_)) => {
                 pen.draft.take(delta);
                 return Room::Left;
             }
-            (Writer::UsageOnly | Writer::Nobody, _) => return Room::Left,
+            (Writer::UsageOnly | Writer::Closed, _) => return Room::Left,
         }
         let before = pen.draft.room();
         pen.retries.extend(retry(&delta));
         let shown = self.shown(&delta);
         pen.draft.take(delta);
         let room = pen.draft.room();
-        // What there is no room for is no part of the message, and nobody is shown it. The rest is shown under the lock, so
-        // that nothing of a message is shown after it was cut.
+        // Content without room is not part of the message and is not shown. The rest is shown under the lock:
+        // a cut takes the same lock, so nothing is shown after it.
         if room == Room::Left
             && let Some(shown) = shown
         {
@@ -130,7 +133,7 @@ impl DraftWriter {
         room
     }
 
-    /// The decoder has counted more than may be.
+    /// The decoder has exceeded its bounds.
     fn spent(&self) {
         let mut pen = self.pen.lock();
         let before = pen.draft.room();

@@ -1,6 +1,7 @@
-//! What ties a child run to the call whose work it is: whose stop ended it, and what its parent is told.
+//! The link from a child run to the call whose work it is: whose stop ended the run, and what its parent
+//! learns.
 //!
-//! **Invariants**: the parent hears of the end once, also if the driver panics.
+//! **Invariants**: the parent gets the end exactly once, even if the driver panics.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +26,7 @@ use crate::{
     },
 };
 
-/// The way up.
+/// The link to the run above.
 pub(super) struct Parent {
     pub(super) above: Above,
     pub(super) call_id: CallId,
@@ -34,21 +35,21 @@ pub(super) struct Parent {
     pub(super) limit: Option<Duration>,
     pub(super) entry: Entry,
     pub(super) started_at: Timestamp,
-    /// What the parent was told last.
-    pub(super) said: Activity,
-    /// Whether the parent has answered: suspend.
-    pub(super) told: Activity,
+    /// The activity that the parent was last notified of.
+    pub(super) reported: Activity,
+    /// `Waits` once the parent has confirmed that all runs wait.
+    pub(super) confirmed: Activity,
     pub(super) path: Path,
-    /// Whether the parent knows the end.
+    /// Whether the end was reported to the parent.
     pub(super) is_end_reported: bool,
     /// Keeps the parent from being quiet.
     pub(super) _hold: QuietGuard,
 }
 
-/// What a run has of the one above it.
+/// What a run knows of the one above it.
 pub(super) struct Above {
     pub(super) mailbox: Mailbox<RunMessage>,
-    /// Its scope: what was asked of it, or of what encloses it, is not the stop of the run below.
+    /// Its scope: a stop of it, or of what encloses it, is not the stop of the run below.
     pub(super) scope: Scope,
     pub(super) limits: Arc<Limits>,
 }
@@ -63,37 +64,38 @@ pub(super) struct StopOrigin {
 impl Parent {
     fn post(&self, msg: RunMessage) {
         if self.above.mailbox.post(msg).is_err() {
-            // The parent has gone: it was told, or this run is in the background and outlives it.
+            // The parent is gone: it has the report, or this run is in the background and outlives it.
         }
     }
 
-    /// What is demanded of this run, the child, from above.
+    /// The demand on this child run that comes from above.
     pub(super) fn demand(&self, scope: &Scope) -> Option<Demand> {
         scope.demand_from(&self.above.scope)
     }
 
-    pub(super) fn say(&mut self, parking: Activity) {
-        if self.child.kind() == CallKind::Child && self.said != parking {
-            (self.said, self.told) = (parking, Activity::Works);
+    pub(super) fn report_activity(&mut self, parking: Activity) {
+        if self.child.kind() == CallKind::Child && self.reported != parking {
+            (self.reported, self.confirmed) = (parking, Activity::Works);
             self.post(RunMessage::Parked { call_id: self.call_id.clone(), parking });
         }
     }
 
     pub(super) fn lets_suspend(&self) -> bool {
-        self.told == Activity::Waits
+        self.confirmed == Activity::Waits
     }
 
-    /// Whether the call ended once this run had begun: nobody above waits for it, or takes it up again.
+    /// Whether the call ended once this run had begun: no run above waits for it or resumes it.
     pub(super) fn is_background(&self) -> bool {
         self.child.kind() == CallKind::Background
     }
 
-    /// The parent says that everybody waits; not heard by a run that has begun to work again.
-    pub(super) fn heard(&mut self) {
-        self.told = self.said;
+    /// The parent confirms that all runs wait. Ignored by a run that works again: it has reported that since.
+    pub(super) fn confirm(&mut self) {
+        self.confirmed = self.reported;
     }
 
-    /// How long the child may take to a safe point of its own, if that is what is asked of it from above (S9.5).
+    /// How long the child may take to reach one of its own safe points, if a demand from above asks for one
+    /// (S9.5).
     pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
         let asked = self.demand(scope)?;
         self.child.grace_time().filter(|_| asked.mode != Mode::Now)
@@ -117,32 +119,32 @@ impl Parent {
         drop(self.above.scope.spawn("shortening a child's answer", async move {
             ending.fit(budget, bound, &run).await;
             if parent.post(RunMessage::CallEnded { call_id, ending }).is_err() {
-                // The parent has gone; it settled without its log.
+                // The parent is gone; it settled without its log.
             }
         }));
     }
 }
 
 impl Drop for Parent {
-    /// A driver that panicked has reported nothing, and its parent must not wait for ever.
+    /// A driver that panicked has reported nothing, and its parent must not wait indefinitely.
     fn drop(&mut self) {
         if !self.is_end_reported && self.child.kind() == CallKind::Child {
             let report =
                 ChildReport { path: self.path.clone(), work: CallKind::Child, receipt: None, cost: 0.0 };
-            let said = "error: the child run's driver panicked".to_owned();
-            self.report(executor::ended_as_run(CallStatus::Failed, said, SideEffect::Unknown, report));
+            let reported = "error: the child run's driver panicked".to_owned();
+            self.report(executor::ended_as_run(CallStatus::Failed, reported, SideEffect::Unknown, report));
         }
     }
 }
 
 impl Driver {
-    /// Makes it the driver of a child run.
+    /// Makes this the driver of a child run.
     pub(super) fn under(mut self, up: Parent) -> Self {
         self.tree.parent = Some(up);
         self
     }
 
-    /// Whose stop this run ends by, as it stands now: what was asked above outranks what was asked of it alone.
+    /// Whose stop ends this run, as things are now: a demand from above outranks one on the run alone.
     pub(super) fn origin(&self) -> StopOrigin {
         let fired = self.stops.stands(&self.machine);
         let fires = |demand: &Demand| match fired {
@@ -159,7 +161,7 @@ impl Driver {
         }
     }
 
-    /// The child's grace is over: it ends now, and by its parent's stop.
+    /// The child's grace is over: it ends now, by its parent's stop.
     pub(super) fn stop_for_grace(&self) {
         let above = self.tree.demand_above(&self.cx.scope);
         let mut reason =
@@ -174,8 +176,8 @@ impl Driver {
         self.cx.shared.stop.stop(request);
     }
 
-    /// A run in the background has no parent that would take it up again, nor has a run below one in a session: while nobody else is asked, it waits itself,
-    /// until somebody answers or the question expires.
+    /// Waits in place until an answer or the expiry, while no approver is asked. A background run has no
+    /// parent that would resume it, and neither has a run below one in a session.
     pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
         let waits_itself = self.cx.shared.waits == WaitMode::InPlace || self.tree.is_background();
         if !waits_itself {
@@ -191,9 +193,9 @@ impl Driver {
         self.approvals.asked(request.id.clone(), task.dropper());
     }
 
-    /// Tells the parent how this run ended.
+    /// Reports to the parent how this run ended.
     pub(super) fn report_to_parent(&mut self, outcome: &Outcome, origin: StopOrigin) {
-        // Taken out for the time of the report, which looks at the whole run.
+        // Taken out during the report, which reads the whole run.
         let Some(mut up) = self.tree.parent.take() else { return };
         self.report_through(&mut up, outcome, origin);
         up.is_end_reported = true;
@@ -218,12 +220,22 @@ impl Driver {
                 up.post(RunMessage::ChildSuspended { call_id, child: report, approvals });
             }
             Outcome::Done(answer) => {
-                let said = answer.text().to_owned();
-                up.report(executor::ended_as_run(CallStatus::Completed, said, self.machine.effect(), report));
+                let reported = answer.text().to_owned();
+                up.report(executor::ended_as_run(
+                    CallStatus::Completed,
+                    reported,
+                    self.machine.effect(),
+                    report,
+                ));
             }
             Outcome::Failed(error) => {
-                let said = format!("error: {error}");
-                up.report(executor::ended_as_run(CallStatus::Failed, said, self.machine.effect(), report));
+                let reported = format!("error: {error}");
+                up.report(executor::ended_as_run(
+                    CallStatus::Failed,
+                    reported,
+                    self.machine.effect(),
+                    report,
+                ));
             }
             Outcome::Stopped(_) => up.report(self.stopped_ending(outcome, origin, report)),
         }

@@ -1,4 +1,4 @@
-//! What wakes a driver: its mail, a change of what is demanded, and the times that it set itself.
+//! What wakes a driver: messages, changes of the demand, and its own timers.
 
 use std::task::Poll;
 
@@ -10,14 +10,14 @@ use crate::{
     sync::{self, callback::Panicked, mailbox::Received},
 };
 
-/// What comes to a run, and when.
+/// The messages of a run, and its timers.
 pub(super) struct Queue {
     mailbox: Received<RunMessage>,
     pub(super) clock: Clock,
     pub(super) grace: Grace,
 }
 
-/// What ended a wait. Exhaustive: the driver must act on each.
+/// What ended a wait. Exhaustive: the driver must handle each.
 enum Woken {
     Msg(Box<RunMessage>),
     Demand,
@@ -40,8 +40,8 @@ impl Queue {
         self.mailbox.next().await
     }
 
-    /// Parks until something happens: a message, a change of what is demanded, or a time that is over. What has come is
-    /// taken before what is demanded is looked at: the loop looks at that anyway, before it does anything.
+    /// Parks until a message arrives, the demand changes, or a timer elapses. Messages are taken before the
+    /// demand is checked: the loop checks it anyway before any other step.
     async fn woken(&mut self, stops: &mut StopTracker) -> Woken {
         poll_fn(|cx| {
             if let Poll::Ready(msg) = self.mailbox.poll_next(cx) {
@@ -103,7 +103,7 @@ impl Driver {
             RunMessage::Expired { id } => self.expire(&id).await,
             RunMessage::Left { id } => self.left(id).await,
             RunMessage::Hooked { key, answer } => self.hooked(key, answer).await,
-            RunMessage::Told { panicked } => {
+            RunMessage::HookNotified { panicked } => {
                 self.notified(panicked);
                 Ok(())
             }

@@ -1,7 +1,7 @@
 //! The one place where a driver appends to its log.
 //!
-//! **Invariants**: what is recorded is applied to the machine and shown, in this order, before anything else is recorded;
-//! nothing is applied or shown that is not recorded.
+//! **Invariants**: what is recorded is applied to the machine and shown, in this order, before anything else
+//! is recorded; nothing is applied or shown unrecorded.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -30,14 +30,14 @@ impl Recorder {
         Self { log, unrecorded: Vec::new(), lost: None }
     }
 
-    /// Records a fact, applies it, shows it. The only way in which state changes.
+    /// Records a fact, applies it and shows it. State changes in no other way.
     pub(super) fn record(
         &mut self,
         machine: &mut Machine,
         cx: &RunContext,
         fact: Fact,
     ) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
-        // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
+        // Shared before there is a future, so that no future of a waiting run has room for facts.
         let fact = Arc::new(fact);
         async move {
             let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append_timeout);
@@ -47,7 +47,7 @@ impl Recorder {
         }
     }
 
-    /// The same for several, which are recorded in one.
+    /// Records several facts in one append.
     pub(super) async fn record_all(
         &mut self,
         machine: &mut Machine,
@@ -67,7 +67,7 @@ impl Recorder {
         log::append(&*self.log, record, cx.def.limits.append_timeout).await
     }
 
-    /// Reads what is recorded of the run, and of the runs below it.
+    /// Reads the records of the run and of the runs below it.
     pub(super) async fn replay(&self, cx: &RunContext) -> Result<HashMap<Path, Vec<Recorded>>, LogFailure> {
         log::replay(&*self.log, &cx.shared.path).await.map_err(LogFailure::Log)
     }
@@ -86,7 +86,7 @@ impl Recorder {
         self.lost.get_or_insert_with(|| error.to_string());
     }
 
-    /// Why the log takes nothing more; none while it does.
+    /// Why the log takes nothing more; `None` while it does.
     pub(super) fn lost(&self) -> Option<&String> {
         self.lost.as_ref()
     }

@@ -1,5 +1,5 @@
-//! A run at rest under a stop: where all that runs waits for a person whom nobody here asks, it stands at a safe point
-//! of every set (S2.17), and its stop ends what waits.
+//! A run at rest under a stop. If all that runs waits for a person without an approver here, the run is at a
+//! safe point of every set (S2.17), and its stop ends what waits.
 
 use safepoint_scope::{Demand, Mode, StopRequest};
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Driver {
-    /// Ends, by the run's stop, the calls that only wait, where nothing else of the run goes on. Nothing is due here but
-    /// to wait.
+    /// Ends the calls that only wait, by the run's stop, if nothing else of the run is active. The only step
+    /// due here is to wait.
     pub(super) fn end_what_rests(&mut self) {
         if self.cx.scope.demand().is_none() {
             return;
@@ -28,7 +28,7 @@ impl Driver {
         }
     }
 
-    /// One of them has ended: the run stands at a boundary of what was asked.
+    /// One of them has ended: the run is at a boundary that the demand names.
     pub(super) fn note_rest(&mut self, id: &CallId, ending: &CallEnd) {
         let with_the_run = self.calls.get(id).is_some_and(|site| site.board.ends() == Ends::WithTheRun);
         if let Some(Demand { mode: Mode::At(points), .. }) = self.cx.scope.demand()

@@ -1,4 +1,5 @@
-//! The end of an attempt: its outcome fixed once, its fence up, and then the wait until nothing of it is alive.
+//! The end of an attempt: the outcome is fixed once, the fence goes up, and the driver waits until nothing is
+//! alive.
 
 use std::{pin::pin, sync::Arc};
 
@@ -33,7 +34,7 @@ use crate::{
 };
 
 impl Driver {
-    /// Fixes the outcome. Requests that come after this are told that they came too late.
+    /// Fixes the outcome. Later requests come too late.
     pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
         self.hooks.end();
         self.steers.hand_back();
@@ -70,15 +71,15 @@ impl Driver {
         if ending == Ending::Stopped {
             self.notify(|hooks| hooks.on_stop(&receipt));
         }
-        // Given back before anybody can see the outcome, and take it up.
+        // Released before the outcome is visible, so that a reader of it can resume the run.
         self.attempt.release();
         self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
         self.report_to_parent(&outcome, origin);
         receipt
     }
 
-    /// Whether what is open stays so: only a stop that somebody asked takes a question back (S8.3). A child run that failed
-    /// by itself has ended its call: nobody takes it up again.
+    /// Whether open questions stay open: only a requested stop withdraws them (S8.3). A child run that failed
+    /// by itself has ended its call and is never resumed.
     fn keeps_questions(&self, ending: Ending) -> bool {
         match ending {
             Ending::Failed => self.tree.parent.is_none(),
@@ -90,8 +91,8 @@ impl Driver {
         }
     }
 
-    /// Closes what is open: what never began is said not to have, questions are taken back by a stop and kept by a
-    /// suspension or a failure (S8.3).
+    /// Closes what is open. Calls that never began are recorded as such; a stop withdraws questions, a
+    /// suspension or a failure keeps them (S8.3).
     async fn close_open(
         &mut self,
         ending: Ending,
@@ -109,7 +110,7 @@ impl Driver {
         let mut unbegun = Vec::new();
         for call in self.machine.open_calls() {
             let asked: Vec<ApprovalId> = match &call.step {
-                // Nothing here waits for the answer; the question stays open for whoever takes the run up again.
+                // Nothing here waits for the answer; the question stays open until the run is resumed.
                 CallState::AwaitingApproval(request) if keeps_questions => {
                     self.approvals.ask_no_longer(&request.id);
                     continue;
@@ -129,7 +130,7 @@ impl Driver {
         self.end_unbegun(unbegun).await
     }
 
-    /// How a run ends whose log takes nothing more: one that was asked to stop has stopped, any other has failed (S2.13).
+    /// How a run without a log ends: one that was asked to stop has stopped, any other has failed (S2.13).
     pub(super) fn end_without_log(&mut self, error: &LogError) -> Ending {
         self.recorder.lose(error);
         match self.cx.scope.demand() {
@@ -144,7 +145,7 @@ impl Driver {
         }
     }
 
-    /// The outcome stands as it is, and is not recorded.
+    /// The outcome stays as it is, and is not recorded.
     fn lose_log(&mut self, broken: LogFailure) -> Persisted {
         if let LogFailure::Log(error) = &broken {
             self.recorder.lose(error);
@@ -175,18 +176,18 @@ impl Driver {
             late: Vec::new(),
             unrecorded: self.recorder.lost().cloned(),
         };
-        self.account_for_kin(&mut receipt);
+        self.account_for_children(&mut receipt);
         receipt
     }
 
-    /// What was said last, by the model or by whoever stands in its place.
+    /// What was said last, by the model or by the remote agent in its place.
     fn said_last(&self) -> LastWords {
         if self.cx.def.answer == AnswerOf::TheModel {
             return self.machine.last_words();
         }
         match self.machine.history_now().last_result() {
             Some(result) => result.into(),
-            // Its call came to no end: what it had said of its answer was shown, and is kept.
+            // Its call did not complete: the part of the answer that was shown is kept.
             None if !self.model.said().as_str().is_empty() => self.model.said().clone(),
             None => self.machine.last_words(),
         }
@@ -203,7 +204,7 @@ impl Driver {
             desk: self.attempt.lock.clone(),
         });
         match ending {
-            Ending::Done => Outcome::Done(Answer { said, ended }),
+            Ending::Done => Outcome::Done(Answer::new(said, ended)),
             Ending::Stopped => Outcome::Stopped(Stopped { ended }),
             Ending::Suspended => {
                 let approvals = self
@@ -229,8 +230,8 @@ impl Driver {
         }
     }
 
-    /// Waits until nothing is alive, or names what is. What arrives meanwhile is late: it goes to the audit and into
-    /// the final receipt, and changes nothing else.
+    /// Waits until nothing is alive, or names what is. Messages that arrive meanwhile are late: they go to
+    /// the audit and into the final receipt, and change nothing else.
     pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
         let cap = self.cx.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
         let drain = self.model.drain_time(&self.cx);
@@ -249,6 +250,8 @@ impl Driver {
         let is_quiet = loop {
             let next = {
                 let mail = pin!(self.queue.next());
+                // Quiet is polled first, and messages already posted by then are taken after the loop. Dropping `mail` loses no
+                // message: receiving is cancel-safe.
                 match timeout_at(deadline, select(idle.as_mut(), mail)).await {
                     Ok(Either::Left(((), _))) => Ok(None),
                     Ok(Either::Right((msg, _))) => Ok(Some(msg)),
@@ -268,14 +271,14 @@ impl Driver {
             self.late(*msg, &mut last);
         }
         self.learn_the_bill(&mut last);
-        self.account_for_kin(&mut last);
-        let (surviving_kin, elsewhere) = (self.tree.children.survivors(), unended(&last));
-        let quiet = if is_quiet && surviving_kin.is_none() && elsewhere.is_empty() {
+        self.account_for_children(&mut last);
+        let (surviving_children, elsewhere) = (self.tree.children.survivors(), unended(&last));
+        let quiet = if is_quiet && surviving_children.is_none() && elsewhere.is_empty() {
             last.quiet_at = Some(Timestamp::now());
             QuietReport::Quiet(Arc::new(last))
         } else {
             last.survivors = self.cx.shared.alive();
-            last.survivors.extend(surviving_kin.into_iter().flatten().chain(elsewhere));
+            last.survivors.extend(surviving_children.into_iter().flatten().chain(elsewhere));
             last.survivors.sort_unstable();
             last.survivors.dedup();
             QuietReport::NotQuiet(Arc::new(last))
@@ -287,7 +290,7 @@ impl Driver {
         }
     }
 
-    /// A call that was read on for its bill: the account of it is corrected, and nothing else.
+    /// A call that was read for its bill: only its usage is corrected.
     fn learn_the_bill(&mut self, receipt: &mut Receipt) {
         if let (Some((usage, state)), Some(model)) = (self.model.drained(), receipt.model.as_mut()) {
             receipt.usage = self.machine.usage_before().clone();
@@ -307,9 +310,9 @@ impl From<LogFailure> for Persisted {
 }
 
 /// Why an attempt does nothing.
-pub(super) const TAKEN: &str = "another attempt of this run goes on in this process";
+pub(super) const TAKEN: &str = "another attempt of this run is active in this process";
 
-/// What is known of a record that the log did not take.
+/// Whether a record is persisted that the log did not take.
 pub(super) fn persisted(error: &LogError) -> Persisted {
     if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) }
 }

@@ -41,7 +41,7 @@ impl Driver {
             let key = HookOf::Call(call.id.clone());
             let hooked = HookCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
             if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
-                // Those after it may not overtake it.
+                // Calls after this one may not overtake it.
                 break;
             }
             self.start_call(&call, args, gate, how).await?;
@@ -125,7 +125,7 @@ impl Driver {
             },
             move |call_id, what| late.post(RunMessage::Late { call_id, what }),
         );
-        // Dropping the task's handle lets it go on; its ending comes by mail.
+        // Dropping the handle leaves the task running; its end arrives as a message.
         drop(self.cx.scope.spawn(label, supervised.instrument(span)));
     }
 
@@ -147,14 +147,14 @@ impl Driver {
         self.end_call(call, ending).await
     }
 
-    /// Whether nobody asked for a stop of this call alone.
+    /// Whether no stop was requested for this call alone.
     fn call_is_silent(&self, id: &CallId) -> bool {
         let run = self.cx.scope.requests().len();
         self.calls.get(id).is_none_or(|site| site.scope.requests().len() == run)
     }
 }
 
-/// Whether the call's run, if it has one, was begun before.
+/// Whether the call's run, if it has one, was begun earlier.
 pub(super) fn entry_of(call: &Call) -> Entry {
     match (&call.step, call.has_run()) {
         (_, false) => Entry::Anew,

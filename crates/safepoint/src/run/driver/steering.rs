@@ -1,6 +1,7 @@
-//! What the run was steered with: kept until the next model request, then recorded, or handed back at the end.
+//! Steers of a run: kept until the next model request, then recorded, or returned at the end.
 //!
-//! **Invariants**: each steer is answered once: by its round when it is recorded, or by being dropped unanswered.
+//! **Invariants**: each steer is answered once: by its round when it is recorded, or by being dropped
+//! unanswered.
 
 use tokio::sync::oneshot;
 
@@ -17,13 +18,14 @@ use crate::{
     },
 };
 
-/// Steers that are not part of the history yet, in the order in which they came. Dropping one hands it back.
+/// Steers that are not part of the history yet, in order of arrival. Dropping a steer returns it to its
+/// sender.
 #[derive(Default)]
 pub(super) struct Steers {
     waiting: Vec<(Steer, oneshot::Sender<u32>)>,
-    /// What the session tells the model with the next request, if there is one.
+    /// The session's notices for the model, for the next request if there is one.
     notices: Vec<RecordedSteer>,
-    /// What the log knew as taken back before anybody said so here.
+    /// Steers that were withdrawn in the log before the withdrawal arrived here.
     gone: Vec<SteerId>,
 }
 
@@ -45,7 +47,7 @@ impl Steers {
         }
     }
 
-    /// Gives an item back that is not part of the history yet. One that is not here is part of it.
+    /// Returns a steer that is not part of the history yet. One that is not here is part of it.
     pub(super) fn take_back(&mut self, wanted: &SteerId, reply: oneshot::Sender<TakenBack>) {
         let place = self.waiting.iter().position(|(steer, _)| steer.is_item(wanted));
         let taken = match place {
@@ -59,14 +61,14 @@ impl Steers {
         sync::reply(reply, taken);
     }
 
-    /// Hands all of them back: the run makes no further model request.
+    /// Returns all steers: the run makes no further model request.
     pub(super) fn hand_back(&mut self) {
         self.waiting.clear();
     }
 }
 
 impl Driver {
-    /// Makes what waits part of the history, as one fact.
+    /// Makes the waiting steers part of the history, as one fact.
     pub(super) async fn take_steers(&mut self) -> Result<(), LogFailure> {
         let round = self.machine.next_round();
         let mut taken = std::mem::take(&mut self.steers.waiting);
@@ -85,7 +87,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What whoever sent it has taken back in the store is not delivered, and fails nothing: the others are.
+    /// A steer that its sender has withdrawn in the store is not delivered and fails nothing: the others are
+    /// delivered.
     fn go_without(
         &mut self,
         taken: &mut Vec<(Steer, oneshot::Sender<u32>)>,
@@ -95,7 +98,7 @@ impl Driver {
         let place =
             error.gone_steer().and_then(|gone| taken.iter().position(|(steer, _)| steer.is_item(gone)));
         let Some(place) = place else { return Err(broken) };
-        let (steer, _nobody_is_told) = taken.remove(place);
+        let (steer, _reply) = taken.remove(place);
         self.steers.gone.push(steer.id);
         Ok(())
     }

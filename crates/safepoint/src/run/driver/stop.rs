@@ -1,4 +1,4 @@
-//! What was asked, as the run notices it: recorded once each, and told in the receipt.
+//! Stop requests as the run notices them: each is recorded once and reported in the receipt.
 
 use std::{
     future::Future,
@@ -17,12 +17,12 @@ use crate::{
     },
 };
 
-/// Follows what is demanded of a run, and what came of it.
+/// Tracks the demand on a run, and what came of it.
 pub(super) struct StopTracker {
     scope: Scope,
     seen: Option<Demand>,
     changed: Option<Pin<Box<dyn Future<Output = Demand> + Send>>>,
-    /// Requests of several nodes reach a child run, and a wider reach lets older ones through later.
+    /// Requests of several nodes reach a child run, and a wider reach admits older ones later.
     noticed: Vec<LoggedRequest>,
     phase: Option<&'static str>,
     observed: Option<TookEffect>,
@@ -54,13 +54,13 @@ impl StopTracker {
         }
     }
 
-    /// Whether something else is demanded than what was noticed last.
+    /// Whether the demand differs from the one that was noticed last.
     pub(super) fn is_asked_anew(&self) -> bool {
         self.scope.demand().is_some_and(|demand| self.seen != Some(demand))
     }
 
-    /// Notices what is demanded, in `phase` if it is the first demand. Says whether a deadline has just made a stop at a safe
-    /// point one at once; none where nothing is demanded.
+    /// Notices the demand, in `phase` if it is the first. Returns whether a deadline has just turned a stop
+    /// at a safe point into an immediate one; `None` without a demand.
     fn see(&mut self, phase: &'static str) -> Option<bool> {
         let demand = self.scope.demand()?;
         let before = self.seen.replace(demand);
@@ -77,7 +77,8 @@ impl StopTracker {
         self.scope.requests().into_iter().find(|asked| !is_recorded(asked))
     }
 
-    /// The boundaries at which the run stands for its stop: the machine's, and those at which it has ended what ran below.
+    /// The boundaries at which the run is for its stop: the machine's, and those at which the stop has ended
+    /// what ran below.
     pub(super) fn stands(&self, machine: &Machine) -> Option<SafePoints> {
         either(machine.boundary(), self.closing)
     }
@@ -87,7 +88,8 @@ impl StopTracker {
         self.closing = either(self.closing, points);
     }
 
-    /// The stop takes effect where the run stands, or at `gate`; none if none is asked, or one has before.
+    /// The stop takes effect at the run's boundary, or at `gate`; `None` if none was requested, or it took
+    /// effect earlier.
     fn take_effect(&mut self, machine: &Machine, gate: Option<SafePoints>) -> Option<&TookEffect> {
         if self.observed.is_some() || self.scope.demand().is_none() {
             return None;
@@ -96,26 +98,26 @@ impl StopTracker {
         Some(self.observed.insert(effect))
     }
 
-    /// The stop took effect where nothing could be recorded of it any more.
+    /// The stop took effect when nothing could be recorded any more.
     pub(super) fn take_effect_unrecorded(&mut self, machine: &Machine) {
         let stands = self.stands(machine);
         self.observed.get_or_insert_with(|| TookEffect::just_now(&self.scope, stands));
     }
 
-    /// Why the run ends: as its stop took effect; before that, as it stands.
+    /// Why the run ends: the reason when its stop took effect, or the current one before that.
     pub(super) fn reason(&self) -> Option<Reason> {
         let observed = self.observed.as_ref().and_then(TookEffect::reason).cloned();
         observed.or_else(|| self.scope.reason())
     }
 
-    /// The stop's account; none if nobody asked.
+    /// The report of the stop; `None` if none was requested.
     fn report(&self, phase: impl FnOnce() -> &'static str) -> Option<StopReport> {
         StopReport::of(&self.scope.requests(), self.observed.as_ref(), self.phase.unwrap_or_else(phase))
     }
 }
 
 impl Driver {
-    /// Records the requests and the escalation that have not been.
+    /// Records requests and escalations that are not recorded yet.
     pub(super) async fn notice(&mut self) -> Result<(), LogFailure> {
         if !self.stops.is_asked_anew() {
             return Ok(());
@@ -135,8 +137,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Records that a demand took effect, the first time: it ended something, or kept it from beginning where the run
-    /// stands, or at `gate`.
+    /// Records the first effect of a demand: it ended something, or kept it from beginning at the run's
+    /// boundary or at `gate`.
     pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), LogFailure> {
         if let Some(effect) = self.stops.take_effect(&self.machine, gate) {
             let at = effect.at;
@@ -150,13 +152,13 @@ impl Driver {
         if self.waits_for_a_person() { "it waited for a decision" } else { self.machine.phase() }
     }
 
-    /// The stop's account; none if nobody asked.
+    /// The report of the stop; `None` if none was requested.
     pub(super) fn stop_report(&self) -> Option<StopReport> {
         self.stops.report(|| self.phase())
     }
 }
 
-/// Both together.
+/// The union of both.
 fn either(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoints> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one | other),

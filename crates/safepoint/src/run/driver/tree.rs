@@ -13,18 +13,19 @@ use crate::run::shared::Activity;
 /// The runs above and below.
 #[derive(Default)]
 pub(super) struct TreeLinks {
-    /// None of a run that nobody's call has begun.
+    /// `None` for a run that no call has begun.
     pub(super) parent: Option<Parent>,
     pub(super) children: Children,
 }
 
 impl TreeLinks {
-    /// How long this run may take to a safe point of its own, if that is what is asked of it from above (S9.5).
+    /// How long this run may take to reach one of its own safe points, if a demand from above asks for one
+    /// (S9.5).
     pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
         self.parent.as_ref().and_then(|up| up.grace(scope))
     }
 
-    /// What is demanded of this run from above.
+    /// The demand on this run from above.
     pub(super) fn demand_above(&self, scope: &Scope) -> Option<Demand> {
         self.parent.as_ref().and_then(|up| up.demand(scope))
     }
@@ -34,20 +35,20 @@ impl TreeLinks {
         self.parent.as_ref().and_then(|up| up.limit)
     }
 
-    /// Whether this run is new; one that nobody's call has begun is.
+    /// Whether this run is new; a run that no call has begun is.
     pub(super) fn entry(&self) -> Entry {
         self.parent.as_ref().map_or(Entry::Anew, |up| up.entry)
     }
 
-    /// Whether the call ended once this run had begun: nobody above waits for it, or takes it up again.
+    /// Whether the call ended once this run had begun: no run above waits for it or resumes it.
     pub(super) fn is_background(&self) -> bool {
         self.parent.as_ref().is_some_and(Parent::is_background)
     }
 
-    /// Tells the parent whether this run does nothing but wait, when that has changed.
+    /// Notifies the parent when it changes whether this run only waits.
     pub(super) fn say(&mut self, parking: Activity) {
         if let Some(up) = &mut self.parent {
-            up.say(parking);
+            up.report_activity(parking);
         }
     }
 
@@ -56,10 +57,10 @@ impl TreeLinks {
         self.parent.as_ref().is_none_or(Parent::lets_suspend)
     }
 
-    /// The parent says that everybody waits.
-    pub(super) fn heard(&mut self) {
+    /// The parent confirms that all runs wait.
+    pub(super) fn confirm(&mut self) {
         if let Some(up) = &mut self.parent {
-            up.heard();
+            up.confirm();
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What is left to be shown of an answer, where readers saw a part of it before: a call whose work is the run's shows what
-//! it says as it comes, and the model's place repeats it as the answer.
+//! The part of an answer that readers have not seen. A call whose work is the run's shows its text as it
+//! arrives, and the model's place then repeats the text as the answer.
 
 use std::borrow::Cow;
 
-/// The part of an answer that readers have not been shown: all of it, on a line of its own, where it is another than what
+/// The part of an answer that readers have not seen: all of it, on a separate line, if it differs from what
 /// they saw.
 pub(super) fn unsaid<'t>(said: &str, text: &'t str) -> Option<Cow<'t, str>> {
     if said.is_empty() {
@@ -12,7 +12,7 @@ pub(super) fn unsaid<'t>(said: &str, text: &'t str) -> Option<Cow<'t, str>> {
     match text.strip_prefix(said) {
         Some("") => None,
         Some(rest) => Some(Cow::Borrowed(rest)),
-        // They were shown it anew, behind what was taken back.
+        // Readers saw the text again, after an earlier version that was retracted.
         None if said.strip_suffix(text).is_some_and(|before| before.ends_with('\n')) => None,
         None => Some(Cow::Owned(format!("\n{text}"))),
     }
@@ -22,7 +22,7 @@ pub(super) fn unsaid<'t>(said: &str, text: &'t str) -> Option<Cow<'t, str>> {
 mod tests {
     use super::*;
 
-    /// S10.42: nobody is shown twice what they were shown, also where it was begun anew behind what was taken back.
+    /// S10.42: readers never see the same text twice, even if it was restarted after a retraction.
     #[test]
     fn what_was_shown_is_not_shown_again() {
         let unsaid = |said: &str| unsaid(said, "all of it");

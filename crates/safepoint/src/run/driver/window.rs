@@ -1,4 +1,4 @@
-//! A history that does not fit: refused, shortened, or summarised by a model call of its own (S12.2).
+//! A history that does not fit: refused, shortened, or summarised by a separate model call (S12.2).
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::{
     },
 };
 
-/// The code of a conversation that does not fit, whoever finds it out.
+/// The code of a conversation that does not fit, whether the engine or the provider finds out.
 const CODE: &str = "context_window";
 
-/// A summary that is being written.
+/// A summary in progress.
 pub(super) struct SummaryCall {
     cut: Cut,
     input: History,
@@ -46,7 +46,7 @@ impl SummaryCall {
 }
 
 impl Driver {
-    /// Leaves the oldest rounds out of what is sent, with a note in their place.
+    /// Omits the oldest rounds from what is sent, with a note in their place.
     pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.cx.def);
         if let Some(gauge) = &def.gauge {
@@ -56,7 +56,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Has a model write what is to stand in their place: announced, permitted and stopped like any model call.
+    /// Has a model write a summary of them: announced, permitted and stopped like any model call.
     pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.cx.def);
         let Some(gauge) = &def.gauge else { return Ok(()) };
@@ -79,7 +79,7 @@ impl Driver {
         self.stream(streaming, gate, &announced).await
     }
 
-    /// A summary that is whole takes its place in the same fact; one that is not changes nothing.
+    /// A complete summary takes their place in the same fact; an incomplete one changes nothing.
     pub(super) async fn summarised(
         &mut self,
         summing: &mut SummaryCall,
@@ -102,7 +102,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Nothing is sent that cannot fit.
+    /// Fails the run, since nothing is sent that cannot fit.
     pub(super) fn refuse(&mut self, text: String) {
         let hint = "give the run a larger window (and a model that has it), let it drop or summarise its oldest \
                     rounds, or begin a new conversation";

@@ -1,17 +1,18 @@
-//! The word that a performer owes its driver: one that dies before it has said it has said the other one (S2.16).
+//! The message that a performer must send its driver: if it dies first, another one is sent instead (S2.16).
 
 use std::{sync::Arc, thread};
 
 use crate::run::shared::{RunMessage, Shared};
 
-/// Said once: by the performer, or by its death in a panic. One that is dropped by the driver owes nothing.
+/// Sent once: by the performer, or by its death in a panic. If the driver drops the performer, nothing is
+/// sent.
 pub(super) struct Word {
     shared: Arc<Shared>,
     at_death: Option<RunMessage>,
 }
 
 impl Word {
-    /// A word that is `at_death` unless another one is said.
+    /// Sends `at_death` unless another message is sent first.
     pub(super) fn or(shared: &Arc<Shared>, at_death: RunMessage) -> Self {
         Self { shared: Arc::clone(shared), at_death: Some(at_death) }
     }

@@ -1,6 +1,7 @@
-//! What a running call leaves for its supervisor to find: its progress, its rows, and what is to be cleaned up.
+//! What a running call leaves for its supervisor: its progress, its rows, and its clean-ups.
 //!
-//! **Invariants**: what comes when the supervisor has taken its share is given back, never lost in silence.
+//! **Invariants**: what arrives after the supervisor has taken its share is returned to the caller, never
+//! lost silently.
 
 use futures_core::future::BoxFuture;
 
@@ -11,7 +12,7 @@ use crate::{
     value::receipt::{Permission, ProcessReport, RemoteReport, RuledReport},
 };
 
-/// What a running call leaves for its supervisor to find.
+/// What a running call leaves for its supervisor.
 #[derive(Default)]
 pub(crate) struct CallBoard {
     posted: Mutex<Posted>,
@@ -24,18 +25,18 @@ struct Posted {
     said: Said,
     kept: Option<Output>,
     cleanups: Vec<Cleanup>,
-    /// Whether clean-ups are collected no more: they run.
+    /// Whether the clean-ups are already running and no more are collected.
     is_cleaning: bool,
     processes: Vec<ProcessReport>,
     remote: Option<RemoteReport>,
     ruled: Vec<RuledReport>,
-    /// Whether rows go by mail: the supervisor has gone.
+    /// Whether rows are sent as messages, because the supervisor has finished.
     is_by_mail: bool,
     ends: Ends,
 }
 
-/// What was said of the answer that the call will come to: the only copy of it while the call runs (S12.4). Exhaustive: more
-/// of it may be said; or the call has ended, and what comes now is late; or the call took it as what it comes to, and has it.
+/// The text of the call's answer so far: the only copy while the call runs (S12.4). Exhaustive: more may
+/// follow; the call has ended, and what arrives now is late; or the call took the text as its result.
 enum Said {
     Open(String),
     Over(String),
@@ -48,8 +49,8 @@ impl Default for Said {
     }
 }
 
-/// By whose stop a call ends that is stopped alone. Exhaustive: by its own, or by the run's, which stands at a safe point
-/// while the call waits.
+/// By whose stop a call ends that is stopped alone. Exhaustive: by its own, or by the run's, which is at a
+/// safe point while the call waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ends {
     #[default]
@@ -57,7 +58,7 @@ pub(crate) enum Ends {
     WithTheRun,
 }
 
-/// What a call left to be done at its end, and what that is called.
+/// A clean-up of a call, and its name.
 pub(crate) type Cleanup = (String, BoxFuture<'static, ()>);
 
 impl CallBoard {
@@ -70,7 +71,8 @@ impl CallBoard {
         }
         posted.progress.push_str(&text[..end]);
     }
-    /// Takes a clean-up, or gives it back when those of the call run already: it is then done at once.
+    /// Registers a clean-up, or returns it if those of the call are running already: the caller then runs it
+    /// at once.
     pub(crate) fn cleanup(&self, cleanup: Cleanup) -> Option<Cleanup> {
         let mut posted = self.posted.lock();
         if posted.is_cleaning {
@@ -79,7 +81,7 @@ impl CallBoard {
         posted.cleanups.push(cleanup);
         None
     }
-    /// Takes a process's row, or gives it back when the call's supervisor has ended.
+    /// Adds a process's row, or returns it if the call's supervisor has ended.
     pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
         let mut posted = self.posted.lock();
         if posted.is_by_mail {
@@ -88,7 +90,7 @@ impl CallBoard {
         posted.processes.push(process);
         None
     }
-    /// Takes what is known of the peer, or gives it back when the call's supervisor has ended.
+    /// Sets what is known of the remote agent, or returns it if the call's supervisor has ended.
     pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
         let mut posted = self.posted.lock();
         if posted.is_by_mail {
@@ -97,7 +99,8 @@ impl CallBoard {
         posted.remote = Some(remote);
         None
     }
-    /// Notes what policy decided about a question of the call; what is alike is counted, and so is what is too much.
+    /// Notes what policy decided about a question of the call. Equal decisions are counted, and so are those
+    /// beyond the limit.
     pub(crate) fn rule(&self, ruled: RuledReport) {
         const MOST: usize = 64;
         let mut posted = self.posted.lock();
@@ -110,7 +113,7 @@ impl CallBoard {
             None => posted.ruled.push(ruled),
         }
     }
-    /// What policy has denied so far, by name.
+    /// The names of what policy has denied so far.
     pub(crate) fn denied(&self) -> Vec<String> {
         let posted = self.posted.lock();
         let denied = posted.ruled.iter().filter(|row| row.permission == Permission::Denied);
@@ -139,7 +142,7 @@ impl CallBoard {
     pub(super) fn see_remote(&self) -> Option<RemoteReport> {
         self.posted.lock().remote.clone()
     }
-    /// Keeps more of the answer; false where the call has ended, and what comes is not kept.
+    /// Appends to the answer; false if the call has ended, and the text is not kept.
     #[must_use = "what is not kept is not shown"]
     pub(crate) fn say(&self, text: &str) -> bool {
         match &mut self.posted.lock().said {
@@ -149,11 +152,11 @@ impl CallBoard {
         }
         true
     }
-    /// All of the answer was said: it is shown to nobody again, in whichever order the call comes to it.
+    /// The whole answer was shown: it is not shown again, in whatever order the call returns it.
     pub(crate) fn said_all(&self) {
         self.posted.lock().said = Said::IsTheAnswer;
     }
-    /// The answer, which the call is to come to: what was said of it is not kept beside one that is the same.
+    /// The answer that the call returns: the text said so far is not kept beside an equal one.
     pub(crate) fn answer(&self, whole: Option<String>) -> String {
         let mut posted = self.posted.lock();
         match (whole, &mut posted.said) {
@@ -165,18 +168,18 @@ impl CallBoard {
             },
         }
     }
-    /// What was said of it: whoever takes it owns it. None if the call took it as its answer.
+    /// Takes the text said so far. `None` if the call took it as its answer.
     pub(crate) fn take_said(&self) -> Option<String> {
         match &mut self.posted.lock().said {
             Said::Open(said) | Said::Over(said) => Some(std::mem::take(said)),
             Said::IsTheAnswer => None,
         }
     }
-    /// What is kept from now on instead of the progress, if the body ends without a result.
+    /// Sets what is kept instead of the progress, if the body ends without a result.
     pub(crate) fn keep(&self, output: Output) {
         self.posted.lock().kept = Some(output);
     }
-    /// What came of it: from now on it has ended, and what is said of it is late.
+    /// Takes the output: from now on the call has ended, and text for its answer is late.
     pub(super) fn take_emitted(&self) -> Output {
         let mut posted = self.posted.lock();
         if let Said::Open(said) = &mut posted.said {
@@ -185,13 +188,13 @@ impl CallBoard {
         let progress = std::mem::take(&mut posted.progress);
         posted.kept.take().unwrap_or_else(|| progress.into())
     }
-    /// What is registered so far; anything further is given back.
+    /// Takes the registered clean-ups; any further one is returned to its caller.
     pub(super) fn take_cleanups(&self) -> Vec<Cleanup> {
         let mut posted = self.posted.lock();
         posted.is_cleaning = true;
         std::mem::take(&mut posted.cleanups)
     }
-    /// The rows so far; any later one is given back.
+    /// Takes the rows; any later one is returned to its caller.
     pub(super) fn take_rows(&self) -> (Vec<ProcessReport>, Option<RemoteReport>) {
         let mut posted = self.posted.lock();
         posted.is_by_mail = true;

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// What a call came to, before it is recorded.
+/// The end of a call, before it is recorded.
 #[derive(Debug)]
 pub(crate) struct CallEnd {
     pub(crate) status: CallStatus,
@@ -35,25 +35,25 @@ pub(crate) struct CallEnd {
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) cleanups: Vec<CleanupReport>,
     pub(crate) processes: Vec<ProcessReport>,
-    /// What policy decided about what it asked.
+    /// What policy decided about its questions.
     pub(super) ruled: Vec<RuledReport>,
     pub(crate) extent: OutputExtent,
-    /// What to do about a failure, if it said so.
+    /// What to do about a failure, if the failure says so.
     pub(crate) hint: Option<String>,
-    /// The run that was the call's work, where it was one.
+    /// The run that was the call's work, if it was one.
     pub(crate) child: Option<ChildReport>,
-    /// The peer that did it, where one did.
+    /// The remote agent that did the work, if one did.
     pub(crate) remote: Option<Box<RemoteReport>>,
-    /// The safe points by which the run's stop ended it.
+    /// The safe points at which the run's stop ended it.
     pub(crate) fired: Option<SafePoints>,
-    /// Whether its failure said that it left no effect.
+    /// Whether its failure reported that it left no effect.
     is_without_effect: bool,
-    /// Whether its body goes on behind its time limit.
+    /// Whether its body continues beyond its time limit.
     is_body_alive: bool,
 }
 
 impl CallEnd {
-    /// With no secret in its words: what was told in pieces, or by a failure, is whole only here.
+    /// Removes secrets from its texts: text that arrived in pieces, or in a failure, is complete only here.
     pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
         if !secrets.is_empty() {
             self.text = secrets.clean_text(self.text);
@@ -85,8 +85,8 @@ impl CallEnd {
         }
     }
 
-    /// The body gave something back. A result is a result, stop or no stop; under a stop a failure is no evidence
-    /// and becomes *stopped*; what the tool says of its effect stands.
+    /// The body returned. A result is a result, with or without a stop. Under a stop a failure proves nothing
+    /// and becomes *stopped*; what the tool reports of its effect is kept.
     pub(super) fn returned(result: Result<ToolResult, TaskEnd>, stop: Option<Reason>) -> Self {
         match (result, stop) {
             (Ok(Ok(output)), _) => Self::new(CallStatus::Completed, "").holding(output),
@@ -105,7 +105,7 @@ impl CallEnd {
         }
     }
 
-    /// Takes what the body gave back, or kept, as what the model is told.
+    /// Uses what the body returned or kept as what the model sees.
     fn holding(mut self, output: Output) -> Self {
         self.text = output.text;
         self.parts = output::bounded(output.parts, &mut self.text);
@@ -140,7 +140,7 @@ impl CallEnd {
         Self { reason, stopped_by: Some(StopSource::Run), ..Self::new(CallStatus::Stopped, "") }
     }
 
-    /// Its supervisor panicked: nobody saw its end.
+    /// The supervisor panicked: the end was not seen.
     pub(super) fn unwatched() -> Self {
         let text = "error: the task that watches the call panicked";
         Self { effect: SideEffect::Unknown, ..Self::new(CallStatus::Failed, text) }
@@ -154,13 +154,13 @@ impl CallEnd {
         Self::new(CallStatus::TimedOut, format!("its limit of {limit:?} passed"))
     }
 
-    /// It is over for its caller, and could not be ended.
+    /// The call is over for its caller, and its body could not be ended.
     pub(super) fn going_on(mut self) -> Self {
         self.is_body_alive = true;
         self
     }
 
-    /// Says whose stop it was: the run's outranks the call's own.
+    /// Sets whose stop it was: the run's outranks the call's own.
     pub(super) fn name_stop(&mut self, call: &Scope, (run, ends): (&Scope, Ends)) {
         if self.stopped_by.is_some() {
             let by_run = run.is_stopping() || ends == Ends::WithTheRun;
@@ -171,7 +171,8 @@ impl CallEnd {
         }
     }
 
-    /// Adds its processes, and the last word of its peer; a stop that had to use SIGKILL is told as such.
+    /// Adds its processes and the remote agent's last report. A stop that had to use SIGKILL is reported as
+    /// such.
     pub(super) fn name_rows(&mut self, (processes, remote): (Vec<ProcessReport>, Option<RemoteReport>)) {
         self.remote = remote.map(Box::new).or(self.remote.take());
         let forced = processes.iter().any(|process| process.signals.iter().any(|signal| signal == "SIGKILL"));
@@ -181,7 +182,8 @@ impl CallEnd {
         self.processes = processes;
     }
 
-    /// Adds what is known of the peer that did the work: what it has not confirmed is not said to be stopped (S10.3).
+    /// Adds what is known of the remote agent that did the work: what it has not confirmed is not reported as
+    /// stopped (S10.3).
     pub(super) fn name_remote(&mut self, remote: Option<RemoteReport>) {
         if remote.as_ref().is_some_and(RemoteReport::may_go_on) {
             match self.status {
@@ -189,8 +191,10 @@ impl CallEnd {
                 CallStatus::TimedOut => self.is_body_alive = true,
                 _ => {}
             }
-            // The peer's name for it stands in the history too: whoever reads on can ask the peer for it.
-            if let Some(known) = remote.as_ref().filter(|remote| remote.task.is_some()) {
+            // The remote agent's name for the work is in the history too: a later reader can ask for it. An answer stays as
+            // it came; the row says what it is worth.
+            let is_answered = self.status == CallStatus::Completed;
+            if let Some(known) = remote.as_ref().filter(|remote| remote.task.is_some() && !is_answered) {
                 let parts = [self.text.as_str(), &known.label()].map(str::to_owned);
                 self.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
                 self.text.push_str(" may go on");
@@ -203,7 +207,7 @@ impl CallEnd {
         self.effect = effect_of(class, self.status, self.is_without_effect);
     }
 
-    /// What the model is told: the result, or what was emitted so far and a note that says what is known.
+    /// Sets what the model sees: the result, or the output so far and a note about what is known.
     pub(super) fn finish(&mut self, emitted: Output) {
         if self.note().is_some() {
             self.name_whole(emitted.whole);
@@ -211,7 +215,7 @@ impl CallEnd {
         self.finish_text(&emitted.text);
     }
 
-    /// The same, for work that emits only text.
+    /// Like [`finish`](Self::finish), for work that emits only text.
     pub(crate) fn finish_text(&mut self, partial: &str) {
         let Some(note) = self.note() else { return };
         let mut text = String::new();
@@ -224,7 +228,7 @@ impl CallEnd {
         self.text = text;
     }
 
-    /// What is said of a call that has no result of its own.
+    /// The note for a call without a result.
     fn note(&self) -> Option<&'static str> {
         let stopped = matches!(self.status, CallStatus::Stopped | CallStatus::Killed);
         Some(match (self.status, self.stopped_by, self.effect) {
@@ -253,8 +257,8 @@ impl CallEnd {
         self.text.len() <= budget
     }
 
-    /// Shortens what is too long for the model; the rest is spilled to a file (S4.7).
-    /// The wait for that is bounded, and by the clean-up cap too while the run is being stopped (S2.8).
+    /// Shortens what is too long for the model and spills the rest to a file (S4.7). The wait for that is
+    /// bounded, also by the clean-up cap while the run is being stopped (S2.8).
     pub(crate) async fn fit(&mut self, budget: usize, bound: Duration, run: &Scope) {
         if self.text.len() > budget {
             let cap = run.demand().filter(|_| run.is_stopping()).map(|demand| demand.cleanup_cap);
@@ -264,7 +268,7 @@ impl CallEnd {
             if self.extent == OutputExtent::All {
                 (self.text, self.extent) = output::shorten(whole, budget, patience, run).await;
             } else {
-                // All of it is where the tool said.
+                // The tool has already named where the whole output is.
                 self.text = output::narrowed(&whole, budget);
             }
         }
@@ -290,13 +294,13 @@ impl CallEnd {
             child: self.child,
             remote: self.remote,
         };
-        let told = CallResult::of_text(call.id.clone(), &call.name, self.text, verdict);
-        let result = CallResult { parts: self.parts, structured: self.structured, ..told };
+        let plain = CallResult::of_text(call.id.clone(), &call.name, self.text, verdict);
+        let result = CallResult { parts: self.parts, structured: self.structured, ..plain };
         (report, result, self.extent)
     }
 }
 
-/// The ending of a call whose body never began.
+/// The end of a call whose body never began.
 pub(crate) fn not_begun(
     status: CallStatus,
     text: impl Into<String>,
@@ -311,7 +315,7 @@ pub(crate) fn not_begun(
     ending
 }
 
-/// The ending of a call whose work is a run.
+/// The end of a call whose work is a run.
 pub(crate) fn ended_as_run(
     status: CallStatus,
     text: String,
@@ -321,7 +325,7 @@ pub(crate) fn ended_as_run(
     CallEnd { effect, child: Some(child), ..CallEnd::new(status, text) }
 }
 
-/// The ending of a call that ran when its process ended, and what a person says of it (S7.3).
+/// The end of a call that was running when its process ended, and what a person says about it (S7.3).
 pub(crate) fn end_unknown(said: impl Into<String>, unseen: Option<RemoteReport>) -> CallEnd {
     let said: String = said.into();
     let between = if said.is_empty() { "" } else { "\n" };
@@ -331,12 +335,12 @@ pub(crate) fn end_unknown(said: impl Into<String>, unseen: Option<RemoteReport>)
     ending
 }
 
-/// The ending of a call that may have run before, when a stop keeps it from going on.
+/// The end of a call that may have run earlier, when a stop keeps it from resuming.
 pub(crate) fn stopped_unknown(stop: (Reason, StopSource), unseen: Option<RemoteReport>) -> CallEnd {
     CallEnd { reason: Some(stop.0), stopped_by: Some(stop.1), ..end_unknown("", unseen) }
 }
 
-/// The result of a person who says that the call was done before.
+/// The result of a person who says that the call was already done.
 pub(crate) fn done_before(text: String) -> CallEnd {
     CallEnd { effect: SideEffect::Done, ..answered(text) }
 }

@@ -1,4 +1,4 @@
-//! What a status means: for spans, and for what may have happened.
+//! What a status means, for spans and for possible effects.
 
 use safepoint_scope::{Failure, Halt, TaskEnd};
 
@@ -25,7 +25,7 @@ pub(super) fn status_of(status: CallStatus) -> spans::Status {
     }
 }
 
-/// What a call comes to that failed of itself.
+/// The status of a call that failed by itself.
 pub(super) fn failed(failure: &Failure) -> CallStatus {
     match (failure.is_unreachable(), failure.is_denied()) {
         (true, _) => CallStatus::Unreachable,
@@ -34,7 +34,7 @@ pub(super) fn failed(failure: &Failure) -> CallStatus {
     }
 }
 
-/// Whether a call of this class, started and not ended well, may have done something (S3.8).
+/// Whether a call of this class that started and did not complete may have had effects (S3.8).
 pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool) -> Done {
     match (class, status) {
         (EffectClass::ReadOnly, _) => Done::None,
@@ -48,7 +48,7 @@ pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool)
         (
             _,
             CallStatus::Failed
-            // It ran, and was not allowed all that it wanted.
+            // It ran, and was not allowed everything that it requested.
             | CallStatus::Denied
             | CallStatus::TimedOut
             | CallStatus::Stopped

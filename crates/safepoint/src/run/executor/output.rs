@@ -1,4 +1,4 @@
-//! What a model is shown of a long output: its head and tail, and where the whole of it is.
+//! What a model sees of a long output: its head and tail, and where all of it is.
 
 use std::{
     io::{self, Write as _},
@@ -18,7 +18,7 @@ use crate::value::{
 /// The most images and files of one result.
 const MOST_PARTS: usize = 16;
 
-/// The parts that one result may have; of the others the text says that they are left out.
+/// Limits the parts of one result; the text says how many are left out.
 pub(super) fn bounded(parts: Vec<Part>, text: &mut String) -> Vec<Part> {
     let mut bytes = 0;
     let given = parts.len();
@@ -39,14 +39,14 @@ pub(super) fn bounded(parts: Vec<Part>, text: &mut String) -> Vec<Part> {
     taken
 }
 
-/// What is shown of an output that its tool had shortened already.
+/// What is shown of an output that its tool has already shortened.
 pub(super) fn narrowed(text: &str, budget: usize) -> String {
     let (head, tail) = ends(text, budget);
     format!("{head}\n[… more left out …]\n{tail}")
 }
 
-/// Shortens `whole` to about `budget` bytes; all of it goes to a file that only its owner can read. A disk that takes
-/// longer than `patience` holds up nobody: the file is then not named.
+/// Shortens `whole` to about `budget` bytes and writes all of it to a file that only its owner can read. If
+/// the disk takes longer than `patience`, the file is not named and nothing waits for it.
 pub(super) async fn shorten(
     whole: String,
     budget: usize,

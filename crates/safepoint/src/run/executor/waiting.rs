@@ -1,4 +1,4 @@
-//! The questions of a call that runs, and the time that they stand open, which is no call time (S4.6).
+//! The questions of a running call, and the time during which they are open, which is no call time (S4.6).
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     value::{approval::Decision, limits::after},
 };
 
-/// How long questions have stood open.
+/// How long questions have been open.
 #[derive(Default)]
 pub(super) struct ApprovalClock {
     state: Mutex<State>,
@@ -28,7 +28,7 @@ struct State {
     before: Duration,
 }
 
-/// Where the answer to a question of a running call goes. While it lives the call's time stands still.
+/// Where the answer to a question of a running call goes. While it exists the call's time stands.
 pub(crate) struct Reply {
     to: Option<oneshot::Sender<Decision>>,
     board: Arc<CallBoard>,
@@ -40,14 +40,14 @@ impl Reply {
         Self { to: Some(to), board: Arc::clone(board) }
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Whether the call no longer waits for the answer.
     pub(crate) fn is_taken_back(&self) -> bool {
         self.to.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
     pub(crate) fn give(mut self, decision: Decision) {
         if self.to.take().is_some_and(|to| to.send(decision).is_err()) {
-            // The call has ended, or took its question back: the decision has no effect.
+            // The call has ended, or withdrew its question: the decision has no effect.
         }
     }
 }
@@ -86,7 +86,7 @@ impl ApprovalClock {
         self.lock().open > 0
     }
 
-    /// Registers, then looks, so that the last answer in between is not missed.
+    /// Registers, then checks, so that the last answer in between is not missed.
     async fn answered(&self) {
         loop {
             let answered = self.answered.notified();
@@ -97,7 +97,7 @@ impl ApprovalClock {
         }
     }
 
-    /// Waits for `work` as long as `limit` allows, the time not counted in which questions stand open.
+    /// Waits for `work` as long as `limit` allows, not counting the time during which questions are open.
     pub(super) async fn within<F: Future>(&self, limit: Duration, work: F) -> Option<F::Output> {
         let began = Instant::now();
         let mut work = pin!(work);
@@ -108,6 +108,8 @@ impl ApprovalClock {
             }
             if self.is_open() {
                 let answered = pin!(self.answered());
+                // The work is polled first: an output that is ready wins over the answer. The work itself is not dropped when the
+                // answer wins, and the loop goes back to the limit.
                 if let Either::Left((output, _)) = select(work.as_mut(), answered).await {
                     return Some(output);
                 }

@@ -1,7 +1,8 @@
-//! What the end of a model's message does. Answers that must have a form are taken, or the model is told what does not fit,
-//! some times.
+//! What the end of a model's message does. An answer that must match a schema is accepted, or the model
+//! learns what does not fit, a limited number of times.
 //!
-//! **Invariants**: what is done here follows from recorded facts and the agent's definition, so it is no fact itself.
+//! **Invariants**: what is done here follows from recorded facts and the agent's definition, so it is not a
+//! fact itself.
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Machine {
         if *whole == Completion::Complete && report.usage.source == UsageSource::Exact {
             self.history.measure(report.usage.input);
         }
-        // A whole message of which nothing was sent is no model's: an agent that is a remote one decided it by itself.
+        // A complete message without a sent request came from no model: a remote agent's run decided it.
         self.model = (*whole != Completion::Complete || report.was_sent()).then(|| report.clone());
         self.stage = match whole {
             Completion::Stopped => Stage::Cut(Arc::clone(message)),
@@ -72,18 +73,18 @@ impl Machine {
         };
     }
 
-    /// What a whole message without calls leads to: it is in the history already.
+    /// What follows a complete message without calls; the message is in the history already.
     pub(super) fn answered(&mut self, message: &Arc<AssistantMessage>) -> Stage {
         let Some(form) = self.form.clone() else { return Stage::Answered(Arc::clone(message)) };
         if form.found(message).is_some() {
             return Stage::Answered(Arc::clone(message));
         }
-        self.history.push(Message::User(UserMessage::from(form.mend(&message.text()))));
+        self.history.push(Message::User(UserMessage::from(form.correction(&message.text()))));
         self.missed();
         Stage::Ready
     }
 
-    /// What a round leads to whose calls are over.
+    /// What follows a round whose calls are over.
     pub(super) fn after_calls(&mut self, message: &Arc<AssistantMessage>, results: &[CallResult]) -> Stage {
         let Some(form) = self.form.clone() else { return Stage::Ready };
         if form.is_taken(results) {
@@ -102,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// The text of an answer: what the answering call was given, where there is one.
+    /// The text of an answer: the arguments of the answering call, if there is one.
     pub(super) fn answer_of(&self, message: &Arc<AssistantMessage>) -> LastWords {
         let found = self.form.as_ref().and_then(|form| form.found(message));
         found.map_or_else(|| LastWords::of(message), LastWords::from)

@@ -1,4 +1,4 @@
-//! What bounds a run's next act: the limits that are checked before a model call, and what it was steered with.
+//! The context of a run's next step: the limits that are checked before a model call, and pending steers.
 
 use safepoint_scope::{Code, SafePoints};
 
@@ -8,7 +8,8 @@ use crate::{
     value::{limits::Limits, usage::Price},
 };
 
-/// What is known beside the facts when the next act is chosen: the limits (S12.1), and whether a steer waits.
+/// What is known beside the facts when the next step is chosen: the limits (S12.1), and whether a steer is
+/// pending.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepContext<'a> {
     pub(crate) limits: &'a Limits,
@@ -17,8 +18,8 @@ pub(crate) struct StepContext<'a> {
     pub(crate) steered: PendingSteer,
 }
 
-/// Whether the run was steered with something that is not part of its history yet. Exhaustive: no, by a notice alone that
-/// asks for no request of its own, or how urgently.
+/// Whether a steer is not part of the history yet. Exhaustive: none, only a notice that causes no request, or
+/// how urgent it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PendingSteer {
     No,
@@ -46,7 +47,7 @@ impl StepContext<'_> {
         }
     }
 
-    /// The limit that is spent, over all attempts of the run (S12.6).
+    /// The limit that is reached, over all attempts of the run (S12.6).
     pub(super) fn reached(&self, machine: &Machine) -> Option<NextStep> {
         let over = over_attempts(machine.attempt());
         let limit = |code, text| Some(NextStep::Limit { code, text });
@@ -68,7 +69,7 @@ impl StepContext<'_> {
     }
 }
 
-/// Says so where more than one attempt has used up a limit.
+/// A suffix for errors where more than one attempt has used up a limit.
 pub(crate) fn over_attempts(attempt: u32) -> String {
     if attempt > 1 { format!(", over {attempt} attempts") } else { String::new() }
 }

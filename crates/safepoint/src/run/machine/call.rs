@@ -1,4 +1,4 @@
-//! One call of a round, and how far it is.
+//! One call of a round, and its state.
 
 use serde_json::Value;
 
@@ -12,37 +12,37 @@ use crate::value::{
     receipt::{CallReport, CallStatus, ChildReport, ReasonReport, StopSource},
 };
 
-/// One call and how far it is.
+/// One call and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) call: ToolCall,
     pub(crate) step: CallState,
     /// Known once it has begun.
     pub(crate) effect: Option<EffectClass>,
-    /// Whether it may run beside others; known once it was looked at.
+    /// Whether it may run in parallel; known once it was checked.
     pub(super) overlaps: bool,
-    /// What the run that is its work was given, once that has begun: a resume of it needs no other approval.
+    /// The arguments of the run that is its work, once that has begun: resuming it needs no other approval.
     pub(super) run: Option<Value>,
-    /// What it was last given.
+    /// Its last arguments.
     pub(super) given: Option<Value>,
-    /// What the peer that does its work calls it: beginning it again is asking for that, and repeats nothing.
+    /// The remote agent's name for its work: beginning it again asks for that, and repeats nothing.
     pub(crate) named: Option<String>,
-    /// A person's yes, which stands whatever becomes of the process (S7.2).
+    /// A person's approval, which outlives the process (S7.2).
     allowed: Option<Allowed>,
-    /// Whether an earlier attempt began it, and its end is not known.
+    /// Whether an earlier attempt began it, and its end is unknown.
     may_have_run: bool,
 }
 
-/// How far a call is. Exhaustive: the round must place each.
+/// The state of a call. Exhaustive: the round must place each.
 #[derive(Clone, Debug)]
 pub(crate) enum CallState {
-    /// Nobody has looked at it.
+    /// Not checked yet.
     Requested,
     /// A person was asked.
     AwaitingApproval(ApprovalRequest),
-    /// A person said yes.
+    /// A person approved it.
     Approved(Allowed),
-    /// Its run is to be taken up again where it is: the call was allowed before.
+    /// Its run is to be resumed where it is: the call was approved earlier.
     Resuming { args: Value, questions: ApprovalReuse },
     /// It may begin, with these arguments.
     Ready { args: Value, questions: ApprovalReuse },
@@ -50,33 +50,33 @@ pub(crate) enum CallState {
     Running,
     /// The run that is its work waits for a person, and nothing of it is alive.
     Suspended { child: ChildReport, approvals: Vec<ApprovalRequest> },
-    /// It ran when its process ended, and may not run twice: what it did is unknown.
+    /// It was running when its process ended, and may not run twice: its effect is unknown.
     EffectUnknown,
     /// It is over.
     Ended { report: Box<CallReport>, result: CallResult },
 }
 
-/// What a person said yes to.
+/// What a person approved.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
     pub(crate) args: Value,
     pub(crate) shown: ApprovedArgs,
-    /// What they were asked about.
+    /// The arguments that the person was asked about.
     pub(crate) asked: Value,
-    /// The tool as it was declared then; empty where an older release asked.
+    /// The tool as it was declared then; empty if an older release asked.
     pub(crate) definition: String,
 }
 
-/// What a person who said yes was shown. Exhaustive: exactly these arguments, or others, which they changed into these:
-/// then the rules have yet to speak.
+/// What a person who approved was shown. Exhaustive: exactly these arguments, or others that the person
+/// changed into these; the rules then still apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ApprovedArgs {
     Exactly,
     Others,
 }
 
-/// What a child run that is taken up again does with its open questions. Exhaustive: a suspension keeps them, a stop
-/// took them back, and they are asked again under new ids (S8.3).
+/// What a resumed child run does with its open questions. Exhaustive: a suspension keeps them; a stop
+/// withdrew them, and they are asked again under new ids (S8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ApprovalReuse {
     Keep,
@@ -114,7 +114,7 @@ impl Call {
         }
         match answer {
             Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
-                // Exactly what was asked, which need not be what the model wanted.
+                // The approved arguments may differ from those that the model requested.
                 if let CallState::AwaitingApproval(request) = &self.step {
                     self.allowed = Some(Allowed::by(request, request.args.clone(), ApprovedArgs::Exactly));
                 }
@@ -126,7 +126,7 @@ impl Call {
                 }
                 self.step = self.wanted();
             }
-            // Where the call itself ends, that follows as a fact of its own.
+            // If the call itself ends, a separate fact follows.
             Resolution::Withdrawn => {
                 self.step = if self.is_lost() { CallState::EffectUnknown } else { self.wanted() };
             }
@@ -134,11 +134,11 @@ impl Call {
         }
     }
 
-    /// Takes it up again: what never began is wanted, a child run goes on inside, what may run twice runs again, the
-    /// rest stays told, or is put to a person (S5.3, S7.3).
+    /// Resumes the call: one that never began is requested, a child run resumes inside, and one that may run
+    /// twice runs again. Any other keeps its result, or a person is asked (S5.3, S7.3).
     pub(super) fn reopen(&mut self, on_unknown: OnUnknownEffect) {
         if matches!(self.step, CallState::Ended { .. }) {
-            // It was stopped, at its peer too: there is nothing to take up again.
+            // It was stopped, at its remote agent too: there is nothing to resume.
             self.named = None;
         }
         let (child, twice) = (self.run.is_some(), self.may_run_twice());
@@ -173,7 +173,7 @@ impl Call {
             CallState::Suspended { .. } | CallState::Requested | CallState::Ready { .. } => {
                 self.step = self.wanted()
             }
-            // A question that a suspension left open stays open, and a yes stays a yes.
+            // A question that a suspension left open stays open, and an approval stays valid.
             CallState::Ended { .. }
             | CallState::AwaitingApproval(_)
             | CallState::EffectUnknown
@@ -182,7 +182,7 @@ impl Call {
         }
     }
 
-    /// To be looked at: a yes that was given once is not asked for again.
+    /// To be checked: an approval that was given is not asked for again.
     fn wanted(&self) -> CallState {
         match self.allowed.clone() {
             Some(allowed) => CallState::Approved(allowed),
@@ -197,23 +197,23 @@ impl Call {
         };
     }
 
-    /// Whether an earlier attempt may have done what it is for: whatever ends it now, nobody may say that nothing was
-    /// done.
+    /// Whether an earlier attempt may have run it: whatever ends it now, its result must not say that nothing
+    /// was done.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.may_have_run
     }
 
-    /// Whether nobody but a person may begin it again.
+    /// Whether only a person may begin it again.
     fn is_lost(&self) -> bool {
         self.is_in_doubt() && !self.may_run_twice()
     }
 
-    /// What it was given when it began.
+    /// Its arguments when it began.
     pub(crate) fn given(&self) -> Option<&Value> {
         self.given.as_ref()
     }
 
-    /// Its run is to go on.
+    /// Its run is to resume.
     pub(super) fn again(&self, questions: ApprovalReuse) -> CallState {
         match &self.run {
             Some(args) => CallState::Resuming { args: args.clone(), questions },
@@ -221,7 +221,7 @@ impl Call {
         }
     }
 
-    /// Whether a run that is its work goes on when the run that asked for it is taken up again.
+    /// Whether its run resumes when the run that requested it is resumed.
     pub(super) fn has_run_to_go_on(&self) -> bool {
         let goes_on = match &self.step {
             CallState::Ended { report, .. } => report.stopped_by == Some(StopSource::Run),
@@ -237,7 +237,7 @@ impl Call {
         goes_on && self.has_run()
     }
 
-    /// Whether a run that is its work was begun before.
+    /// Whether its run was begun earlier.
     pub(crate) fn has_run(&self) -> bool {
         self.run.is_some()
     }
@@ -249,7 +249,7 @@ impl Call {
         }
     }
 
-    /// What the model would be told if a new turn closed it now.
+    /// What the model would see if a new turn closed the call now.
     pub(super) fn result(&self) -> CallResult {
         match &self.step {
             CallState::Ended { result, .. } => result.clone(),

@@ -1,6 +1,7 @@
 //! The calls of one message: which may begin now, which are over, and what they leave to a resume.
 //!
-//! **Invariants**: a call changes only through [`Round::change`], which keeps the tally and the index true.
+//! **Invariants**: a call changes only through [`Round::change`], which keeps the tally and the index
+//! consistent.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -22,7 +23,7 @@ pub(crate) struct Round {
     calls: Vec<Call>,
     index: HashMap<CallId, usize>,
     tally: Tally,
-    /// Calls that the model asked for beyond those that one message may have.
+    /// Calls that the model requested beyond the limit of one message.
     left_out: u64,
 }
 
@@ -73,17 +74,18 @@ impl Round {
         self.tally.running > 0
     }
 
-    /// Whether a stop has ended a part of it: nothing more begins, what runs goes to its end (S9.3).
+    /// Whether a stop has ended a part of it: nothing more begins, and what runs continues to its end (S9.3).
     pub(super) fn is_closing(&self) -> bool {
         self.tally.stopped > 0
     }
 
-    /// Whether nothing would happen any more without a person, if so many of the running calls wait for one inside.
+    /// Whether nothing would happen without a person, if `parked` of the running calls wait for one inside.
     pub(super) fn is_resting(&self, parked: usize) -> bool {
         parked > 0 && self.tally.running == parked && self.tally.unjudged == 0
     }
 
-    /// Whether the round could only go on by a person's decision, if so many of the running calls wait for one.
+    /// Whether only a person's decision can continue the round, if `waiting` of the running calls wait for
+    /// one.
     pub(super) fn waits_for_a_person(&self, waiting: usize, parallel: usize) -> bool {
         self.tally.questions + waiting > 0
             && self.tally.running == waiting
@@ -96,7 +98,7 @@ impl Round {
         self.tally.questions > 0 && self.tally.questions + self.tally.over == self.calls.len()
     }
 
-    /// Whether every call has an end that stands. One that the run's stop ended may be taken up again, so the round
+    /// Whether every call has a final end. A call that the run's stop ended may be resumed, so the round
     /// stays open until it is resumed or a new turn closes it (S5.3).
     pub(super) fn is_complete(&self) -> bool {
         self.tally.over == self.calls.len() && self.tally.stopped == 0
@@ -118,7 +120,8 @@ impl Round {
         })
     }
 
-    /// The boundary before the next call: until one has started it is also the one after the model (S1.3, S2.4).
+    /// The boundary before the next call. Until one has started it is also the boundary after the model
+    /// (S1.3, S2.4).
     pub(super) fn gate(&self) -> SafePoints {
         if self.tally.begun > 0 {
             SafePoints::AFTER_STARTED_CALLS
@@ -151,8 +154,8 @@ impl Round {
         self.calls.iter().enumerate().filter(|(_, call)| of(&call.step)).map(|(index, _)| index).collect()
     }
 
-    /// In the order of the calls: those that overlap go together up to the limit, any other goes alone. A call that
-    /// waits for a person holds up nobody.
+    /// In the order of the calls: parallel calls start together up to the limit, any other starts alone. A
+    /// call that waits for a person blocks no other.
     fn startable(&self, parallel: usize) -> Vec<usize> {
         let mut running = self.tally.running;
         if self.tally.cleared == 0 || running >= parallel {
@@ -185,25 +188,25 @@ impl Round {
                 _ => None,
             })
             .collect();
-        (Arc::clone(&self.message), self.told(results))
+        (Arc::clone(&self.message), self.with_left_out(results))
     }
 
     /// What a new turn would close this round with.
     pub(super) fn tail(&self) -> OpenEnd {
-        let results = self.told(self.calls.iter().map(Call::result).collect());
+        let results = self.with_left_out(self.calls.iter().map(Call::result).collect());
         let calls = results.into_iter().map(|result| OpenCall { result }).collect();
         OpenEnd::Open { message: Arc::clone(&self.message), calls }
     }
 
-    /// The model is told, behind the last result, of the calls that are no part of its message.
-    fn told(&self, mut results: Vec<CallResult>) -> Vec<CallResult> {
+    /// Adds the number of omitted calls to the last result, for the model.
+    fn with_left_out(&self, mut results: Vec<CallResult>) -> Vec<CallResult> {
         if let (more @ 1.., Some(last)) = (self.left_out, results.last_mut()) {
             Arc::make_mut(&mut last.text).push_str(&note::calls_left_out(more));
         }
         results
     }
 
-    /// Takes a round up again (S5.3, S7.3).
+    /// Resumes the round (S5.3, S7.3).
     pub(super) fn reopen(&mut self, on_unknown: OnUnknownEffect) {
         for index in 0..self.calls.len() {
             self.change(index, |call| call.reopen(on_unknown));

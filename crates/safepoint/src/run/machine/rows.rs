@@ -1,4 +1,5 @@
-//! What is known of a call beside its facts: rows that come when it is over, and that the rules let it begin.
+//! What is known of a call beside its facts: rows that arrive after its end, and the rules' permission to
+//! begin.
 
 use super::{ApprovalReuse, CallState, Machine, Stage};
 use crate::value::{
@@ -7,7 +8,8 @@ use crate::value::{
 };
 
 impl Machine {
-    /// Rows that came after a call's end was recorded: for the receipt, they change nothing else.
+    /// Adds rows that arrived after a call's end was recorded. They go into the receipt and change nothing
+    /// else.
     pub(crate) fn add_rows(
         &mut self,
         id: &CallId,
@@ -24,7 +26,7 @@ impl Machine {
         }
     }
 
-    /// The same of what is known of its peer.
+    /// Adds what is known of the remote agent of a call that has ended.
     pub(crate) fn name_remote(&mut self, id: &CallId, remote: RemoteReport) {
         let open = match &mut self.stage {
             Stage::Calls(round) => round.report_mut(id),
@@ -35,8 +37,8 @@ impl Machine {
         }
     }
 
-    /// The rules have spoken: this call may begin. Derived from recorded facts and the agent's definition, so it is
-    /// not a fact itself.
+    /// The rules let this call begin. Derived from recorded facts and the agent's definition, so it is not a
+    /// fact itself.
     pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
         if let Stage::Calls(round) = &mut self.stage {
             round.change(index, |call| {

@@ -1,7 +1,7 @@
-//! What a run has used, over all its attempts: a limit is the run's (S12.6).
+//! What a run has used over all its attempts: a limit applies to the run (S12.6).
 //!
-//! **Invariants**: everything here follows from recorded facts; what an attempt used that ended with its process is
-//! counted as well, and told by the receipt of the next attempt that ends.
+//! **Invariants**: everything here follows from recorded facts. The usage of an attempt that ended with its
+//! process counts too, and is reported by the receipt of the next attempt that ends.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use crate::value::{
     usage::{ExtraBilling, Price, Usage, UsageSource},
 };
 
-/// What earlier attempts used, and what is known of this one's time and price.
+/// What earlier attempts used, and the known time and price of this one.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     /// Model calls that were announced, and of which nothing left this machine.
     unsent: u32,
     /// Tokens of earlier attempts and of their child runs.
     tokens: u64,
-    /// What they cost.
+    /// Their cost.
     cost: f64,
     /// How long earlier attempts worked.
     time: Duration,
-    /// The same of the newest attempt, as far as it is recorded.
+    /// How long the newest attempt worked, as far as recorded.
     taken: Duration,
     /// The price of the newest attempt.
     price: Option<Price>,
-    /// Whether the newest attempt has a recorded end; else its process ended first.
+    /// Whether the newest attempt has a recorded end; otherwise its process ended first.
     is_settled: bool,
-    untold: ChildUsage,
+    unreported: ChildUsage,
 }
 
 impl Spent {
-    /// A model call ended. One that was cut, or failed, before anything left this machine used up nothing.
+    /// A model call ended. One that was cut or failed before anything left this machine used nothing.
     pub(super) fn model_ended(&mut self, whole: &Completion, report: &ModelReport) {
         if *whole != Completion::Complete && !report.was_sent() {
             self.unsent += 1;
@@ -44,11 +44,11 @@ impl Spent {
         self.taken = time;
     }
 
-    /// The attempt has its end, and the receipt tells all that was used until then.
+    /// The attempt has ended, and its receipt reports everything used until then.
     pub(super) fn settle(&mut self, receipt: &Receipt) {
         self.taken = Duration::from_millis(receipt.worked_ms);
         self.is_settled = true;
-        self.untold = ChildUsage::default();
+        self.unreported = ChildUsage::default();
     }
 
     fn add(&mut self, usage: &Usage, cost: f64) {
@@ -56,9 +56,9 @@ impl Spent {
         self.cost += cost;
     }
 
-    fn leave_untold(&mut self, usage: &Usage, cost: f64) {
-        self.untold.usage.add(usage);
-        self.untold.cost += cost;
+    fn leave_unreported(&mut self, usage: &Usage, cost: f64) {
+        self.unreported.usage.add(usage);
+        self.unreported.cost += cost;
     }
 
     fn cost_of(&self, usage: &Usage) -> f64 {
@@ -67,7 +67,7 @@ impl Spent {
 }
 
 impl Machine {
-    /// Adds up the attempt that is over, since another one begins under these limits.
+    /// Adds up the attempt that is over, because another one begins under these limits.
     pub(super) fn add_up(&mut self, limits: Option<&RunLimits>) {
         let (own, below) = (std::mem::take(&mut self.usage), std::mem::take(&mut self.below));
         let lost = self.lost_call();
@@ -77,10 +77,10 @@ impl Machine {
             spent.add(usage, cost);
         }
         if !spent.is_settled {
-            spent.leave_untold(&own, own_cost);
-            spent.leave_untold(&below.usage, below.cost);
+            spent.leave_unreported(&own, own_cost);
+            spent.leave_unreported(&below.usage, below.cost);
         }
-        spent.leave_untold(&lost, lost_cost);
+        spent.leave_unreported(&lost, lost_cost);
         spent.time = spent.time.saturating_add(std::mem::take(&mut spent.taken));
         spent.is_settled = false;
         spent.price = limits.and_then(|limits| limits.price);
@@ -99,7 +99,7 @@ impl Machine {
         }
     }
 
-    /// Model calls of all attempts, less those of which nothing left this machine.
+    /// Model calls of all attempts, except those of which nothing left this machine.
     pub(super) fn model_calls(&self) -> u32 {
         self.rounds.saturating_sub(self.spent.unsent)
     }
@@ -110,7 +110,7 @@ impl Machine {
         self.spent.tokens.saturating_add(now)
     }
 
-    /// What they cost, where `price` is that of this attempt.
+    /// Their cost; `price` is that of this attempt.
     pub(super) fn cost(&self, price: Option<&Price>) -> f64 {
         self.spent.cost + price.map_or(0.0, |price| price.of(&self.usage)) + self.below.cost
     }
@@ -120,8 +120,8 @@ impl Machine {
         self.spent.time
     }
 
-    /// What attempts used and cost, their child runs included, of which no receipt tells: they ended with their process.
-    pub(crate) fn untold(&self) -> &ChildUsage {
-        &self.spent.untold
+    /// Usage and cost without a receipt, child runs included: of attempts that ended with their process.
+    pub(crate) fn unreported(&self) -> &ChildUsage {
+        &self.spent.unreported
     }
 }

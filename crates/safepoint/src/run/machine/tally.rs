@@ -1,4 +1,5 @@
-//! How many calls of a round are how far, kept as they change: in a wide round nobody counts them over at each step.
+//! How many calls of a round are in which state, updated with each change, so that no step of a wide round
+//! counts them again.
 
 use super::{Call, CallState};
 use crate::value::receipt::StopSource;

@@ -1,4 +1,4 @@
-//! The loop as it is told facts: where they lead, what is due there, and what they cost.
+//! The loop as it applies facts: where they lead, which step is due, and what they cost.
 
 use jiff::Timestamp;
 use safepoint_scope::{Code, Reach};
@@ -27,22 +27,22 @@ use made::{child, ended, question, tool_call};
 const AT_ALL: SafePoints = SafePoints::AFTER_ALL_CALLS;
 const AT_MODEL: SafePoints = SafePoints::AFTER_MODEL;
 
-/// A machine and the log that it is told from.
-struct Told {
+/// A machine, and the log whose facts it applies.
+struct Logged {
     machine: Machine,
     log: MemoryLog,
 }
 
-impl Told {
+impl Logged {
     async fn begun(machine: Machine) -> Self {
-        let mut told = Self { machine, log: MemoryLog::default() };
+        let mut logged = Self { machine, log: MemoryLog::default() };
         let mut history = History::new();
         history.push(Message::User(UserMessage::from("hi")));
-        told.opened(1, Some(history), None).await;
-        told
+        logged.opened(1, Some(history), None).await;
+        logged
     }
 
-    async fn tell(&mut self, fact: Fact) {
+    async fn record(&mut self, fact: Fact) {
         let recorded =
             log::record(&self.log, &Path::default(), Arc::new(fact), Duration::from_secs(20)).await;
         self.machine.apply(&recorded.expect("it is recorded"));
@@ -51,7 +51,7 @@ impl Told {
     async fn opened(&mut self, attempt: u32, history: Option<History>, price: Option<Price>) {
         let limits = Some(RunLimits::of(&Limits::default(), price.as_ref()));
         let (run, at, on_unknown) = (RunId::from("r"), Timestamp::UNIX_EPOCH, OnUnknownEffect::Tell);
-        self.tell(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await;
+        self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await;
     }
 
     async fn said(&mut self, round: u32, message: AssistantMessage, whole: Completion) {
@@ -59,20 +59,20 @@ impl Told {
     }
 
     async fn reported(&mut self, message: AssistantMessage, whole: Completion, report: ModelReport) {
-        self.tell(Fact::ModelStarted { round: report.round }).await;
-        self.tell(Fact::ModelEnded { message: Arc::new(message), whole, report }).await;
+        self.record(Fact::ModelStarted { round: report.round }).await;
+        self.record(Fact::ModelEnded { message: Arc::new(message), whole, report }).await;
     }
 
     async fn started(&mut self, id: &str, work: CallKind) {
         let (call_id, name, effect) = (CallId::from(id), "work".into(), EffectClass::Unsafe);
         let (args, key, at) = (json!("given"), String::new(), Timestamp::UNIX_EPOCH);
-        self.tell(Fact::CallStarted { call_id, name, round: 1, args, effect, key, work, at }).await;
+        self.record(Fact::CallStarted { call_id, name, round: 1, args, effect, key, work, at }).await;
     }
 
     async fn ended(&mut self, id: &str, child: Option<ChildReport>) {
         let CallState::Ended { mut report, result } = ended(id, CallStatus::Completed, None) else { return };
         report.child = child;
-        self.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+        self.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
     }
 
     fn due(&self, demand: Option<Demand>, steered: PendingSteer) -> NextStep {
@@ -125,7 +125,7 @@ fn at(points: SafePoints) -> Option<Demand> {
     demand(Mode::At(points))
 }
 
-/// A child run that cost so much, and used 7 tokens.
+/// A child run of this cost, which used 7 tokens.
 fn costing(cost: f64) -> ChildReport {
     let receipt = Receipt {
         run: RunId::from("r"),
@@ -155,101 +155,101 @@ fn costing(cost: f64) -> ChildReport {
 /// S1.3, S2.1, S2.4: what is due in each phase of a round, and where the run then stands.
 #[tokio::test]
 async fn a_round_goes_from_phase_to_phase() {
-    let mut told = Told::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::new()).await;
     let ready = AT_ALL | SafePoints::AFTER_STARTED_CALLS;
-    assert_eq!((told.machine.phase(), told.machine.next_round()), ("not yet started", 1));
-    assert_eq!(told.due(None, PendingSteer::No), NextStep::CallModel { gate: SafePoints::ANY });
-    assert_eq!(told.due(at(AT_MODEL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
-    assert_eq!(told.machine.boundary(), Some(SafePoints::ANY));
-    told.tell(Fact::ModelStarted { round: 1 }).await;
-    assert_eq!((told.machine.phase(), told.machine.boundary()), ("the model was streaming", None));
+    assert_eq!((logged.machine.phase(), logged.machine.next_round()), ("not yet started", 1));
+    assert_eq!(logged.due(None, PendingSteer::No), NextStep::CallModel { gate: SafePoints::ANY });
+    assert_eq!(logged.due(at(AT_MODEL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
+    assert_eq!(logged.machine.boundary(), Some(SafePoints::ANY));
+    logged.record(Fact::ModelStarted { round: 1 }).await;
+    assert_eq!((logged.machine.phase(), logged.machine.boundary()), ("the model was streaming", None));
     assert_eq!(
-        (told.due(None, PendingSteer::Waiting), told.due(at(AT_MODEL), PendingSteer::No)),
+        (logged.due(None, PendingSteer::Waiting), logged.due(at(AT_MODEL), PendingSteer::No)),
         (NextStep::Wait, NextStep::Wait)
     );
-    assert_eq!(told.due(now(), PendingSteer::No), NextStep::CutModel(Completion::Stopped));
-    assert_eq!(told.due(None, PendingSteer::AtOnce), NextStep::CutModel(Completion::Steered));
-    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
-    assert_eq!((told.machine.phase(), told.machine.last_words().as_str()), ("calls were running", "so"));
-    assert_eq!(told.due(None, PendingSteer::No), NextStep::Judge(vec![0, 1]));
-    assert_eq!(told.due(at(AT_MODEL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
-    let taken = ["c0", "c1", "c2"].map(|id| told.machine.is_taken(&CallId::from(id)));
-    assert_eq!((taken, told.machine.open_calls().len()), ([true, true, false], 2));
-    assert!(told.machine.call(1).is_some() && told.machine.call(2).is_none());
-    told.machine.clear(0, json!(1), true);
-    told.machine.clear(1, json!(2), true);
+    assert_eq!(logged.due(now(), PendingSteer::No), NextStep::CutModel(Completion::Stopped));
+    assert_eq!(logged.due(None, PendingSteer::AtOnce), NextStep::CutModel(Completion::Steered));
+    logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
+    assert_eq!((logged.machine.phase(), logged.machine.last_words().as_str()), ("calls were running", "so"));
+    assert_eq!(logged.due(None, PendingSteer::No), NextStep::Judge(vec![0, 1]));
+    assert_eq!(logged.due(at(AT_MODEL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
+    let taken = ["c0", "c1", "c2"].map(|id| logged.machine.is_taken(&CallId::from(id)));
+    assert_eq!((taken, logged.machine.open_calls().len()), ([true, true, false], 2));
+    assert!(logged.machine.call(1).is_some() && logged.machine.call(2).is_none());
+    logged.machine.clear(0, json!(1), true);
+    logged.machine.clear(1, json!(2), true);
     let gate = AT_MODEL | SafePoints::AFTER_STARTED_CALLS;
-    assert_eq!(told.due(None, PendingSteer::No), NextStep::StartCalls { calls: vec![0, 1], gate });
-    told.started("c0", CallKind::Tool).await;
-    assert_eq!(told.machine.boundary(), Some(SafePoints::AFTER_STARTED_CALLS));
-    assert_eq!(told.machine.find(&CallId::from("c0")).and_then(Call::given), Some(&json!("given")));
-    assert!(told.machine.running_call(&CallId::from("c0")).is_some());
-    assert!(told.machine.running_call(&CallId::from("c1")).is_none());
-    assert_eq!(told.due(now(), PendingSteer::No), NextStep::Wait);
-    told.ended("c0", None).await;
-    assert_eq!(told.due(now(), PendingSteer::No), NextStep::Settle(Ending::Stopped));
-    told.ended("c1", None).await;
-    assert_eq!((told.machine.phase(), told.machine.call_reports().len()), ("between rounds", 2));
-    assert_eq!((told.machine.effect(), told.machine.boundary()), (SideEffect::Unknown, Some(ready)));
-    assert_eq!(told.due(at(AT_MODEL), PendingSteer::No), NextStep::CallModel { gate: ready });
-    assert_eq!(told.due(at(AT_ALL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
-    assert_eq!(told.due(None, PendingSteer::Noticed), NextStep::TakeSteer);
-    assert_eq!((told.machine.history().entries().len(), told.machine.last_words().as_str()), (3, "so"));
-    told.said(2, message("yes", &[]), Completion::Complete).await;
-    assert_eq!((told.machine.phase(), told.machine.last_words().as_str()), ("it was ending", "yes"));
-    assert_eq!((told.machine.rounds(), told.machine.next_round(), told.machine.attempt()), (2, 3, 1));
-    assert_eq!((told.machine.usage().total(), told.machine.usage_before().total()), (84, 42));
-    assert_eq!(told.machine.model().map(|model| model.round), Some(2));
+    assert_eq!(logged.due(None, PendingSteer::No), NextStep::StartCalls { calls: vec![0, 1], gate });
+    logged.started("c0", CallKind::Tool).await;
+    assert_eq!(logged.machine.boundary(), Some(SafePoints::AFTER_STARTED_CALLS));
+    assert_eq!(logged.machine.find(&CallId::from("c0")).and_then(Call::given), Some(&json!("given")));
+    assert!(logged.machine.running_call(&CallId::from("c0")).is_some());
+    assert!(logged.machine.running_call(&CallId::from("c1")).is_none());
+    assert_eq!(logged.due(now(), PendingSteer::No), NextStep::Wait);
+    logged.ended("c0", None).await;
+    assert_eq!(logged.due(now(), PendingSteer::No), NextStep::Settle(Ending::Stopped));
+    logged.ended("c1", None).await;
+    assert_eq!((logged.machine.phase(), logged.machine.call_reports().len()), ("between rounds", 2));
+    assert_eq!((logged.machine.effect(), logged.machine.boundary()), (SideEffect::Unknown, Some(ready)));
+    assert_eq!(logged.due(at(AT_MODEL), PendingSteer::No), NextStep::CallModel { gate: ready });
+    assert_eq!(logged.due(at(AT_ALL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
+    assert_eq!(logged.due(None, PendingSteer::Noticed), NextStep::TakeSteer);
+    assert_eq!((logged.machine.history().entries().len(), logged.machine.last_words().as_str()), (3, "so"));
+    logged.said(2, message("yes", &[]), Completion::Complete).await;
+    assert_eq!((logged.machine.phase(), logged.machine.last_words().as_str()), ("it was ending", "yes"));
+    assert_eq!((logged.machine.rounds(), logged.machine.next_round(), logged.machine.attempt()), (2, 3, 1));
+    assert_eq!((logged.machine.usage().total(), logged.machine.usage_before().total()), (84, 42));
+    assert_eq!(logged.machine.model().map(|model| model.round), Some(2));
 }
 
 /// S6.4, S2.11: a final answer is followed by what steers the run, unless a stop was asked or a limit is reached.
 #[tokio::test]
 async fn an_answer_is_followed_by_a_steer() {
-    let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("yes", &[]), Completion::Complete).await;
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.said(1, message("yes", &[]), Completion::Complete).await;
     for steered in [PendingSteer::No, PendingSteer::Noticed] {
-        assert_eq!(told.due(None, steered), NextStep::Settle(Ending::Done));
+        assert_eq!(logged.due(None, steered), NextStep::Settle(Ending::Done));
     }
     for steered in [PendingSteer::Waiting, PendingSteer::AtOnce] {
-        assert_eq!(told.due(None, steered), NextStep::TakeSteer);
-        assert_eq!(told.due(at(AT_ALL), steered), NextStep::Settle(Ending::Done));
+        assert_eq!(logged.due(None, steered), NextStep::TakeSteer);
+        assert_eq!(logged.due(at(AT_ALL), steered), NextStep::Settle(Ending::Done));
         let limits = Limits { max_rounds: 1, ..Limits::default() };
         let bounds = StepContext { limits: &limits, price: None, gauge: None, steered };
-        assert_eq!(told.machine.next_step(None, &bounds), NextStep::Settle(Ending::Done));
+        assert_eq!(logged.machine.next_step(None, &bounds), NextStep::Settle(Ending::Done));
     }
     let steer = RecordedSteer {
         id: SteerId::from("s"),
         message: UserMessage::from("and?"),
         source: SteerSource::Handle,
     };
-    told.tell(Fact::SteerTaken { round: 2, steers: vec![steer] }).await;
-    assert!(matches!(told.due(None, PendingSteer::No), NextStep::CallModel { .. }));
-    let last = told.machine.history().entries().last().cloned();
+    logged.record(Fact::SteerTaken { round: 2, steers: vec![steer] }).await;
+    assert!(matches!(logged.due(None, PendingSteer::No), NextStep::CallModel { .. }));
+    let last = logged.machine.history().entries().last().cloned();
     assert_eq!(last.as_deref(), Some(&Message::User(UserMessage::from("and?"))));
 }
 
 /// S2.5, S2.13, S5.1: a message that was cut, overtaken or failed leads to a stop, on, or to a failure; what had arrived stays open.
 #[tokio::test]
 async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
-    let mut cut = Told::begun(Machine::new()).await;
+    let mut cut = Logged::begun(Machine::new()).await;
     cut.said(1, message("par", &["c0"]), Completion::Stopped).await;
     assert_eq!((cut.machine.phase(), cut.machine.last_words().as_str()), ("the model was streaming", "par"));
     assert_eq!(cut.due(now(), PendingSteer::No), NextStep::Settle(Ending::Stopped));
     assert!(matches!(cut.machine.history_now().tail(), OpenEnd::Cut { .. }));
     assert_eq!(cut.machine.history().tail(), &OpenEnd::Whole);
-    let mut failed = Told::begun(Machine::new()).await;
+    let mut failed = Logged::begun(Machine::new()).await;
     failed.said(1, message("par", &[]), Completion::Failed(error())).await;
     assert_eq!(
         (failed.due(None, PendingSteer::No), failed.machine.failure()),
         (NextStep::Settle(Ending::Failed), Some(&error()))
     );
-    let mut overtaken = Told::begun(Machine::new()).await;
+    let mut overtaken = Logged::begun(Machine::new()).await;
     overtaken.said(1, message("par", &["c0"]), Completion::Steered).await;
     assert!(overtaken.machine.is_taken(&CallId::from("c0")));
     assert!(matches!(overtaken.due(None, PendingSteer::No), NextStep::CallModel { .. }));
     for start in [Fact::ModelStarted { round: 1 }, Fact::SummaryStarted { round: 1 }] {
-        let mut streams = Told::begun(Machine::new()).await;
-        streams.tell(start).await;
+        let mut streams = Logged::begun(Machine::new()).await;
+        streams.record(start).await;
         streams.machine.fail(error());
         assert_eq!(streams.due(None, PendingSteer::No), NextStep::CutModel(Completion::Stopped));
     }
@@ -259,20 +259,20 @@ async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
 /// summary.
 #[tokio::test]
 async fn a_summary_is_cut_by_what_names_its_boundary() {
-    let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0"]), Completion::Complete).await;
-    told.ended("c0", None).await;
-    told.tell(Fact::SummaryStarted { round: 2 }).await;
-    assert_eq!(told.machine.phase(), "its history was being summarised");
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.said(1, message("so", &["c0"]), Completion::Complete).await;
+    logged.ended("c0", None).await;
+    logged.record(Fact::SummaryStarted { round: 2 }).await;
+    assert_eq!(logged.machine.phase(), "its history was being summarised");
     assert_eq!(
-        (told.due(None, PendingSteer::No), told.due(at(AT_MODEL), PendingSteer::No)),
+        (logged.due(None, PendingSteer::No), logged.due(at(AT_MODEL), PendingSteer::No)),
         (NextStep::Wait, NextStep::Wait)
     );
-    assert_eq!(told.due(at(AT_ALL), PendingSteer::No), NextStep::CutModel(Completion::Stopped));
+    assert_eq!(logged.due(at(AT_ALL), PendingSteer::No), NextStep::CutModel(Completion::Stopped));
     let report = report(2, ModelState::Completed);
-    told.tell(Fact::SummaryEnded { whole: Completion::Failed(error()), report, shortened: None }).await;
-    assert_eq!((told.machine.summaries().len(), told.machine.usage().total()), (1, 84));
-    assert_eq!(told.due(None, PendingSteer::No), NextStep::Settle(Ending::Failed));
+    logged.record(Fact::SummaryEnded { whole: Completion::Failed(error()), report, shortened: None }).await;
+    assert_eq!((logged.machine.summaries().len(), logged.machine.usage().total()), (1, 84));
+    assert_eq!(logged.due(None, PendingSteer::No), NextStep::Settle(Ending::Failed));
 }
 
 /// S12.2, S3.9: only what a provider said of a whole message measures the history.
@@ -283,11 +283,11 @@ async fn only_exact_figures_of_a_whole_message_measure() {
         (Completion::Complete, UsageSource::Estimated, false),
         (Completion::Stopped, UsageSource::Exact, false),
     ] {
-        let mut told = Told::begun(Machine::new()).await;
+        let mut logged = Logged::begun(Machine::new()).await;
         let mut report = report(1, ModelState::Completed);
         report.usage = Usage { input: 4_000, source, ..Usage::default() };
-        told.reported(message("", &[]), whole, report).await;
-        assert_eq!(told.machine.history().tokens(0) >= 4_000, measures);
+        logged.reported(message("", &[]), whole, report).await;
+        assert_eq!(logged.machine.history().tokens(0) >= 4_000, measures);
     }
 }
 
@@ -301,159 +301,176 @@ async fn what_was_never_sent_is_no_round() {
         (Completion::Stopped, ModelState::Closed, 1, true),
         (Completion::Complete, ModelState::Completed, 1, true),
     ] {
-        let mut told = Told::begun(Machine::new()).await;
-        told.reported(message("so", &[]), whole, report(1, state)).await;
-        assert_eq!((told.machine.model_calls(), told.machine.model().is_some()), (calls, model));
+        let mut logged = Logged::begun(Machine::new()).await;
+        logged.reported(message("so", &[]), whole, report(1, state)).await;
+        assert_eq!((logged.machine.model_calls(), logged.machine.model().is_some()), (calls, model));
         let limits = Limits { max_rounds: 1, ..Limits::default() };
-        assert_eq!(told.reached(&limits, None), (calls == 1).then_some(Code::MAX_ROUNDS));
+        assert_eq!(logged.reached(&limits, None), (calls == 1).then_some(Code::MAX_ROUNDS));
     }
 }
 
 /// S12.1: tokens and cost count child runs, by their own prices; a limit on cost binds once anything has a price.
 #[tokio::test]
 async fn tokens_and_cost_are_those_of_the_tree() {
-    let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0", "c1", "c2"]), Completion::Complete).await;
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.said(1, message("so", &["c0", "c1", "c2"]), Completion::Complete).await;
     let cost = |max| Limits { max_cost: Some(max), ..Limits::default() };
     let free = Price::new(0.0, 0.0, 0.0);
     assert_eq!(
-        (told.reached(&cost(0.0), None), told.reached(&cost(0.0), Some(&free))),
+        (logged.reached(&cost(0.0), None), logged.reached(&cost(0.0), Some(&free))),
         (None, Some(Code::MAX_COST))
     );
-    told.ended("c0", Some(costing(2.0))).await;
-    told.ended("c1", Some(costing(3.0))).await;
-    assert_eq!((told.machine.tokens(), told.machine.cost(None)), (56, 5.0));
+    logged.ended("c0", Some(costing(2.0))).await;
+    logged.ended("c1", Some(costing(3.0))).await;
+    assert_eq!((logged.machine.tokens(), logged.machine.cost(None)), (56, 5.0));
     assert_eq!(
-        (told.reached(&cost(5.0), None), told.reached(&cost(5.1), None)),
+        (logged.reached(&cost(5.0), None), logged.reached(&cost(5.1), None)),
         (Some(Code::MAX_COST), None)
     );
     let million = Price::new(1_000_000.0, 0.0, 1_000_000.0);
-    assert_eq!(told.machine.cost(Some(&million)), million.of(told.machine.usage()) + 5.0);
+    assert_eq!(logged.machine.cost(Some(&million)), million.of(logged.machine.usage()) + 5.0);
     let tokens = |max| Limits { max_tokens: Some(max), ..Limits::default() };
     assert_eq!(
-        (told.reached(&tokens(56), None), told.reached(&tokens(57), None)),
+        (logged.reached(&tokens(56), None), logged.reached(&tokens(57), None)),
         (Some(Code::MAX_TOKENS), None)
     );
     assert_eq!((over_attempts(1), over_attempts(2)), (String::new(), ", over 2 attempts".into()));
 }
 
-/// S12.6, S3.9: what an attempt used that ended with its process counts in the next one, and is owed to a receipt; a model call
-/// that was under way counts as an estimate.
+/// S12.6, S3.9: the usage of an attempt that ended with its process counts in the next one, and its receipt
+/// is still pending; a model call in progress counts as an estimate.
 #[tokio::test]
 async fn a_dead_attempt_counts_in_the_next() {
     let price = Price::new(1_000_000.0, 0.0, 1_000_000.0);
-    let mut told = Told::begun(Machine::new()).await;
-    told.opened(1, None, Some(price)).await;
-    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
-    let own = price.of(told.machine.usage());
-    told.ended("c0", Some(costing(2.0))).await;
-    told.ended("c1", Some(costing(3.0))).await;
-    told.tell(Fact::TimeTaken { ms: 5 }).await;
-    told.opened(2, None, Some(price)).await;
-    assert_eq!((told.machine.tokens(), told.machine.cost(Some(&price))), (56, own + 5.0));
-    assert_eq!((told.machine.untold().cost, told.machine.untold().usage.total()), (own + 5.0, 56));
-    assert_eq!((told.machine.worked_before(), told.machine.usage().total()), (Duration::from_millis(5), 0));
-    assert_eq!((told.machine.attempt(), told.machine.call_reports().len()), (2, 0));
-    told.tell(Fact::ModelStarted { round: 2 }).await;
-    told.tell(Fact::TimeTaken { ms: 3 }).await;
-    told.opened(3, None, Some(price)).await;
-    let lost = told.machine.tokens() - 56;
-    let untold = &told.machine.untold().usage;
-    assert!(lost > 0 && told.machine.untold().cost > own + 5.0);
-    assert_eq!((untold.source, untold.billed_beyond), (UsageSource::Estimated, ExtraBilling::Unknown));
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.opened(1, None, Some(price)).await;
+    logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
+    let own = price.of(logged.machine.usage());
+    logged.ended("c0", Some(costing(2.0))).await;
+    logged.ended("c1", Some(costing(3.0))).await;
+    logged.record(Fact::TimeTaken { ms: 5 }).await;
+    logged.opened(2, None, Some(price)).await;
+    assert_eq!((logged.machine.tokens(), logged.machine.cost(Some(&price))), (56, own + 5.0));
     assert_eq!(
-        (told.machine.worked_before(), told.machine.phase()),
+        (logged.machine.unreported().cost, logged.machine.unreported().usage.total()),
+        (own + 5.0, 56)
+    );
+    assert_eq!(
+        (logged.machine.worked_before(), logged.machine.usage().total()),
+        (Duration::from_millis(5), 0)
+    );
+    assert_eq!((logged.machine.attempt(), logged.machine.call_reports().len()), (2, 0));
+    logged.record(Fact::ModelStarted { round: 2 }).await;
+    logged.record(Fact::TimeTaken { ms: 3 }).await;
+    logged.opened(3, None, Some(price)).await;
+    let lost = logged.machine.tokens() - 56;
+    let unreported = &logged.machine.unreported().usage;
+    assert!(lost > 0 && logged.machine.unreported().cost > own + 5.0);
+    assert_eq!(
+        (unreported.source, unreported.billed_beyond),
+        (UsageSource::Estimated, ExtraBilling::Unknown)
+    );
+    assert_eq!(
+        (logged.machine.worked_before(), logged.machine.phase()),
         (Duration::from_millis(8), "not yet started")
     );
     let receipt = costing(0.0).receipt.expect("it has one");
-    told.tell(Fact::Settled { receipt, error: None }).await;
-    told.opened(4, None, Some(price)).await;
-    assert_eq!((told.machine.worked_before(), told.machine.untold().cost), (Duration::from_millis(17), 0.0));
+    logged.record(Fact::Settled { receipt, error: None }).await;
+    logged.opened(4, None, Some(price)).await;
+    assert_eq!(
+        (logged.machine.worked_before(), logged.machine.unreported().cost),
+        (Duration::from_millis(17), 0.0)
+    );
 }
 
-/// S8.4: a question that a running call puts is the call's own, which goes on running.
+/// S8.4: a question that a running call asks belongs to the call, which keeps running.
 #[tokio::test]
 async fn a_question_of_a_running_call_leaves_it_running() {
-    let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0"]), Completion::Complete).await;
-    told.tell(Fact::ApprovalRequested(question("before"))).await;
-    assert!(told.machine.asked(&ApprovalId::from("before")).is_some());
-    assert!(told.machine.asked(&ApprovalId::from("other")).is_none());
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.said(1, message("so", &["c0"]), Completion::Complete).await;
+    logged.record(Fact::ApprovalRequested(question("before"))).await;
+    assert!(logged.machine.asked(&ApprovalId::from("before")).is_some());
+    assert!(logged.machine.asked(&ApprovalId::from("other")).is_none());
     assert_eq!(
-        (told.machine.boundary(), told.due(None, PendingSteer::No)),
+        (logged.machine.boundary(), logged.due(None, PendingSteer::No)),
         (Some(SafePoints::ANY), NextStep::Settle(Ending::Suspended))
     );
     assert_eq!(
-        told.due(at(AT_ALL), PendingSteer::No),
+        logged.due(at(AT_ALL), PendingSteer::No),
         NextStep::Settle(Ending::Stopped),
         "a safe point for every set"
     );
     let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
-    told.tell(Fact::ApprovalResolved { id, call_id, answer: Resolution::Decided(Decision::Approve) }).await;
-    assert_eq!(told.due(None, PendingSteer::No), NextStep::Judge(vec![0]));
-    told.started("c0", CallKind::Tool).await;
-    assert!(!told.machine.waits_for_a_person(0, 1));
+    logged
+        .record(Fact::ApprovalResolved { id, call_id, answer: Resolution::Decided(Decision::Approve) })
+        .await;
+    assert_eq!(logged.due(None, PendingSteer::No), NextStep::Judge(vec![0]));
+    logged.started("c0", CallKind::Tool).await;
+    assert!(!logged.machine.waits_for_a_person(0, 1));
     for id in ["one", "two"] {
         let request = ApprovalRequest { question: ApprovalKind::DuringCall, ..question(id) };
-        told.tell(Fact::ApprovalRequested(request)).await;
+        logged.record(Fact::ApprovalRequested(request)).await;
     }
-    assert_eq!(told.machine.live().count(), 2);
-    assert!(told.machine.running_call(&CallId::from("c0")).is_some());
-    assert!(told.machine.waits_for_a_person(0, 1), "one call asks, however much");
+    assert_eq!(logged.machine.live().count(), 2);
+    assert!(logged.machine.running_call(&CallId::from("c0")).is_some());
+    assert!(logged.machine.waits_for_a_person(0, 1), "one call asks, however much");
     let (id, call_id) = (ApprovalId::from("one"), CallId::from("c0"));
-    told.tell(Fact::ApprovalResolved { id, call_id, answer: Resolution::Expired }).await;
-    assert_eq!(told.machine.live().map(|request| request.id.as_str()).collect::<Vec<_>>(), ["two"]);
-    assert_eq!((told.machine.is_resting(1), told.machine.is_resting(0)), (true, false));
+    logged.record(Fact::ApprovalResolved { id, call_id, answer: Resolution::Expired }).await;
+    assert_eq!(logged.machine.live().map(|request| request.id.as_str()).collect::<Vec<_>>(), ["two"]);
+    assert_eq!((logged.machine.is_resting(1), logged.machine.is_resting(0)), (true, false));
     let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
-    told.tell(Fact::ApprovalResolved { id, call_id, answer: Resolution::Decided(Decision::Approve) }).await;
+    logged
+        .record(Fact::ApprovalResolved { id, call_id, answer: Resolution::Decided(Decision::Approve) })
+        .await;
     assert_eq!(
-        (told.machine.live().count(), told.machine.is_resting(1)),
+        (logged.machine.live().count(), logged.machine.is_resting(1)),
         (1, false),
         "it was of the call itself"
     );
 }
 
-/// S8.3, S9.4: a child run that waits is known by its questions, and goes on when it is woken, with them or anew.
+/// S8.3, S9.4: a waiting child run is known by its questions, and continues when it is woken, with them or
+/// anew.
 #[tokio::test]
 async fn a_child_that_waits_is_known_by_its_questions() {
-    let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0"]), Completion::Complete).await;
-    assert_eq!(told.machine.runs_to_go_on().next(), None);
-    told.started("c0", CallKind::Child).await;
-    assert!(told.machine.runs_to_go_on().eq([&CallId::from("c0")]));
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.said(1, message("so", &["c0"]), Completion::Complete).await;
+    assert_eq!(logged.machine.runs_to_go_on().next(), None);
+    logged.started("c0", CallKind::Child).await;
+    assert!(logged.machine.runs_to_go_on().eq([&CallId::from("c0")]));
     let (call_id, approvals) = (CallId::from("c0"), vec![question("q")]);
-    told.tell(Fact::ChildSuspended { call_id: call_id.clone(), child: costing(2.0), approvals }).await;
-    assert_eq!((told.machine.suspended().count(), told.machine.cost(None)), (1, 2.0));
-    assert_eq!(told.machine.suspended_on(&ApprovalId::from("q")), Some(call_id.clone()));
-    assert_eq!(told.machine.suspended_on(&ApprovalId::from("other")), None);
-    told.machine.resume_child(&call_id);
-    let questions = |told: &Told| match told.machine.call(0).map(|call| call.step.clone()) {
+    logged.record(Fact::ChildSuspended { call_id: call_id.clone(), child: costing(2.0), approvals }).await;
+    assert_eq!((logged.machine.suspended().count(), logged.machine.cost(None)), (1, 2.0));
+    assert_eq!(logged.machine.suspended_on(&ApprovalId::from("q")), Some(call_id.clone()));
+    assert_eq!(logged.machine.suspended_on(&ApprovalId::from("other")), None);
+    logged.machine.resume_child(&call_id);
+    let questions = |logged: &Logged| match logged.machine.call(0).map(|call| call.step.clone()) {
         Some(CallState::Resuming { questions, .. } | CallState::Ready { questions, .. }) => Some(questions),
         _ => None,
     };
-    assert_eq!((questions(&told), told.machine.suspended().count()), (Some(ApprovalReuse::Keep), 0));
-    told.machine.ask_again();
-    assert_eq!(questions(&told), Some(ApprovalReuse::AskAgain));
-    told.machine.clear(0, json!(1), false);
-    assert_eq!(questions(&told), Some(ApprovalReuse::AskAgain), "the rules do not forget them");
+    assert_eq!((questions(&logged), logged.machine.suspended().count()), (Some(ApprovalReuse::Keep), 0));
+    logged.machine.ask_again();
+    assert_eq!(questions(&logged), Some(ApprovalReuse::AskAgain));
+    logged.machine.clear(0, json!(1), false);
+    assert_eq!(questions(&logged), Some(ApprovalReuse::AskAgain), "the rules do not forget them");
 }
 
 /// S9.3, S2.14: nothing more begins once a stop has taken effect where the run stands, or the run fails.
 #[tokio::test]
 async fn a_run_winds_down_where_a_stop_takes_effect() {
-    let mut told = Told::begun(Machine::new()).await;
-    assert!(!told.machine.is_winding_down(None) && told.machine.is_winding_down(at(AT_ALL)));
-    told.tell(Fact::ModelStarted { round: 1 }).await;
-    assert!(!told.machine.is_winding_down(at(SafePoints::ANY)) && told.machine.is_winding_down(now()));
-    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
-    assert!(!told.machine.is_winding_down(at(AT_ALL)) && told.machine.is_winding_down(at(AT_MODEL)));
+    let mut logged = Logged::begun(Machine::new()).await;
+    assert!(!logged.machine.is_winding_down(None) && logged.machine.is_winding_down(at(AT_ALL)));
+    logged.record(Fact::ModelStarted { round: 1 }).await;
+    assert!(!logged.machine.is_winding_down(at(SafePoints::ANY)) && logged.machine.is_winding_down(now()));
+    logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
+    assert!(!logged.machine.is_winding_down(at(AT_ALL)) && logged.machine.is_winding_down(at(AT_MODEL)));
     let CallState::Ended { report, result } = ended("c0", CallStatus::Stopped, Some(StopSource::Run)) else {
         return;
     };
-    told.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
-    assert!(told.machine.is_winding_down(None), "the run's stop has ended a call");
-    assert_eq!(told.due(None, PendingSteer::No), NextStep::Settle(Ending::Stopped));
-    let mut fails = Told::begun(Machine::new()).await;
+    logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+    assert!(logged.machine.is_winding_down(None), "the run's stop has ended a call");
+    assert_eq!(logged.due(None, PendingSteer::No), NextStep::Settle(Ending::Stopped));
+    let mut fails = Logged::begun(Machine::new()).await;
     fails.machine.fail(error());
     assert!(fails.machine.is_winding_down(None));
 }
@@ -462,18 +479,18 @@ async fn a_run_winds_down_where_a_stop_takes_effect() {
 /// message is no entry.
 #[tokio::test]
 async fn what_was_not_let_pass_has_not_begun() {
-    let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
-    told.started("c0", CallKind::Tool).await;
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
+    logged.started("c0", CallKind::Tool).await;
     let before = SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS;
     for (status, stands) in
         [(CallStatus::Completed, SafePoints::AFTER_STARTED_CALLS), (CallStatus::NotStarted, before)]
     {
         let CallState::Ended { report, result } = ended("c0", status, None) else { return };
-        told.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
-        assert_eq!(told.machine.boundary(), Some(stands), "{status:?}");
+        logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+        assert_eq!(logged.machine.boundary(), Some(stands), "{status:?}");
     }
-    let mut blank = Told::begun(Machine::new()).await;
+    let mut blank = Logged::begun(Machine::new()).await;
     blank.said(1, message("", &[]), Completion::Complete).await;
     assert_eq!(blank.machine.history().entries().len(), 1);
     blank.said(2, message("yes", &[]), Completion::Complete).await;
@@ -484,42 +501,43 @@ async fn what_was_not_let_pass_has_not_begun() {
 /// pass left nothing.
 #[tokio::test]
 async fn late_rows_stand_in_the_account() {
-    let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
-    told.ended("c0", None).await;
+    let mut logged = Logged::begun(Machine::new()).await;
+    logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
+    logged.ended("c0", None).await;
     let remote = RemoteReport::of("peer", crate::value::receipt::StopSupport::Hard);
-    told.machine.name_remote(&CallId::from("c0"), remote.clone());
-    told.started("c1", CallKind::Child).await;
+    logged.machine.name_remote(&CallId::from("c0"), remote.clone());
+    logged.started("c1", CallKind::Child).await;
     let CallState::Ended { report, result } = ended("c1", CallStatus::NotStarted, None) else { return };
-    told.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
-    told.machine.name_remote(&CallId::from("c1"), remote.clone());
+    logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+    logged.machine.name_remote(&CallId::from("c1"), remote.clone());
     let cleanup = crate::value::receipt::CleanupReport {
         label: "tidy".into(),
         end: crate::value::receipt::CleanupEnd::Ran,
     };
-    told.machine.add_rows(&CallId::from("c1"), vec![cleanup], Vec::new());
-    let rows = told.machine.call_reports();
+    logged.machine.add_rows(&CallId::from("c1"), vec![cleanup], Vec::new());
+    let rows = logged.machine.call_reports();
     assert!(rows.iter().all(|row| row.remote.as_deref() == Some(&remote)));
     assert_eq!(rows.iter().map(|row| row.cleanups.len()).collect::<Vec<_>>(), [0, 1]);
 }
 
-/// S4.11, S5.5: an answer that does not fit its form is asked for again, so many times, as text or as a call.
+/// S4.11, S5.5: an answer that does not match its schema is requested again, a limited number of times, as
+/// text or as a call.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_asked_for_again() {
     let form = || Arc::new(AnswerSchema::of::<u32>(|_| false).with_repairs(1));
-    let mut told = Told::begun(Machine::answering(Some(form()))).await;
-    told.said(1, message("7", &[]), Completion::Complete).await;
+    let mut logged = Logged::begun(Machine::answering(Some(form()))).await;
+    logged.said(1, message("7", &[]), Completion::Complete).await;
     assert_eq!(
-        (told.due(None, PendingSteer::No), told.machine.last_words().as_str()),
+        (logged.due(None, PendingSteer::No), logged.machine.last_words().as_str()),
         (NextStep::Settle(Ending::Done), "7")
     );
-    let mut missed = Told::begun(Machine::answering(Some(form()))).await;
+    let mut missed = Logged::begun(Machine::answering(Some(form()))).await;
     for (round, fails) in [(1, false), (2, true)] {
         missed.said(round, message("seven", &[]), Completion::Complete).await;
         assert_eq!(missed.machine.failure().is_some(), fails);
     }
     for (name, fails) in [(form().name().to_owned(), true), ("work".to_owned(), false)] {
-        let mut called = Told::begun(Machine::answering(Some(form()))).await;
+        let mut called = Logged::begun(Machine::answering(Some(form()))).await;
         for round in 1..=2 {
             let id = format!("c{round}");
             called.said(round, message("so", &[&id]), Completion::Complete).await;
@@ -528,7 +546,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
             };
             result.name.clone_from(&name);
             result.verdict = crate::value::message::ResultStatus::Error;
-            called.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+            called.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
         }
         assert_eq!(called.machine.failure().is_some(), fails, "{name}");
     }

@@ -1,4 +1,4 @@
-//! What can be seen of a run's state.
+//! The observable part of a run's state.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Machine {
-    /// The conversation as it would be handed on now, its open end included.
+    /// The conversation as it would be passed on now, including its open end.
     pub(crate) fn history_now(&self) -> History {
         let mut history = self.history.clone();
         match &self.stage {
@@ -34,7 +34,7 @@ impl Machine {
         &self.history
     }
 
-    /// The text of the last message, whole or not.
+    /// The text of the last message, complete or not.
     pub(crate) fn last_words(&self) -> LastWords {
         match &self.stage {
             Stage::Answered(message) => self.answer_of(message),
@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// The calls whose runs go on with this one: they wait, or were cut with it.
+    /// The calls whose runs resume with this one: they wait, or were cut with it.
     pub(crate) fn runs_to_go_on(&self) -> impl Iterator<Item = &CallId> {
         let round = match &self.stage {
             Stage::Calls(round) => Some(round),
@@ -98,7 +98,7 @@ impl Machine {
         round.into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
     }
 
-    /// What calls that run have asked.
+    /// Open questions of running calls.
     pub(crate) fn live(&self) -> impl Iterator<Item = &ApprovalRequest> {
         self.live.iter()
     }

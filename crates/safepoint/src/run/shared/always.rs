@@ -1,7 +1,8 @@
 //! What a person has allowed for the rest of a session, folded from recorded facts (S8.6).
 //!
-//! **Invariants**: it only grows, and by recorded facts alone; a yes to a question about what may have happened already
-//! allows nothing further; a yes holds for the tool as it was declared when it was asked about, and on the same place.
+//! **Invariants**: it only grows, and by recorded facts alone. An approval after something may have happened
+//! already allows nothing further. An approval is valid for the tool as it was declared when the question was
+//! asked, and on the same host.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +15,7 @@ use crate::{
     },
 };
 
-/// The lasting yeses of one session, or of one tree of runs where there is no session.
+/// The lasting approvals of one session, or of one tree of runs without a session.
 #[derive(Debug, Default)]
 pub(crate) struct AllowList(Mutex<Held>);
 
@@ -36,10 +37,11 @@ struct About {
 }
 
 impl AllowList {
-    /// Takes in a fact that is recorded.
+    /// Applies a recorded fact.
     pub(crate) fn take(&self, fact: &Fact) {
         match fact {
-            // A question of an older release says nothing of the tool: a yes to it does not last any longer.
+            // A question of an older release does not include the tool's definition: its approval does not
+            // last.
             Fact::ApprovalRequested(asked)
                 if asked.question != ApprovalKind::AfterUnknownEnd && !asked.definition.is_empty() =>
             {

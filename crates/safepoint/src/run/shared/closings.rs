@@ -1,4 +1,4 @@
-//! Questions that are closed, over all runs of a session, or of a tree without one: what a later decision is told.
+//! Closed questions of all runs of a session, or of a tree without one: the result of a later decision.
 
 use std::collections::HashMap;
 
@@ -11,28 +11,28 @@ use crate::{
     },
 };
 
-/// Why a decision was not taken (S8.2).
+/// Why a decision was not accepted (S8.2).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecideError {
-    /// Nobody asked that: this run, or session, has put no question of this id.
-    #[error("nobody asked this: no question has this id")]
+    /// This run, or session, has no question with this id.
+    #[error("no approval has this id")]
     Unknown,
-    /// Somebody was first, and that counts.
+    /// An earlier decision was accepted.
     #[error("it was decided before, by {by}")]
     Decided {
-        /// Who, as far as it is known.
+        /// Who made it, as far as known.
         by: String,
-        /// What they said.
+        /// The decision.
         decision: Box<Decision>,
     },
-    /// Nobody decided in time.
+    /// The question expired.
     #[error("the question has expired")]
     Expired,
-    /// A stop, or the end of the call that asked, took the question back.
-    #[error("the question was taken back")]
+    /// A stop, or the end of the call that asked, withdrew the question.
+    #[error("the approval was withdrawn")]
     Withdrawn,
-    /// The store did not take the decision, and why.
+    /// The store did not accept the decision, and why.
     #[error("the decision could not be recorded: {0}")]
     NotRecorded(String),
     /// The run has ended.
@@ -59,7 +59,7 @@ impl Closing {
     }
 }
 
-/// What a later decision on the question is told.
+/// The result of a later decision on the question.
 impl From<Closing> for DecideError {
     fn from(closing: Closing) -> Self {
         match closing {
@@ -70,19 +70,19 @@ impl From<Closing> for DecideError {
     }
 }
 
-/// How each was closed.
+/// How each question was closed.
 #[derive(Debug, Default)]
 pub(crate) struct Closings(Mutex<HashMap<ApprovalId, DecideError>>);
 
 impl Closings {
-    /// A question is closed: the first end counts.
+    /// Closes a question: the first close counts.
     pub(super) fn add(&self, id: &ApprovalId, how: DecideError) {
         self.lock().entry(id.clone()).or_insert(how);
     }
 
-    /// Takes up what an earlier attempt recorded: who decided stands where the decision was made.
+    /// Applies the records of an earlier attempt; who decided is recorded with the decision.
     pub(crate) fn take(&self, fact: &Fact) {
-        const BEFORE: &str = "somebody, in an earlier attempt";
+        const BEFORE: &str = "an earlier attempt";
         let Fact::ApprovalResolved { id, answer, .. } = fact else { return };
         self.add(
             id,
@@ -96,7 +96,7 @@ impl Closings {
         );
     }
 
-    /// What a decision on this question is told; none if it is not closed.
+    /// The result of a decision on this question; `None` if it is not closed.
     pub(crate) fn of(&self, id: &ApprovalId) -> Option<DecideError> {
         self.lock().get(id).cloned()
     }

@@ -1,4 +1,5 @@
-//! How a decision reaches the run that asked: by its mailbox, or left for one that has yet to be taken up again.
+//! How a decision reaches the run that asked: through its mailbox, or left for a run that has yet to be
+//! resumed.
 
 use super::{RunMessage, Shared, tree::Reply};
 use crate::{
@@ -6,7 +7,7 @@ use crate::{
     value::{approval::Ruled, ids::ApprovalId},
 };
 
-/// What became of a decision. Exhaustive: a run has it, will find it, or has ended.
+/// What became of a decision. Exhaustive: the run has it, will find it, or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     Posted,
@@ -15,7 +16,7 @@ pub(crate) enum Put {
 }
 
 impl Shared {
-    /// Puts a decision to the run that asks, or leaves it for one that has yet to be taken up.
+    /// Passes a decision to the run that asked, or leaves it for one that has yet to be resumed.
     pub(crate) fn put_decision(&self, id: &ApprovalId, ruled: Ruled, reply: Reply) -> Put {
         let Err((ruled, reply)) = self.tree.leave_early(id, ruled, reply) else { return Put::Left };
         let mailbox = self.tree.asker(id).unwrap_or_else(|| self.mailbox.clone());

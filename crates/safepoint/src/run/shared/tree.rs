@@ -1,6 +1,7 @@
-//! What all runs of one tree share: who owns its background runs, who asked what, and what earlier attempts recorded.
+//! What all runs of one tree share: the owner of its background runs, the open questions, and the records of
+//! earlier attempts.
 //!
-//! **Invariants**: the records of a run are taken once, by the attempt that takes it up again; a decision is taken
+//! **Invariants**: the records of a run are taken once, by the attempt that resumes it; a decision is taken
 //! once, by the run whose question it answers.
 
 use std::{collections::HashMap, sync::Arc};
@@ -21,32 +22,33 @@ use crate::{
 
 /// A tree of runs.
 pub(crate) struct RunTree {
-    /// Background runs keep this from being quiet. Without a session that is the root run.
+    /// Background runs keep this scope from being quiet. Without a session it is the root run's.
     pub(crate) family: Scope,
-    /// What may run without a further question.
+    /// Calls that may run without a further question.
     pub(crate) always: Arc<AllowList>,
-    /// What became of questions.
+    /// How questions were closed.
     pub(crate) closings: Arc<Closings>,
     /// In a session: what background runs show once the root's stream has ended.
     pub(crate) kept: Option<Arc<Feed>>,
     asked: Mutex<HashMap<ApprovalId, ApprovalRoute>>,
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
-    /// What earlier attempts of runs below asked, and which, and no run answers for yet.
+    /// Questions that earlier attempts of runs below asked and that no run answers for yet, by run.
     left_open: Mutex<HashMap<ApprovalId, Path>>,
     decided: Mutex<HashMap<ApprovalId, Decided>>,
 }
 
-/// An open question, and who answers for it: where it is reached, and which run it is.
+/// An open question, and the run that answers for it.
 struct ApprovalRoute {
     request: ApprovalRequest,
     mailbox: Mailbox<RunMessage>,
     path: Path,
 }
 
-/// Where whoever decided hears whether that was taken.
+/// Tells the caller whether its decision was accepted.
 pub(crate) type Reply = oneshot::Sender<Result<(), DecideError>>;
 
-/// A decision on its way to the run that asked, and who wants to know whether it was taken, if somebody does.
+/// A decision on its way to the run that asked, and the caller that waits to learn whether it was accepted,
+/// if one does.
 pub(crate) struct Decided {
     pub(crate) ruled: Ruled,
     pub(crate) reply: Option<Reply>,
@@ -70,7 +72,7 @@ impl RunTree {
         })
     }
 
-    /// What earlier attempts recorded of the runs below the one that is taken up again.
+    /// Keeps the records of the runs below the one that is resumed.
     pub(crate) fn remember(&self, runs: HashMap<Path, Vec<Recorded>>) {
         self.left_open.lock().extend(runs.values().flat_map(|recorded| left_open(recorded)));
         *self.past.lock() = runs;
@@ -81,7 +83,7 @@ impl RunTree {
         self.past.lock().remove(path).unwrap_or_default()
     }
 
-    /// The run that was at `path` before.
+    /// The id of the run that was at `path` before.
     pub(super) fn run_at(&self, path: &Path) -> Option<RunId> {
         let past = self.past.lock();
         past.get(path)?.iter().find_map(|recorded| match &**recorded.fact() {
@@ -90,7 +92,8 @@ impl RunTree {
         })
     }
 
-    /// Who answers for an open question: the run that asked, or once that is suspended its parent.
+    /// Registers who answers for an open question: the run that asked, or its parent once that run is
+    /// suspended.
     pub(crate) fn asks(&self, request: &ApprovalRequest, by: &Shared) {
         let asker =
             ApprovalRoute { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
@@ -105,7 +108,8 @@ impl RunTree {
         open
     }
 
-    /// A question is closed. First told, then no longer asked: in between it is closed already.
+    /// Closes a question. The closing is added before the question is removed, so that a reader in between
+    /// finds it closed already.
     pub(crate) fn closes(&self, id: &ApprovalId, how: DecideError) {
         self.closings.add(id, how);
         self.asked.lock().remove(id);
@@ -116,29 +120,31 @@ impl RunTree {
         self.asked.lock().get(id).map(|asker| asker.mailbox.clone())
     }
 
-    /// Whether a run below the root waits for the answer, and is alive.
+    /// Whether a live run below the root waits for the answer.
     pub(super) fn waits_below(&self, id: &ApprovalId) -> bool {
         self.asked.lock().get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_gone())
     }
 
-    /// Leaves a decision for the run whose question it answers, which is about to be taken up again.
+    /// Leaves a decision for the run whose question it answers, which is about to be resumed.
     pub(crate) fn leave(&self, id: ApprovalId, decided: Decided) {
         self.decided.lock().insert(id, decided);
     }
 
-    /// The run that asked this in an earlier attempt, and has yet to be taken up.
+    /// The run that asked this in an earlier attempt and has yet to be resumed.
     pub(crate) fn left_open_by(&self, id: &ApprovalId) -> Option<Path> {
         self.left_open.lock().get(id).cloned()
     }
 
-    /// Leaves a decision for a run that asked in an earlier attempt and has yet to be taken up; any other is given back.
+    /// Leaves a decision for a run that asked in an earlier attempt and has yet to be resumed; any other is
+    /// returned.
     pub(super) fn leave_early(
         &self,
         id: &ApprovalId,
         ruled: Ruled,
         reply: Reply,
     ) -> Result<(), (Ruled, Reply)> {
-        // A run that is taken up says that it asks before it looks for a decision: it is seen here, or it finds this one.
+        // A resuming run registers its question before it looks for a decision. So either the question is
+        // seen here, or the run finds this decision.
         let mut decided = self.decided.lock();
         if self.left_open_by(id).is_none() {
             return Err((ruled, reply));
@@ -152,7 +158,7 @@ impl RunTree {
     }
 }
 
-/// The questions of one run's records that nothing has closed, and whose they are.
+/// The questions in one run's records that nothing has closed, and which run asked them.
 fn left_open(recorded: &[Recorded]) -> HashMap<ApprovalId, Path> {
     let mut open = HashMap::new();
     for recorded in recorded {

@@ -1,11 +1,12 @@
-//! What the door counts, without its lock and its mailbox: positions, and the room that is left.
+//! The counters of the entrance, without its lock and mailbox: positions, and the room that is left.
 //!
-//! **Invariants**: a position is given once, and each is higher than those before it, whichever way its item came; what is
-//! accepted and not yet heard, and what waits, are at most as many as there is room for.
+//! **Invariants**: each position is given once and is higher than all before it, however the item arrived.
+//! Items that are accepted but not yet received by the driver, and queued items, together never exceed the
+//! capacity.
 
 use crate::value::ids::ItemId;
 
-/// Counts whoever comes in. The exhaustive check of the session's machine stands behind this very one.
+/// Counts arrivals. The exhaustive check of the session's machine uses this same type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::session) struct Count {
     is_shut: bool,
@@ -48,7 +49,7 @@ impl Count {
         position
     }
 
-    /// The owner has seen `came` more of those that were admitted, and so many wait now.
+    /// Records that the driver has seen `came` more admitted items, and that `waiting` items are queued now.
     pub(in crate::session) fn note(&mut self, came: usize, waiting: usize) {
         self.coming -= came;
         self.waiting = waiting;

@@ -1,7 +1,8 @@
-//! What turns began in the background and goes on after them: known by the turn's run, as long as it is alive (S9.1).
+//! Background runs that outlive the turn that began them, reached through the turn's run while they are alive
+//! (S9.1).
 //!
-//! **Invariants**: the machine is told that something is alive aside before it is told of the turn's end, and that nothing
-//! is once nothing is.
+//! **Invariants**: the machine learns that background runs are alive before it learns that the turn ended,
+//! and learns that none is left only once that is true.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,7 @@ use crate::{
 };
 
 impl<T: Item> Driver<T> {
-    /// The turn has ended, and what it began may go on.
+    /// Called when the turn has ended; what it began in the background may still run.
     pub(super) async fn note_background(&mut self, turn: TurnId) {
         let aside = self.running(turn).filter(|run| run.goes_on_behind()).cloned();
         if let Some(run) = aside {
@@ -35,7 +36,8 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// All that is open, oldest first: of the turn at work or suspended, and of what goes on in the background.
+    /// All open questions, oldest first: those of the current or suspended turn, and those of background
+    /// runs.
     pub(super) async fn questions(&mut self, reply: oneshot::Sender<Vec<ApprovalRequest>>) {
         let suspended =
             self.turns.left.as_ref().filter(|_| self.machine.is_suspended()).map(|(work, _)| work);
@@ -53,7 +55,7 @@ impl<T: Item> Driver<T> {
     }
 }
 
-/// Those of a turn that another owner left suspended: only the store knows them.
+/// Questions of a turn that another owner left suspended; only the store knows them.
 async fn stored(journal: &Journal, known: &HashSet<ApprovalId>) -> Vec<ApprovalRequest> {
     let rows = in_time(journal.store().approvals(journal.session())).await.unwrap_or_default();
     let open = rows.iter().filter(|row| row.state == ApprovalState::Open && known.contains(&row.asked.id));

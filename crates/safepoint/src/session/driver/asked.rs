@@ -1,4 +1,4 @@
-//! What is asked of the session or of its turn, and what the asker is told.
+//! Requests about the session or its turn, and the answers to them.
 
 use std::sync::OnceLock;
 
@@ -50,7 +50,7 @@ impl<T: Item> Driver<T> {
     }
 }
 
-/// Hands an answer to whoever asked; where there is none, he hears that the session is over.
+/// Sends the answer to the caller. Without one, the caller learns that the session is over.
 pub(super) fn tell(reply: oneshot::Sender<Answer>, answer: Option<Answer>) {
     if let Some(answer) = answer {
         sync::reply(reply, answer);

@@ -1,4 +1,4 @@
-//! The two ends of an owner's time: what it takes over, and the account that it leaves.
+//! The two ends of a driver's life: what it inherits, and the final accounting.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ pub(super) struct End {
     pub(super) error: Option<Box<ErrorReport>>,
     pub(super) cause: Option<String>,
     pub(super) stopped_turn: StoppedTurn,
-    /// What ends the turn at work, where nobody asked for it.
+    /// The code of what ends the current turn, if no request did.
     pub(super) turns_end_by: Option<Code>,
 }
 
-/// An owner whose task may be dropped at any moment: its runtime may be shut down.
+/// A driver whose task may be dropped at any moment, for example when its runtime shuts down.
 struct Owned<T: Item>(Driver<T>);
 
 impl<T: Item> Drop for Owned<T> {
@@ -42,13 +42,14 @@ impl<T: Item> Drop for Owned<T> {
 }
 
 impl<T: Item> Driver<T> {
-    /// The whole life of a session. If this is dropped before its end, polled or not, the session has an end all the same.
+    /// The whole life of a session. If this future is dropped early, polled or not, the session still gets an
+    /// end.
     pub(in crate::session) fn own(self) -> impl Future<Output = ()> + Send {
         let mut owned = Owned(self);
         async move { owned.0.whole().await }
     }
 
-    /// Whatever panics in it that is not ours is an account, and not the end of this task.
+    /// A panic in foreign code becomes part of the exit and does not end this task.
     async fn whole(&mut self) {
         if let Err(Panicked(why)) = callback::run(self.run()).await {
             self.fail_with_panic(&why);
@@ -59,7 +60,7 @@ impl<T: Item> Driver<T> {
         self.finish();
     }
 
-    /// Takes over what another owner left.
+    /// Inherits what another owner left.
     pub(in crate::session) fn inherit(
         &mut self,
         journal: Arc<Journal>,
@@ -82,15 +83,16 @@ impl<T: Item> Driver<T> {
         });
     }
 
-    /// Something panicked in the midst of a step: what is here is accounted for as it stands, and nothing more is begun
-    /// or recorded.
+    /// Something panicked in the middle of a step. What is here is accounted for as it is; nothing more
+    /// begins or is recorded.
     pub(super) fn fail_with_panic(&mut self, why: &str) {
         self.fail(report("something that the session called panicked", why));
         self.end.exit = Some(machine::ExitKind::Broken);
         self.account();
     }
 
-    /// The task is dropped before its end: what is here is accounted for as it stands, and nobody waits for ever.
+    /// The task was dropped before its end. What is here is accounted for as it is, so that no caller waits
+    /// indefinitely.
     pub(super) fn dropped(&mut self) {
         if self.cx.shared.exit.get().is_some() {
             return;
@@ -108,7 +110,7 @@ impl<T: Item> Driver<T> {
         self.finish();
     }
 
-    /// Shuts the door, and brings everything to rest that is here.
+    /// Shuts the entrance and settles everything that is here.
     fn account(&mut self) {
         self.cx.shared.door.shut();
         if let Some((item, slip)) = self.items.in_hand.take() {
@@ -125,14 +127,14 @@ impl<T: Item> Driver<T> {
             self.turns.left = Some((work, fate));
         }
         let open = self.turns.left.as_ref().map(|(work, fate)| (work.items.clone(), *fate));
-        for (item, told) in
+        for (item, known) in
             self.items.held.iter().map(|(id, held)| (*id, held.slip.fate_now())).collect::<Vec<_>>()
         {
             let fate = match &open {
                 Some((items, fate)) if items.contains(&item) => *fate,
                 _ => ItemOutcome::Unhandled,
             };
-            if told != Some(fate) {
+            if known != Some(fate) {
                 self.settle_item(item, fate);
             }
         }
@@ -141,7 +143,8 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// An item that nobody has looked at yet: unhandled, or back with its sender where it would have to be recorded first.
+    /// Settles an item that the driver has not processed: unhandled, or returned to its sender if it would
+    /// have to be recorded first.
     fn account_for(&mut self, item: T, slip: Arc<TicketState<T>>) {
         let id = slip.id();
         if self.recorder.journal.is_some() {
@@ -154,8 +157,8 @@ impl<T: Item> Driver<T> {
         self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, slip));
     }
 
-    /// Ends what the turns began in the background: as the session was asked to, and else now, for nobody owns it any
-    /// more. Waits for that within the bound of a turn.
+    /// Ends the background runs as the session was asked to, or now if it was not, because no owner is left.
+    /// Waits for them within the bound of a turn.
     pub(super) async fn end_family(&mut self) {
         let family = &self.cx.shared.family;
         let ended = || timeout(self.cx.settings.quiet, family.stop.idle());
@@ -165,7 +168,7 @@ impl<T: Item> Driver<T> {
                 Reason::new(Code::SHUTDOWN).with_actor(Actor::Engine).with_text("the session has ended");
             family.stop.stop(StopRequest::now().with_reach(Reach::Tree).with_reason(reason));
             if ended().await.is_err() {
-                // What is alive is fenced, and the exit names it.
+                // Runs that are still alive are fenced, and the exit names them.
             }
         }
         family.stop.settle();
@@ -178,7 +181,7 @@ impl<T: Item> Driver<T> {
                 items.into_iter().filter_map(|id| self.items.held.remove(&id).map(|held| (id, held.item)));
             let items = held.collect();
             if callback::let_go(agent).is_err() {
-                // Nothing waits for it, and the account goes on.
+                // Nothing waits for it; the accounting continues.
             }
             OpenTurn { turn, fate, items, outcome }
         });
@@ -202,13 +205,13 @@ impl<T: Item> Driver<T> {
         self.cx.shared.over(exit);
     }
 
-    /// Something of the user's, or the store, failed: the session ends.
+    /// User code or the store failed: the session ends.
     pub(super) async fn broke(&mut self, error: ErrorReport) {
         self.fail(error);
         self.step(Input::Broke).await;
     }
 
-    /// The first error is the account.
+    /// The first error is the one that the exit reports.
     pub(super) fn fail(&mut self, error: ErrorReport) {
         self.end.error.get_or_insert_with(|| Box::new(error));
     }
@@ -218,7 +221,8 @@ impl<T: Item> Driver<T> {
 mod tests {
     use super::Driver;
 
-    /// Most of what an idle session weighs is its owner's future; all of it is to be 4 KiB at most above an idle task.
+    /// Most of an idle session's size is its driver's future; the whole must stay within 4 KiB above an idle
+    /// task.
     const MOST: usize = 1536;
 
     fn size_of<T, R>(_made: impl FnOnce(T) -> R) -> usize {

@@ -1,4 +1,4 @@
-//! Decisions on open questions: put to the run at work, or kept for the suspended one, which is then taken up.
+//! Decisions on open questions: passed to the active run, or kept for the suspended one, which then resumes.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,14 +18,14 @@ use crate::{
     },
 };
 
-/// What is asked, and what was decided.
+/// Open questions, and decisions about them.
 #[derive(Default)]
 pub(super) struct OpenApprovals {
-    /// For the turn that was left, until it is taken up.
+    /// For the turn that was left, until it is resumed.
     pub(super) decisions: Vec<(ApprovalId, Decision)>,
-    /// What may run without a further question.
+    /// Calls that may run without a further question.
     pub(super) allowed: Arc<AllowList>,
-    /// What became of questions, where no store knows it.
+    /// How questions were closed, where no store knows it.
     pub(super) closings: Arc<Closings>,
     /// The open questions of the turn that another owner left.
     pub(super) open: HashSet<ApprovalId>,
@@ -41,7 +41,8 @@ impl<T: Item> Driver<T> {
         reply: oneshot::Sender<Result<(), DecideError>>,
     ) {
         if let Some(journal) = self.recorder.journal.clone() {
-            // The store takes exactly one decision, from whichever process; then it is as if it came from there.
+            // The store accepts exactly one decision, from whichever process; afterwards the decision is
+            // handled as if it came from the store.
             let taken = take(&journal, &id, &ruled).await;
             let is_taken = taken.is_ok();
             answer(reply, taken);
@@ -54,9 +55,9 @@ impl<T: Item> Driver<T> {
             answer(reply, Err(closed));
             return;
         }
-        if let Some(elder) = self.background_run_that_asked(&id) {
+        if let Some(run) = self.background_run_that_asked(&id) {
             drop(self.cx.scope.spawn("decision", async move {
-                answer(reply, elder.decide(&id, ruled).await);
+                answer(reply, run.decide(&id, ruled).await);
             }));
             return;
         }
@@ -64,7 +65,8 @@ impl<T: Item> Driver<T> {
             let mailbox = self.cx.shared.mailbox.clone();
             drop(self.cx.scope.spawn("decision", async move {
                 match handle.decide(&id, ruled.clone()).await {
-                    // It may have suspended on this very question: asked again when that is heard.
+                    // The run may have suspended on this very question: retried once the suspension is
+                    // handled.
                     Err(DecideError::RunEnded) => {
                         drop(handle.done().await);
                         mailbox.post(SessionMessage::Decide { id, ruled, reply });
@@ -89,30 +91,30 @@ impl<T: Item> Driver<T> {
         if !is_asked {
             return Err(DecideError::Unknown);
         }
-        // The step may take the turn up, with the decision if it is accepted.
+        // The step may resume the turn; the decision goes with it if it is accepted.
         match self.ask(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
             Some(Answer::Resuming) => Ok(()),
             Some(Answer::TooLate) => Err(DecideError::RunEnded),
-            // The turn is to be ended, and its question goes with it.
+            // The turn is about to end, and its question with it.
             _ => Err(DecideError::Withdrawn),
         }
     }
 
-    /// The run of an earlier turn below which this was asked, by one that goes on in the background.
+    /// The run of an earlier turn whose background run asked this question.
     pub(super) fn background_run_that_asked(&self, id: &ApprovalId) -> Option<RunHandle> {
-        self.turns.background.iter().find(|elder| elder.waits_below(id)).cloned()
+        self.turns.background.iter().find(|run| run.waits_below(id)).cloned()
     }
 
-    /// Whether the turn that ended early may have asked this. What runs in the background was asked is heard of twice, from
-    /// whoever decides here and from the store, and is not this turn's.
+    /// Whether the turn that ended early may have asked this question. A decision for a background run
+    /// arrives twice, from the caller here and from the store, and is not about this turn.
     async fn may_be_of_the_left_turn(&mut self, id: &ApprovalId) -> bool {
         match self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref()) {
             Some(Some(Outcome::Suspended(waiting))) => {
                 waiting.approvals().iter().any(|asked| asked.id == *id)
             }
-            // Another owner left it: what was open is known since the session was opened.
+            // Another owner left the turn: its open questions are known since the session was opened.
             Some(None) => self.approvals.open.contains(id),
-            // A failure leaves open what was asked, also by runs below it.
+            // A failure leaves questions open, including those of the runs below.
             Some(Some(Outcome::Failed(_))) => self.is_of_the_left_run(id).await,
             Some(Some(Outcome::Done(_) | Outcome::Stopped(_))) | None => false,
         }
@@ -126,12 +128,12 @@ impl<T: Item> Driver<T> {
         matches!(row, Ok(Some(row)) if row.asked.run == left.run)
     }
 
-    /// Acts on a decision that counts.
+    /// Applies a decision that was accepted.
     pub(super) async fn apply_decision(&mut self, id: ApprovalId, decision: Decision) {
-        if let Some(elder) = self.background_run_that_asked(&id) {
+        if let Some(run) = self.background_run_that_asked(&id) {
             drop(self.cx.scope.spawn("decision", async move {
-                if elder.decide(&id, decision).await.is_err() {
-                    // It has ended meanwhile, and took its question back.
+                if run.decide(&id, decision).await.is_err() {
+                    // The run has ended meanwhile, and its question was withdrawn.
                 }
             }));
             return;
@@ -139,7 +141,7 @@ impl<T: Item> Driver<T> {
         if let Some(handle) = self.turns.current.as_ref().and_then(|work| work.handle.clone()) {
             let mailbox = self.cx.shared.mailbox.clone();
             drop(self.cx.scope.spawn("decision", async move {
-                // A run that is about to suspend is taken up again with it, once that is so.
+                // A run that is about to suspend resumes with this decision once it has suspended.
                 if handle.decide(&id, decision.clone()).await == Err(DecideError::RunEnded) {
                     drop(handle.done().await);
                     mailbox.post(SessionMessage::Decided { id, decision });
@@ -147,7 +149,7 @@ impl<T: Item> Driver<T> {
             }));
             return;
         }
-        // Where nobody can go on with the turn, it stays in the store for somebody who can.
+        // If this process cannot resume the turn, the decision stays in the store for a process that can.
         if !self.may_be_of_the_left_turn(&id).await
             || self.is_foreign()
             || self.approvals.decisions.iter().any(|(decided, _)| *decided == id)
@@ -157,7 +159,7 @@ impl<T: Item> Driver<T> {
         if self.machine.is_suspended() {
             self.ask(Input::Decided, Request::Decide(Box::new((id, decision)))).await;
         } else {
-            // A turn that was cut while it waited: the decision is there when it is taken up again.
+            // The turn was cut while it waited: the decision is used when the turn is resumed.
             self.approvals.decisions.push((id, decision));
         }
     }
@@ -180,7 +182,7 @@ async fn take(journal: &Arc<Journal>, id: &ApprovalId, ruled: &Ruled) -> Result<
         }
         store::DecisionResult::Expired => Err(DecideError::Expired),
         store::DecisionResult::Withdrawn => Err(DecideError::Withdrawn),
-        // It is about what the question's own row says, so it can be about nothing else.
+        // The decision refers to the question's own row, so it cannot be about anything else.
         store::DecisionResult::OtherArguments { .. } | store::DecisionResult::Unknown => {
             Err(DecideError::Unknown)
         }

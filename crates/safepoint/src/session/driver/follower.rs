@@ -1,4 +1,5 @@
-//! Follows a run: its events into the session's stream, its end into the mail, and then what it began in the background.
+//! Follows a run: passes its events to the session's stream, its end to the mailbox, and then follows its
+//! background runs.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -29,14 +30,14 @@ impl<T: Item> Follower<T> {
         mailbox.post(SessionMessage::Settled { turn, outcome });
         let mut survivors = match timeout(self.bound, self.handle.quiet()).await {
             Ok(quiet) => quiet.receipt().survivors.clone(),
-            // They are fenced, and named; the next turn does not wait for them.
+            // What is alive is fenced and named; the next turn does not wait for it.
             Err(_elapsed) => self.handle.alive(),
         };
-        // They are the session's, and hold up no turn.
+        // Background runs belong to the session and delay no turn.
         let aside = self.handle.background();
         survivors.extend(aside.iter().map(|run| format!("background run at {}", run.path())));
         if let Some(journal) = &self.journal {
-            journal.tell_quiet(turn, survivors.clone()).await;
+            journal.record_quiet(turn, survivors.clone()).await;
         }
         mailbox.post(SessionMessage::Quiet { turn, survivors });
         self.follow_aside().await;
@@ -61,7 +62,7 @@ impl<T: Item> Follower<T> {
         }
     }
 
-    /// Shows what the background runs do, until none of them is alive: one may begin another.
+    /// Shows what the background runs do until none is alive; one may begin another.
     async fn follow_aside(&self) {
         let turn = self.turn;
         let Some(mut events) = self.handle.aside() else { return };
@@ -71,7 +72,7 @@ impl<T: Item> Follower<T> {
                 break;
             }
             let mut quiet = pin!(join_all(runs.iter().map(RunHandle::quiet)));
-            // Nothing is lost: reading is cancel-safe, and the runs are waited for on.
+            // Nothing is lost: reading is cancel-safe, and the wait for the runs continues.
             while let Either::Left((Some(event), _)) = select(pin!(events.next()), quiet.as_mut()).await {
                 self.shared.feed.push(SessionEvent::Background { turn, event });
             }

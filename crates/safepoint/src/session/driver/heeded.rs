@@ -1,7 +1,7 @@
-//! Stops as the store keeps them: heeded at once, and noted as seen to only when they have come to their end.
+//! Stored stops: applied at once, and marked as seen only when they have completed.
 //!
-//! **Invariants**: an intent that was heeded and is not noted as seen to holds for the next owner (S7.2, S7.5); one of ours
-//! is never heeded a second time.
+//! **Invariants**: a stop that was applied and not marked as seen applies to the next owner too (S7.2, S7.5);
+//! a stop that this owner stored is never applied a second time.
 
 use std::{collections::HashSet, sync::OnceLock, time::Duration};
 
@@ -18,34 +18,34 @@ use crate::{
     sync,
 };
 
-/// How long the end of a session waits for the store to take it back.
+/// How long the end of a session waits for the store to accept the release.
 const GIVE_BACK: Duration = Duration::from_secs(2);
 
-/// What the store knows of stops, as far as it is not done with.
+/// The stored stops that are not done.
 #[derive(Default)]
 pub(super) struct StoredStops {
-    /// Of the session: until it has ended.
+    /// Stops of the session, until it has ended.
     session: Vec<SessionStopRow>,
-    /// Of one turn: until that has ended.
+    /// Stops of one turn, until that turn has ended.
     turns: Vec<(TurnId, u64)>,
-    /// Put there by this owner, for whoever asked here.
+    /// Numbers that this owner stored for callers in this process.
     own: HashSet<u64>,
-    /// On their way there, and how many of them have not been heard of.
+    /// Writes in flight, and how many of them have not been reported yet.
     keeping: Vec<Task<Option<u64>>>,
     under_way: usize,
-    /// What came while those were on their way: it may be one of them.
+    /// Stops that arrived while those writes were in flight: each may be one of them.
     deferred: Vec<(u64, StoredStop)>,
 }
 
-/// A stop of the session: it has come to its end with the session, and one that waits until it is idle also when it is
-/// taken back.
+/// A stop of the session. It completes when the session ends; a stop that waits for idleness also completes
+/// when it is withdrawn.
 struct SessionStopRow {
     number: u64,
     is_idle: bool,
 }
 
 impl StoredStops {
-    /// What is to be noted as a turn ends.
+    /// The writes that mark the stops of a turn as seen when the turn ends.
     pub(super) fn of_turn(&self, turn: TurnId) -> impl Iterator<Item = Write> {
         self.turns.iter().filter(move |(of, _)| *of == turn).map(|(_, number)| Write::StopSeen(*number))
     }
@@ -56,7 +56,7 @@ impl StoredStops {
 }
 
 impl<T: Item> Driver<T> {
-    /// Does what somebody else asked.
+    /// Applies a stop that another process requested.
     pub(super) async fn apply_stored_stop(&mut self, number: u64, intent: StoredStop) {
         if self.stops.own.contains(&number) {
             return;
@@ -65,9 +65,9 @@ impl<T: Item> Driver<T> {
             self.stops.deferred.push((number, intent));
             return;
         }
-        // Whoever wants the turn to end does not want it to begin anew.
+        // A caller that wants the turn to end does not want it restarted.
         self.turns.restart = None;
-        let (reply, mut told) = oneshot::channel();
+        let (reply, mut answered) = oneshot::channel();
         match intent {
             StoredStop::Session(stop) => {
                 self.stops.session.push(SessionStopRow { number, is_idle: stop.is_when_idle() });
@@ -76,7 +76,7 @@ impl<T: Item> Driver<T> {
             }
             StoredStop::Turn(turn, request) => {
                 self.stop_turn((turn, request), &OnceLock::new(), reply).await;
-                match told.try_recv() {
+                match answered.try_recv() {
                     Ok(Answer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
                     _ => self.note_seen(vec![number]).await,
                 }
@@ -84,7 +84,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Has the store keep a stop that was asked here, beside whatever it does already: nothing waits for the store.
+    /// Stores a stop that was requested here, in parallel to other writes: nothing waits for the store.
     pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<StopPersistence>) {
         let is_idle = stop.is_when_idle();
         self.keep(StoredStop::Session(stop), reply, move |number| SessionMessage::StopKept {
@@ -97,7 +97,7 @@ impl<T: Item> Driver<T> {
         &mut self,
         intent: StoredStop,
         reply: oneshot::Sender<StopPersistence>,
-        heard: impl FnOnce(Option<u64>) -> SessionMessage<T> + Send + 'static,
+        stored: impl FnOnce(Option<u64>) -> SessionMessage<T> + Send + 'static,
     ) {
         let Some(journal) =
             self.recorder.journal.clone().filter(|_| self.recorder.persisted == Persisted::Yes)
@@ -109,12 +109,12 @@ impl<T: Item> Driver<T> {
         self.stops.keeping.push(self.cx.scope.spawn("stop's record", async move {
             let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
             tell(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
-            mailbox.post(heard(kept));
+            mailbox.post(stored(kept));
             kept
         }));
     }
 
-    /// The same of the stop of a turn, as long as there is something of it that could be stopped.
+    /// Stores the stop of a turn, while something of that turn can still be stopped.
     pub(super) fn keep_turn_stop(
         &mut self,
         request: StopRequest,
@@ -130,7 +130,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Whether a stop of this turn has something to end: it is at work, or waits for a decision.
+    /// Whether a stop of this turn has something to end: the turn runs, or waits for a decision.
     fn may_stop(&self, turn: TurnId) -> bool {
         self.turns.current.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none())
             || self.machine.is_suspended() && self.machine.left() == Some(turn)
@@ -170,7 +170,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Whoever asked for the end of an idle session takes that back.
+    /// Withdraws a stop that waits until the session is idle.
     pub(super) async fn keep_open(&mut self) {
         self.step(Input::KeepOpen).await;
         self.note_open().await;
@@ -191,7 +191,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Gives the session back to the store, with the stops that it has ended by.
+    /// Releases the session in the store, together with the stops that ended it.
     pub(super) async fn release(&mut self) {
         let Some(journal) = self.recorder.journal.clone() else { return };
         let mut numbers: Vec<u64> = self.stops.session.iter().map(|stop| stop.number).collect();
@@ -205,10 +205,11 @@ impl<T: Item> Driver<T> {
             && !writes.is_empty()
             && journal.append(writes, Durability::Recorded).await.is_err()
         {
-            // They hold for the next owner, who ends at once: asked for twice, and lost never.
+            // The stops apply to the next owner, which ends at once: requested twice, never lost.
         }
         if !matches!(timeout(GIVE_BACK, journal.give_back()).await, Ok(Ok(()))) {
-            // Nobody is to be locked out by a lease that nobody holds; whoever waits for the end need not wait for this.
+            // A lease without an owner must not lock others out, and callers that wait for the end need not
+            // wait for this.
             drop(self.cx.scope.spawn("giving the session back", journal.give_back_at_last()));
         }
     }

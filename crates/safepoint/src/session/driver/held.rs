@@ -1,4 +1,4 @@
-//! What the owner holds: items, and the turn that they are in.
+//! What the driver holds: items, and the turn that they are in.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use super::{
     Agent, Arrival, History, ItemId, Log, Outcome, RunHandle, RunId, TicketState, TurnId, UserMessage,
 };
 
-/// An item, and those who wait to hear of it.
+/// An item, and its ticket.
 pub(super) struct HeldItem<T> {
     pub(super) item: T,
     pub(super) came: Arrival,
     pub(super) slip: Arc<TicketState<T>>,
-    /// Of a steer: what it says.
+    /// What a steer says.
     pub(super) said: Option<Box<UserMessage>>,
 }
 
@@ -21,12 +21,12 @@ impl<T> HeldItem<T> {
     }
 }
 
-/// A turn at work, or one that ended early.
+/// A running turn, or one that ended early.
 pub(super) struct CurrentTurn {
     pub(super) turn: TurnId,
-    /// None: another owner began it, and nobody has said yet who goes on.
+    /// `None`: another owner began the turn, and the planner has not named an agent yet.
     pub(super) agent: Option<Agent>,
-    /// None: nothing of it runs in this process.
+    /// `None`: nothing of the turn runs in this process.
     pub(super) handle: Option<RunHandle>,
     pub(super) run: RunId,
     pub(super) log: Arc<dyn Log>,

@@ -1,4 +1,4 @@
-//! Items in the owner's hands: taken in, taken back, and brought to rest.
+//! Items held by the driver: accepted, withdrawn and settled.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,20 +18,20 @@ use crate::{
     value::ids::{SteerId, TurnId},
 };
 
-/// Where somebody waits for an item that he wants back.
+/// Where a withdrawn item is returned.
 pub(super) type Reply<T> = oneshot::Sender<Option<T>>;
 
 /// The items that the machine knows, and those on their way in and out.
 pub(super) struct Items<T> {
     pub(super) held: HashMap<ItemId, HeldItem<T>>,
-    /// Of an item that was accepted, while the store or a strategy is asked about it.
+    /// An accepted item, while the store or a strategy is asked about it.
     pub(super) in_hand: Option<(T, Arc<TicketState<T>>)>,
-    /// Of items that were taken back, while their preempts are out.
+    /// Tickets of withdrawn items whose preempts are still pending.
     pub(super) preempting: HashMap<ItemId, Arc<TicketState<T>>>,
-    /// What was told that it waits behind the suspended turn.
+    /// Items that are reported as blocked by the suspended turn.
     pub(super) blocked: Vec<ItemId>,
     pub(super) unhandled: Vec<(ItemId, T)>,
-    /// Steers that are wanted back from a run that is over, until its end is heard.
+    /// Steers that their senders want back from a run that is over, until its end is handled.
     pub(super) wanted: Vec<(ItemId, Reply<T>)>,
 }
 
@@ -62,7 +62,8 @@ impl<T: Item> Driver<T> {
         self.tell_if_blocked(id);
     }
 
-    /// Gives an item back that waits, or a steer that was not delivered yet; only the run knows which those are.
+    /// Returns a queued item, or a steer that was not delivered yet; only the run knows which steers those
+    /// are.
     pub(super) async fn withdraw(&mut self, item: ItemId, reply: Reply<T>) {
         let work = self.turns.current.as_ref().filter(|_| self.machine.is_steering(item));
         let Some((turn, handle)) = work.and_then(|work| Some((work.turn, work.handle.clone()?))) else {
@@ -78,7 +79,8 @@ impl<T: Item> Driver<T> {
         }));
     }
 
-    /// It waits again, or is with its sender, as soon as the turn's end is heard; that comes without being asked for.
+    /// The item is queued again, or back with its sender, as soon as the turn's end is handled. That end
+    /// arrives without a request.
     pub(super) async fn want_at_end(&mut self, turn: TurnId, item: ItemId, reply: Reply<T>) {
         if self.turns.current.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none()) {
             self.items.wanted.push((item, reply));
@@ -87,7 +89,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// The turn's end is heard.
+    /// The turn's end has been handled: returns the steers that were wanted back.
     pub(super) async fn give_wanted_back(&mut self) {
         for (item, reply) in std::mem::take(&mut self.items.wanted) {
             self.give_back(Input::Withdraw(item), item, reply).await;
@@ -99,12 +101,12 @@ impl<T: Item> Driver<T> {
         let was_waiting = self.ask(input, Request::None).await == Some(Answer::Withdrawn);
         match content {
             Ok(content) => send(reply, content.filter(|_| was_waiting)),
-            // Its ticket has it.
+            // The item stays in its ticket.
             Err(Panicked(why)) => self.broke(report("copying an item panicked", &why)).await,
         }
     }
 
-    /// Tells what waits, copied.
+    /// Sends copies of the queued items.
     pub(super) async fn list_queued(&mut self, reply: oneshot::Sender<Vec<(ItemId, T)>>) {
         let copied = callback::call(|| {
             let held = self.machine.waiting().iter().filter_map(|id| Some((*id, self.items.held.get(id)?)));
@@ -118,7 +120,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Tells where an item is, and lets go of it unless its turn may be taken up again.
+    /// Reports where an item is, and releases it unless its turn may be resumed.
     pub(super) fn settle_item(&mut self, item: ItemId, fate: ItemOutcome) {
         self.show(SessionEvent::ItemSettled { item, fate });
         let is_open = matches!(

@@ -1,4 +1,5 @@
-//! What other processes put into the store: items, withdrawals, stops; and what this owner puts there for its own.
+//! What other processes write into the store (items, withdrawals, stops), and what this driver writes there
+//! for its own callers.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use crate::session::{envelope::encode_item, journal::in_time, words::RejectReaso
 use crate::{contract::store::Pushed, sync::callback};
 
 impl<T: Item> Driver<T> {
-    /// Makes an item durable before anybody is told that it is in (S6.2); none if it went back to its sender.
+    /// Makes an item durable before any caller learns that it is accepted (S6.2). `None` if it went back to
+    /// its sender.
     pub(super) async fn store_item(
         &mut self,
         mut item: T,
@@ -48,7 +50,7 @@ impl<T: Item> Driver<T> {
         None
     }
 
-    /// Takes an item in that is in the store.
+    /// Accepts an item that is already in the store.
     pub(super) async fn accept_stored(
         &mut self,
         number: u64,
@@ -64,14 +66,14 @@ impl<T: Item> Driver<T> {
         self.accept(item, slip, policy).await;
     }
 
-    /// Somebody else took an item back.
+    /// Another process withdrew an item.
     pub(super) async fn item_withdrawn_elsewhere(&mut self, number: u64) {
         let item = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
         if let Some(item) = item
             && (self.machine.is_waiting(item) || self.machine.is_steering(item))
         {
-            // Of a steer that is seen where it comes to rest: its run may hand it back before it is taken from the run, and then
-            // the record of that finds it gone.
+            // A withdrawn steer is reported where it is settled. Its run may return it before the item is
+            // taken from the run, and then recording that finds the item gone.
             if self.machine.is_waiting(item) {
                 self.recorder.gone.insert(number);
             }

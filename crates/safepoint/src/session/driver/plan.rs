@@ -1,4 +1,4 @@
-//! The planner's part: asked in a task of its own, dropped by whatever overtakes it.
+//! The planner: runs in its own task, and is dropped by whatever overtakes it.
 
 use safepoint_scope::DropHandle;
 
@@ -12,7 +12,7 @@ use crate::{
     value::message::UserMessage,
 };
 
-/// The planner at work.
+/// The planner's current request.
 #[derive(Default)]
 pub(super) struct Planning {
     pub(super) planner: Option<DropHandle>,
@@ -70,7 +70,7 @@ impl<T: Item> Driver<T> {
             Ok(Plan::Turn(turn)) => {
                 let made = PlanResult::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
                 if let Some(item) = self.machine.stranger(&made) {
-                    // The machine ends the session for it.
+                    // The machine ends the session for this error.
                     let why = format!("its plan names {item}, which does not wait, or names it twice");
                     self.fail(report("the planner failed", &why));
                 }

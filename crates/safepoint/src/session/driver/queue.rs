@@ -1,4 +1,5 @@
-//! The owner's time: it sleeps until its mail or the next moment at which time alone changes something.
+//! The driver's time: it sleeps until a message arrives, or until the next moment at which time alone changes
+//! something.
 
 use std::{collections::VecDeque, future::Future, pin::Pin, task::Poll};
 
@@ -7,10 +8,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{Driver, Item, Moment, Received, SessionMessage};
 
-/// What comes to a session, and when it looks at the time.
+/// The messages of a session, and when the driver next looks at the time.
 pub(super) struct Queue<T> {
     pub(super) mail: Received<T>,
-    /// Mail that was opened while a push strategy was asked.
+    /// Messages received while a push strategy ran.
     pub(super) ahead: VecDeque<Box<SessionMessage<T>>>,
     pub(super) sleep: Option<Pin<Box<Sleep>>>,
     pub(super) began: Instant,
@@ -23,7 +24,7 @@ impl<T> Queue<T> {
 }
 
 impl<T: Item> Driver<T> {
-    /// The next message; none when only time has passed.
+    /// The next message; `None` when only time has passed.
     pub(super) async fn next(&mut self) -> Option<Box<SessionMessage<T>>> {
         let wake = self.wake();
         match (&mut self.queue.sleep, wake) {

@@ -1,4 +1,4 @@
-//! The reader of a turn's events: followed in a task of its own, bounded, and what it comes to told.
+//! The reader of a turn's events: runs in its own task, within a bound, and reports how it ended.
 
 use futures_util::future::{Either, select};
 use safepoint_scope::{Code, Reason, StopRequest};
@@ -18,21 +18,23 @@ impl<T: Item> Driver<T> {
                 drop(handle.done().await);
                 tokio::time::sleep(bound).await;
             };
+            // The reader is polled first: if it returns at the same moment as its time ends, its result counts. Dropping it
+            // loses nothing, because its events stay in the run's feed.
             let read = select(Box::pin(followed(&reader, turn, &handle)), Box::pin(over)).await;
             match read {
-                // One that returns before the turn's end has seen enough.
+                // A reader that returns before the turn's end has seen enough.
                 Either::Left((Ok(()), _)) if !handle.is_done() => {
                     mailbox.post(SessionMessage::ReadEnough { turn })
                 }
                 Either::Left((Err(error), _)) => mailbox.post(SessionMessage::Broke(error)),
-                // It saw the end, or it had its time: the session goes on without it.
+                // The reader saw the end, or its time is over: the session continues without it.
                 Either::Left((Ok(()), _)) | Either::Right(((), _)) => {}
             }
             mailbox.post(SessionMessage::Read { turn });
         }));
     }
 
-    /// The turn ends before the next one starts. One that waits for a decision has ended.
+    /// Ends the turn before the next one starts. A turn that waits for a decision has ended already.
     pub(super) async fn read_enough(&mut self, turn: TurnId) {
         if matches!(self.machine.phase(), Phase::Running(running) if running.turn == turn) {
             let reason = Reason::new(Code::DISCONNECT).with_text("the reader of its events returned");

@@ -1,6 +1,6 @@
-//! What the owner records before it does anything: a turn's beginning, its end, and where its items are.
+//! What the driver records before it acts: the beginning and end of a turn, and where its items are.
 //!
-//! **Invariants**: no turn starts that is not recorded; after a failed write nothing more is written.
+//! **Invariants**: no turn starts unrecorded; after a failed write nothing more is written.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -19,21 +19,21 @@ use crate::{
     },
 };
 
-/// The session's journal, and what the store knows by it.
+/// The session's journal, and what the driver has written through it.
 pub(super) struct Recorder {
-    /// None: nothing is kept.
+    /// `None`: nothing is stored.
     pub(super) journal: Option<Arc<Journal>>,
     pub(super) persisted: Persisted,
-    /// Items that the store knows as taken.
+    /// Items that are taken in the store.
     pub(super) taken: HashSet<ItemId>,
-    /// Numbers of items that somebody else took out.
+    /// Numbers of items that another process withdrew.
     pub(super) gone: HashSet<u64>,
-    /// The turn that the store knows as given up.
+    /// The turn that is recorded as given up.
     pub(super) given_up: Option<TurnId>,
 }
 
 impl Default for Recorder {
-    /// One without a journal.
+    /// A recorder without a journal.
     fn default() -> Self {
         Self {
             journal: None,
@@ -46,8 +46,8 @@ impl Default for Recorder {
 }
 
 impl<T: Item> Driver<T> {
-    /// Records what these effects announce. What could not be recorded does not happen: a turn does not begin, and
-    /// the session ends.
+    /// Records what these actions announce. An action that could not be recorded does not happen: the turn
+    /// does not begin, and the session ends.
     pub(super) async fn record(&mut self, effects: &mut Vec<Action>, request: &Request) {
         let Some(journal) = self.recorder.journal.clone() else { return };
         if self.recorder.persisted != Persisted::Yes {
@@ -67,7 +67,8 @@ impl<T: Item> Driver<T> {
             };
             match journal.append(writes, Durability::Recorded).await {
                 Ok(_) => return self.note_taken(effects),
-                // Somebody took the item back while the turn was planned: it is planned anew, without it.
+                // Another process withdrew the item while the turn was planned: it is planned again without
+                // the item.
                 Err(store::Error::ItemElsewhere(number)) if self.withdraw_from_plan(number, effects) => {}
                 Err(store::Error::ItemElsewhere(number)) if self.recorder.gone.insert(number) => {
                     self.say_withdrawn(number, effects);
@@ -77,7 +78,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// A new turn closes the one that was left: what that one asked, and nobody has answered, is taken back with it.
+    /// A new turn closes the one that was left. Open questions of the left turn are withdrawn with it.
     async fn questions_of_the_left(
         &mut self,
         journal: &Journal,
@@ -95,7 +96,7 @@ impl<T: Item> Driver<T> {
         Ok(open.map(|row| Write::CloseApproval(row.asked.id, ApprovalClose::Withdrawn)).collect())
     }
 
-    /// What these effects say, as writes of one transaction.
+    /// These actions as the writes of one transaction.
     fn writes(&self, effects: &[Action], request: &Request) -> Result<Vec<Write>, serde_json::Error> {
         let number = |item: &ItemId| {
             let number = self.recorder.journal.as_ref().and_then(|journal| journal.number_of(*item));
@@ -120,7 +121,7 @@ impl<T: Item> Driver<T> {
                 Action::Start { .. } => writes.push(Write::Label("running".into())),
                 Action::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
                 Action::TurnEnded { turn, fate } => {
-                    // A turn that waits for a decision may still be ended by it.
+                    // A stop may still end a turn that waits for a decision.
                     if !matches!(fate, ItemOutcome::Suspended(_)) {
                         writes.extend(self.stops.of_turn(*turn));
                     }
@@ -148,13 +149,13 @@ impl<T: Item> Driver<T> {
         Ok(writes)
     }
 
-    /// The turn that ended early and will not be resumed, as whoever stopped the session says (S6.7).
+    /// The turn that ended early and will not be resumed, if the session's stop says so (S6.7).
     fn gives_up(&self) -> Option<TurnId> {
         let is_left = |turn: &TurnId| self.recorder.given_up != Some(*turn);
         self.machine.left().filter(|_| self.end.stopped_turn == StoppedTurn::Abandoned).filter(is_left)
     }
 
-    /// No other owner takes it up, and nobody is asked about it any more.
+    /// No other owner resumes the turn, and its questions are closed.
     fn give_up(&self, turn: TurnId) -> Result<Vec<Write>, serde_json::Error> {
         let asked = self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref());
         let open: Vec<ApprovalId> = match asked {
@@ -165,19 +166,19 @@ impl<T: Item> Driver<T> {
             Some(Some(_)) | None => Vec::new(),
         };
         let closed = open.into_iter().map(|id| Write::CloseApproval(id, ApprovalClose::Withdrawn));
-        let told = [Line::given_up(turn).write()?, Write::Label("idle".into())];
-        Ok(told.into_iter().chain(closed).collect())
+        let writes = [Line::given_up(turn).write()?, Write::Label("idle".into())];
+        Ok(writes.into_iter().chain(closed).collect())
     }
 
-    /// What the session is called, once it has something to be called after.
+    /// The session's title, once there is text to derive it from.
     fn title(&self, turn: TurnId, request: &Request) -> Option<Write> {
         let Request::Plan(plan) = request else { return None };
         let said = plan.input.first()?;
         self.recorder.journal.as_ref()?.title(turn, said)
     }
 
-    /// What a run could not record is not recorded around it either: this owner writes nothing more, and the next one goes
-    /// on from what is there (S3.4).
+    /// What a run could not record is not recorded around it either. This owner writes nothing more, and the
+    /// next one continues from what is stored (S3.4).
     pub(super) fn note_lost(&mut self, outcome: &Outcome) -> Option<ErrorReport> {
         let persisted = outcome.persisted();
         if self.recorder.journal.is_none() || *persisted == Persisted::Yes {
@@ -186,12 +187,12 @@ impl<T: Item> Driver<T> {
         self.recorder.persisted = persisted.clone();
         let why = match persisted {
             Persisted::No(why) => why.as_str(),
-            _ => "nobody knows whether the end of the turn was recorded",
+            _ => "it is unknown whether the end of the turn was recorded",
         };
         Some(ErrorReport { code: "store".into(), message: why.to_owned(), hint: None })
     }
 
-    /// Nothing more is written, and all that runs is ended (S7.14).
+    /// Writes nothing more, and ends everything that runs (S7.14).
     pub(super) async fn lose_hold(&mut self, error: ErrorReport) {
         if self.recorder.persisted == Persisted::Yes {
             self.recorder.persisted = Persisted::No(error.message.clone());
@@ -201,7 +202,8 @@ impl<T: Item> Driver<T> {
         self.step(Input::Broke).await;
     }
 
-    /// A session that was asked to stop has stopped, whatever became of its records; any other has failed (S2.13).
+    /// A session that was asked to stop has stopped, whatever became of its records; any other has failed
+    /// (S2.13).
     pub(super) fn fail_unless_stopped(&mut self, error: ErrorReport) {
         if !self.machine.is_stopping() {
             self.fail(error);
@@ -230,7 +232,8 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Takes an item out that is not in the store's inbox any more; false if it is not about to be taken.
+    /// Removes an item that is no longer in the store's inbox from the plan; false if it is not about to be
+    /// taken.
     fn withdraw_from_plan(&mut self, number: u64, effects: &mut Vec<Action>) -> bool {
         let Some(item) = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
             return false;
@@ -239,13 +242,14 @@ impl<T: Item> Driver<T> {
         effects.retain(|effect| !matches!(effect, Action::Start { .. }));
         let now = self.now();
         self.recorder.gone.insert(number);
-        // The machine may plan at once; that plan is dropped by the withdrawal, and made anew.
+        // The machine may plan at once; the withdrawal drops that plan, and a new one is made.
         self.machine.step(now, Input::Unstarted(turn), effects);
         self.machine.step(now, Input::Withdraw(item), effects);
         true
     }
 
-    /// What was to come back here was taken back there a moment before: it is in that place, and in no other.
+    /// The item was withdrawn there a moment before it would have been returned here: the caller there has
+    /// it, and no other.
     fn say_withdrawn(&self, number: u64, effects: &mut [Action]) {
         let gone = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
         for effect in effects {
@@ -257,7 +261,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// The store does not take what must be recorded: nothing begins any more, and the session ends.
+    /// The store did not accept a required record: nothing begins any more, and the session ends.
     fn lose(&mut self, error: &store::Error, effects: &mut Vec<Action>) {
         self.recorder.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
@@ -280,7 +284,7 @@ fn begun(effects: &[Action]) -> Option<crate::value::ids::TurnId> {
     })
 }
 
-/// Whether the item is done with: no turn takes it up again.
+/// Whether the item is done: no turn resumes it.
 fn is_over(fate: ItemOutcome) -> bool {
     matches!(
         fate,
@@ -292,7 +296,7 @@ fn is_over(fate: ItemOutcome) -> bool {
     )
 }
 
-/// The session's state for those who list it.
+/// The session's state, for lists of sessions.
 fn label(fate: ItemOutcome) -> &'static str {
     match fate {
         ItemOutcome::Suspended(_) => "suspended",

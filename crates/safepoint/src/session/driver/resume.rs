@@ -1,6 +1,8 @@
-//! Who takes a turn up that ended early: asked of the planner where another owner began it, before anything depends on it.
+//! Resuming a turn that ended early. If another owner began it, the planner names the agent before anything
+//! depends on it.
 //!
-//! **Invariants**: a turn is taken up only with an agent in hand; one that nobody here can take up stays as it is.
+//! **Invariants**: a turn resumes only with a known agent; a turn that this process cannot resume stays as it
+//! is.
 
 use tokio::sync::oneshot;
 
@@ -17,7 +19,7 @@ impl<T: Item> Driver<T> {
         if self.is_foreign() {
             return tell(reply, Some(Answer::NothingToResume));
         }
-        // Its questions are put once more, to whoever can be asked here; what is overdue need not wait for the clock.
+        // The approver here gets the turn's questions again; overdue ones do not wait for the clock.
         let goes_on =
             self.is_overdue() || self.turns.left.as_ref().is_some_and(|(work, _)| has_approver(work));
         let asks = self.machine.is_suspended() && goes_on;
@@ -31,7 +33,7 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Tells whoever asked for a turn to be taken up, once it is, or nothing is about to take it up any more.
+    /// Answers callers that asked to resume a turn, once it is resumed or nothing is left to resume it.
     pub(super) fn tell_resumers(&mut self) {
         if self.machine.takes_up() {
             return;
@@ -42,7 +44,8 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Of a stop that was asked, and is in the mail: what would begin now does not, as if the stop had been heard before.
+    /// A stop was requested and is in the mailbox. What would begin now does not begin, as if the stop had
+    /// been handled first.
     pub(super) fn hold_back(&mut self, effects: &mut Vec<Action>) {
         if !self.cx.shared.family.is_ending() {
             return;
@@ -57,8 +60,9 @@ impl<T: Item> Driver<T> {
         self.machine.step(now, Input::Unstarted(turn), effects);
     }
 
-    /// All that the last owner left is known. A turn that nothing but the end of its process has cut is taken up again, if
-    /// its agent opted in; a stop that was asked of it meanwhile, or of the session, was heard before this (S7.8).
+    /// Everything that the last owner left has arrived. A turn that was cut only by the end of its process is
+    /// resumed, if its agent opted in. A stop of that turn or of the session that was requested meanwhile was
+    /// handled before this (S7.8).
     pub(super) async fn adopted(&mut self) {
         self.step(Input::Adopted).await;
         let opted_in = |work: &CurrentTurn| {
@@ -73,13 +77,13 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Whether another owner left the turn, and the planner knows nobody here who could go on with it.
+    /// Whether another owner left the turn and the planner names no agent that can resume it.
     pub(super) fn is_foreign(&mut self) -> bool {
-        // One that panics is met where that is an account.
+        // A panicking planner is handled where it can be reported.
         matches!(self.agent_of_left(), Ok(false))
     }
 
-    /// Makes sure of an agent for the turn that was left; false if there is none here.
+    /// Finds the agent of the turn that was left; false if this process has none.
     fn agent_of_left(&mut self) -> Result<bool, Panicked> {
         let Some((work, _)) = &mut self.turns.left else { return Ok(true) };
         if work.agent.is_none() {
@@ -89,7 +93,7 @@ impl<T: Item> Driver<T> {
         Ok(work.agent.is_some())
     }
 
-    /// A turn that nobody here can take up does not begin: the session ends, with the turn as it was.
+    /// A turn that this process cannot resume does not begin: the session ends, and the turn stays as it was.
     pub(super) fn find_agent(&mut self, effects: &mut Vec<Action>) {
         let taken_up = effects.iter().find_map(|effect| match effect {
             Action::Start { turn, from, .. } if *from != StartFrom::Plan => Some(*turn),
@@ -106,12 +110,12 @@ impl<T: Item> Driver<T> {
         let now = self.now();
         self.machine.step(now, Input::Broke, effects);
         self.machine.step(now, Input::Unstarted(turn), effects);
-        // A stop that was meant for its run has nobody to reach.
+        // A stop of its run has no run to reach.
         effects.retain(|effect| !matches!(effect, Action::StopRun { .. }));
     }
 }
 
-/// Whether somebody can be asked where the turn goes on.
+/// Whether the resumed turn has an approver.
 fn has_approver(work: &CurrentTurn) -> bool {
     let approvals = work.agent.as_ref().map(|agent| &agent.def.approvals);
     matches!(approvals, Some(ApprovalMode::Ask(Some(_), _)))

@@ -1,4 +1,4 @@
-//! Steers: what an item says is asked of the planner when it comes, and handed to the run at work.
+//! Steers: the planner says what an arriving item says to the turn, and the active run gets it.
 
 use super::{
     Delivery, Driver, Input, Item, ItemId, RunHandle, SessionEvent, TurnId, UserMessage, plan::report,
@@ -10,16 +10,17 @@ use crate::{
 };
 
 impl<T: Item> Driver<T> {
-    /// How an item comes, by its policy; for a steer the planner says what it says, and that must be something (S6.5).
+    /// How an item is pushed, by its policy. For a steer the planner supplies the message, which must not be
+    /// blank (S6.5).
     pub(super) async fn how(&mut self, item: ItemId, policy: Policy) -> PushKind {
         if self.recorder.journal.is_some()
             && let Some(held) = self.items.held.get(&item)
             && self.cx.shared.is_blank(&held.item)
         {
-            // It came through the store, past the door.
+            // The item came through the store, past the check at the entrance.
             return PushKind::Refused(RejectReason::Blank);
         }
-        // An ending session asks nobody: however it would have come, it is unhandled.
+        // An ending session asks no planner: the item is unhandled under any policy.
         if let (Policy::Steer(..), None) = (policy, self.end.exit) {
             let Some(held) = self.items.held.get(&item) else { return policy.how() };
             match self.cx.settings.planner.call(|planner| planner.steer(&held.item)) {
@@ -36,7 +37,7 @@ impl<T: Item> Driver<T> {
 
     pub(super) async fn steer_taken(&mut self, item: ItemId, delivered: Delivery) {
         self.show(SessionEvent::Steered { item, delivered });
-        // The run's log has taken it together with the fact.
+        // The run's log took the item together with the fact.
         self.recorder.taken.insert(item);
         if let Some(held) = self.items.held.get(&item) {
             held.slip.delivered(delivered);
@@ -59,7 +60,7 @@ impl<T: Item> Driver<T> {
     pub(super) fn hand_over(&self, run: &RunHandle, item: ItemId, when: SteerTiming) {
         let said = self.items.held.get(&item).and_then(|held| held.said.clone());
         if let Some(message) = said {
-            // What becomes of it is seen in the run's events, in their order.
+            // The run's events show what becomes of the steer, in their order.
             drop(run.steer(Steer::of_item(item, *message, when)));
         }
     }

@@ -1,4 +1,5 @@
-//! Push strategies: asked while nothing else happens, so that what they saw still holds when they have chosen (S6.4).
+//! Push strategies: asked while nothing else happens, so that what they saw still holds when they have chosen
+//! (S6.4).
 
 use std::sync::Arc;
 
@@ -23,8 +24,9 @@ impl<T: Item> Driver<T> {
         self.cx.shared.door.note(1, self.machine.room_taken());
     }
 
-    /// Asks off the async threads. Past its bound the item simply waits; a panic ends the session. What comes meanwhile
-    /// is heard afterwards, in its order; a stop of the session does not wait for the strategy (S2.8).
+    /// Runs the strategy off the async threads. Past its bound the item is enqueued; a panic ends the
+    /// session. Messages that arrive meanwhile are handled afterwards, in order. A stop of the session does
+    /// not wait for the strategy (S2.8).
     async fn ask_strategy(
         &mut self,
         (item, slip): (T, &Arc<TicketState<T>>),
@@ -36,7 +38,7 @@ impl<T: Item> Driver<T> {
     }
 
     async fn chosen_by(&mut self, strategy: Strategy) -> Policy {
-        // Nobody waits for a strategy of a session that ends: its item is unhandled, however it would have come.
+        // An ending session does not wait for a strategy: the item is unhandled under any policy.
         if self.end.exit.is_some() || self.queue.ahead.iter().any(|mail| is_stop(mail)) {
             return Policy::Enqueue;
         }
@@ -44,7 +46,7 @@ impl<T: Item> Driver<T> {
         let asked = self.cx.scope.spawn_blocking("push strategy", move || strategy(view.as_ref()));
         let mut asked = Box::pin(tokio::time::timeout(self.cx.settings.strategy, asked));
         loop {
-            // Nothing is lost: receiving is cancel-safe, and the strategy is asked on.
+            // Nothing is lost: receiving is cancel-safe, and the strategy keeps running.
             let next = match select(&mut asked, Box::pin(self.queue.mail.next())).await {
                 Either::Left((chosen, _)) => Either::Left(chosen),
                 Either::Right((mail, _)) => Either::Right(mail),

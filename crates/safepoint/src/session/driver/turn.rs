@@ -1,4 +1,4 @@
-//! A turn's run: started, stopped, steered, followed, and its end told.
+//! The run of a turn: started, stopped, steered, followed, and its end reported.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ use crate::{
     sync::callback::Panicked,
 };
 
-/// The turns of a session, as far as something of them is here.
+/// The turns that the session still holds something of.
 pub(super) struct Turns {
-    /// Boxed, as all that an idle session has no use for.
+    /// Boxed, like everything that an idle session does not need.
     pub(super) current: Option<Box<CurrentTurn>>,
-    /// The one that ended early, and may be taken up.
+    /// The turn that ended early and may be resumed.
     pub(super) left: Option<(Box<CurrentTurn>, ItemOutcome)>,
     /// The conversation as the last turn left it.
     pub(super) history: History,
-    /// Runs of earlier turns that began others in the background, which go on.
+    /// Runs of earlier turns whose background runs are still alive.
     pub(super) background: Vec<RunHandle>,
-    /// A turn that was cut with its process, or by the end of it, and nothing else.
+    /// A turn that was cut by the end of its process and by nothing else.
     pub(super) restart: Option<TurnId>,
-    /// That of whoever asked for the end of the turn alone, until it has ended.
+    /// The request that stops only the turn, until the turn has ended.
     pub(super) stop_request: Option<Box<StopRequest>>,
-    /// Who asked for a turn to be taken up, was heard, and waits until it is, or is not.
+    /// Callers that asked to resume a turn, until it is resumed or cannot be.
     pub(super) resumers: Vec<oneshot::Sender<Answer>>,
 }
 
@@ -72,12 +72,12 @@ impl<T: Item> Driver<T> {
             &self.approvals.closings,
         );
         if let StartFrom::Withdrawal(why) = from {
-            // Before it starts: its questions are taken back, and nothing of it runs.
+            // Stopped before it starts: its questions are withdrawn, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why, request).unwrap_or_else(StopRequest::now)));
         } else {
-            self.tell_lost(&run);
+            self.notify_lost(&run);
         }
-        // Before it starts too, so that its first request has them.
+        // Also before the run starts, so that its first request includes them.
         for (item, when) in steers {
             self.hand_over(&run.handle(), *item, *when);
         }
@@ -114,7 +114,7 @@ impl<T: Item> Driver<T> {
             for message in plan.input {
                 history.push(crate::value::history::Message::User(message));
             }
-            // Nobody can take that one up any more.
+            // No process can resume that turn any more.
             if let Some((left, _)) = self.turns.left.take() {
                 left.items.iter().for_each(|item| drop(self.items.held.remove(item)));
             }
@@ -153,12 +153,12 @@ impl<T: Item> Driver<T> {
     fn request_for(&self, why: StopWhy, request: &Request) -> Option<StopRequest> {
         let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).with_text(text);
         let request = match why {
-            // A suspended turn is ended only when it is quiet: its asker is remembered until then.
+            // A suspended turn ends only once it is quiet; the requester is remembered until then.
             StopWhy::Asked => match request {
                 Request::Stop(request) => (**request).clone(),
                 _ => (**self.turns.stop_request.as_ref()?).clone(),
             },
-            // Whoever asked has joined it to the demand of all runs.
+            // The caller has already joined the stop to the demand of all runs.
             StopWhy::Session(_) => return None,
             StopWhy::Preempt { points, grace } => {
                 let grace =
@@ -256,7 +256,7 @@ impl<T: Item> Driver<T> {
         if self.machine.left() == Some(turn) {
             self.turns.left = Some((work, fate));
         }
-        // Items of an older turn that nobody can take up any more are no longer held.
+        // Items of an older turn that can no longer be resumed are released.
         for item in gone {
             if !self.machine.is_waiting(item) {
                 self.items.held.remove(&item);
@@ -265,7 +265,8 @@ impl<T: Item> Driver<T> {
     }
 }
 
-/// Waiting for a decision is a safe point for every set (S8.3). Asked at another one, the turn would only suspend again.
+/// Waiting for a decision is a safe point of every set (S8.3). With a narrower set the turn would only
+/// suspend again.
 fn at_any(request: StopRequest) -> StopRequest {
     if request.mode() == Mode::Now {
         return request;

@@ -1,4 +1,4 @@
-//! A turn that waits for decisions: woken when a question's time is over, and those who wait behind it are told.
+//! A turn that waits for decisions: wakes when a question expires, and reports the items that it blocks.
 //!
 //! **Invariants**: at most one wake-up is set; none without a suspended turn.
 
@@ -14,10 +14,12 @@ use crate::{
     session::machine::Moment,
 };
 
-/// How often the wall clock is looked at while a question is open: it may be set, and the machine may have slept.
+/// How often the wall clock is checked while a question is open: the clock may be set, and the machine may
+/// have slept.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Questions go by the wall clock, which other processes share; the task's own clock only says when to look at it.
+/// Questions expire by the wall clock, which other processes share; the task's own clock only says when to
+/// check it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overdue {
     /// When the first open question expires.
@@ -28,7 +30,7 @@ pub(super) struct Overdue {
 impl Overdue {
     fn new(at: Timestamp) -> Self {
         let left = Duration::try_from(at.duration_since(Timestamp::now()).max(SignedDuration::ZERO));
-        // Never before it, by what the clocks round away.
+        // Never before the expiry, despite what the clocks round away.
         let left = left.unwrap_or_default().min(LOOK) + Duration::from_millis(1);
         Self { at, look: Instant::now() + left }
     }
@@ -45,7 +47,8 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Time has passed: a question may have expired. The turn is taken up, and its model is told (S8.5).
+    /// Time has passed, and a question may have expired. If so, the turn resumes and its model learns of the
+    /// expiry (S8.5).
     pub(super) async fn pass_time(&mut self) {
         let Some(overdue) = self.approvals.overdue.filter(|overdue| overdue.look <= Instant::now()) else {
             return self.step(Input::Tick).await;
@@ -58,7 +61,8 @@ impl<T: Item> Driver<T> {
             self.approvals.overdue = Some(Overdue::new(overdue.at));
             return self.step(Input::Tick).await;
         }
-        // No decision goes with it: whatever is overdue expires when the run goes on, and the rest stays open.
+        // No decision goes with it: overdue questions expire when the run continues, and the others stay
+        // open.
         self.step(Input::Decided).await;
     }
 
@@ -67,7 +71,7 @@ impl<T: Item> Driver<T> {
         self.approvals.overdue.is_some_and(|overdue| overdue.at <= Timestamp::now())
     }
 
-    /// Sees to the questions of a turn that was suspended just now.
+    /// Watches the questions of a turn that was just suspended.
     pub(super) fn watch_questions(&mut self, outcome: Option<&Outcome>) {
         self.approvals.overdue = match outcome {
             Some(Outcome::Suspended(waiting)) => {
@@ -77,7 +81,7 @@ impl<T: Item> Driver<T> {
         };
     }
 
-    /// Sees to the questions of a turn that another owner left suspended: only the store knows them.
+    /// Watches the questions of a turn that another owner left suspended; only the store knows them.
     pub(in crate::session) async fn watch_recovered(&mut self) -> Result<(), Error> {
         let Some(journal) = self.recorder.journal.clone().filter(|_| self.machine.is_suspended()) else {
             return Ok(());
@@ -88,14 +92,14 @@ impl<T: Item> Driver<T> {
         Ok(())
     }
 
-    /// Tells everything that waits that it waits behind a decision (S8.1).
+    /// Reports every queued item as blocked by a decision (S8.1).
     pub(super) fn tell_all_blocked(&mut self, turn: TurnId) {
         for item in self.machine.waiting().iter().copied().collect::<Vec<_>>() {
             self.tell_blocked(item, turn);
         }
     }
 
-    /// Tells one that came while the turn was suspended.
+    /// Reports an item that arrived while the turn was suspended.
     pub(super) fn tell_if_blocked(&mut self, item: ItemId) {
         if self.machine.is_suspended()
             && let Some(turn) = self.machine.left()
@@ -112,7 +116,7 @@ impl<T: Item> Driver<T> {
         self.show(SessionEvent::Blocked { item, turn });
     }
 
-    /// The turn goes on, or is over: nothing waits for its decision any more.
+    /// The turn continues, or is over: nothing waits for its decision any more.
     pub(super) fn tell_unblocked(&mut self) {
         self.approvals.overdue = None;
         for item in std::mem::take(&mut self.items.blocked) {

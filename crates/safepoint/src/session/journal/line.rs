@@ -18,7 +18,7 @@ use crate::{
 
 /// The newest version of a line that this release reads and writes.
 const VERSION: u32 = 2;
-/// That of the lines that every release has: an older one reads them on.
+/// The version of lines that every release has written: an older release still reads them.
 const FIRST: u32 = 1;
 
 /// What happened to a session. Exhaustive: recovery must fold each.
@@ -72,11 +72,11 @@ pub(in crate::session) enum Line {
 /// A history by what it adds to another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::session) struct Grown {
-    /// So many entries of the other one.
+    /// The number of entries shared with the other history.
     pub(in crate::session) base: usize,
-    /// And then these.
+    /// The entries after those.
     pub(in crate::session) entries: Vec<Arc<Message>>,
-    /// What of it is sent.
+    /// Which part of it is sent.
     #[serde(default, skip_serializing_if = "View::is_all")]
     pub(in crate::session) view: View,
 }
@@ -111,7 +111,7 @@ impl Line {
             Self::GivenUp { turn, .. } => ("given_up", turn.to_string()),
             Self::Quiet { turn, .. } => ("quiet", turn.to_string()),
         };
-        // A release that would take the turn up all the same says that it cannot read this.
+        // A release that would resume the turn anyway then reports that it cannot read this line.
         let version = if let Self::GivenUp { .. } = self { VERSION } else { FIRST };
         let bytes = json::to_vec(self)?;
         Ok(Write::Record(Record { path, kind: kind.into(), version, bytes }))

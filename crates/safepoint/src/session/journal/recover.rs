@@ -1,4 +1,4 @@
-//! What another owner finds: the conversation, and the turn that was left open, folded from the records.
+//! Recovery: the conversation and the turn that was left open, folded from the records.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -33,17 +33,17 @@ pub(in crate::session) struct Found {
     /// How many turns there were.
     pub(in crate::session) turns: u64,
     pub(in crate::session) left: Option<LeftTurn>,
-    /// What may run without a further question: of every turn, also of one that was forgotten.
+    /// Calls that may run without a further question, from every turn, including forgotten ones.
     pub(in crate::session) always: Arc<AllowList>,
-    /// Items of a turn that never began: they wait again.
+    /// Items of a turn that never began: they are queued again.
     pub(in crate::session) put_back: Vec<u64>,
-    /// Runs that went on in the background of another owner, and ended with it: nobody takes them up again.
+    /// Background runs of another owner that ended with it; they are never resumed.
     pub(in crate::session) behind: HashSet<Path>,
-    /// Those of them of which nobody has told the model.
+    /// Those of them that the model has not been notified of.
     pub(in crate::session) lost: Vec<LostRun>,
 }
 
-/// A turn that can be taken up again.
+/// A turn that can be resumed.
 pub(in crate::session) struct LeftTurn {
     pub(in crate::session) turn: TurnId,
     pub(in crate::session) fate: ItemOutcome,
@@ -53,7 +53,7 @@ pub(in crate::session) struct LeftTurn {
     pub(in crate::session) log: Arc<dyn Log>,
     /// Its open questions.
     pub(in crate::session) open: HashSet<ApprovalId>,
-    /// Whether nothing but the end of its process, wanted or not, ended it early.
+    /// Whether only the end of its process, intended or not, ended it early.
     pub(in crate::session) is_cut_off: bool,
 }
 
@@ -109,7 +109,7 @@ impl Turn {
         if self.run.is_some() { self.machine.history_now() } else { self.before.clone() }
     }
 
-    /// How it stands. What has no recorded end was cut by the end of its process.
+    /// The turn's outcome. A turn without a recorded end was cut by the end of its process.
     fn fate(&self) -> ItemOutcome {
         match (self.fate, self.ending) {
             (Some(fate), _) => fate,
@@ -147,7 +147,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                     behind.extend(begun_behind(&fact));
                     aside.take(of, &path, &fact);
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
-                        // A resumed turn is at work again.
+                        // A resumed turn is running again.
                         turn.fate = None;
                         turn.take(restore(&turn.before, fact, grown));
                     }
@@ -172,7 +172,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                         turn.after = StoppedTurn::Abandoned;
                     }
                 }
-                // Only for those who look back.
+                // Only for readers of the journal.
                 Line::Quiet { .. } => {}
             }
         }
@@ -220,7 +220,7 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
                 is_cut_off,
             });
         }
-        // What it was about is done with.
+        // What the line was about is done.
         _ => {}
     }
     found

@@ -26,7 +26,7 @@ use crate::{
 
 /// Records the facts of one turn.
 pub(in crate::session) struct TurnLog {
-    /// Weak: the log is a part of outcomes, which may outlive the session, and must not hold its store.
+    /// Weak: the log is part of outcomes, which may outlive the session and must not keep its store alive.
     journal: Weak<Journal>,
     turn: TurnId,
     /// The conversation before the turn, closed.
@@ -34,7 +34,7 @@ pub(in crate::session) struct TurnLog {
     /// Where in the journal the turn may begin.
     from: u64,
     seen: Mutex<Seen>,
-    /// Why a record was not written, or nobody knows whether it was: none is written after it (S3.4).
+    /// Why a record was not written, or why that is unknown: none is written after it (S3.4).
     lost: OnceLock<String>,
 }
 
@@ -83,7 +83,7 @@ impl TurnLog {
         Line::fact(self.turn, path.clone(), fact, grown)
     }
 
-    /// What must hold before the fact is answered for, and what it changes beside the journal.
+    /// The durability that the fact needs before it is acknowledged, and what it changes beside the journal.
     fn weigh(&self, path: &Path, fact: &Fact) -> (Durability, Option<Write>) {
         let mut seen = self.seen.lock();
         match fact {
@@ -120,8 +120,8 @@ impl TurnLog {
         }
     }
 
-    /// A decision that was taken here, by somebody at this process's own terminal, is put into the store first, so
-    /// that it is consumed once like any other.
+    /// A decision made at this process's own terminal is stored first, so that it is consumed once like any
+    /// other.
     async fn decide_first(
         &self,
         id: &ApprovalId,
@@ -175,7 +175,7 @@ impl TurnLog {
             && error.gone_steer().is_none()
             && self.lost.set(format!("nothing more is written: {error}")).is_err()
         {
-            // Somebody was first to meet it.
+            // Another process met the request first.
         }
         written
     }
@@ -189,13 +189,13 @@ impl TurnLog {
         let mut writes = vec![self.line(&record).write().map_err(LogError::new)?];
         writes.extend(beside);
         if let Fact::SteerTaken { steers, .. } = &*record.fact {
-            // The item is delivered and taken in one: never lost, never twice.
+            // The item is delivered and taken in one transaction: never lost, never twice.
             let items = steers.iter().filter_map(RecordedSteer::item);
             writes.extend(items.filter_map(|item| journal.number_of(item)).map(Write::TakeItem));
         }
         let place = match journal.append_within(writes, class, limit).await {
             Err(error @ store::Error::ItemElsewhere(number)) => {
-                // Whoever took the item back has it.
+                // The caller that withdrew the item has it.
                 let Some(item) = journal.item_of(number) else { return Err(LogError::new(error)) };
                 return Err(LogError::steer_gone(SteerId::from(item.to_string()), error));
             }
@@ -207,9 +207,10 @@ impl TurnLog {
         Ok(place)
     }
 
-    /// In one, where nothing is to be asked of the store before or behind them.
+    /// Writes all records in one transaction, if none of them needs another request to the store before or
+    /// after it.
     async fn write_all(&self, records: Vec<RunRecord>, limit: Duration) -> Result<u64, LogError> {
-        // A question, a decision and a steer are more than their record.
+        // A question, a decision and a steer write more than their record.
         let is_more = |record: &RunRecord| {
             matches!(
                 *record.fact,
@@ -283,7 +284,7 @@ fn unrecorded(error: store::Error) -> LogError {
     if error.is_uncertain() { LogError::unknown(error) } else { LogError::new(error) }
 }
 
-/// Puts a history together again.
+/// Rebuilds a history.
 pub(super) fn restore(base: &History, fact: Arc<Fact>, grown: Option<Grown>) -> Arc<Fact> {
     let (Fact::AttemptOpened { run, attempt, at, on_unknown, limits, .. }, Some(grown)) = (&*fact, grown)
     else {

@@ -1,5 +1,5 @@
-//! Questions as the store knows them, put right before a session goes on: those that somebody took back, those of runs
-//! that went on in the background of a process that is gone, and those that were answered before they were asked again.
+//! Reconciles stored questions before a session continues: questions that were withdrawn, questions of
+//! background runs whose process has ended, and questions that were answered before they were asked again.
 
 use std::collections::HashMap;
 
@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// Where a question stands open: the run that asked, and each above that waits for it, by its call.
+/// Where a question is open: the run that asked, and each run above that waits for it, by its call.
 type Open = HashMap<ApprovalId, Vec<(Path, CallId)>>;
 
-/// Has the journal say what the store knows, so that a turn which goes on asks again, and waits for no answer that cannot
-/// come. A turn that waited for nothing else was interrupted by whoever took its questions back.
+/// Brings the journal in line with the store, so that a resumed turn asks again and waits for no answer that
+/// cannot come. If a turn waited only for questions that were withdrawn, that withdrawal interrupted it.
 pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Found) -> Result<(), Error> {
     if found.left.is_none() && found.behind.is_empty() {
         return Ok(());
@@ -50,14 +50,14 @@ pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Found) 
     Ok(())
 }
 
-/// An answer that was taken before a stop took its question back stands for the same call with the same arguments: it is
-/// the answer to the question that is asked anew, and nobody is asked twice.
+/// An answer that was stored before a stop withdrew its question applies to the same call with the same
+/// arguments. It answers the new question, so that a person is not asked twice.
 pub(super) async fn answer_as_before(
     journal: &Journal,
     asked: &NewApproval,
     rows: &[ApprovalRow],
 ) -> Result<(), Error> {
-    // A yes to running it is none to running it again, when it may have run.
+    // Approval to run a call does not approve running it again when it may have run.
     let question = |asked: &NewApproval| {
         serde_json::from_slice::<ApprovalRequest>(&asked.bytes).ok().map(|asked| asked.question)
     };
@@ -79,11 +79,11 @@ pub(super) async fn answer_as_before(
     Ok(())
 }
 
-/// How a question is closed that nobody goes on with.
+/// How to close a question that no run will continue with.
 fn no_longer(state: &ApprovalState) -> Option<ApprovalClose> {
     match state {
         ApprovalState::Open => Some(ApprovalClose::Withdrawn),
-        // The answer came too late to be of use: nobody is to wait for it.
+        // The answer came too late to be used: nothing should wait for it.
         ApprovalState::Decided { used: DecisionUse::Waiting, .. } => Some(ApprovalClose::Used),
         ApprovalState::Decided { .. } | ApprovalState::Withdrawn | ApprovalState::Expired => None,
     }
@@ -121,7 +121,7 @@ fn open_of(records: &[RunRecord]) -> Open {
                     open.entry(asked.id.clone()).or_default().push((path.clone(), call_id.clone()));
                 }
             }
-            // The run that is the call's work was taken up again: it waits inside, if it does.
+            // The run of this call was resumed; if it waits, it waits inside.
             Fact::CallStarted { call_id, .. }
             | Fact::CallEnded { report: CallReport { call_id, .. }, .. } => {
                 let is_over = |at: &Path, call: &CallId| at == path && call == call_id;

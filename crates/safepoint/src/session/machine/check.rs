@@ -184,7 +184,7 @@ fn decisions_in_every_order() {
     assert!(states > 5_000, "only {states} states: the search has lost its way");
 }
 
-/// S6.8, S9.1: what goes on in the background is no idleness, however stops and arrivals fall around it.
+/// S6.8, S9.1: a session with a background run is not idle, however stops and arrivals interleave with it.
 #[test]
 fn background_work_around_idleness() {
     let pushes = [PushKind::Enqueue];
@@ -204,8 +204,9 @@ fn idleness_in_every_order() {
     assert!(states > 5_000, "only {states} states: the search has lost its way");
 }
 
-/// S6.13, S6.1: the door before the machine: whatever is accepted, heard and stopped in whatever order, a plan sees all
-/// that was accepted before it, in the order of acceptance, and what came while the planner thought is planned too.
+/// S6.13, S6.1: the entrance before the machine: in whatever order items are accepted, received and stopped,
+/// a plan sees all items accepted before it, in the order of acceptance, and what arrives while the planner
+/// runs is planned too.
 #[test]
 fn the_door_before_the_machine() {
     let pushes = [PushKind::Enqueue, PushKind::Preempt(PLAIN), STEER_OR_QUEUE];

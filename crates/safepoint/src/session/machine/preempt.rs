@@ -107,7 +107,8 @@ impl Machine {
         }
     }
 
-    /// A preempt that finds a planner at work: it is asked anew, with the new item, unless that happened too often.
+    /// A preempt that finds the planner running: it is asked again, with the new item, unless that happened
+    /// too often.
     pub(super) fn replan_for_preempt(&mut self, out: &mut Vec<Action>) {
         if let Phase::Planning { asked: Asked::With(_), .. } = self.phase
             && self.streak < self.rules.patience

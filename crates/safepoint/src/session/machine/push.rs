@@ -32,7 +32,7 @@ impl Machine {
         self.phase != Phase::Idle || self.is_suspended()
     }
 
-    /// The turn that is at work, or waits for a decision.
+    /// The turn that runs, or waits for a decision.
     fn in_the_way(&self) -> Option<TurnId> {
         match self.phase {
             Phase::Running(running) => Some(running.turn),
@@ -57,7 +57,7 @@ impl Machine {
         }
     }
 
-    /// The turn that a push can hit: the one at work, or the one that waits for a decision.
+    /// The turn that a push can stop: the running one, or the one that waits for a decision.
     pub(super) fn target(&self) -> Option<TurnId> {
         match self.phase {
             Phase::Running(running) => Some(running.turn),
@@ -93,7 +93,7 @@ impl Machine {
         }
     }
 
-    /// What the turn made no more use of waits, or goes back.
+    /// Steers that the turn no longer used wait, or are returned.
     pub(super) fn return_steers(&mut self, out: &mut Vec<Action>) {
         for Steered { item, or, .. } in std::mem::take(&mut self.steering) {
             match or {
@@ -128,7 +128,8 @@ impl Machine {
         self.plan_anew(out);
     }
 
-    /// Its sender has a steer again that was not delivered. Where the turn has ended meanwhile it is an item like any.
+    /// The sender has a steer back that was not delivered. If the turn has ended meanwhile, it is an item
+    /// like any other.
     pub(super) fn took_back(&mut self, item: ItemId, out: &mut Vec<Action>) {
         let Some(index) = self.place_of_steer(item) else {
             return self.withdraw(item, out);

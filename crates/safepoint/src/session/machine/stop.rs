@@ -20,7 +20,7 @@ impl Idleness {
     pub(super) fn is_awaited(&self) -> bool {
         self.allowed.is_some()
     }
-    /// Something arrived, or a turn is at work.
+    /// Something arrived, or a turn is running.
     pub(super) fn busy(&mut self) {
         self.since = None;
     }
@@ -111,14 +111,14 @@ impl Machine {
         }
     }
 
-    /// Something of the user's failed: the turn ends, and then the session.
+    /// User code failed: the turn ends, and then the session.
     pub(super) fn broke(&mut self, out: &mut Vec<Action>) {
         if self.phase == Phase::Over {
             return;
         }
         self.is_broken = true;
         self.drop_plan(out);
-        // Also if a gentler stop was asked before: there is nothing left to wait for.
+        // Also if a gentler stop was requested before: there is nothing left to wait for.
         if let Phase::Running(running) = &mut self.phase {
             running.has_session_stop = true;
             out.push(Action::StopRun { turn: running.turn, why: StopWhy::Broken });
@@ -148,7 +148,7 @@ impl Machine {
     }
 
     pub(super) fn decided(&mut self, out: &mut Vec<Action>) {
-        // Several may be decided before it goes on; one that is to be ended takes none any more (S8.3).
+        // Several may be decided before it resumes; a turn that is about to end takes none (S8.3).
         let can = self.is_suspended() && matches!(self.want, PendingStart::Nothing | PendingStart::Decision);
         out.push(Action::Answer(match (self.goes_on(), can) {
             (true, true) => {

@@ -13,7 +13,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Takes up the turn that ended early, if that is wanted. The planner is asked for a resume, not for a decision.
+    /// Resumes the turn that ended early, if that is wanted. The planner is asked for a resume, not for a
+    /// decision.
     pub(super) fn take_up(&mut self, out: &mut Vec<Action>) -> bool {
         let from = match std::mem::replace(&mut self.want, PendingStart::Nothing) {
             PendingStart::Nothing => return false,
@@ -91,7 +92,7 @@ impl Machine {
         self.drop_plan(out);
     }
 
-    /// Stops asking; what waited waits on.
+    /// Stops asking; queued items keep waiting.
     pub(super) fn drop_plan(&mut self, out: &mut Vec<Action>) {
         if let Phase::Planning { .. } = self.phase {
             self.phase = Phase::Idle;
@@ -156,7 +157,7 @@ impl Machine {
         out.push(Action::Start { turn, from, steers });
     }
 
-    /// The turn's outcome is fixed: everything that was about it comes to rest, or waits on with it.
+    /// The turn's outcome is fixed: everything in it is settled, or waits with it.
     pub(super) fn settled(&mut self, turn: TurnId, end: End, out: &mut Vec<Action>) {
         let Phase::Running(running) = self.phase else { return };
         if running.turn != turn {
@@ -172,12 +173,13 @@ impl Machine {
             self.close_turn(running, fate, end, out);
         }
         out.push(Action::TurnEnded { turn, fate });
-        // What is left of them is the turn's still: its next model request has them, whoever makes it.
+        // The remaining steers still belong to the turn: its next model request includes them, however it
+        // resumes.
         out.extend(self.steering.iter().map(|steered| Action::Held { turn, item: steered.item }));
     }
 
-    /// S6.11: a failure is a failure, a natural end first is complete, a stop of the session interrupts whatever else
-    /// was asked, and only a preempt alone preempts.
+    /// S6.11: a failure is a failure; a natural end that came first is complete; a stop of the session
+    /// interrupts, whatever else was requested; and only a preempt alone preempts.
     pub(super) fn fate_of(&self, running: Running, end: End) -> ItemOutcome {
         let turn = running.turn;
         let is_preempted = self.preempts.iter().any(super::Preempt::is_asked);
@@ -194,7 +196,7 @@ impl Machine {
         }
     }
 
-    /// It waits for a decision, and those who wanted it stopped did not come through: they do now.
+    /// It waits for a decision; requests to stop it that did not get through do so now.
     fn suspend(&mut self, running: Running, out: &mut Vec<Action>) {
         let items = std::mem::take(&mut self.items);
         for item in &items {
@@ -233,7 +235,7 @@ impl Machine {
             }
         }
         self.barrier = match fate {
-            // Whoever preempts wants the next turn.
+            // A preempting item takes the next turn.
             _ if was_wanted => None,
             ItemOutcome::Interrupted(_) => Some(running.stopped_at.unwrap_or(self.next_item)),
             ItemOutcome::Failed(_) if self.rules.on_failure == OnTurnFailure::Wait => Some(self.next_item),
@@ -271,7 +273,7 @@ impl Machine {
         }
     }
 
-    /// Nothing of it happened: what it took waits again, and what it took up is left as it was.
+    /// Nothing of it happened: what it took waits again, and the turn that it resumed is left as it was.
     pub(super) fn unstarted(&mut self, turn: TurnId) {
         if let Phase::Running(running) = self.phase
             && running.turn == turn

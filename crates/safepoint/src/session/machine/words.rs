@@ -1,4 +1,4 @@
-//! What the session's machine is told, and what it wants done.
+//! The inputs of the session's machine, and its actions.
 
 use safepoint_scope::SafePoints;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::{
     value::ids::{ItemId, TurnId},
 };
 
-/// Microseconds since the session began. The machine has no clock of its own.
+/// Microseconds since the session began. The machine has no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) u64);
 
@@ -22,7 +22,7 @@ impl Moment {
 /// What is known of a session beside what happens to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules {
-    /// After so many preempted turns in a row one turn is protected (S6.12).
+    /// After this many preempted turns in a row one turn is protected (S6.12).
     pub(crate) patience: u32,
     pub(crate) on_failure: OnTurnFailure,
 }
@@ -42,7 +42,7 @@ pub enum OnTurnFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PushKind {
     Enqueue,
-    /// Not at all while a turn is at work.
+    /// Not at all while a turn is running.
     Reject,
     /// Not at all.
     Refused(RejectReason),
@@ -53,7 +53,7 @@ pub(crate) enum PushKind {
     },
 }
 
-/// What a preempt asks of the turn at work (S6.3).
+/// What a preempt asks of the running turn (S6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PreemptSpec {
     /// None: now.
@@ -91,19 +91,19 @@ pub(crate) enum Input {
         how: PushKind,
     },
     Withdraw(ItemId),
-    /// The run gave a steer back before it was delivered, since its sender wants it.
+    /// The run returned a steer before it was delivered, because its sender withdrew it.
     TookBack(ItemId),
-    /// Stop the turn at work, this one if named; the session goes on.
+    /// Stop the running turn, or only this one if named; the session continues.
     StopTurn(Option<TurnId>),
     Stop(Strength),
-    /// Stop once it was idle for so many microseconds.
+    /// Stop once the session was idle for this many microseconds.
     StopWhenIdle(u64),
     KeepOpen,
-    /// Take the turn up again that ended early.
+    /// Resume the turn that ended early.
     Resume,
     /// A person decided something that the suspended turn waits for.
     Decided,
-    /// Everything that was accepted before this plan was wanted has been heard.
+    /// Everything that was accepted before this plan was wanted has been received.
     Gathered(u64),
     Planned {
         plan: u64,
@@ -123,13 +123,13 @@ pub(crate) enum Input {
     Read(TurnId),
     /// The turn could not be begun: what it was about waits again.
     Unstarted(TurnId),
-    /// Something that turns began in the background is alive, at work or waiting for a person; or nothing is.
+    /// Background runs of turns are alive, whether they run or wait for a person; or none is.
     Aside {
         is_alive: bool,
     },
-    /// All that the last owner left has come: what comes now is new.
+    /// Everything that the last owner left has arrived: what arrives now is new.
     Adopted,
-    /// Something of the user's failed: a planner, a strategy, a reader.
+    /// User code failed: a planner, a strategy, a reader.
     Broke,
     /// Time has passed.
     Tick,
@@ -156,14 +156,14 @@ pub(crate) enum End {
     },
 }
 
-/// Whose request took effect on a run that a stop ended. Exhaustive: a preempt, or anybody else's.
+/// Whose request took effect on a run that a stop ended. Exhaustive: a preempt's, or any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum EndedBy {
     Preempt,
     Other,
 }
 
-/// What becomes of a preempted turn's items (S6.9). Exhaustive: they were handled as far as they were, or wait again.
+/// What happens to a preempted turn's items (S6.9). Exhaustive: they count as handled, or wait again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PreemptedItems {
     /// Their messages stay in the history, and that is all.
@@ -176,7 +176,7 @@ pub enum PreemptedItems {
 /// What the machine wants done, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
-    /// Say [`Input::Gathered`] behind everything that is accepted by now.
+    /// Post [`Input::Gathered`] behind everything that is accepted by now.
     Gather(u64),
     /// Ask the planner.
     Plan {
@@ -190,7 +190,7 @@ pub(crate) enum Action {
     Start {
         turn: TurnId,
         from: StartFrom,
-        /// What it is handed before its first model request: what steered it before it began to wait.
+        /// What it gets before its first model request: the steers from before it began to wait.
         steers: Vec<(ItemId, SteerTiming)>,
     },
     StopRun {
@@ -209,14 +209,14 @@ pub(crate) enum Action {
     },
     /// The turn's history is to be forgotten.
     Forget(TurnId),
-    /// Where an item has come to rest.
+    /// The outcome of an item.
     Fate {
         item: ItemId,
         fate: ItemOutcome,
     },
     /// It waits again.
     Requeued(ItemId),
-    /// It goes back to whoever pushed it.
+    /// The item is returned to its sender.
     Return {
         item: ItemId,
         why: RejectReason,
@@ -231,7 +231,7 @@ pub(crate) enum Action {
         turn: TurnId,
         fate: ItemOutcome,
     },
-    /// What the asker is told.
+    /// The answer to the request.
     Answer(Answer),
     /// The session is over.
     End(ExitKind),
@@ -248,18 +248,18 @@ pub(crate) enum Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum StartFrom {
     Plan,
-    /// The turn that ended early, taken up again.
+    /// The turn that ended early, resumed.
     Resume,
     /// The suspended turn, with what was decided.
     Decision,
-    /// The suspended turn, only to be ended: its questions are taken back.
+    /// The suspended turn, only to be ended: its questions are withdrawn.
     Withdrawal(StopWhy),
 }
 
 /// Why a run is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum StopWhy {
-    /// As the asker of the input at hand said.
+    /// As the requester of this input said.
     Asked,
     Session(Strength),
     Preempt {
@@ -268,11 +268,11 @@ pub(crate) enum StopWhy {
     },
     /// A preempt's grace is over.
     Escalated,
-    /// The session cannot go on.
+    /// The session cannot continue.
     Broken,
 }
 
-/// What an asker is told.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
     Withdrawn,

@@ -10,9 +10,10 @@ use super::{
     samples::{assistant, at, error, model, plain_model, plain_question, question, result},
 };
 use crate::{
+    History,
     approval::OnUnknownEffect,
-    event::{Completion, Fact, OutputExtent, RecordedSteer, Resolution, RunLimits, SteerSource},
-    history::{History, Repair},
+    event::{Completion, Fact, Resolution},
+    raw::{OutputExtent, RecordedSteer, Repair, RunLimits, SteerSource},
     receipt::{CallKind, ModelState},
     tool::EffectClass,
     usage::Price,

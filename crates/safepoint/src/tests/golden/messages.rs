@@ -10,16 +10,18 @@ use super::{
     samples::{assistant, parts, plain_question, question, result, usage},
 };
 use crate::{
+    History, Usage,
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds, OnUnknownEffect},
-    history::{History, Message, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
+    history::Message,
     ids::{ApprovalId, CallId, ItemId, Path, RunId, SessionId, SteerId, TurnId},
     message::{
         AssistantMessage, Block, CallResult, Part, PartKind, PartSource, Reasoning, ResultStatus, ToolCall,
         UserMessage,
     },
     model::{Delta, Finish},
+    raw::{Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
     steer::SteerTiming,
-    usage::{ExtraBilling, Price, Usage, UsageSource},
+    usage::{ExtraBilling, Price, UsageSource},
 };
 
 #[test]

@@ -7,14 +7,14 @@ use super::{
     samples::{at, model, path, plain_model, reason, usage},
 };
 use crate::{
+    Receipt, Usage,
     ids::Path,
     receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
-        ModelReport, ModelState, Outside, Permission, ProcessReport, ReasonReport, Receipt, RemoteReport,
+        ModelReport, ModelState, Outside, Permission, ProcessReport, ReasonReport, RemoteReport,
         RemoteStopState, RequestReport, RuledBy, RuledReport, SideEffect, StopReport, StopSource,
         StopSupport,
     },
-    usage::Usage,
 };
 
 fn process() -> ProcessReport {
@@ -122,6 +122,7 @@ fn full_remote() -> RemoteReport {
         asked_at: Some(at(5000)),
         heard_at: Some(at(5020)),
         ended_at: Some(at(5030)),
+        claimed_at: None,
         lost_at: Some(at(5040)),
         outside: Outside::Named(vec!["sleep (pid 7)".into()]),
     }
@@ -167,6 +168,11 @@ fn remotes() -> Vec<RemoteReport> {
                 ..open.clone()
             }));
         }
+    }
+    for stop in stops() {
+        let claimed =
+            RemoteReport { stop: Some(stop), ended_at: None, claimed_at: Some(at(5030)), ..full_remote() };
+        remotes.push(RemoteReport { lost_at: None, outside: Outside::Unasked, ..claimed });
     }
     remotes
 }

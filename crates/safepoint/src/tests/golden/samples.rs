@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
+    Usage,
     approval::{ApprovalKind, ApprovalRequest, Holds},
     event::ErrorReport,
     ids::{CallId, Path},
@@ -11,7 +12,7 @@ use crate::{
         AssistantMessage, Block, CallResult, Part, PartKind, PartSource, Reasoning, ResultStatus, ToolCall,
     },
     receipt::{ModelReport, ModelState, ReasonReport, RetryReport},
-    usage::{ExtraBilling, Usage, UsageSource},
+    usage::{ExtraBilling, UsageSource},
 };
 
 /// So many milliseconds after the start of 2026.
@@ -137,7 +138,7 @@ pub(super) fn question() -> ApprovalRequest {
         tool: "pay".into(),
         definition: "sha256:00".into(),
         holds: Holds::Session,
-        digest: crate::approval::digest("pay", "sha256:00", &args),
+        digest: crate::raw::digest("pay", "sha256:00", &args),
         args,
         asked_at: at(100),
         expires_at: at(60_100),

@@ -8,15 +8,16 @@ use serde_json::json;
 
 use super::{golden, samples::at};
 use crate::{
-    approval::digest,
     ids::{SessionId, TurnId},
     message::UserMessage,
+    raw::{
+        StoredStop, decode_item, decode_row, digest, encode_item,
+        store::{Chain, InboxRow, ItemState, Record},
+    },
     session::{
         IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, RejectReason, SessionStop, StoppedTurn,
-        StoredStop, decode_item, decode_row, encode_item,
     },
     steer::SteerTiming,
-    store::{Chain, InboxRow, ItemState, Record},
 };
 
 fn refusals() -> Vec<RejectReason> {

@@ -1,4 +1,4 @@
-//! What a yes binds: the tool as it is declared, where it works, and its arguments, in one digest.
+//! What an approval binds: the tool as declared, where it works, and its arguments, in one digest.
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -6,28 +6,28 @@ use sha2::{Digest as _, Sha256};
 
 use super::ApprovalRequest;
 
-/// What a digest of a whole question begins with.
+/// The prefix of a digest of a whole question.
 const OF_QUESTION: &str = "v2:sha256:";
-/// What the digest of a question of an older release begins with: it is of the arguments alone.
+/// The prefix of a digest by an older release, which covers the arguments alone.
 const OF_ARGS: &str = "sha256:";
 
 /// Why a stored question cannot be decided.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoredApprovalError {
-    /// It is no question that this release can read.
+    /// This release cannot read the question.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// What it shows is not what would run.
+    /// The question shows something else than what would run.
     #[error("it is damaged: the tool or the arguments that it shows are not those that were asked about")]
     Damaged,
 }
 
-/// Reads a question as a store keeps it, if the tool and the arguments that it shows are those of the digest beside it:
-/// what would run. A question of an older release has a digest of its arguments alone.
+/// Reads a stored question, if the tool and the arguments that it shows match the stored digest: what would
+/// run. A question of an older release has a digest of its arguments alone.
 ///
 /// # Errors
-/// If it is nothing of the kind, or was altered since.
+/// If the bytes are no question, or were altered.
 pub fn decode_approval(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, StoredApprovalError> {
     #[derive(Deserialize)]
     struct Shown<'a> {
@@ -36,7 +36,7 @@ pub fn decode_approval(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, Sto
     }
     let request: ApprovalRequest = serde_json::from_slice(bytes)?;
     let shown: Shown<'_> = serde_json::from_slice(bytes)?;
-    // As it was written: a number may be read as its neighbour.
+    // As it was written: a parsed number may be rounded.
     let texts = [shown.args.get().to_owned(), sorted(&request.args)];
     let is_old = request.definition.is_empty() && asked.starts_with(OF_ARGS);
     let is_it = |args: &String| match is_old {
@@ -46,8 +46,8 @@ pub fn decode_approval(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, Sto
     if texts.iter().any(is_it) { Ok(request) } else { Err(StoredApprovalError::Damaged) }
 }
 
-/// A digest of what is asked: the tool's name, its [`ApprovalRequest::definition`] and the arguments. The same value gives
-/// the same text, whatever the order of its keys was.
+/// A digest of a question: the tool's name, its [`ApprovalRequest::definition`] and the arguments. Equal
+/// values give equal text, whatever the order of their keys.
 #[must_use]
 pub fn digest(tool: &str, definition: &str, args: &Value) -> String {
     of_question(tool, definition, &sorted(args))
@@ -65,7 +65,8 @@ pub(crate) fn sorted(value: &Value) -> String {
     value.to_string()
 }
 
-/// One part alone is hashed as it is; several with their lengths, so that no two lists of parts are one text.
+/// A single part is hashed as it is; several with their lengths, so that no two lists of parts give the same
+/// text.
 pub(crate) fn hashed(prefix: &str, parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {

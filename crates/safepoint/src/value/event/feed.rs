@@ -1,7 +1,7 @@
-//! A stream of events that any number of readers follow, each at its own pace, none of them holding up the run.
+//! A stream of events that any number of readers follow, each at its own pace, without delaying the run.
 //!
-//! **Invariants**: sequence numbers are gapless and events are kept in their order; only provisional events are ever
-//! dropped, oldest first, and a reader that was behind them is told how many it missed. What a child run shows is
+//! **Invariants**: sequence numbers are gapless and events are kept in order. Only provisional events are
+//! ever dropped, oldest first, and a reader behind them learns how many it missed. What a child run shows is
 //! shown above in the same order; locks are taken upwards only.
 
 use std::{collections::VecDeque, fmt, sync::Arc};
@@ -15,9 +15,9 @@ use crate::sync::Mutex;
 
 /// What a feed shows.
 pub trait StreamEvent: Clone {
-    /// Whether it may be dropped for readers that lag: what it says is recorded later.
+    /// Whether it may be dropped for readers that lag: its content is recorded later.
     fn is_provisional(&self) -> bool;
-    /// Bytes that a model or a tool said in it: what is kept for readers that lag is bounded by these too.
+    /// The bytes of a model's or a tool's text in it: they also bound what is kept for readers that lag.
     fn weight(&self) -> usize;
     /// Tells a reader how many events it missed.
     fn missed(count: u64) -> Self;
@@ -40,7 +40,8 @@ impl<K> fmt::Debug for Relay<K> {
     }
 }
 
-/// Whether an event was shown. Exhaustive: it was, or it was here but came too late above, or the stream had ended.
+/// Whether an event was shown. Exhaustive: it was; it was here but came too late above; or the stream had
+/// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Took {
     It,
@@ -53,12 +54,12 @@ struct State<K> {
     events: VecDeque<Event<K>>,
     next: u64,
     deltas: usize,
-    /// What the deltas weigh together.
+    /// The weight of all deltas.
     weight: usize,
     end: End,
 }
 
-/// What the provisional events that are kept for readers that lag may weigh together; the newest is kept in any case.
+/// The total weight of provisional events that are kept for readers that lag; the newest is kept in any case.
 const RETAINED_BYTES: usize = 2 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl<K: StreamEvent> Feed<K> {
         Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas, relay: None }
     }
 
-    /// The same, and what it shows is shown elsewhere too.
+    /// A feed whose events are also shown elsewhere.
     pub(crate) fn relayed(retained_deltas: usize, relay: Relay<K>) -> Self {
         Self { relay: Some(relay), ..Self::new(retained_deltas) }
     }
@@ -83,7 +84,7 @@ impl<K: StreamEvent> Feed<K> {
         self.offer(kind);
     }
 
-    /// The same, and says whether it was shown.
+    /// Shows an event, and returns whether it was shown.
     pub(crate) fn offer(&self, kind: K) -> Took {
         self.show(kind, End::Open)
     }

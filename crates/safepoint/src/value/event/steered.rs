@@ -1,4 +1,4 @@
-//! A message that a run was steered with, and where it comes from.
+//! A message that a run was steered with, and its source.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::value::{
     message::UserMessage,
 };
 
-/// How the ids of notices begin. Only those of releases that did not record the source are known by that.
+/// The prefix of a notice's id. Only notices of releases that did not record the source are recognised by it.
 pub(crate) const NOTICE: &str = "notice:";
 
 /// One message that a run was steered with.
@@ -16,40 +16,41 @@ pub(crate) const NOTICE: &str = "notice:";
 pub struct RecordedSteer {
     /// Its id.
     pub id: SteerId,
-    /// What it says.
+    /// Its content.
     pub message: UserMessage,
     /// Where it comes from.
     pub source: SteerSource,
 }
 
-/// Where a steer comes from. Exhaustive: from whoever has the run's handle, through the session, or from the session.
+/// The source of a steer. Exhaustive: the holder of the run's handle, an item of the session, or the session
+/// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteerSource {
-    /// From whoever has the run's handle. Its id is theirs, and means nothing here.
+    /// The holder of the run's handle. The id is the sender's, and means nothing here.
     Handle,
     /// It is an item of the session, and its id is the item's.
     Item,
-    /// Nobody said it, but the session itself, which had something to tell the model: what became of a run in the
-    /// background (S9.1).
+    /// The session itself, which had something to report to the model: what became of a background run
+    /// (S9.1).
     Session,
 }
 
 impl RecordedSteer {
-    /// Whether nobody said it, but the session itself.
+    /// Whether the session itself sent it.
     #[must_use]
     pub fn is_notice(&self) -> bool {
         self.source == SteerSource::Session
     }
 
-    /// The item of the session that it is, if it is one.
+    /// The session's item, if it is one.
     #[must_use]
     pub fn item(&self) -> Option<ItemId> {
         if self.source == SteerSource::Item { self.id.as_str().parse().ok() } else { None }
     }
 }
 
-/// As it is recorded, by this release or by one that did not say where it came from.
+/// As recorded, by this release or by one that did not record the source.
 #[derive(Deserialize)]
 struct Kept {
     id: SteerId,
@@ -83,8 +84,8 @@ mod tests {
         from_value(kept).unwrap()
     }
 
-    /// S7.6, S9.1: a steer of a release that did not record where it came from is read as that release read it; of ours, no
-    /// id makes it anything that it is not.
+    /// S7.6, S9.1: a steer of a release that did not record the source is read as that release read it; in a
+    /// steer of this one, no id makes it anything that it is not.
     #[test]
     fn where_a_steer_comes_from_is_recorded() {
         for (id, source, item) in [

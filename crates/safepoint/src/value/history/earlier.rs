@@ -1,9 +1,9 @@
-//! A conversation as a remote agent that has lost it is told of it.
+//! A conversation as text, for a remote agent that has lost it.
 
 use super::{History, Message};
 use crate::value::message::ResultStatus;
 
-/// Something that was said before in a conversation. Exhaustive: by a person, or by the agent.
+/// An earlier message of a conversation. Exhaustive: by a person, or by the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Earlier {
     /// By a person.
@@ -13,14 +13,14 @@ pub enum Earlier {
 }
 
 impl History {
-    /// What was said before what is asked now, oldest first.
+    /// The messages before the current input, oldest first.
     pub(crate) fn earlier(&self) -> Vec<Earlier> {
         let mut said = Vec::new();
         for entry in self.entries() {
             match &**entry {
                 Message::User(message) => said.push(Earlier::Person(message.text.clone())),
                 Message::Assistant(message) => said.push(Earlier::Agent(message.text().into_owned())),
-                // What is good is an answer, and comes again as that.
+                // A good result is an answer, and follows as that.
                 Message::Results { results } => {
                     let bad = results.iter().filter(|result| result.verdict == ResultStatus::Error);
                     said.extend(bad.map(|result| Earlier::Agent(String::clone(&result.text))));

@@ -1,4 +1,4 @@
-//! Mends a history that somebody else wrote or something damaged (S5.1): idempotent, in place, and told.
+//! Repairs a history that came from elsewhere or was damaged (S5.1): idempotent, in place, and reported.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +13,7 @@ use crate::value::{
     message::{AssistantMessage, Block, CallResult, ResultStatus},
 };
 
-/// One thing that was mended.
+/// One repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "repair", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -35,13 +35,13 @@ pub enum Repair {
         /// The id that was taken.
         call_id: CallId,
     },
-    /// What was to be left out of what a model is sent did not end before a message; all of it is sent again.
+    /// The omitted part did not end before a message; all of the history is sent again.
     RestoredOmitted,
 }
 
 impl History {
-    /// Mends the closed part until [its invariant](History) holds, and says what was done: nothing for a history that
-    /// the engine made, nothing the second time.
+    /// Repairs the closed part until [its invariant](History) holds, and returns the repairs: none for a
+    /// history that the engine made, none the second time.
     pub fn repair(&mut self) -> Vec<Repair> {
         if is_whole(&self.entries) {
             return self.repair_omitted();
@@ -52,7 +52,7 @@ impl History {
         }
         mender.answer_open();
         self.entries = mender.entries.into_iter().map(Arc::new).collect();
-        // Entries may have moved, so nobody knows any more what was meant to be left out.
+        // Entries may have moved, so what was meant to be omitted is unknown.
         let had_omitted = self.omitted().is_some();
         self.restore_omitted();
         mender.repairs.extend(had_omitted.then_some(Repair::RestoredOmitted));
@@ -68,7 +68,7 @@ impl History {
     }
 }
 
-/// The common case, without allocation beyond the ids: nothing to mend.
+/// The common case, without allocation beyond the ids: nothing to repair.
 fn is_whole(entries: &[Arc<Message>]) -> bool {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut entries = entries.iter().peekable();
@@ -106,7 +106,7 @@ struct Mender {
     entries: Vec<Message>,
     repairs: Vec<Repair>,
     seen: HashSet<CallId>,
-    /// Calls of the last message that wait for results: id as stored, id as it is now, name.
+    /// Calls of the last message that wait for results: id as stored, current id, name.
     open: Vec<(CallId, CallId, String)>,
     results: HashMap<CallId, CallResult>,
 }

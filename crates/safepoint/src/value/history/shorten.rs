@@ -1,7 +1,7 @@
-//! A conversation of which the oldest part is not sent any more: all of it is kept, and what is sent is a view (S12.2).
+//! A conversation whose oldest part is no longer sent: all of it is kept, and what is sent is a view (S12.2).
 //!
-//! **Invariants**: what is left out ends before a message, never between a call and its result; entries that are left
-//! out stay in the history.
+//! **Invariants**: the omitted part ends before a message, never between a call and its result; omitted
+//! entries stay in the history.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use super::{History, Message};
 use crate::value::message::{AssistantMessage, Block, Part};
 
-/// What of a conversation a model is not sent any more, and what it is sent in its place.
+/// The part of a conversation that a model no longer gets, and what it gets instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Omitted {
     /// How many [entries](History::entries), from the first on.
     pub entries: usize,
-    /// From this entry on, what people said is sent all the same: the messages of the turn that is at work.
+    /// From this entry on, user messages are sent anyway: they belong to the running turn.
     pub keeps_from: usize,
     /// How many of the model's messages are left out.
     pub rounds: u32,
-    /// What the model is sent in their place.
+    /// What the model gets in their place.
     pub by: OmissionKind,
-    /// The same as an entry, so that it has the same bytes each time.
+    /// The replacement as an entry, so that it has the same bytes each time.
     pub(crate) entry: Arc<Message>,
 }
 
-/// What stands where messages were left out. Exhaustive: a plain note, or what a model made of them.
+/// What replaces omitted messages. Exhaustive: a plain note, or a model's summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OmissionKind {
@@ -35,10 +35,10 @@ pub enum OmissionKind {
     Summary,
 }
 
-/// A shortening as it is recorded: what is left out, and how many tokens a request was and is estimated to have.
+/// A shortening as recorded: what is omitted, and the estimated tokens of a request before and after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Omission {
-    /// What is left out from now on.
+    /// What is omitted from now on.
     pub omitted: Omitted,
     /// Tokens of the next request as it would have been.
     pub tokens_before: u64,
@@ -46,7 +46,7 @@ pub struct Omission {
     pub tokens_after: u64,
 }
 
-/// What of a conversation is sent, and how much that is.
+/// Which part of a conversation is sent, and its size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct View {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ struct Measured {
 }
 
 impl Omitted {
-    /// The text that the model is sent in place of what is left out.
+    /// The text that the model gets in place of the omitted part.
     #[must_use]
     pub fn text(&self) -> &str {
         match &*self.entry {
@@ -81,18 +81,18 @@ impl Omitted {
 }
 
 impl History {
-    /// What is left out of what a model is sent, if anything is.
+    /// The omitted part, if there is one.
     #[must_use]
     pub fn omitted(&self) -> Option<&Omitted> {
         self.view.omitted.as_deref()
     }
 
-    /// Has all of it sent again, to a model with a larger window for instance.
+    /// Makes all of it sent again, for example to a model with a larger window.
     pub fn restore_omitted(&mut self) {
         self.view = View::default();
     }
 
-    /// The conversation as a model is sent it: without what is left out, with what stands in its place.
+    /// The conversation as a model gets it: without the omitted part, with its replacement.
     #[must_use]
     pub fn sent(&self) -> Cow<'_, Self> {
         let Some(omitted) = self.omitted() else { return Cow::Borrowed(self) };
@@ -104,13 +104,13 @@ impl History {
         Cow::Owned(Self { entries, tail: self.tail.clone(), ..Self::default() })
     }
 
-    /// Leaves more out. Nothing is lost by it.
+    /// Omits more. The entries are kept.
     pub(crate) fn shorten(&mut self, shortened: &Omission) {
         self.view.omitted = Some(Arc::new(shortened.omitted.clone()));
         self.view.measured = Some(Measured { tokens: shortened.tokens_after, entries: self.entries.len() });
     }
 
-    /// Takes the provider's word for how many tokens the conversation so far is, instructions and tools included.
+    /// Sets the provider's token count of the conversation so far, instructions and tools included.
     pub(crate) fn measure(&mut self, tokens: u64) {
         self.view.measured = Some(Measured { tokens, entries: self.entries.len() });
     }
@@ -124,8 +124,8 @@ impl History {
         self.view = view;
     }
 
-    /// How many tokens a request with it is estimated to have: the last figure that is known, and what has been added
-    /// since by its bytes; without such a figure all of it by its bytes, `fixed` ones beside it included.
+    /// The estimated tokens of a request with it: the last known count, plus what was added since, by its
+    /// bytes. Without a count, all of it by its bytes, including `fixed` bytes beside it.
     pub(crate) fn tokens(&self, fixed: u64) -> u64 {
         match &self.view.measured {
             Some(Measured { tokens, entries }) if *entries <= self.entries.len() => tokens
@@ -139,7 +139,7 @@ impl History {
         self.entries.iter().map(|entry| bytes(entry)).sum()
     }
 
-    /// Whether what is said to be left out can be: it ends before a message, and inside the conversation.
+    /// Whether the omitted part is valid: it ends before a message, and inside the conversation.
     pub(super) fn omits_whole_rounds(&self) -> bool {
         self.omitted().is_none_or(|omitted| {
             let is_user = matches!(&*omitted.entry, Message::User(message) if !message.is_blank());
@@ -161,7 +161,7 @@ pub(crate) fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// The other way round.
+/// The inverse of [`tokens_of`].
 pub(crate) fn bytes_of(tokens: u64) -> u64 {
     const BYTES_PER_TOKEN: u64 = 3;
     tokens.saturating_mul(BYTES_PER_TOKEN)
@@ -186,7 +186,7 @@ pub(crate) fn bytes(entry: &Message) -> u64 {
     sum + FRAME
 }
 
-/// Reasoning goes back to a model only with its seal, so without one it weighs nothing.
+/// Reasoning goes back to a model only with its seal, so without one it has no weight.
 fn of_message(message: &AssistantMessage) -> u64 {
     let of_block = |block: &Block| match block {
         Block::Text { text } => text.len(),

@@ -1,10 +1,10 @@
-//! What a receipt says of a child run: where it hangs, how, and its own account.
+//! A child run in a receipt: its place, its kind, and its own receipt.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Receipt, SideEffect};
+use super::Receipt;
 use crate::value::ids::Path;
 
 /// What does the work of a call. Exhaustive: a stop and a resume treat each in its own way (S9.1).
@@ -17,31 +17,20 @@ pub enum CallKind {
     Tool,
     /// A run of another agent; the call ends with it.
     Child,
-    /// A run of another agent that goes on by itself; the call ends when it has begun.
+    /// A run of another agent that continues in the background; the call ends once it has begun.
     Background,
 }
 
 /// A child run as its call's row shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChildReport {
-    /// Where it hangs in the tree.
+    /// Its place in the tree.
     pub path: Path,
     /// Whether the call ended with it.
     pub work: CallKind,
-    /// Its own account; none while it runs.
+    /// Its own receipt; `None` while it runs.
     pub receipt: Option<Arc<Receipt>>,
-    /// What it and its own child runs cost, as the prices of their agents say; zero where none has a price.
+    /// The cost of it and its child runs, by the prices of their agents; zero without prices.
     pub cost: f64,
-}
-
-impl SideEffect {
-    /// Both together: what is known of neither is unknown.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
-            (Self::Done, _) | (_, Self::Done) => Self::Done,
-            (Self::None, Self::None) => Self::None,
-        }
-    }
 }

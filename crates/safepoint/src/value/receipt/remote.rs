@@ -1,18 +1,18 @@
-//! What a receipt says of work in a call that others do: who, what they were told of a stop, and what they said (S10.3).
+//! A call's remote work in a receipt: who does it, which stop was sent, and what the reply was (S10.3).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a stop does to work, as whoever does it declares, and the contract suite measures (S10.1). Exhaustive: the
+/// What a stop does to work, as its backend declares and the contract suite measures (S10.1). Exhaustive: the
 /// three grades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopSupport {
     /// The work is torn down.
     Hard,
-    /// The caller is unblocked; the work may go on to its end.
+    /// The caller is unblocked; the work may continue to its end.
     CallerSide,
-    /// A stop is not supported: the work goes on to its end.
+    /// A stop is not supported: the work continues to its end.
     None,
 }
 
@@ -28,19 +28,21 @@ impl StopSupport {
     }
 }
 
-/// What is known of a stop that a peer was asked for: its own word, and no more (S10.3). Exhaustive: the five of them.
+/// What is known of a stop that a remote agent was asked for: its reply, and no more (S10.3). Exhaustive:
+/// five states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteStopState {
-    /// It was told; it has said nothing yet.
+    /// The stop was sent; there was no reply yet.
     Requested,
-    /// It took note; that the work has ended is not said.
+    /// It acknowledged the stop, and has not said that the work has ended.
     Acknowledged,
-    /// It said that the work has ended, or its process is gone, and nobody that it worked with is known to go on.
+    /// It confirmed that the work has ended, or its process is gone, and no process that it worked with is
+    /// known to continue.
     Confirmed,
     /// It will not stop, or cannot.
     Refused,
-    /// It could not be told.
+    /// The stop could not be delivered.
     Unreachable,
 }
 
@@ -58,17 +60,18 @@ impl RemoteStopState {
     }
 }
 
-/// What is known of processes of this machine that are not ours, and that those of a peer worked with: they may go on with
-/// its work when it has ended (S10.60). Exhaustive: what cannot be looked at is not said to be nothing.
+/// Processes of this machine that are not ours and that a remote agent's processes worked with: they may
+/// continue its work after it has ended (S10.60). Exhaustive: what cannot be inspected is not reported as
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
-    /// Nobody looked: the peer is no process of ours, or was not asked to stop.
+    /// Not inspected: the remote agent is no process of ours, or was not asked to stop.
     #[default]
     Unasked,
     /// There was none.
     Nobody,
-    /// It could not be looked, or not everywhere.
+    /// The inspection failed, or was incomplete.
     Unseen,
     /// These.
     Named(Vec<String>),
@@ -79,7 +82,7 @@ impl Outside {
         *self == Self::Unasked
     }
 
-    /// The processes, by name.
+    /// The names of the processes.
     #[must_use]
     pub fn names(&self) -> &[String] {
         match self {
@@ -89,44 +92,48 @@ impl Outside {
     }
 }
 
-/// Work in a call that a peer does.
+/// A call's work that a remote agent does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RemoteReport {
     /// Who does it, such as `a2a:http://localhost:9000`.
     pub peer: String,
-    /// The peer's own name for the work, once it gave one.
+    /// The remote agent's name for the work, once it has given one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// What a stop does there, as declared.
     pub grade: StopSupport,
-    /// What is known of the stop; none if the peer was not asked for one.
+    /// What is known of the stop; `None` if none was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<RemoteStopState>,
-    /// What the peer said of it, in its words; may be empty.
+    /// The remote agent's own words about it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub word: String,
-    /// How many bytes of its answer came.
+    /// How many bytes of its answer arrived.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub said_bytes: u64,
-    /// The first of them, at most a kilobyte; all of them stand in the history.
+    /// The first of them, at most a kilobyte; the history has all of them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
-    /// How long it had to end the work before the run went on without it, in milliseconds.
+    /// How long it had to end the work before the run continued without it, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_ms: Option<u64>,
-    /// When it was asked to stop; none if it could not be told.
+    /// When the stop was sent; `None` if it could not be delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// When it said what it said last.
+    /// When its last reply arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
-    /// When it was known to have ended by itself: with an answer, by a failure of its own, or because it never began.
+    /// When it was known to have ended by itself: with an answer, by a failure, or because it never began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// When the line to it broke, so that nobody knows what became of it.
+    /// When it said, in answer to a stop that is not known to end its work, that the work was over: nothing shows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<Timestamp>,
+    /// When the connection to it broke, so that what became of it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_at: Option<Timestamp>,
-    /// Whom its processes worked with that are not ours, where they are processes of ours.
+    /// Processes that are not ours and that its processes worked with, if those are ours.
     #[serde(default, skip_serializing_if = "Outside::is_unasked")]
     pub outside: Outside,
 }
@@ -151,6 +158,7 @@ impl RemoteReport {
             asked_at: None,
             heard_at: None,
             ended_at: None,
+            claimed_at: None,
             lost_at: None,
             outside: Outside::Unasked,
         }
@@ -163,25 +171,26 @@ impl RemoteReport {
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        // What comes behind a piece that did not fit whole is no part of the first.
+        // Text behind a piece that did not fit is not part of the beginning.
         if self.said_bytes == self.said.len() as u64 {
             self.said.push_str(&text[..end]);
         }
         self.said_bytes += text.len() as u64;
     }
 
-    /// How many bytes of its answer were told.
-    pub(crate) fn told(&self) -> usize {
+    /// How many bytes of its answer were reported.
+    pub(crate) fn text_len(&self) -> usize {
         usize::try_from(self.said_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Whether the work may go on although its call has ended: it was asked to stop and has not said that it did, or
-    /// the line broke. A peer whose stops are not hard is not believed when it says that its work was stopped.
+    /// Whether the work may continue although its call has ended: a stop was sent and its end is not
+    /// confirmed, or the connection broke. A confirmation counts only from a remote agent whose stops are
+    /// hard.
     #[must_use]
     pub fn may_go_on(&self) -> bool {
         match self.stop {
             _ if self.ended_at.is_some() => false,
-            None => self.lost_at.is_some(),
+            None => self.lost_at.is_some() || self.claimed_at.is_some(),
             Some(RemoteStopState::Confirmed) => {
                 self.grade != StopSupport::Hard || !self.outside.names().is_empty()
             }
@@ -204,7 +213,7 @@ impl RemoteReport {
         }
     }
 
-    /// What it is called among what is alive.
+    /// Its name in lists of what is alive.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.task {

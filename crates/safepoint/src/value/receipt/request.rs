@@ -1,4 +1,4 @@
-//! A stop's account from the scope's own log of requests.
+//! A stop's report, from the scope's log of requests.
 
 use jiff::Timestamp;
 use safepoint_scope::{Demand, Fired, FiredBy, LoggedRequest, Mode, Reason, SafePoints, Scope, StopAck};
@@ -15,12 +15,13 @@ pub(crate) struct TookEffect {
 }
 
 impl TookEffect {
-    /// What takes effect in `scope` just now, at a boundary that is the safe points of `gate`; without one, `Now` alone.
+    /// What takes effect in `scope` now, at a boundary with the safe points of `gate`; without a gate, `Now`
+    /// alone.
     pub(crate) fn just_now(scope: &Scope, gate: Option<SafePoints>) -> Self {
         let fired = gate.map_or_else(|| scope.fired(), |gate| scope.fired_at(gate));
         let mode = match &fired {
             Some(Fired { by: FiredBy::Request | FiredBy::Deadline, .. }) => Mode::Now,
-            // As all have asked together, unless a later one has asked for more in this very moment.
+            // The combined demand, unless a later request has strengthened it at this very moment.
             Some(Fired { by: FiredBy::SafePoint, request }) => match scope.demand() {
                 Some(Demand { mode: mode @ Mode::At(_), .. }) => mode,
                 Some(Demand { mode: Mode::Now, .. }) | None => request.demand.mode,
@@ -41,7 +42,7 @@ impl TookEffect {
 }
 
 impl StopReport {
-    /// The account; none if nobody asked. `phase` is where the run was when it was asked.
+    /// The report; `None` without a request. `phase` is where the run was at the request.
     pub(crate) fn of(requests: &[LoggedRequest], effect: Option<&TookEffect>, phase: &str) -> Option<Self> {
         let first = requests.first()?;
         let mode = effect.map(|effect| effect.mode);

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-/// What decided. Exhaustive: who asks is told, and each is told in its own words.
+/// What decided. Exhaustive: each is shown in its own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuledBy {
@@ -12,13 +12,13 @@ pub enum RuledBy {
     Rule,
     /// That only a rule could have allowed it, and none does.
     NoRule,
-    /// The mode in which every call that asks may run.
+    /// The mode in which every call that needs approval may run.
     Auto,
-    /// The mode in which no call that asks may run.
+    /// The mode in which no call that needs approval may run.
     Deny,
-    /// That nobody can be asked here.
+    /// There is no approver here.
     Nobody,
-    /// A yes that a person gave before, and that lasts.
+    /// A lasting approval that a person gave before.
     Always,
 }
 
@@ -34,10 +34,11 @@ pub enum Permission {
 
 /// Such decisions about one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RuledReport {
     /// What would be done: the call's tool and, behind a slash, what it asked for.
     pub tool: String,
-    /// What that was, in the words of whoever asked; of several the first.
+    /// What that was, in the words of the requester; of several the first.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub what: String,
     /// What was decided.
@@ -65,11 +66,11 @@ impl Display for RuledReport {
         };
         let by = match self.by {
             RuledBy::Rule => "by a rule",
-            RuledBy::NoRule => "since no rule allows it, as only a rule could",
-            RuledBy::Auto => "as every call that asks",
-            RuledBy::Deny => "as no call that asks may run",
-            RuledBy::Nobody => "since nobody can be asked here",
-            RuledBy::Always => "by a yes that lasts",
+            RuledBy::NoRule => "because no rule allows it",
+            RuledBy::Auto => "like every call that needs approval",
+            RuledBy::Deny => "because no call that needs approval may run",
+            RuledBy::Nobody => "because no approver is available",
+            RuledBy::Always => "by an earlier approval",
         };
         write!(f, "asked for {}{what}: {permission} {by}", self.tool)?;
         if self.times > 1 { write!(f, " ({} times)", self.times) } else { Ok(()) }

@@ -172,7 +172,7 @@ impl Drop for Bench {
     }
 }
 
-/// Our binary at work; killed when dropped.
+/// Our running binary; killed when dropped.
 pub(super) struct Ours {
     child: Child,
     out: PathBuf,

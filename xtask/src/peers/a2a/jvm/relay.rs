@@ -12,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The word that is listened for: the state of a task that was told to stop.
+/// The word that the relay looks for: the state of a task that was stopped.
 const WORD: &[u8] = b"canceled";
 
-/// Listens on a port of this machine, and connects whoever comes to another one.
+/// Listens on a port of this machine, and connects each client to another port.
 pub(super) struct Relay {
     port: u16,
     line: Arc<Line>,
@@ -33,7 +33,7 @@ struct Line {
 struct State {
     next: u64,
     open: HashMap<u64, [TcpStream; 2]>,
-    heard: Option<Instant>,
+    seen: Option<Instant>,
 }
 
 impl Relay {
@@ -52,14 +52,14 @@ impl Relay {
         self.port
     }
 
-    /// Forgets what was heard so far.
+    /// Forgets the bytes received so far.
     pub(super) fn listen(&self) {
-        self.line.lock().heard = None;
+        self.line.lock().seen = None;
     }
 
     /// When the agent's word passed.
-    pub(super) fn heard(&self) -> Option<Instant> {
-        self.line.lock().heard
+    pub(super) fn seen(&self) -> Option<Instant> {
+        self.line.lock().seen
     }
 
     /// Cuts all connections, and lets none through for this time.
@@ -76,7 +76,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.line.is_over.store(true, Ordering::SeqCst);
-        // The listener looks up when somebody comes.
+        // A connection wakes the listener.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
     }
 }
@@ -129,7 +129,7 @@ impl Line {
     fn hear(&self, tail: &mut Vec<u8>, bytes: &[u8]) {
         tail.extend_from_slice(bytes);
         if tail.windows(WORD.len()).any(|window| window == WORD) {
-            self.lock().heard.get_or_insert_with(Instant::now);
+            self.lock().seen.get_or_insert_with(Instant::now);
             tail.clear();
         }
         let kept = tail.len().saturating_sub(WORD.len() - 1);

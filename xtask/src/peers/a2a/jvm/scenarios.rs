@@ -90,7 +90,7 @@ fn stopped(
     bench.relay.listen();
     ours.signal(Signal::INT)?;
     let (outcome, returned) = ours.end()?;
-    let heard = bench.relay.heard();
+    let seen = bench.relay.seen();
     let ticks = bench.ticks(planned);
     thread::sleep(SURELY);
     let did = did(bench, planned, phase, ticks);
@@ -102,8 +102,8 @@ fn stopped(
         let is_kept = !partial.is_empty() && partial == ours.pieces().concat();
         ensure!(is_kept, "what had come of the answer is not kept: {outcome}");
     }
-    let after_word = heard.zip(took_note(&outcome));
-    let after_word = after_word.map(|(heard, row)| (row, returned.saturating_duration_since(heard)));
+    let after_word = seen.zip(took_note(&outcome));
+    let after_word = after_word.map(|(seen, row)| (row, returned.saturating_duration_since(seen)));
     Ok(Some(Seen { did, receipt: receipt(&outcome), after_word }))
 }
 
@@ -141,7 +141,7 @@ fn at_work(bench: &Bench, planned: &Planned, phase: Phase, ours: &mut Ours) -> a
     Ok(if ours.has_returned() { Course::Returned(ours.end()?.0) } else { Course::AtWork })
 }
 
-/// What the agent did when it was told to stop, by the facts.
+/// What the agent did after the stop request, by the facts.
 fn did(bench: &Bench, planned: &Planned, phase: Phase, ticks: usize) -> String {
     let did = match phase {
         Phase::Tool | Phase::DeafTool if bench.ticks(planned) > ticks => TOOL_WENT_ON,
@@ -156,8 +156,8 @@ fn did(bench: &Bench, planned: &Planned, phase: Phase, ticks: usize) -> String {
     did.to_owned()
 }
 
-/// What denies that the work has ended. Nothing was declared of these agents, so a word is no end; that their work was
-/// completed before they could heed it is one, unless the facts deny that.
+/// What denies that the work has ended. These agents declare nothing, so their word is no proof of an end.
+/// Work that completed before the stop arrived has ended, unless the facts deny that.
 fn goes_on(outcome: &Value, did: &str) -> Vec<String> {
     let is_completed = outcome["receipt"]["calls"][0]["remote"]["ended_at"].is_string();
     let undeclared = (!is_completed).then_some("nothing was declared of what its stops do");
@@ -226,7 +226,7 @@ fn begun_once(bench: &Bench, planned: &Planned) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A second prompt of a session goes on in the agent's own conversation.
+/// A second prompt of a session continues the agent's own conversation.
 fn again(bench: &Bench, planned: &Planned) -> anyhow::Result<()> {
     let session = format!("s{}", planned.run);
     let (then, answer) = planned.then();

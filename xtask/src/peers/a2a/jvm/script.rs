@@ -1,5 +1,5 @@
-//! What the model behind an agent says in each scenario: every run has a mark of its own, by which its facts are told from
-//! those of the runs before it.
+//! What the model behind an agent says in each scenario. Each run has a unique mark, which separates its
+//! facts from those of earlier runs.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(super) enum Phase {
     FallsSilent,
     /// A tool runs, which an interrupt ends.
     Tool,
-    /// A tool runs that hears no interrupt.
+    /// A running tool ignores interrupts.
     DeafTool,
 }
 
@@ -57,7 +57,7 @@ const PACE: u64 = 100;
 const LONG: u32 = 40;
 const SHORT: u32 = 5;
 /// Pieces of the model's stream before it falls silent.
-const HEARD: u32 = 8;
+const SEEN: u32 = 8;
 /// How long a tool runs, in tenths of a second.
 pub(super) const TICKS: usize = 40;
 
@@ -105,7 +105,7 @@ impl Planned {
         (format!("say {}", self.second_mark()), pieces(&self.second_mark(), SHORT).concat())
     }
 
-    /// What no other run is asked for; a second prompt has one of its own.
+    /// A mark that no other run uses; a second prompt has a different one.
     pub(super) fn mark(&self) -> String {
         format!("r{}.", self.run)
     }
@@ -139,7 +139,7 @@ impl Planned {
             Scenario::Stop(Phase::Tool) => calls(false),
             Scenario::Stop(Phase::DeafTool) => calls(true),
             Scenario::Stop(Phase::Silent) => fault(json!("silence")),
-            Scenario::Stop(Phase::FallsSilent) => fault(json!({"stall_after": HEARD})),
+            Scenario::Stop(Phase::FallsSilent) => fault(json!({"stall_after": SEEN})),
             Scenario::Again => {
                 let second = pieces(&self.second_mark(), SHORT);
                 let second =
@@ -151,7 +151,7 @@ impl Planned {
     }
 }
 
-/// So many words, each with the mark and its number.
+/// `words` words, each with the mark and its number.
 fn pieces(mark: &str, words: u32) -> Vec<String> {
     (1..=words).map(|word| format!("{mark}{word} ")).collect()
 }

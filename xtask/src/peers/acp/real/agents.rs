@@ -34,7 +34,7 @@ pub(super) enum Node {
     Unneeded,
     /// The one of this machine, 20 or later.
     Any,
-    /// One of its own, from npm.
+    /// A Node of version 22 from npm.
     Own22,
 }
 
@@ -50,7 +50,7 @@ const QWEN_SETTINGS: &str = r#"{"security": {"auth": {"selectedType": "openai"}}
 const GEMINI_SETTINGS: &str = r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false},
  "general": {"disableAutoUpdate": true, "enableAutoUpdate": false}, "telemetry": {"enabled": false}}"#;
 
-/// Codex asks before each command, and runs it outside of its own sandbox.
+/// Codex asks before each command, and runs it outside its sandbox.
 const CODEX_UNTRUSTED: &str = r#"model = "mock"
 model_provider = "mock"
 approval_policy = "untrusted"

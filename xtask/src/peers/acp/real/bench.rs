@@ -1,4 +1,4 @@
-//! One agent with a home, a model server and a folder of its own, our binary over it, and the facts around both.
+//! One agent with a separate home, model server and folder, our binary over it, and the facts around both.
 
 use std::{
     fs::{self, File},
@@ -161,7 +161,7 @@ impl<'a> Bench<'a> {
         fs::read_to_string(self.wire()).unwrap_or_default().lines().count()
     }
 
-    /// How the agent's turn ended, by what it wrote after so many lines of its own wire.
+    /// How the agent's turn ended, by what it wrote after `after` lines of its wire.
     pub(super) fn word(&self, after: usize) -> Option<String> {
         let text = fs::read_to_string(self.wire()).unwrap_or_default();
         let messages = text.lines().skip(after).filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -178,7 +178,7 @@ impl<'a> Bench<'a> {
         marked(&self.mark, &self.binary)
     }
 
-    /// What goes on of its work: its processes as they are now, its command, the model's answer to it.
+    /// The work that continues: its processes as they are now, its command, the model's answer to it.
     pub(super) fn goes_on(&self) -> Vec<String> {
         let mut goes_on: Vec<String> =
             self.alive().into_iter().map(|process| format!("{process}{LIVES}")).collect();
@@ -191,7 +191,7 @@ impl<'a> Bench<'a> {
         goes_on
     }
 
-    /// What goes on of which this receipt speaks: it may say that it speaks of the agent's own processes alone.
+    /// The continuing work that this receipt covers: a receipt may cover the agent's own processes alone.
     pub(super) fn goes_on_beside(&self, outcome: &Value) -> Vec<String> {
         let mut goes_on = self.goes_on();
         if self.has_daemon() && outcome["receipt"]["calls"][0]["remote"]["outside"] == "unseen" {
@@ -213,7 +213,7 @@ impl Drop for Bench<'_> {
     }
 }
 
-/// Our binary at work; killed when dropped.
+/// Our running binary; killed when dropped.
 pub(super) struct Run<'b> {
     pub(super) bench: &'b Bench<'b>,
     child: Child,

@@ -20,7 +20,7 @@ use super::{
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) reach: Reach,
-    /// What is to be told in the table, where it is about a stop.
+    /// The row for the table, where the scenario is about a stop.
     pub(super) run: fn(&Bench<'_>, &mut Stops) -> anyhow::Result<Option<Seen>>,
 }
 
@@ -73,14 +73,14 @@ const WORDS: u32 = 300;
 pub(super) fn script(shell: &Shell, folder: &Path) -> Value {
     let words: Vec<String> = (1..=WORDS).map(|word| format!("w{word:03} ")).collect();
     let place = folder.display();
-    let told = |user: &str, text: &str| json!({ "when": { "user": user }, "text": text });
+    let reported = |user: &str, text: &str| json!({ "when": { "user": user }, "text": text });
     let called = |user: &str, command: &str| {
         let calls = json!([{ "name": shell.tool, "args": (shell.args)(command) }]);
         json!({ "when": { "user": user, "results": 0 }, "calls": calls })
     };
     json!({ "replies": [
-        told("do: done", DONE),
-        told("do: again", AGAIN),
+        reported("do: done", DONE),
+        reported("do: again", AGAIN),
         { "when": { "user": "do: drip" }, "pieces": words, "delay_ms": 100 },
         { "when": { "user": "do: silence" }, "fault": "silence" },
         called("do: tick", &format!("sh '{place}/tick.sh'")),
@@ -137,7 +137,7 @@ fn killed(bench: &Bench<'_>, stops: &mut Stops, prompt: &str, phase: Phase) -> a
     run.signal(Signal::KILL)?;
     drop(run);
     bench.until_gone()?;
-    // A daemon of its own is not ours to end.
+    // The bench does not end a daemon that the agent started for itself.
     let is_alone = !bench.has_daemon();
     ensure!(!is_alone || !bench.ticks.go_on(), "its command outlives our binary");
     let (ticks, asked) = (bench.ticks.count(), bench.model.requests().len());
@@ -165,9 +165,9 @@ fn second(bench: &Bench<'_>, stops: &mut Stops) -> anyhow::Result<Option<Seen>> 
     let of_second: Vec<_> = requests.iter().filter(|request| is_it(&request.body)).collect();
     let knows = |text: &str| of_second.iter().any(|request| request.body.to_string().contains(text));
     ensure!(knows("do: drip"), "the agent does not know what was said before: {outcome}");
-    let told = match (knows("w003"), outcome["receipt"]["quiet"].is_string()) {
+    let reported = match (knows("w003"), outcome["receipt"]["quiet"].is_string()) {
         (true, _) => "knew the first message, and the part of its answer",
         (false, _) => "knew the first message, and not the part of its answer",
     };
-    Ok(Some(Seen { peer: told.into(), ours: bench.ours_of(&outcome), after_word: None }))
+    Ok(Some(Seen { peer: reported.into(), ours: bench.ours_of(&outcome), after_word: None }))
 }

@@ -39,7 +39,7 @@ struct Times {
 /// What happens within this of a word happened with it: the marks of a command are a tenth of a second apart.
 const WITH: Duration = Duration::from_millis(250);
 
-/// Interrupts the run as Ctrl-C does, and holds its receipt against what goes on.
+/// Interrupts the run as Ctrl-C does, and compares its receipt with the work that continues.
 pub(super) fn stop(mut run: Run<'_>, stops: &mut Stops, phase: Phase) -> anyhow::Result<(Seen, Value)> {
     let before = run.bench.wire_lines();
     run.signal(Signal::INT)?;

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use serde_json::Value;
 
-use super::{Bench, Scenario, Told, run, start, stopped, until};
+use super::{Bench, Reported, Scenario, run, start, stopped, until};
 
 pub(in super::super) const ALL: [(&str, Scenario); 3] = [
     ("a turn, its question allowed", answers),
@@ -11,7 +11,7 @@ pub(in super::super) const ALL: [(&str, Scenario); 3] = [
     ("stopped while it asks", asking),
 ];
 
-fn answers(bench: &Bench) -> anyhow::Result<Option<Told>> {
+fn answers(bench: &Bench) -> anyhow::Result<Option<Reported>> {
     let outcome = run(bench, &["hello", "--approve", "auto"])?;
     let answer = outcome["answer"].as_str().unwrap_or_default();
     ensure!(answer.ends_with("The changes have been applied."), "{outcome}");
@@ -28,17 +28,17 @@ fn has_written(bench: &Bench, method: &str, kind: Option<&str>) -> bool {
 }
 
 /// It looks for the stop once a second, which is all that a stop at once would give it.
-fn ends(bench: &Bench) -> anyhow::Result<Option<Told>> {
+fn ends(bench: &Bench) -> anyhow::Result<Option<Reported>> {
     let run = start(bench, &["hello", "--grace", "5s"])?;
     until("it works", || has_written(bench, "session/update", Some("tool_call")))?;
     let ours = stopped(bench, run)?;
     ensure!(bench.ended().as_deref() == Some("cancelled"), "{:?}", bench.wrote());
     ensure!(ours.contains("it said `cancelled`"), "{ours}");
-    Ok(Some(Told { peer: "ended its work within its second, answered `cancelled`".into(), ours }))
+    Ok(Some(Reported { peer: "ended its work within its second, answered `cancelled`".into(), ours }))
 }
 
-/// It is asked by a session that is kept, so that the question waits for somebody.
-fn asking(bench: &Bench) -> anyhow::Result<Option<Told>> {
+/// The prompt goes to a stored session, so that the question waits for a person.
+fn asking(bench: &Bench) -> anyhow::Result<Option<Reported>> {
     let store = bench.folder.join("store.db").display().to_string();
     let run = start(bench, &["hello", "--session", "s", "--store", &store])?;
     until("it asks", || has_written(bench, "session/request_permission", None))?;
@@ -46,5 +46,5 @@ fn asking(bench: &Bench) -> anyhow::Result<Option<Told>> {
     let ended = bench.ended().unwrap_or_default();
     ensure!(ours.contains(&format!("`{ended}`")), "{ours}, and it said {ended}");
     let peer = format!("got `cancelled` to its question, answered `{ended}`");
-    Ok(Some(Told { peer, ours }))
+    Ok(Some(Reported { peer, ours }))
 }

@@ -1,4 +1,4 @@
-//! What a stop, the end of a chat and somebody else do to the queue.
+//! What a stop, the end of a chat and another process do to the queue.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn esc_in_a_preempt_takes_the_queue_back() {
     world.shows("› mine");
 }
 
-/// S5.3: what a stop took back is not mixed with what is said after it: it waits behind Up.
+/// S5.3: messages that a stop returned are not mixed with later ones: they wait behind Up.
 #[test]
 fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
     for (typed, is_sent) in [("wait, I mean b", true), ("wait", false)] {
@@ -56,7 +56,7 @@ fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
     }
 }
 
-/// S6.12: what somebody else takes out of the queue is told, and its text is not lost.
+/// S6.12: the chat shows what another process withdraws from the queue, and its text is not lost.
 #[test]
 fn what_is_withdrawn_from_elsewhere_is_told_and_kept() {
     let mut world = World::at_work();
@@ -72,7 +72,7 @@ fn what_is_withdrawn_from_elsewhere_is_told_and_kept() {
     world.hides("my plan");
 }
 
-/// S6.10: at the end it is told what is not sent, and what waits on where it is kept.
+/// S6.10: at the end the chat shows what is not sent, and what waits in the store.
 #[test]
 fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
     for is_kept in [false, true] {
@@ -80,7 +80,7 @@ fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
         world.state.about.is_kept = is_kept;
         let mine = world.accepted("mine", How::Queue);
         let pushed = Pushed { text: "theirs".into(), how: How::Queue, origin: Origin::Elsewhere };
-        world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
+        world.state.hear(ChatEvent::Accepted { id: item(9), item: pushed }, world.now);
         world.control('d');
         world.state.asked_back(&[mine]);
         world.hear(SessionEvent::ItemSettled { item: mine, fate: ItemOutcome::Withdrawn });
@@ -90,8 +90,8 @@ fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
     }
 }
 
-/// S6.5, S6.7: Esc, and Esc again, with a steer and a queue that wait: the turn is stopped, what waited is the sender's again,
-/// and the screen goes on.
+/// S6.5, S6.7: Esc twice, with a steer and a queue that wait: the turn is stopped, the waiting messages
+/// return to the sender, and the screen continues.
 /// openai/codex#22815: Esc with a message that waits ends the program.
 #[test]
 fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
@@ -151,7 +151,7 @@ fn up_takes_the_last_queued_message_back() {
     world.accepted("one", How::Queue);
     let two = world.accepted("two", How::Queue);
     let pushed = Pushed { text: "from afar".into(), how: How::Queue, origin: Origin::Elsewhere };
-    world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
+    world.state.hear(ChatEvent::Accepted { id: item(9), item: pushed }, world.now);
     world.shows("3. from afar (from elsewhere)");
     assert_eq!(world.tap(KeyCode::Up), vec![Act::Withdraw(vec![two])]);
     world.hear(SessionEvent::ItemSettled { item: two, fate: ItemOutcome::Withdrawn });

@@ -1,4 +1,4 @@
-//! Whether a keeper can see its tree. Where `/proc` cannot be read the sweep of the subreaper finds nobody: then the
+//! Whether a keeper can see its tree. Where `/proc` cannot be read the sweep of the subreaper finds nothing: then the
 //! command's process group is signalled, and the grade says that no more than that is held.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -34,7 +34,7 @@ impl Sight {
     }
 
     /// To the command's group, where its members cannot be signalled one by one. While one of them is our child, and
-    /// every orphan of the tree is, its number is nobody else's.
+    /// every orphan of the tree is, its number belongs to no other process.
     pub(super) fn signal_group(self, main: Pid, signal: Signal) {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self == Self::Blind

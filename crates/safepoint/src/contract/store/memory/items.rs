@@ -1,6 +1,6 @@
 //! The inbox of one session: each request costs the same, however many items there are or were.
 //!
-//! **Invariants**: the item of number `n` stands at `n - 1`; `waiting` is how many wait.
+//! **Invariants**: item number `n` is at index `n - 1`; `waiting` counts the waiting items.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Items {
     waiting: usize,
 }
 
-/// How an item was before it was moved.
+/// The state of an item before it was moved.
 #[derive(Debug)]
 pub(super) struct Moved {
     number: u64,
@@ -52,7 +52,7 @@ impl Items {
         self.rows.get(index(number)?)
     }
 
-    /// Moves an item, if it is where the mover thinks; says how it was.
+    /// Moves an item, if it is where the caller expects; returns its earlier state.
     pub(super) fn shift(&mut self, number: u64, from: &[ItemState], to: ItemState) -> Result<Moved, Error> {
         let item = index(number).and_then(|index| self.rows.get_mut(index));
         let item = item.filter(|item| from.contains(&item.state)).ok_or(Error::ItemElsewhere(number))?;
@@ -63,7 +63,7 @@ impl Items {
         Ok(Moved { number, state, bytes })
     }
 
-    /// As if these had never been moved.
+    /// Undoes these moves.
     pub(super) fn undo(&mut self, moved: Vec<Moved>) {
         for Moved { number, state, bytes } in moved.into_iter().rev() {
             let Some(item) = index(number).and_then(|index| self.rows.get_mut(index)) else { continue };

@@ -1,4 +1,4 @@
-//! One session of the store in memory, and what anybody may do to it.
+//! One session of the store in memory, and the requests on it.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ pub(super) struct Session {
     pub(super) epoch: u64,
     pub(super) held: Option<LeaseHolder>,
     pub(super) items: Items,
-    /// Copied only by an append that changes it: the copy that is kept is what a refusal goes back to.
+    /// Copied only by an append that changes it: a refused append restores the kept copy.
     pub(super) side: Arc<Side>,
 }
 
-/// What is said of it, each the newest.
+/// The session's texts, each the newest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     pub(super) label: String,
@@ -36,7 +36,7 @@ pub(super) struct Said {
     pub(super) setup: String,
 }
 
-/// All but the journal and the items.
+/// Everything except the journal and the items.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
     pub(super) is_inbox_closed: bool,
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Who holds it, if it is this lease's holder.
+    /// The holder, if it has this lease.
     pub(super) fn held_by(&mut self, lease: &Lease) -> Result<&mut LeaseHolder, Error> {
         let newest = self.epoch;
         self.held.as_mut().filter(|_| newest == lease.epoch()).ok_or_else(|| Error::Fenced {
@@ -107,7 +107,7 @@ impl Session {
         Arc::make_mut(&mut self.side)
     }
 
-    /// What a push comes to that changes nothing.
+    /// The result of a push that changes nothing.
     fn known(&self, push: &NewItem) -> Option<Pushed> {
         if let Some(known) = self.items.known(push) {
             return Some(known);

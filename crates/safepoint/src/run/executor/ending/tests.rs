@@ -1,4 +1,4 @@
-//! Each way in which a call ends: its status, whose stop it was, and what the model is told.
+//! Each way in which a call ends: its status, whose stop it was, and what the model sees.
 
 use serde_json::json;
 
@@ -35,8 +35,8 @@ fn process(signals: &[&str]) -> ProcessReport {
     }
 }
 
-/// What the model is told of an ending with nothing emitted.
-fn told(mut ending: CallEnd) -> String {
+/// What the model sees of an end without output.
+fn text_of(mut ending: CallEnd) -> String {
     ending.finish(Output::default());
     ending.text
 }
@@ -58,7 +58,8 @@ fn a_failure_that_did_nothing_left_no_effect() {
     assert_eq!((failed.status, failed.effect), (CallStatus::Failed, SideEffect::None));
 }
 
-/// S4.3, S4.7: a call that goes on, or whose end nobody saw, may have done anything, and says whose stop left it.
+/// S4.3, S4.7: a call that continues, or whose end was not seen, may have done anything, and names the stop
+/// that left it.
 #[test]
 fn what_nobody_saw_end_is_unknown() {
     let (scope, reason) = scope_stopped();
@@ -98,7 +99,8 @@ fn an_ending_says_whose_stop_it_was() {
     assert_eq!(own.reason.as_ref().map(Reason::text), Some("mine"));
 }
 
-/// S4.1, S4.9: a stop that had to use SIGKILL is told as such; a command that was killed otherwise is not.
+/// S4.1, S4.9: a stop that had to use SIGKILL is reported as such; a command that was killed otherwise is
+/// not.
 #[test]
 fn only_a_stop_that_had_to_kill_says_killed() {
     for (ending, signals, status) in [
@@ -115,7 +117,8 @@ fn only_a_stop_that_had_to_kill_says_killed() {
     }
 }
 
-/// S10.3: what a peer has not confirmed is not said to be stopped, and the model is told what the peer calls it.
+/// S10.3: what a remote agent has not confirmed is not reported as stopped, and the model sees the agent's
+/// name for it.
 #[test]
 fn work_that_may_go_on_is_not_said_to_be_stopped() {
     let remote = |stop, task: Option<&str>| RemoteReport {
@@ -151,7 +154,7 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
         let mut ending = ending;
         ending.name_remote(Some(remote(stop, Some("t1"))));
         assert_eq!((ending.status, ending.remote.is_some()), (status, true));
-        let text = told(ending);
+        let text = text_of(ending);
         assert!(said.iter().all(|said| text.contains(said)), "{text}");
         assert!(
             !text.starts_with('\n') && text.contains(goes_on) == (stop != RemoteStopState::Confirmed),
@@ -160,7 +163,7 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
     }
     let mut nameless = CallEnd::stopped(None);
     nameless.name_remote(Some(remote(RemoteStopState::Refused, None)));
-    assert_eq!(told(nameless), note::STILL_RUNNING);
+    assert_eq!(text_of(nameless), note::STILL_RUNNING);
 }
 
 /// S4.1, S9.4: each end has its words, and those of a run that was stopped say what it did.
@@ -188,12 +191,12 @@ fn each_end_has_its_words() {
         (CallEnd::new(CallStatus::Denied, "not this"), "not this"),
         (CallEnd::new(CallStatus::Expired, ""), note::EXPIRED),
     ] {
-        assert_eq!(told(ending), text);
+        assert_eq!(text_of(ending), text);
     }
 }
 
-/// S4.5, S4.7: a call that was ended keeps what it emitted, each part on a line of its own, and where the whole of it is; a
-/// result of its own stands alone.
+/// S4.5, S4.7: a call that was ended keeps its output, each part on a separate line, and where the whole
+/// output is; a result stands alone.
 #[test]
 fn what_was_emitted_stands_before_what_is_known() {
     let whole = FullOutput { bytes: 9, file: None };
@@ -210,7 +213,7 @@ fn what_was_emitted_stands_before_what_is_known() {
     assert_eq!((done.text.as_str(), &done.extent), ("all", &OutputExtent::All));
 }
 
-/// S8.10: what is told in pieces has no secret in its words when it is whole, nor has its hint.
+/// S8.10: text that arrives in pieces has no secret in it once it is complete, nor has its hint.
 #[test]
 fn an_ending_tells_no_secret() {
     let secrets = Secrets::of([("KEY".to_owned(), "hunter22".to_owned())]);
@@ -240,7 +243,7 @@ async fn only_what_is_too_long_is_shortened() {
     assert_eq!(ending.extent, OutputExtent::Truncated { bytes: 99, file: None });
 }
 
-/// S4.1: only a result is told as good, with all that came with it.
+/// S4.1: only a result is reported as good, with everything that belongs to it.
 #[test]
 fn only_a_result_is_told_as_good() {
     let part = Part::image_at("http://localhost/a.png");
@@ -253,8 +256,8 @@ fn only_a_result_is_told_as_good() {
     assert_eq!((result.verdict, result.text.as_str()), (ResultStatus::Error, "error: no"));
 }
 
-/// S7.3, S5.3: a call that ran when its process ended is stopped and unknown, by whoever's stop it is now; what a person says was
-/// done, was done.
+/// S7.3, S5.3: a call that was running when its process ended is stopped and unknown, whoever stops it now;
+/// what a person reports as done, was done.
 #[test]
 fn a_lost_call_is_unknown_until_a_person_says() {
     let lost = end_unknown("nobody knows", None);

@@ -1,4 +1,4 @@
-//! A call that is taken up again, answered, or closed as it stands: from each step, for each effect.
+//! A call that is resumed, answered, or closed as it is: from each state, for each effect.
 
 use serde_json::json;
 
@@ -47,8 +47,8 @@ fn reopened(mut call: Call, on_unknown: OnUnknownEffect) -> (String, bool) {
     (word(&call), call.is_in_doubt())
 }
 
-/// S5.3, S7.3: a call that the run's stop ended is begun again only where that repeats nothing; of the rest the model is told, or
-/// a person is asked.
+/// S5.3, S7.3: a call that the run's stop ended is begun again only if that repeats nothing; for the others
+/// the model gets the result, or a person is asked.
 #[test]
 fn a_stopped_call_is_begun_again_where_that_repeats_nothing() {
     use EffectClass::{Idempotent, Keyed, ReadOnly, Unsafe};
@@ -84,8 +84,8 @@ fn a_stopped_call_is_begun_again_where_that_repeats_nothing() {
     );
 }
 
-/// S5.3, S8.3: a run that is a call's work goes on where it is; a stop took its questions back, a failure above and a crash did
-/// not.
+/// S5.3, S8.3: a run that is a call's work resumes where it is; a stop withdrew its questions, a failure
+/// above and a crash did not.
 #[test]
 fn a_child_run_goes_on_where_it_is() {
     let stopped = with_run(call(EffectClass::Unsafe, ended("c0", STOPPED, BY_RUN)));
@@ -109,7 +109,8 @@ fn a_child_run_goes_on_where_it_is() {
     }
 }
 
-/// S7.3, S7.2: a call that ran when its process ended may have happened; what stood open stands open, and a yes stays a yes.
+/// S7.3, S7.2: a call that was running when its process ended may have happened; open questions stay open,
+/// and an approval stays valid.
 #[test]
 fn a_call_of_a_dead_process_is_in_doubt() {
     use EffectClass::{Keyed, ReadOnly, Unsafe};
@@ -167,7 +168,7 @@ fn an_answer_moves_its_call() {
     assert_eq!(word(&unbegun), "wanted");
 }
 
-/// S8.3: a child run goes on when the last of its questions is answered, and not before.
+/// S8.3: a child run resumes when the last of its questions is answered, and not before.
 #[test]
 fn a_child_run_waits_for_all_its_answers() {
     let mut waits = with_run(call(None, suspended(&["one", "two"])));
@@ -178,7 +179,8 @@ fn a_child_run_waits_for_all_its_answers() {
     }
 }
 
-/// S5.3, S2.11: who closes a round tells of each call what is known: its result, that it never began, or that nobody knows.
+/// S5.3, S2.11: closing a round reports for each call what is known: its result, that it never began, or that
+/// its effect is unknown.
 #[test]
 fn a_closed_call_says_what_is_known() {
     let doubtful = |step| {
@@ -202,12 +204,13 @@ fn a_closed_call_says_what_is_known() {
         (doubtful(CallState::AwaitingApproval(question("q"))), note::CUT_OFF),
         (doubtful(cleared(ApprovalReuse::Keep)), note::CUT_OFF),
     ] {
-        let told = call.result();
-        assert_eq!((told.text.as_str(), told.call_id.as_str()), (text, "c0"), "{}", word(&call));
+        let result = call.result();
+        assert_eq!((result.text.as_str(), result.call_id.as_str()), (text, "c0"), "{}", word(&call));
     }
 }
 
-/// S8.3, S7.3: a run goes on with its call where that waits or was cut, and not where it was never begun or a person ended it.
+/// S8.3, S7.3: a run resumes with its call if that waits or was cut, and not if it was never begun or a
+/// person ended it.
 #[test]
 fn a_run_goes_on_with_the_call_that_waits_or_was_cut() {
     let again = CallState::Resuming { args: json!(1), questions: ApprovalReuse::Keep };

@@ -126,8 +126,8 @@ fn a_round_waits_for_a_person_when_nothing_else_can_happen() {
     }
 }
 
-/// S4.2, S8.3: what is to be judged is judged first; then what overlaps begins together up to the limit and what does not begins
-/// alone, in the order of the calls; a question holds up nobody.
+/// S4.2, S8.3: unchecked calls are checked first; then parallel calls begin together up to the limit and
+/// others begin alone, in the order of the calls; a question blocks no other call.
 #[test]
 fn calls_begin_in_their_order() {
     let gate = SafePoints::AFTER_ALL_CALLS;
@@ -166,7 +166,7 @@ fn the_boundary_moves_when_a_call_begins() {
     assert_eq!(round.gate(), SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS);
 }
 
-/// S4.1: each call is found by its id, and told as what it is.
+/// S4.1: each call is found by its id, and reported as what it is.
 #[test]
 fn each_call_is_found_by_its_id() {
     let mut round = round("erqx");
@@ -190,7 +190,8 @@ fn each_call_is_found_by_its_id() {
     assert_eq!(round.message().calls().count(), 4);
 }
 
-/// S12.3, S5.3: a round is handed on with what is known of each call, and behind the last the model is told what was left out.
+/// S12.3, S5.3: a round is passed on with what is known of each call, and the last result says how many calls
+/// were left out.
 #[test]
 fn a_round_is_handed_on_whole() {
     let texts =
@@ -201,15 +202,15 @@ fn a_round_is_handed_on_whole() {
     assert_eq!(*results[0].text, "end of c0");
     assert_eq!(*results[1].text, format!("end of c1{}", note::calls_left_out(1)));
     let OpenEnd::Open { message, calls } = left_out("eq", 2).tail() else { panic!("it is open") };
-    let told: Vec<CallResult> = calls.into_iter().map(|call| call.result).collect();
+    let results: Vec<CallResult> = calls.into_iter().map(|call| call.result).collect();
     assert_eq!(message.calls().count(), 2);
     assert_eq!(
-        texts(&told),
+        texts(&results),
         vec!["end of c0".to_owned(), format!("{}{}", note::NOT_STARTED, note::calls_left_out(2))]
     );
 }
 
-/// S5.3, S7.3: a round that is taken up again takes up each of its calls, and knows of runs that go on.
+/// S5.3, S7.3: a resumed round resumes each of its calls, and knows of runs that continue.
 #[test]
 fn a_round_is_taken_up_call_by_call() {
     let mut round = round("cwe");

@@ -1,4 +1,5 @@
-//! What the owner asks of the machine, in each phase: whether it may end, what is in the way, what waits and what steers.
+//! What the driver asks of the machine, in each phase: whether it may end, what blocks, what waits and what
+//! steers.
 
 use super::*;
 use crate::session::{
@@ -6,7 +7,7 @@ use crate::session::{
     words::RejectReason,
 };
 
-/// Whoever tells a machine what happens.
+/// Feeds inputs to a machine.
 pub(super) struct Owner {
     pub(super) machine: Machine,
     pub(super) now: Moment,
@@ -56,7 +57,7 @@ pub(super) fn turn(number: u64) -> TurnId {
     TurnId::new(number)
 }
 
-/// A session whose first turn is at work with item 0.
+/// A session whose first turn runs with item 0.
 pub(super) fn at_work() -> Owner {
     let mut owner = Owner::new();
     owner.push(0, PushKind::Enqueue);
@@ -102,7 +103,8 @@ fn what_waits_and_what_steers_takes_room() {
     assert_eq!((steers(&asked), asked.machine.items().len()), ([false; 3], 3));
 }
 
-/// S6.6: an item that may not wait goes back while anything is in the way, and is told what; else it waits like any.
+/// S6.6: an item that may not wait is returned while anything is in the way, with what that is; otherwise it
+/// waits like any.
 #[test]
 fn a_busy_session_says_what_is_in_the_way() {
     let mut asked = Owner::new();
@@ -168,8 +170,8 @@ fn a_turn_that_is_taken_up_says_so() {
     assert!(asked.machine.takes_up());
 }
 
-/// S6.8: a session may end when idle once somebody asked, until the session is kept open or stopped, and ends when it was idle for
-/// so long.
+/// S6.8: a session may end when idle once that was requested, until it is kept open or stopped, and ends when
+/// it was idle for long enough.
 #[test]
 fn an_idle_session_ends_only_when_asked() {
     let mut asked = Owner::new();
@@ -187,7 +189,7 @@ fn an_idle_session_ends_only_when_asked() {
     assert_eq!(asked.machine.phase(), Phase::Over);
 }
 
-/// S6.12: a planner is asked anew for each preempt that finds it at work, so often and no more.
+/// S6.12: a planner is asked again for each preempt that finds it running, up to the limit and no further.
 #[test]
 fn a_planner_is_asked_anew_as_often_as_patience_allows() {
     let mut asked = Owner::new();

@@ -157,8 +157,8 @@ fn a_waiting_turn_is_forgotten_if_that_was_asked() {
     }
 }
 
-/// S6.9, S6.11: a preempt is told what it came to, and whoever preempts has the next turn; what waits after a stop or a failure
-/// waits for more.
+/// S6.9, S6.11: a preempt gets its outcome, and the preempting item has the next turn; what waits after a
+/// stop or a failure waits for more.
 #[test]
 fn an_end_says_what_a_preempt_came_to() {
     for (end, session_stop, came_to) in [
@@ -205,10 +205,11 @@ fn a_steer_that_is_not_taken_waits_or_goes_back() {
     assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held { turn: turn(1), item: item(1) }]);
 }
 
-/// S5.3, S8.3: only a turn that ended early is resumed and only one that waits is decided, while the session goes on.
+/// S5.3, S8.3: only a turn that ended early is resumed and only one that waits is decided, while the session
+/// continues.
 #[test]
 fn a_promise_is_given_only_where_it_can_be_kept() {
-    let told = |owner: &mut Owner, input| match owner.tell(input).first() {
+    let answer = |owner: &mut Owner, input| match owner.tell(input).first() {
         Some(Action::Answer(answer)) => Some(*answer),
         _ => None,
     };
@@ -217,21 +218,21 @@ fn a_promise_is_given_only_where_it_can_be_kept() {
     assert_eq!(fresh.tell(Input::Resume), [Action::Answer(Answer::NothingToResume)]);
     assert_eq!(fresh.tell(Input::Decided), [Action::Answer(Answer::NothingToResume)]);
     let mut waits = suspended();
-    assert_eq!(told(&mut waits, Input::Resume), no);
-    assert_eq!(told(&mut waits, Input::Decided), Some(Answer::Resuming));
+    assert_eq!(answer(&mut waits, Input::Resume), no);
+    assert_eq!(answer(&mut waits, Input::Decided), Some(Answer::Resuming));
     let mut early = at_work();
     early.settle(1, STOPPED);
     assert_eq!(
-        (told(&mut early, Input::Decided), told(&mut early, Input::Resume)),
+        (answer(&mut early, Input::Decided), answer(&mut early, Input::Resume)),
         (no, Some(Answer::Resuming))
     );
     let mut stopping = at_work();
     stopping.tell(Input::Settled { turn: turn(1), end: End::Suspended });
     stopping.tell(Input::Stop(Strength::AtTurnEnd));
-    assert_eq!((told(&mut stopping, Input::Decided), told(&mut stopping, Input::Resume)), (late, no));
+    assert_eq!((answer(&mut stopping, Input::Decided), answer(&mut stopping, Input::Resume)), (late, no));
     let mut over = suspended();
     over.tell(Input::Stop(Strength::Now));
-    assert_eq!((over.machine.phase(), told(&mut over, Input::Decided)), (Phase::Over, late));
+    assert_eq!((over.machine.phase(), answer(&mut over, Input::Decided)), (Phase::Over, late));
 }
 
 /// S6.2, S6.13: a turn that could not be begun leaves all as it was, and only the turn that ended is waited for.

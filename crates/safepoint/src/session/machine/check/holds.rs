@@ -33,7 +33,7 @@ impl World {
             }
             Phase::Over => {
                 assert!(self.run.is_none() && self.ended);
-                assert!(!self.machine.takes_up(), "somebody waits for a turn to be taken up");
+                assert!(!self.machine.takes_up(), "a caller waits for a turn to be resumed");
                 assert!(
                     self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
                 );
@@ -47,7 +47,7 @@ impl World {
         self.place(item) == Place::AtRest
     }
 
-    /// From here a stop leads to the end, with every item at rest or in a turn that is told.
+    /// From here a stop leads to the end, with every item settled or in a turn that is reported.
     pub(super) fn can_end(&self) {
         let mut world = self.clone();
         for _ in 0..16 {
@@ -56,7 +56,7 @@ impl World {
             }
             let step = match (world.run, world.winding) {
                 _ if !world.stop_is_asked() => Step::Stop(Strength::Now),
-                _ if world.stopped < Some(Strength::Now) => Step::Hear,
+                _ if world.stopped < Some(Strength::Now) => Step::Deliver,
                 (Some(turn), _) => {
                     let by = EndedBy::Other;
                     Step::Happen(Input::Settled {

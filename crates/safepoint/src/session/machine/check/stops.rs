@@ -32,7 +32,8 @@ fn what_nobody_has_yet_is_taken_back() {
     assert_eq!(effects[2..], [Action::DropPlan, Action::Gather(2)]);
 }
 
-/// S1.9, S6.11: a stop of the session says what it added, and reaches the run at work unless it waits for the turn's end.
+/// S1.9, S6.11: a stop of the session reports what it added, and reaches the running turn unless it waits for
+/// the turn's end.
 #[test]
 fn a_stop_of_a_session_only_strengthens() {
     let mut owner = at_work();
@@ -51,7 +52,8 @@ fn a_stop_of_a_session_only_strengthens() {
     assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Action::Answer(Answer::TooLate)]);
 }
 
-/// S6.7: a stop of one turn means the turn at work, or the one that is named; a plan that it finds is given up.
+/// S6.7: a stop of one turn means the running turn, or the one that is named; a plan that it finds is
+/// dropped.
 #[test]
 fn a_stop_of_a_turn_means_that_turn() {
     let stop = [

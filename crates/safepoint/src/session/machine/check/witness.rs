@@ -1,4 +1,4 @@
-//! What a witness remembers of a session beside its items, by rules of its own: who may be stopped by whom, how a turn
+//! What a witness remembers of a session beside its items, by separate rules: what may stop what, how a turn
 //! must end, what begins a turn, and what was promised.
 
 use super::{
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::session::machine::{ExitKind, Wanted};
 
-/// What the session owes somebody whom it told so. Exhaustive: nothing, a plan of a resume, or a decision's turn.
+/// What the session has promised to a caller. Exhaustive: nothing, a plan of a resume, or a decision's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Promise {
     Nothing,
@@ -24,7 +24,7 @@ pub(super) struct Witness {
     is_protected: bool,
     /// How many turns or plans in a row were preempted.
     streak: u32,
-    /// Whether a stop of the session, or its breaking, was asked of the run at work.
+    /// Whether a stop of the session, or its failure, was requested of the running turn.
     session_asked: bool,
     /// How many items there were when a stop of the turn alone was asked.
     stopped_at: Option<ItemId>,
@@ -32,7 +32,7 @@ pub(super) struct Witness {
     was_wanted: bool,
     /// Items before this one begin no turn.
     barrier: Option<ItemId>,
-    /// Before which item the planner at work has seen all.
+    /// The running planner has seen all items before this one.
     seen: ItemId,
     /// Whether the suspended turn is only to be ended.
     withdrawn: bool,
@@ -44,8 +44,8 @@ pub(super) struct Witness {
     busy_at: Moment,
     /// How the turn that was just settled must end.
     expected: Option<ItemOutcome>,
-    /// What whoever asked for a stop just now must be told.
-    told: Option<Answer>,
+    /// The answer that the stop just requested must get.
+    answer: Option<Answer>,
 }
 
 impl Witness {
@@ -65,7 +65,7 @@ impl Witness {
             idle_asked: None,
             busy_at: Moment::default(),
             expected: None,
-            told: None,
+            answer: None,
         }
     }
 }
@@ -73,7 +73,7 @@ impl Witness {
 impl World {
     /// What must follow from it, before it happens.
     pub(super) fn foresee(&mut self, input: &Input) {
-        let count = self.heard();
+        let count = self.seen_items();
         let is_preempt = matches!(input, Input::Push { how: PushKind::Preempt(_), .. });
         match input {
             Input::Push { .. } => self.witness.busy_at = self.now,
@@ -85,7 +85,7 @@ impl World {
             Input::KeepOpen => self.witness.idle_asked = None,
             Input::Stop(strength) => {
                 self.witness.idle_asked = None;
-                self.witness.told = Some(match self.stopped {
+                self.witness.answer = Some(match self.stopped {
                     None => Answer::First,
                     Some(before) if before < *strength => Answer::Strengthened,
                     Some(_) => Answer::NothingAdded,
@@ -147,7 +147,7 @@ impl World {
         self.preempts.iter().filter(move |asked| asked.saw == Some(turn) && asked.answered.is_none())
     }
 
-    /// A stop of a run has somebody who may ask it.
+    /// A stop of a run has a cause that may request it.
     pub(super) fn is_bound(&self, turn: TurnId, why: StopWhy) {
         let mut bound = self.bound(turn);
         let is_open = !self.witness.is_protected;
@@ -158,15 +158,15 @@ impl World {
             StopWhy::Broken => self.witness.broken,
             StopWhy::Asked => self.witness.stopped_at.is_some(),
         };
-        assert!(may, "{why:?} of {turn} by nobody who may: {:?}", self.witness);
+        assert!(may, "{why:?} of {turn} without a cause: {:?}", self.witness);
     }
 
     pub(super) fn bear_witness(&mut self, effect: &Action, input: &Input) {
-        let (heard, ending) = (self.heard(), self.is_ending());
+        let (seen, ending) = (self.seen_items(), self.is_ending());
         let witness = &mut self.witness;
         match effect {
             Action::Plan { waiting, wanted, .. } => {
-                witness.seen = heard;
+                witness.seen = seen;
                 assert!(!self.machine.is_suspended(), "a plan while a decision is waited for");
                 assert!(!witness.broken, "a plan after something broke");
                 let fresh = waiting.iter().any(|item| witness.barrier.is_none_or(|barrier| *item >= barrier));
@@ -195,7 +195,7 @@ impl World {
     }
 
     fn turn_ended(&mut self, fate: ItemOutcome) {
-        let count = self.heard();
+        let count = self.seen_items();
         let witness = &mut self.witness;
         assert_eq!(witness.expected.take(), Some(fate), "S6.11: {witness:?}");
         if matches!(fate, ItemOutcome::Suspended(_)) {
@@ -235,17 +235,17 @@ impl World {
         };
         let runs = matches!(self.machine.phase(), Phase::Running(_));
         let begins = effects.iter().any(|effect| matches!(effect, Action::Start { .. }));
-        if let Some(told) =
-            self.witness.told.take().filter(|_| !effects.contains(&Action::Answer(Answer::TooLate)))
+        if let Some(answer) =
+            self.witness.answer.take().filter(|_| !effects.contains(&Action::Answer(Answer::TooLate)))
         {
-            assert!(effects.contains(&Action::Answer(told)), "a stop that is weakened: {effects:?}");
+            assert!(effects.contains(&Action::Answer(answer)), "a stop that is weakened: {effects:?}");
         }
         match input {
             Input::Stop(strength) if runs && *strength > Strength::AtTurnEnd => {
                 assert!(asks(|why| matches!(why, StopWhy::Session(_))), "a stop that does not reach the run");
             }
             Input::Broke if runs => {
-                assert!(asks(|why| *why == StopWhy::Broken), "a run goes on after a break")
+                assert!(asks(|why| *why == StopWhy::Broken), "a run continues after a failure")
             }
             Input::Push { how: PushKind::Preempt(wish), .. } if runs && !begins && wish.delay.is_none() => {
                 let is_back = effects.iter().any(|effect| matches!(effect, Action::Return { .. }));

@@ -14,7 +14,7 @@ mod mail;
 mod seen;
 
 pub(super) use mail::Step;
-use mail::{Hears, Letter};
+use mail::{Delivery, Letter};
 
 /// How often each thing may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub(super) struct Budget {
     pub(super) ticks: u8,
     pub(super) breaks: u8,
     pub(super) turns: u8,
-    /// How often something goes on in the background.
+    /// How often a background run begins.
     pub(super) asides: u8,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Asked {
     pub(super) item: ItemId,
-    /// The turn that was at work when it came.
+    /// The turn that was running when it came.
     pub(super) saw: Option<TurnId>,
     /// When it may be asked, and when it may escalate.
     pub(super) due: (Moment, Option<Moment>),
@@ -56,10 +56,10 @@ pub(super) struct Asked {
     pub(super) answered: Option<PreemptOutcome>,
 }
 
-/// What is known of the run at work.
+/// What is known of the running turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct AtWork {
-    /// Whether a preempt has asked it to stop: its request, or that of anybody else, may be what takes effect.
+    /// Whether a preempt has asked it to stop: that request, or any other, may be what takes effect.
     is_preempted: bool,
     /// Whether the reader has returned before the turn ended.
     is_read: bool,
@@ -70,12 +70,12 @@ pub(super) struct World {
     pub(super) machine: Machine,
     pub(super) now: Moment,
     budget: Budget,
-    hears: Hears,
+    delivery: Delivery,
     door: Count,
     mail: VecDeque<Letter>,
     /// The plan that waits for what came before it, and how many items had been accepted then.
     gathering: Option<(u64, usize)>,
-    /// Whether a stop of the session was asked, heard or not.
+    /// Whether a stop of the session was requested, delivered or not.
     is_ending: bool,
     pub(super) places: Vec<Place>,
     pub(super) preempts: Vec<Asked>,
@@ -97,7 +97,7 @@ impl World {
             machine: Machine::new(rules),
             now: Moment::default(),
             budget,
-            hears: Hears::AtOnce,
+            delivery: Delivery::AtOnce,
             door: Count::new(usize::MAX),
             mail: VecDeque::new(),
             gathering: None,
@@ -115,9 +115,9 @@ impl World {
         }
     }
 
-    /// The same, but the owner hears a letter at a time.
+    /// The same, but the owner handles one letter at a time.
     pub(super) fn apart(self) -> Self {
-        Self { hears: Hears::Apart, ..self }
+        Self { delivery: Delivery::Apart, ..self }
     }
 
     /// A session as another owner left it: a turn that ended so, and what waits in the store, on its way.
@@ -186,7 +186,7 @@ impl World {
         self.check(input);
     }
 
-    /// As the owner does it: nothing begins once a stop was asked, heard or not (S6.13).
+    /// As the driver does it: nothing begins once a stop was requested, delivered or not (S6.13).
     fn hold_back(&mut self, effects: &mut Vec<Action>) {
         let begun = effects.iter().find_map(|effect| match effect {
             Action::Start { turn, from, .. } if !matches!(from, StartFrom::Withdrawal(_)) => Some(*turn),

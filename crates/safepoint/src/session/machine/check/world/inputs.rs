@@ -17,7 +17,7 @@ impl World {
         if self.budget.stops > 0 {
             all.extend([Strength::AtTurnEnd, Strength::Graceful, Strength::Now].map(Step::Stop));
         }
-        all.extend((!self.mail.is_empty()).then_some(Step::Hear));
+        all.extend((!self.mail.is_empty()).then_some(Step::Deliver));
         all.extend(self.inputs().into_iter().map(Step::Happen));
         all
     }
@@ -35,7 +35,7 @@ impl World {
             all.extend([Input::Resume, Input::Decided]);
         }
         if left.withdraws > 0 {
-            all.extend((0..self.heard().number()).map(|n| Input::Withdraw(ItemId::new(n))));
+            all.extend((0..self.seen_items().number()).map(|n| Input::Withdraw(ItemId::new(n))));
             let steered = (0..self.places.len()).filter(|n| matches!(self.places[*n], Place::Steering(_)));
             all.extend(steered.map(|n| Input::TookBack(ItemId::new(n as u64))));
         }

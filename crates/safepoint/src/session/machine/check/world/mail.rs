@@ -1,20 +1,20 @@
-//! The door of a world, and the mail behind it.
+//! The entrance of a world, and the mail behind it.
 
 use super::{Input, ItemId, Place, PushKind, Strength, World};
 
-/// What happens next, before the door or behind it.
+/// What happens next, before or behind the entrance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Step {
-    /// An item is accepted at the door.
+    /// An item is accepted at the entrance.
     Come(PushKind),
     /// A stop of the session is asked.
     Stop(Strength),
-    /// The owner hears the oldest of its mail.
-    Hear,
+    /// The owner handles its oldest letter.
+    Deliver,
     Happen(Input),
 }
 
-/// What is on its way from the door to the owner.
+/// What is on its way from the entrance to the owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Letter {
     Item(ItemId, PushKind),
@@ -23,15 +23,16 @@ pub(in super::super) enum Letter {
     Adopted,
 }
 
-/// How the owner hears its mail. Exhaustive: all of it at once, which keeps a search small, or a letter at a time.
+/// How the owner handles its mail. Exhaustive: all of it at once, which keeps a search small, or a letter at
+/// a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Hears {
+pub(in super::super) enum Delivery {
     AtOnce,
     Apart,
 }
 
 impl World {
-    /// Lets it happen, and hears of it.
+    /// Takes the step, and delivers the mail.
     pub(in super::super) fn take(&mut self, step: &Step) {
         match step {
             Step::Come(how) => {
@@ -44,12 +45,12 @@ impl World {
                 self.is_ending = true;
                 self.mail.push_back(Letter::Stop(*strength));
             }
-            Step::Hear => self.hear(),
+            Step::Deliver => self.deliver(),
             Step::Happen(input) => self.happen(input),
         }
-        // What was accepted a moment before the end is heard too.
-        while (self.hears == Hears::AtOnce || self.ended) && !self.mail.is_empty() {
-            self.hear();
+        // Items accepted a moment before the end are delivered too.
+        while (self.delivery == Delivery::AtOnce || self.ended) && !self.mail.is_empty() {
+            self.deliver();
         }
     }
 
@@ -59,7 +60,7 @@ impl World {
         self.mail.push_back(Letter::Item(item, how));
     }
 
-    pub(super) fn hear(&mut self) {
+    pub(super) fn deliver(&mut self) {
         let Some(letter) = self.mail.pop_front() else { return };
         self.happen(&match letter {
             Letter::Item(item, how) => Input::Push { item, how },
@@ -82,13 +83,13 @@ impl World {
         self.gathering.is_some()
     }
 
-    /// Whether the strongest stop of the session was asked, heard or not.
+    /// Whether the strongest stop of the session was requested, delivered or not.
     pub(in super::super) fn stop_is_asked(&self) -> bool {
         self.stopped == Some(Strength::Now) || self.mail.contains(&Letter::Stop(Strength::Now))
     }
 
-    /// Before which item the owner has heard of all.
-    pub(in super::super) fn heard(&self) -> ItemId {
+    /// The owner has received all items before this one.
+    pub(in super::super) fn seen_items(&self) -> ItemId {
         let coming = self.places.iter().position(|place| *place == Place::Coming);
         ItemId::new(coming.unwrap_or(self.places.len()) as u64)
     }

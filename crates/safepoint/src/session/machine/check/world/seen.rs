@@ -30,7 +30,7 @@ impl World {
                 self.started(*turn, *from);
             }
             Action::StopRun { turn, why } => {
-                assert_eq!(self.run, Some(*turn), "a stop of a run that is not at work");
+                assert_eq!(self.run, Some(*turn), "a stop of a run that is not active");
                 self.is_bound(*turn, *why);
                 if matches!(why, StopWhy::Preempt { .. } | StopWhy::Escalated) {
                     self.at_work.is_preempted = true;
@@ -61,9 +61,12 @@ impl World {
 
     /// A plan is about everything that was accepted before it was wanted, in the order of acceptance.
     pub(super) fn sees_all(&mut self, plan: u64, waiting: &[ItemId]) {
-        let (gathered, accepted) = self.gathering.take().expect("a plan that nobody gathered for");
+        let (gathered, accepted) = self.gathering.take().expect("a plan without a gathering");
         assert_eq!(gathered, plan);
-        assert!(self.heard().number() >= accepted as u64, "accepted before the plan, and heard after it");
+        assert!(
+            self.seen_items().number() >= accepted as u64,
+            "accepted before the plan, and received after it"
+        );
         let wait = |n: &usize| self.places[*n] == Place::Waiting;
         let all: Vec<ItemId> = (0..self.places.len()).filter(wait).map(|n| ItemId::new(n as u64)).collect();
         assert_eq!(waiting, all, "a plan that does not see all that waits, in its order");
@@ -109,8 +112,11 @@ impl World {
     }
 
     pub(super) fn resolved(&mut self, item: ItemId, preempted: PreemptOutcome) {
-        let asked =
-            self.preempts.iter_mut().find(|asked| asked.item == item).expect("a preempt that nobody asked");
+        let asked = self
+            .preempts
+            .iter_mut()
+            .find(|asked| asked.item == item)
+            .expect("a preempt that was not requested");
         assert_eq!(asked.answered.replace(preempted), None, "a preempt answered twice");
         match preempted {
             PreemptOutcome::StoppedTurn(turn) => assert_eq!(asked.saw, Some(turn), "the wrong turn"),

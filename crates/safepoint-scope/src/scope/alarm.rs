@@ -1,0 +1,81 @@
+//! Waiting for what is asked: registered once, looked at again only when something on the path is no longer silent.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    sync::futures::OwnedNotified,
+    time::{Sleep, sleep_until},
+};
+
+use crate::scope::node::Node;
+
+/// Wakes its task when a request or a deadline may have changed what reaches a node.
+///
+/// A waiter waits only after it has registered and then looked: a request between the two wakes it, so none is missed.
+pub(crate) struct Alarm {
+    node: Arc<Node>,
+    wakes: Vec<Pin<Box<OwnedNotified>>>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Alarm {
+    pub(crate) fn new(node: &Arc<Node>) -> Self {
+        Self { node: Arc::clone(node), wakes: Vec::new(), sleep: None }
+    }
+
+    /// Looks with `look`, and if that finds nothing leaves the waker wherever something could change.
+    pub(crate) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        look: impl Fn(&Arc<Node>) -> Option<T>,
+    ) -> Poll<T> {
+        loop {
+            // A waiter that is woken by its own event is done, and registers nowhere again: in a wide tree all wait on the
+            // root's notification, and would queue for its lock once more each, while it still wakes the others.
+            if !self.node.is_silent()
+                && let Some(found) = look(&self.node)
+            {
+                return Poll::Ready(found);
+            }
+            // Registered before the look that ends in waiting, every time: a notification that was for another waiter (a sibling's end, a stop of one
+            // call alone) uses the registration up, and the next one must not be missed.
+            self.register(cx);
+            if self.node.is_silent() {
+                return Poll::Pending;
+            }
+            // Taken before the look: a deadline that comes between the two is then either seen or slept on.
+            let deadline = self.node.next_deadline();
+            if let Some(found) = look(&self.node) {
+                return Poll::Ready(found);
+            }
+            let Some(deadline) = deadline else { return Poll::Pending };
+            // The timer in hand is kept while its deadline holds: arming one costs far more than asking it.
+            let held = self.sleep.take().filter(|sleep| sleep.deadline() == deadline);
+            let mut sleep = held.unwrap_or_else(|| Box::pin(sleep_until(deadline)));
+            let passed = sleep.as_mut().poll(cx).is_ready();
+            self.sleep = (!passed).then_some(sleep);
+            if !passed {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn register(&mut self, cx: &mut Context<'_>) {
+        if self.wakes.is_empty() {
+            self.wakes = self.node.wakes().map(|wake| Box::pin(Arc::clone(wake).notified_owned())).collect();
+        }
+        for (held, wake) in self.wakes.iter_mut().zip(self.node.wakes()) {
+            while held.as_mut().poll(cx).is_ready() {
+                held.set(Arc::clone(wake).notified_owned());
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,167 @@
+//! What one node holds: a word that is read often, and behind a lock the rest, which exists only once there is a request.
+//!
+//! **Invariants**: the word changes only under the lock, and only by gaining bits; a reader that sees a demand bit in the
+//! word finds the demand behind the lock. Whether a request or the settling came first is decided by that lock, so
+//! exactly one wins.
+
+use tokio::time::Instant;
+
+use crate::{
+    reason::Reason,
+    request::{
+        Onset, StopRequest,
+        demand::{Demand, Mode, Reach},
+        points::SafePoints,
+    },
+    scope::fired::Fired,
+    sync::{AtomicU32, Mutex, Ordering, lock},
+};
+
+/// What became of a request. Exhaustive: S1.9 names these four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopAck {
+    /// It was the first.
+    First,
+    /// It made the demand stronger.
+    Strengthened,
+    /// All of it had been asked before.
+    Unchanged,
+    /// The end had come first.
+    TooLate,
+}
+
+/// One entry of a node's log of requests.
+#[derive(Clone, Debug)]
+pub struct LoggedRequest {
+    /// Its place, from 0.
+    pub seq: u64,
+    /// When it was made.
+    pub at: Instant,
+    /// Why.
+    pub reason: Reason,
+    /// What it added.
+    pub asked: StopAck,
+    /// This request alone.
+    pub demand: Demand,
+    /// All requests up to it.
+    pub joined: Demand,
+    /// Whether an actor asked, or a grace that was counted elsewhere was over.
+    pub onset: Onset,
+}
+
+/// Anything was asked.
+const ASKED: u32 = 1;
+/// The end is fixed.
+const SETTLED: u32 = 2;
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    word: AtomicU32,
+    log: Mutex<Vec<LoggedRequest>>,
+}
+
+impl Core {
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicU32::new(0), log: Mutex::new(Vec::new()) }
+    }
+
+    /// Acquire: pairs with the release below, so that a seen bit implies a readable log.
+    #[inline]
+    fn word(&self) -> u32 {
+        self.word.load(Ordering::Acquire)
+    }
+
+    /// Whether anything was asked.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.word() & ASKED != 0
+    }
+
+    /// Whether the end is fixed.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.word() & SETTLED != 0
+    }
+
+    /// The clock is read under the lock: the order of the log is the order in time.
+    pub(crate) fn ask(&self, request: StopRequest, clock: impl FnOnce() -> Instant) -> StopAck {
+        let mut log = lock(&self.log);
+        let word = self.word.load(Ordering::Relaxed);
+        if word & SETTLED != 0 {
+            return StopAck::TooLate;
+        }
+        let now = clock();
+        let demand = request.demand(now);
+        let (asked, joined) = match log.last() {
+            None => (StopAck::First, demand),
+            Some(last) => {
+                let held = last.joined.due(now);
+                let joined = held.join(demand);
+                (if joined == held { StopAck::Unchanged } else { StopAck::Strengthened }, joined)
+            }
+        };
+        let seq = log.len() as u64;
+        let onset = request.onset();
+        log.push(LoggedRequest { seq, at: now, reason: request.into_reason(), asked, demand, joined, onset });
+        self.word.store(word | ASKED, Ordering::Release);
+        asked
+    }
+
+    /// Fixes the end; true the first time.
+    pub(crate) fn settle(&self) -> bool {
+        let _log = lock(&self.log);
+        let word = self.word.load(Ordering::Relaxed);
+        self.word.store(word | SETTLED, Ordering::Release);
+        word & SETTLED == 0
+    }
+
+    /// The demand as it was asked, its deadline not yet held against the clock.
+    pub(crate) fn demand(&self) -> Option<Demand> {
+        if !self.is_asked() {
+            return None;
+        }
+        lock(&self.log).last().map(|last| last.joined)
+    }
+
+    /// Why what takes effect here does; of a demand that takes effect nowhere yet, why it was asked first.
+    pub(crate) fn reason(&self, gate: Option<SafePoints>, now: Instant) -> Option<Reason> {
+        if !self.is_asked() {
+            return None;
+        }
+        let log = lock(&self.log);
+        let fired = Fired::first(log.iter(), gate, now).map(|fired| fired.request.reason);
+        fired.or_else(|| log.first().map(|first| first.reason.clone()))
+    }
+
+    pub(crate) fn log(&self) -> Vec<LoggedRequest> {
+        if self.is_asked() { lock(&self.log).clone() } else { Vec::new() }
+    }
+}
+
+/// Which requests of an enclosing node reach a nested run; crossing several links, the strictest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Filter {
+    Everything,
+    NowOrTree,
+    TreeOnly,
+}
+
+impl Filter {
+    pub(crate) fn lets_through(self, demand: &Demand) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::NowOrTree => demand.mode == Mode::Now || demand.reach == Reach::Tree,
+            Self::TreeOnly => demand.reach == Reach::Tree,
+        }
+    }
+
+    /// Whether the demand could come through later, when its deadline makes it `Now`.
+    pub(crate) fn may_let_through(self, demand: &Demand) -> bool {
+        match self {
+            Self::Everything | Self::NowOrTree => true,
+            Self::TreeOnly => demand.reach == Reach::Tree,
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -1,0 +1,221 @@
+//! The tree of scopes, pulled: a node knows its parent, a check walks up with loads, and no node keeps lists of
+//! children.
+//!
+//! **Invariants**: a check that finds every word on its path silent touches neither clock nor lock. There is one
+//! notification per *run*; a waiter registers on the notification of each run on its path, so a request anywhere on
+//! the path wakes it, and a request elsewhere does not.
+
+use std::sync::Arc;
+
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{
+    reason::Reason,
+    request::{
+        demand::{Demand, Mode},
+        points::SafePoints,
+    },
+    scope::{
+        Link,
+        core::{Core, Filter, LoggedRequest},
+        fired::Fired,
+        tracker::Tracker,
+    },
+};
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) core: Core,
+    pub(crate) run: Arc<RunPart>,
+    parent: Parent,
+}
+
+/// What all nodes of one run share. Ends are kept apart from requests: in a wide run a call's end would otherwise wake
+/// every other call for nothing.
+#[derive(Debug, Default)]
+pub(crate) struct RunPart {
+    pub(crate) wake: Arc<Notify>,
+    pub(crate) ended: Notify,
+    pub(crate) tracker: Tracker,
+}
+
+/// Whose demand takes effect, and why.
+pub(crate) struct Firing<'n> {
+    pub(crate) origin: &'n Arc<Node>,
+    pub(crate) reason: Reason,
+}
+
+#[derive(Debug)]
+enum Parent {
+    None,
+    SameRun(Arc<Node>),
+    OtherRun(Arc<Node>, Link),
+}
+
+impl Node {
+    pub(crate) fn root() -> Arc<Self> {
+        Arc::new(Self { core: Core::new(), run: Arc::default(), parent: Parent::None })
+    }
+
+    pub(crate) fn child(self: &Arc<Self>) -> Arc<Self> {
+        Arc::new(Self {
+            core: Core::new(),
+            run: Arc::clone(&self.run),
+            parent: Parent::SameRun(Arc::clone(self)),
+        })
+    }
+
+    pub(crate) fn child_run(self: &Arc<Self>, link: Link) -> Arc<Self> {
+        Arc::new(Self {
+            core: Core::new(),
+            run: Arc::default(),
+            parent: Parent::OtherRun(Arc::clone(self), link),
+        })
+    }
+
+    /// This node and those that enclose it, each with what reaches down to here from it.
+    fn path(self: &Arc<Self>) -> impl Iterator<Item = (&Arc<Self>, Filter)> {
+        std::iter::successors(Some((self, Filter::Everything)), |(node, filter)| match &node.parent {
+            Parent::None => None,
+            Parent::SameRun(parent) => Some((parent, *filter)),
+            Parent::OtherRun(parent, link) => Some((parent, link.filter().max(*filter))),
+        })
+    }
+
+    /// Whether there is no request on the whole path.
+    #[inline]
+    pub(crate) fn is_silent(self: &Arc<Self>) -> bool {
+        let mut node = self;
+        loop {
+            if node.core.is_asked() {
+                return false;
+            }
+            match &node.parent {
+                Parent::None => return true,
+                Parent::SameRun(parent) | Parent::OtherRun(parent, _) => node = parent,
+            }
+        }
+    }
+
+    /// What reaches this node at `now`, from the inside out.
+    fn reaching(self: &Arc<Self>, now: Instant) -> impl Iterator<Item = (&Arc<Self>, Demand)> {
+        self.path().filter_map(move |(node, filter)| {
+            let demand = node.core.demand()?.due(now);
+            filter.lets_through(&demand).then_some((node, demand))
+        })
+    }
+
+    /// The join of all that reaches this node.
+    pub(crate) fn demand(self: &Arc<Self>) -> Option<Demand> {
+        if self.is_silent() {
+            return None;
+        }
+        self.reaching(Instant::now()).map(|(_, demand)| demand).reduce(Demand::join)
+    }
+
+    /// The join of what reaches this node from `outer` and from beyond it; none if `outer` does not enclose it.
+    pub(crate) fn demand_from(self: &Arc<Self>, outer: &Arc<Self>) -> Option<Demand> {
+        if self.is_silent() {
+            return None;
+        }
+        let now = Instant::now();
+        self.path()
+            .skip_while(|(node, _)| !Arc::ptr_eq(node, outer))
+            .filter_map(|(node, filter)| node.core.demand().map(|demand| (filter, demand.due(now))))
+            .filter_map(|(filter, demand)| filter.lets_through(&demand).then_some(demand))
+            .reduce(Demand::join)
+    }
+
+    pub(crate) fn is_now(self: &Arc<Self>) -> bool {
+        // The common answer without the clock: nothing asked.
+        !self.is_silent() && self.reaching(Instant::now()).any(|(_, demand)| demand.mode == Mode::Now)
+    }
+
+    /// The outermost node whose demand takes effect here: an enclosing stop outranks an inner one.
+    #[inline]
+    pub(crate) fn firing(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<Firing<'_>> {
+        if self.is_silent() { None } else { self.firing_of_asked(gate) }
+    }
+
+    /// Apart, so that the silent path is small enough to stand where it is used.
+    #[cold]
+    fn firing_of_asked(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<Firing<'_>> {
+        let now = Instant::now();
+        let origin = self
+            .reaching(now)
+            .filter(|(_, demand)| match gate {
+                Some(gate) => demand.fires_at(gate),
+                None => demand.mode == Mode::Now,
+            })
+            .map(|(node, _)| node)
+            .last()?;
+        Some(Firing { origin, reason: origin.core.reason(gate, now)? })
+    }
+
+    /// The request that takes effect here, if one does: under this gate, or without one only what is `Now`.
+    pub(crate) fn fired(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<Fired> {
+        if self.is_silent() {
+            return None;
+        }
+        let now = Instant::now();
+        let logs: Vec<Vec<LoggedRequest>> = self.reaching(now).map(|(node, _)| node.core.log()).collect();
+        // An enclosing stop outranks an inner one.
+        Fired::first(logs.iter().rev().flatten(), gate, now)
+    }
+
+    /// When the next deadline on the path may change what reaches this node.
+    pub(crate) fn next_deadline(self: &Arc<Self>) -> Option<Instant> {
+        let now = Instant::now();
+        self.path()
+            .filter_map(|(node, filter)| node.core.demand().filter(|demand| filter.may_let_through(demand)))
+            .filter_map(|demand| demand.deadline)
+            .filter(|deadline| *deadline > now)
+            .min()
+    }
+
+    /// The requests that reach this node, oldest first.
+    pub(crate) fn requests(self: &Arc<Self>) -> Vec<LoggedRequest> {
+        if self.is_silent() {
+            return Vec::new();
+        }
+        let mut all: Vec<LoggedRequest> =
+            self.reaching(Instant::now()).flat_map(|(node, _)| node.core.log()).collect();
+        all.sort_by_key(|logged| (logged.at, logged.seq));
+        all
+    }
+
+    /// The reason of the first request that reaches this node.
+    pub(crate) fn reason(self: &Arc<Self>) -> Option<Reason> {
+        if self.is_silent() {
+            return None;
+        }
+        self.requests().into_iter().next().map(|first| first.reason)
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.core.is_settled()
+    }
+
+    /// Whether the end of what encloses this node within its run is fixed, so that nothing can be asked of a part.
+    ///
+    /// A request that overtakes the settling of an enclosing node came first, as if it had been made before.
+    pub(crate) fn is_closed_over(&self) -> bool {
+        let mut node = self;
+        while let Parent::SameRun(parent) = &node.parent {
+            if parent.is_settled() {
+                return true;
+            }
+            node = parent;
+        }
+        false
+    }
+
+    /// The notifications that a waiter on this node must hear: one per run on the path.
+    pub(crate) fn wakes(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Notify>> {
+        let mut last: Option<*const RunPart> = None;
+        self.path().filter_map(move |(node, _)| {
+            let run = Arc::as_ptr(&node.run);
+            (last.replace(run) != Some(run)).then_some(&node.run.wake)
+        })
+    }
+}

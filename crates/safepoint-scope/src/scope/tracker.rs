@@ -1,0 +1,94 @@
+//! What is alive under a run, by name: the run is quiet when nothing is.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use crate::scope::node::RunPart;
+
+/// A name for something that is alive, as a receipt shows it.
+pub type Label = Cow<'static, str>;
+
+/// Names of live things, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker {
+    alive: Mutex<Slots>,
+    idle: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    labels: Vec<Option<Label>>,
+    free: Vec<usize>,
+}
+
+impl Tracker {
+    fn enter(&self, label: Label) -> usize {
+        let mut slots = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        match slots.free.pop() {
+            Some(slot) => {
+                slots.labels[slot] = Some(label);
+                slot
+            }
+            None => {
+                slots.labels.push(Some(label));
+                slots.labels.len() - 1
+            }
+        }
+    }
+
+    fn leave(&self, slot: usize) {
+        let mut slots = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.labels[slot] = None;
+        slots.free.push(slot);
+        let idle = slots.free.len() == slots.labels.len();
+        drop(slots);
+        if idle {
+            self.idle.notify_waiters();
+        }
+    }
+
+    pub(crate) fn alive(&self) -> Vec<String> {
+        let slots = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.labels.iter().flatten().map(|label| label.clone().into_owned()).collect()
+    }
+
+    fn is_idle(&self) -> bool {
+        let slots = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.free.len() == slots.labels.len()
+    }
+
+    /// Registers, then looks, so that the last one leaving in between is not missed.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.is_idle() {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+/// Keeps a run from being quiet while it lives.
+#[must_use = "the run may be called quiet as soon as this is dropped"]
+#[derive(Debug)]
+pub struct QuietGuard {
+    run: Arc<RunPart>,
+    slot: usize,
+}
+
+impl QuietGuard {
+    pub(crate) fn new(run: &Arc<RunPart>, label: Label) -> Self {
+        Self { run: Arc::clone(run), slot: run.tracker.enter(label) }
+    }
+}
+
+impl Drop for QuietGuard {
+    fn drop(&mut self) {
+        self.run.tracker.leave(self.slot);
+    }
+}

@@ -1,0 +1,216 @@
+//! What makes an agent, and why one cannot be made.
+
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+use super::Agent;
+use crate::{
+    contract::{
+        approver::{ApprovalMode, Rule},
+        hook::Hooks,
+        model::{self, Model, ModelSpec, OnModelStop},
+        tool::Tool,
+    },
+    definition::{
+        AnswerOf, Definition, OnRestart,
+        child::Subagent,
+        observe::StopTimes,
+        secret::{Cleaned, Secrets},
+        toolset::{Callable, Toolset},
+        window::{Window, WindowMeter},
+    },
+    sync::callback::Foreign,
+    value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
+};
+
+/// Builds an [`Agent`]. A clone builds another from the same description.
+#[derive(Clone)]
+#[must_use = "an agent is made by `build`"]
+pub struct AgentBuilder {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) system: Option<Arc<str>>,
+    pub(super) tools: Vec<Callable>,
+    pub(super) limits: Limits,
+    pub(super) price: Option<Price>,
+    pub(super) on_cut: OnModelStop,
+    pub(super) approvals: ApprovalMode,
+    pub(super) on_unknown: OnUnknownEffect,
+    pub(super) on_restart: OnRestart,
+    pub(super) rules: Vec<Rule>,
+    pub(super) hooks: Vec<Arc<dyn Hooks>>,
+    pub(super) window: Option<Window>,
+    pub(super) grade: StopSupport,
+    pub(super) answer: AnswerOf,
+    pub(super) secrets: Secrets,
+}
+
+impl AgentBuilder {
+    /// Sets the instructions.
+    pub fn system(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.system = Some(text.into());
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Callable::body(Arc::new(tool)));
+        self
+    }
+
+    /// Adds tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools.into_iter().map(Callable::body));
+        self
+    }
+
+    /// Adds an agent that this one can call like a tool: each call is a run of it, part of this run's tree (S9).
+    pub fn child(mut self, child: Subagent) -> Self {
+        self.tools.push(Callable::Child(Arc::new(child)));
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the prices, without which `max_cost` has no meaning.
+    pub fn price(mut self, price: Price) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    /// Sets what becomes of a model call that a stop cuts. Default: it is released.
+    pub fn on_cut(mut self, on_cut: OnModelStop) -> Self {
+        self.on_cut = on_cut;
+        self
+    }
+
+    /// Sets who decides when a call needs approval. Default: ask, and deny without an approver.
+    pub fn approvals(mut self, approvals: ApprovalMode) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// Sets what happens on resume to unsafe calls that began and whose end is unknown. Default: the model
+    /// learns that (S7.3).
+    pub fn on_unknown(mut self, on_unknown: OnUnknownEffect) -> Self {
+        self.on_unknown = on_unknown;
+        self
+    }
+
+    /// Sets what happens to a turn that was cut by the end of its process and by nothing else, when its
+    /// session is opened again. Default: it waits for a resume (S7.8).
+    pub fn on_restart(mut self, on_restart: OnRestart) -> Self {
+        self.on_restart = on_restart;
+        self
+    }
+
+    /// Adds a rule on a tool and its arguments; the first that fits decides.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Sets the model's window, and what happens when a conversation outgrows it. Default: nothing is measured, and
+    /// the provider refuses what it does not take.
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// Adds hooks. All added hooks run: those that decide are asked one after the other, in this order, and a
+    /// refusal ends it; those that are only notified run in parallel.
+    pub fn hooks(mut self, hooks: impl Hooks) -> Self {
+        self.hooks.push(Arc::new(hooks));
+        self
+    }
+
+    /// Makes the agent.
+    ///
+    /// # Panics
+    /// Where [`AgentBuilder::try_build`] gives an error.
+    #[must_use]
+    pub fn build(self) -> Agent {
+        match self.try_build() {
+            Ok(agent) => agent,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Names the secrets that the program knows. Where one occurs in the output of a model, a tool or a
+    /// remote agent, its name replaces it before anything else happens: it is in no record, no event and no
+    /// later request. Messages of people stay as they are. Child runs have their own secrets.
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// Makes the agent.
+    ///
+    /// # Errors
+    /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, the answer
+    /// takes all of the window, or no run could work under one of the limits.
+    pub fn try_build(self) -> Result<Agent, BuildError> {
+        if let Some(flaw) = self.limits.flaw() {
+            return Err(BuildError(format!("of the limits, {flaw}")));
+        }
+        let secrets = self.secrets;
+        let (model, tools) = match secrets.is_empty() {
+            true => (self.model, self.tools),
+            false => {
+                let model: Arc<dyn Model> = Arc::new(Cleaned::new(self.model, secrets.clone()));
+                (model, self.tools.into_iter().map(|work| work.cleaned(&secrets)).collect())
+            }
+        };
+        let tools = Toolset::new(tools).map_err(BuildError)?;
+        let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), ..ModelSpec::default() };
+        let gauge = match self.window {
+            None => None,
+            Some(window) => Some(WindowMeter::new(window, &spec).ok_or_else(no_room)?),
+        };
+        Ok(Agent {
+            def: Arc::new(Definition {
+                model: model::Guarded::new(model),
+                system: self.system,
+                tools,
+                limits: Arc::new(self.limits),
+                price: self.price,
+                on_cut: self.on_cut,
+                approvals: self.approvals,
+                on_unknown: self.on_unknown,
+                on_restart: self.on_restart,
+                rules: self.rules,
+                hooks: self.hooks.into_iter().map(Foreign::new).collect(),
+                times: Arc::new(StopTimes::default()),
+                gauge,
+                form: None,
+                grade: self.grade,
+                answer: self.answer,
+                secrets,
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder").field("model", &self.model.name()).finish_non_exhaustive()
+    }
+}
+
+/// Why an agent cannot be built, and which tool is at fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError(String);
+
+fn no_room() -> BuildError {
+    BuildError("the window leaves no room: what is kept for the answer is all of it".into())
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for BuildError {}

@@ -1,0 +1,107 @@
+//! What stores, adapters and front ends need beside the API of programs.
+//!
+//! Nothing here is under the promise of semantic versioning: a minor release may change it. A program that only runs agents
+//! names none of it.
+
+use std::sync::Arc;
+
+use safepoint_scope::Scope;
+
+use crate::{
+    agent::Agent,
+    contract::log::Log,
+    run::Run,
+    value::{history::History, message::UserMessage},
+};
+
+pub use crate::{
+    definition::secret::Cleaned,
+    session::{
+        envelope::{ItemError, decode_item, decode_row, encode_item},
+        intent::{StoredStop, StoredStopError},
+        lookback::{JournalFact, JournalStep, read_journal},
+        outside::store_stop,
+    },
+    value::{
+        approval::{StoredApprovalError, decode_approval, digest},
+        event::{OutputExtent, RecordedSteer, RunLimits, SteerSource, StreamEvent},
+        history::{Earlier, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
+        receipt::{demand_name, mode_name, reach_name},
+    },
+};
+
+/// Runs of your own runtime: one trait, one handle (S10.1).
+pub mod backend {
+    pub use crate::external::backend::{
+        ActiveWork, Backend, BackendSpec, PendingWork, RunInput, TooLate, WrappedEnd, wrap, wrap_finished,
+    };
+}
+
+/// JSON from outside: how large it is, before it is read as values.
+pub mod json {
+    pub use crate::value::json::{MOST_VALUES, Unread, bytes, is_wide, read, weight};
+}
+
+/// Where facts are recorded. Only a recorded fact changes state, and only a log makes one.
+pub mod log {
+    pub use crate::contract::log::{Log, LogError, MemoryLog, Recorded, RunRecord};
+}
+
+/// What the adapter of a protocol implements (S10).
+///
+/// A remote agent does the work *in a call*, so that a stop, a question, a restart and a late word find it where they
+/// find every other tool. Give one to an agent as a tool ([`RemoteTool`](crate::remote::RemoteTool)), or make an agent of it
+/// ([`Agent::remote`]): then each message of a person is one call, and everything that runs have
+/// (sessions, a store, approvals, receipts) it has.
+///
+/// To add a protocol, implement [`Remote`](remote::Remote) and [`RemoteCall`](remote::RemoteCall), nothing else, and say
+/// only what the peer said.
+pub mod remote {
+    pub use crate::contract::remote::{
+        AfterWord, DEFAULT_LISTEN, DEFAULT_STOP_WITHIN, LAST_LOOK, LAST_PROCESSES, LAST_WORDS, Lives,
+        Reattach, Remote, RemoteCall, RemoteEnd, RemoteEvent, RemoteQuestion, RemoteSpec, RemoteStopReply,
+        RemoteTask, Term,
+    };
+}
+
+/// A JSON Schema, compiled once: which values fit it, and where and why another does not.
+pub mod schema {
+    pub use crate::value::schema::{InvalidSchema, Misfit, Schema};
+}
+
+/// Files for what is too large to be kept elsewhere, which only their owner can see or replace (S4.16).
+pub mod spill {
+    pub use crate::value::spill::private_file;
+}
+
+/// What a store keeps for sessions, and what it promises of it (S7): rows, leases, the chain of digests, and what it
+/// asks of its environment.
+pub mod store {
+    pub use crate::contract::store::{
+        Appended, ApprovalClose, ApprovalRow, ApprovalState, ApprovalsToWithdraw, Cause, Chain, ChainCheck,
+        ChainReader, ChainSummary, ChangeMark, Changes, Clock, CloseResult, Damage, DamageKind,
+        DecisionResult, DecisionUse, Durability, Environment, InboxRow, ItemState, JournalEntry, Lease,
+        LeaseHolder, Liveness, LivenessCheck, NewApproval, NewDecision, NewItem, NewSession, Page,
+        PageCursor, Pushed, Record, Since, StopIntent, StopRow, StoreFuture, Uptime, Withdrawn, Write,
+        export, is_free, of_micros, truncate_to_micros, uptime,
+    };
+}
+
+/// A run on one input that goes on from a conversation, as [`Agent::run_on`], whose facts are recorded in `log`.
+pub fn run_recorded(
+    agent: &Agent,
+    log: Arc<dyn Log>,
+    history: History,
+    input: impl Into<UserMessage>,
+) -> Run {
+    agent.run_recorded(log, history, input)
+}
+
+/// Makes a run a part of a family before it starts: what is asked of `family` reaches it as a child run, and its
+/// background runs belong to the family instead of to it (S9.1). Handles that were taken before are of no use.
+///
+/// # Panics
+/// If it has started.
+pub fn within<T>(run: Run<T>, family: &Scope) -> Run<T> {
+    run.within(family)
+}

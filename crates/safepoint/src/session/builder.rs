@@ -1,0 +1,168 @@
+//! What makes a session, and its bounds.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use safepoint_scope::Scope;
+use tokio::sync::Notify;
+
+use crate::{
+    sync::{Mutex, callback::Foreign},
+    value::{event::Feed, history::History},
+};
+
+use super::{
+    Item, OnTurnFailure, PendingItems, Planner, Reader, Session, SessionHandle,
+    door::Inbox,
+    driver::Driver,
+    family::Family,
+    journal,
+    machine::{Machine, Rules},
+    mail::{Mailbox, Received},
+    view::SharedSession,
+};
+
+/// What a session is made with.
+pub(super) struct Settings<T> {
+    pub(super) planner: Foreign<dyn Planner<T>>,
+    pub(super) reader: Option<Foreign<dyn Reader>>,
+    pub(super) history: History,
+    pub(super) rules: Rules,
+    pub(super) strategy: Duration,
+    pub(super) callback: Duration,
+    pub(super) quiet: Duration,
+    pub(super) inbox: usize,
+}
+
+/// Makes a [`Session`].
+#[must_use = "a session begins with `start`"]
+pub struct SessionBuilder<T> {
+    pub(super) settings: Settings<T>,
+    pub(super) keeps_late: bool,
+    pub(super) retained_deltas: usize,
+    pub(super) setup: Option<String>,
+    pub(super) on_left: PendingItems,
+    pub(super) on_lease: Option<journal::OnLease>,
+}
+
+/// How many items may wait, unless it is said.
+const INBOX: usize = 1024;
+/// How many turns in a row may be preempted before one is protected, unless it is said.
+const PATIENCE: u32 = 3;
+/// How long a push strategy may take.
+const STRATEGY: Duration = Duration::from_secs(1);
+/// How long a reader may run after its turn has ended.
+const CALLBACK: Duration = Duration::from_secs(5);
+/// How long the next turn waits for the last one to be quiet.
+const QUIET: Duration = Duration::from_secs(2);
+/// How many provisional events are kept for readers that lag.
+const RETAINED: usize = 4096;
+
+impl<T: Item> SessionBuilder<T> {
+    pub(super) fn new(planner: impl Planner<T>) -> Self {
+        let settings = Settings {
+            planner: Foreign::new(Arc::new(planner)),
+            reader: None,
+            history: History::new(),
+            rules: Rules { patience: PATIENCE, on_failure: OnTurnFailure::Wait },
+            strategy: STRATEGY,
+            callback: CALLBACK,
+            quiet: QUIET,
+            inbox: INBOX,
+        };
+        Self {
+            settings,
+            keeps_late: false,
+            retained_deltas: RETAINED,
+            setup: None,
+            on_left: PendingItems::GoOn,
+            on_lease: None,
+        }
+    }
+
+    /// Sets how many items may wait. Default 1,024.
+    pub fn inbox(mut self, items: usize) -> Self {
+        self.settings.inbox = items;
+        self
+    }
+    /// Starts the session from an existing conversation.
+    pub fn history(mut self, history: History) -> Self {
+        self.settings.history = history;
+        self
+    }
+    /// Keeps what comes after the end, for [`SessionExit::take_late`](super::SessionExit::take_late).
+    pub fn keep_late_items(mut self) -> Self {
+        self.keeps_late = true;
+        self
+    }
+    /// Sets who follows the events of each turn.
+    pub fn reader(mut self, reader: impl Reader) -> Self {
+        self.settings.reader = Some(Foreign::new(Arc::new(reader)));
+        self
+    }
+    /// Sets after how many preempted turns in a row one comes to its end. Default 3.
+    pub fn max_preempted_turns(mut self, turns: u32) -> Self {
+        self.settings.rules.patience = turns;
+        self
+    }
+    /// Sets what a failed turn does to the items that wait. Default: they wait on.
+    pub fn on_failure(mut self, on_failure: OnTurnFailure) -> Self {
+        self.settings.rules.on_failure = on_failure;
+        self
+    }
+    /// Sets how long a push strategy may take before its item is simply enqueued. Default 1 s.
+    pub fn strategy(mut self, bound: Duration) -> Self {
+        self.settings.strategy = bound;
+        self
+    }
+    /// Sets how long a reader may run after its turn has ended. Default 5 s.
+    pub fn callback(mut self, bound: Duration) -> Self {
+        self.settings.callback = bound;
+        self
+    }
+    /// Sets how long the next turn waits for the last one to be quiet; what is alive then is named. Default 2 s.
+    pub fn quiet(mut self, bound: Duration) -> Self {
+        self.settings.quiet = bound;
+        self
+    }
+
+    /// Begins the session.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use = "a session stops when it is dropped"]
+    pub fn start(self) -> Session<T> {
+        let (shared, received) = self.shared();
+        let machine = Machine::new(self.settings.rules);
+        let (engine, _never_stopped) = Scope::root();
+        let owner =
+            Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
+        drop(engine.spawn("session", owner.own()));
+        Session { handle: SessionHandle { shared } }
+    }
+
+    pub(super) fn shared(&self) -> (Arc<SharedSession<T>>, Received<T>) {
+        let (mailbox, received) = Mailbox::new();
+        let shared = SharedSession {
+            door: Inbox::new(mailbox.clone(), self.settings.inbox, self.keeps_late),
+            planner: self.settings.planner.clone(),
+            mailbox,
+            feed: Arc::new(Feed::new(self.retained_deltas)),
+            view: Mutex::new(None),
+            family: Family::new(),
+            exit: OnceLock::new(),
+            over: Notify::new(),
+            nudged: Notify::new(),
+        };
+        (Arc::new(shared), received)
+    }
+}
+
+impl<T> fmt::Debug for SessionBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionBuilder").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! A session in hand, what talks to it, and what makes one.
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use safepoint_scope::{Code, Reason};
+use tokio::sync::oneshot;
+
+use crate::{
+    run::steer::{Steer, SteerTicket},
+    value::{event::Events, ids::Path},
+};
+
+use super::{
+    Item, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent, SessionExit, SessionStop, Ticket,
+    TurnView, machine::Answer, mail::SessionMessage, view::SharedSession,
+};
+
+/// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
+/// from elsewhere.
+pub struct Session<T: Item> {
+    pub(super) handle: SessionHandle<T>,
+}
+
+/// Talks to a session. Cheap to clone; dropping it does nothing.
+pub struct SessionHandle<T: Item> {
+    pub(super) shared: Arc<SharedSession<T>>,
+}
+
+impl<T: Item> Session<T> {
+    /// A session whose turns are planned by `planner`.
+    pub fn builder(planner: impl Planner<T>) -> SessionBuilder<T> {
+        SessionBuilder::new(planner)
+    }
+
+    /// A handle for use from other tasks.
+    #[must_use]
+    pub fn handle(&self) -> SessionHandle<T> {
+        self.handle.clone()
+    }
+}
+
+impl<T: Item> Deref for Session<T> {
+    type Target = SessionHandle<T>;
+    fn deref(&self) -> &SessionHandle<T> {
+        &self.handle
+    }
+}
+
+impl<T: Item> Drop for Session<T> {
+    fn drop(&mut self) {
+        let reason = Reason::new(Code::SHUTDOWN).with_text("the session was dropped");
+        drop(self.handle.stop(SessionStop::now().with_reason(reason)));
+    }
+}
+
+impl<T: Item> SessionHandle<T> {
+    /// Pushes an item into the session: accepted at once, or returned (S6.2).
+    ///
+    /// # Errors
+    /// [`PushError`], with the item.
+    pub fn push(&self, push: impl Into<Push<T>>) -> Result<Ticket<T>, PushError<T>> {
+        let Push { item, client_id, policy } = push.into();
+        if self.shared.is_blank(&item) {
+            return Err(PushError::Blank(item));
+        }
+        self.shared.door.push(item, client_id, |item, slip, client_id| SessionMessage::Push {
+            item,
+            slip,
+            policy,
+            client_id,
+        })
+    }
+
+    /// Pushes an item whose policy `strategy` chooses, given the current turn. No turn begins or ends
+    /// meanwhile. If the strategy exceeds its bound, the item is enqueued; if it panics, the session ends
+    /// (S6.4).
+    ///
+    /// # Errors
+    /// [`PushError`], with the item.
+    pub fn push_with(
+        &self,
+        item: T,
+        strategy: impl FnOnce(Option<&TurnView>) -> Policy + Send + 'static,
+    ) -> Result<Ticket<T>, PushError<T>> {
+        if self.shared.is_blank(&item) {
+            return Err(PushError::Blank(item));
+        }
+        let strategy = Box::new(strategy);
+        self.shared.door.push(item, None, |item, slip, _| SessionMessage::PushBy { item, slip, strategy })
+    }
+
+    /// Steers a child run of the current turn. `None` if there is no such run, or it has ended (S6.5).
+    #[must_use]
+    pub fn steer_child(&self, child: &Path, steer: Steer) -> Option<SteerTicket> {
+        let child = self.current_turn()?.run.child(child)?;
+        (!child.is_done()).then(|| child.steer(steer))
+    }
+
+    /// Resumes the last turn if it ended early, and returns whether it did. A turn that waits for decisions
+    /// resumes only if its agent has an [`Approver`](crate::approval::Approver): the approver gets the open
+    /// questions, and nothing else changes.
+    ///
+    /// # Cancel safety
+    /// The turn may resume even if the caller no longer waits for the answer.
+    pub async fn resume(&self) -> bool {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(SessionMessage::Resume { reply });
+        answer.await == Ok(Answer::Resuming)
+    }
+
+    /// The running turn.
+    #[must_use]
+    pub fn current_turn(&self) -> Option<TurnView> {
+        self.shared.view.lock().clone()
+    }
+
+    /// The session's events from the first on; the last is [`SessionEvent::Ended`].
+    #[must_use]
+    pub fn events(&self) -> Events<SessionEvent> {
+        self.shared.feed.read(0)
+    }
+
+    /// The run's events from a position.
+    #[must_use]
+    pub fn events_from(&self, seq: u64) -> Events<SessionEvent> {
+        self.shared.feed.read(seq)
+    }
+
+    /// How the session ended. Every caller gets the same exit, any number of times.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn done(&self) -> Arc<SessionExit<T>> {
+        loop {
+            let over = self.shared.over.notified();
+            if let Some(exit) = self.shared.exit.get() {
+                return Arc::clone(exit);
+            }
+            over.await;
+        }
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.shared.exit.get().is_some()
+    }
+}
+
+impl<T: Item> Clone for SessionHandle<T> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+macro_rules! opaque {
+    ($($name:ident $(<$($t:ident $(: $bound:ident)?),*>)?)*) => {$(
+        impl $(<$($t $(: $bound)?),*>)? fmt::Debug for $name $(<$($t),*>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+opaque! { Session<T: Item> SessionHandle<T: Item> }

@@ -1,0 +1,278 @@
+//! The receipt as people read it: one row a fact, `label  subject  state  detail`; the last row says what is running, and
+//! risky facts repeat below it as warnings.
+//!
+//! **Invariant.** Text of a model, a tool or a remote agent never breaks a row: [`line`] replaces its control characters.
+
+use std::{
+    borrow::Cow,
+    fmt::{self, Display, Formatter},
+};
+
+use jiff::Timestamp;
+
+use super::{
+    CallKind, CallReport, ChildReport, CleanupEnd, Ending, Escalation, ModelReport, ModelState, Outside,
+    ProcessReport, ReasonReport, Receipt, SideEffect, StopReport,
+};
+use crate::value::usage::{ExtraBilling, UsageSource};
+
+mod remote;
+mod rows;
+
+use rows::Rows;
+
+impl Display for Receipt {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut warnings = Vec::new();
+        f.write_str(&self.text(&mut warnings))?;
+        warnings.iter().try_for_each(|warning| write!(f, "\nwarning: {warning}"))
+    }
+}
+
+impl Receipt {
+    /// The headline and the rows; adds the warnings of this run and of its child runs.
+    fn text(&self, warnings: &mut Vec<String>) -> String {
+        let mut rows = Rows::new(self.headline(), warnings);
+        if let Some(stop) = &self.stop {
+            self.also_by(stop, &mut rows);
+            rows.row("stop", "", &stop.state(), "");
+        }
+        self.model_rows(&mut rows);
+        for call in &self.calls {
+            call.rows(&mut rows);
+        }
+        for child in &self.waiting {
+            child.rows(&mut rows);
+        }
+        for approval in &self.approvals_cancelled {
+            rows.row("approval", approval.as_str(), "withdrawn, call not run", "");
+        }
+        self.usage_rows(&mut rows);
+        self.last_rows(&mut rows);
+        rows.finish()
+    }
+
+    fn headline(&self) -> String {
+        match (self.ending, &self.stop) {
+            (Ending::Done, None) => "Done".into(),
+            (Ending::Done, Some(_)) => "Done before the stop took effect".into(),
+            (Ending::Stopped, Some(stop)) => format!("Stopped by {}", who(&stop.reason)),
+            (Ending::Stopped, None) => "Stopped".into(),
+            (Ending::Failed, _) => "Failed".into(),
+            (Ending::Suspended, _) => "Suspended: waiting for a decision".into(),
+        }
+    }
+
+    fn also_by(&self, stop: &StopReport, rows: &mut Rows<'_>) {
+        if self.ending != Ending::Stopped {
+            return;
+        }
+        let mut named = vec![(&stop.reason.code, &stop.reason.actor)];
+        for request in stop.requests.iter().filter(|request| request.asked != "too_late") {
+            let requester = (&request.reason.code, &request.reason.actor);
+            if !named.contains(&requester) {
+                named.push(requester);
+                rows.row("also by", "", &who(&request.reason), "");
+            }
+        }
+    }
+
+    fn model_rows(&self, rows: &mut Rows<'_>) {
+        for summary in &self.summaries {
+            let state = format!("{}, before round {}", state_of(summary), summary.round);
+            rows.row("summary", &summary.model, &state, "");
+        }
+        let Some(model) = &self.model else { return rows.row("model", "", "not called", "") };
+        rows.row("model", &model.model, &format!("{}, round {}", state_of(model), model.round), "");
+        if model.calls_left_out > 0 {
+            rows.note(4, &format!("{} calls left out: over the limit of one message", model.calls_left_out));
+        }
+    }
+
+    fn usage_rows(&self, rows: &mut Rows<'_>) {
+        if self.model.is_none() && self.summaries.is_empty() {
+            return;
+        }
+        let source = match self.usage.source {
+            UsageSource::Exact => "exact",
+            UsageSource::Estimated => "estimated, at least",
+        };
+        let beyond = match self.usage.billed_beyond {
+            ExtraBilling::Nothing => "",
+            ExtraBilling::Unknown => "; more may be billed",
+        };
+        let (own, total) = (&self.usage, &self.usage_total);
+        rows.row("tokens", "", &format!("{} in, {} out ({source}{beyond})", own.input, own.output), "");
+        if total != own {
+            rows.row("", "", &format!("{} in, {} out with child runs", total.input, total.output), "");
+        }
+    }
+
+    fn last_rows(&self, rows: &mut Rows<'_>) {
+        if let Some(why) = &self.unrecorded {
+            rows.row("record", "", &format!("not confirmed: {why}"), "");
+            rows.warn(&format!("the end of this run may not be recorded: {why}"));
+        }
+        for late in &self.late {
+            rows.row("late", "", late, "ignored");
+        }
+        match (self.quiet_at, self.survivors.as_slice()) {
+            (Some(quiet), _) => {
+                let after = format!("{} after the run settled", span(self.settled_at, quiet));
+                let remotes = || self.calls.iter().filter_map(|call| call.remote.as_deref());
+                let is_any = |outside: Outside| remotes().any(|remote| remote.outside == outside);
+                let state = match (is_any(Outside::Unseen), is_any(Outside::Nobody)) {
+                    (true, _) => {
+                        format!("no process of the run, {after}; other processes could not be checked")
+                    }
+                    (false, true) => {
+                        format!("no process of the run, {after}; no connection to other processes")
+                    }
+                    (false, false) => format!("nothing, {after}"),
+                };
+                rows.row("running", "", &state, "");
+            }
+            (None, []) => rows.row("running", "", "unknown", ""),
+            (None, survivors) => {
+                let names = survivors.join(", ");
+                rows.row("running", "", &names, "");
+                rows.warn(&format!("still running: {names}"));
+            }
+        }
+    }
+}
+
+impl StopReport {
+    fn state(&self) -> String {
+        const ANY: &str = "after-model,after-started-calls,after-all-calls";
+        let asked = if self.asked == ANY { "any safe point".into() } else { self.asked.replace(',', ", ") };
+        let then = match self.escalated {
+            Escalation::No => "",
+            Escalation::ByRequest => ", then now: later request",
+            Escalation::ByDeadline => ", then now: grace period ended",
+        };
+        let effective =
+            self.observed_at.map(|at| format!("; effective after {}", span(self.requested_at, at)));
+        format!("{asked}{then}{}; requested while {}", effective.unwrap_or_default(), self.phase)
+    }
+}
+
+impl CallReport {
+    fn rows(&self, rows: &mut Rows<'_>) {
+        let status =
+            if self.is_cut_off() { "cut off".into() } else { self.status.as_str().replace('_', " ") };
+        let after = match (self.started_at, self.ended_at) {
+            (Some(start), Some(end)) => format!(" after {}", span(start, end)),
+            _ => String::new(),
+        };
+        let effect = match self.effect {
+            SideEffect::None => "no side effects",
+            SideEffect::Done => "side effects done",
+            SideEffect::Unknown => "side effects unknown",
+        };
+        rows.row("call", &self.name, &format!("{status}{after}, {effect}"), self.call_id.as_str());
+        if self.effect == SideEffect::Unknown {
+            rows.warn(&format!("{} may have had side effects; check before you run it again", self.name));
+        }
+        for process in &self.processes {
+            process.rows(rows);
+        }
+        for ruled in &self.ruled {
+            rows.note(4, &ruled.to_string());
+        }
+        if let Some(remote) = &self.remote {
+            remote::rows(remote, rows, !self.processes.is_empty());
+        }
+        for cleanup in &self.cleanups {
+            let end = match cleanup.end {
+                CleanupEnd::Ran => "completed",
+                CleanupEnd::Failed => "failed",
+                CleanupEnd::TimedOut => "timed out",
+            };
+            rows.note(4, &format!("clean-up {}  {end}", cleanup.label));
+        }
+        if let Some(child) = &self.child {
+            child.rows(rows);
+        }
+    }
+}
+
+impl ProcessReport {
+    fn rows(&self, rows: &mut Rows<'_>) {
+        let ended = match (self.ended.strip_prefix("signal "), self.ended.strip_prefix("exit ")) {
+            (Some(signal), _) => format!("exited on signal {signal}"),
+            (_, Some(code)) => format!("exited with code {code}"),
+            (None, None) => self.ended.clone(),
+        };
+        let after = match self.signals.as_slice() {
+            [] => String::new(),
+            signals => format!(" after {}", signals.join(" → ")),
+        };
+        rows.note(4, &format!("process {} {}  {ended}{after}  {}", self.pid, self.label, self.containment));
+        for ended in self.ended_with.iter().filter(|ended| !self.left_behind.contains(ended)) {
+            rows.note(6, &format!("ended with it: {ended}"));
+        }
+        for left in &self.left_behind {
+            rows.note(6, &format!("left behind, killed: {left}"));
+        }
+        for survivor in &self.survivors {
+            rows.note(6, &format!("may still be running: {survivor}"));
+            rows.warn(&format!("may still be running: {survivor}"));
+        }
+    }
+}
+
+impl ChildReport {
+    /// The child's own receipt, indented below its call.
+    fn rows(&self, rows: &mut Rows<'_>) {
+        let label = match self.work {
+            CallKind::Tool | CallKind::Child => "child",
+            CallKind::Background => "background",
+        };
+        let Some(receipt) = &self.receipt else {
+            return rows.note(4, &format!("{label}  {}  still running", self.path));
+        };
+        let text = receipt.text(rows.warnings());
+        let mut lines = text.lines();
+        rows.note(4, &format!("{label}  {}  {}", self.path, lines.next().unwrap_or_default()));
+        for line in lines {
+            rows.note(4, line);
+        }
+    }
+}
+
+/// `text` without line breaks and other control characters.
+fn line(text: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if text.contains(is_bad) { text.replace(is_bad, " ").into() } else { text.into() }
+}
+
+fn span(from: Timestamp, to: Timestamp) -> String {
+    let micros = to.duration_since(from).as_micros().max(0);
+    const MILLI: i128 = 1_000;
+    const SECOND: i128 = 1_000_000;
+    match micros {
+        m if m < MILLI => format!("{m} µs"),
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+        m if m < SECOND => format!("{:.1} ms", m as f64 / MILLI as f64),
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+        m => format!("{:.1} s", m as f64 / SECOND as f64),
+    }
+}
+
+fn state_of(model: &ModelReport) -> &'static str {
+    match model.state {
+        ModelState::NeverSent => "never sent",
+        ModelState::Closed => "stopped, connection closed (further billing unknown)",
+        ModelState::Draining => "being read to its end for the bill",
+        ModelState::Completed => "completed",
+    }
+}
+
+/// Who asked for a stop, and why.
+fn who(reason: &ReasonReport) -> String {
+    let ReasonReport { code, actor, text, caused_by, .. } = reason;
+    let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+    let root = caused_by.as_ref().map_or(String::new(), |_| format!("; caused by {}", who(reason.root())));
+    line(&format!("{code} ({actor}){text}{root}")).into_owned()
+}

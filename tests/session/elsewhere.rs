@@ -1,0 +1,107 @@
+//! What comes through the store, where the store or the moment is a bad one.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Reason, Session, StopRequest,
+    approval::{DecideError, Decision},
+    ids::SessionId,
+    raw::{
+        StoredStop, encode_item,
+        store::{ApprovalsToWithdraw, StopIntent},
+    },
+    session::{ItemOutcome, Policy, SessionEvent},
+    store::{MemoryStore, OwnerProcess, Store},
+};
+use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
+    tool_gate::ToolGate,
+};
+
+use super::{
+    desk::{Desk, Reading, asks},
+    world::seen,
+};
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::default())
+}
+
+fn id() -> SessionId {
+    SessionId::from("s")
+}
+
+/// S7.5, S8.3, S1.10: another process asks for a stop of the turn while the turn is being suspended. The stop
+/// ends the turn once it is suspended, in the words of its requester.
+#[tokio::test(start_paused = true)]
+async fn a_stop_from_elsewhere_keeps_its_reason() {
+    let (store, desk) = (memory(), Desk::new([asks()]));
+    // Until its reader has had its time, the turn is not taken up to be ended.
+    let session = desk
+        .chat()
+        .reader(Reading::Never)
+        .open(Arc::clone(&store), id(), OwnerProcess::here())
+        .await
+        .unwrap();
+    let item = session.push("may I?".to_owned()).unwrap();
+    assert!(matches!(item.outcome().await, ItemOutcome::Suspended(_)));
+    let request = StopRequest::now().with_reason(Reason::user("from afar"));
+    let bytes = StoredStop::Turn(None, request).to_bytes();
+    store.ask_stop(&id(), StopIntent { bytes, approvals: ApprovalsToWithdraw::Stay }).await.unwrap();
+    session.check_store();
+    let interrupted = |event: &SessionEvent| {
+        matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Interrupted(_), .. })
+    };
+    let SessionEvent::TurnEnded { receipt, .. } = seen(&session, interrupted).await else { unreachable!() };
+    assert_eq!(receipt.stop.as_ref().unwrap().reason.text, "from afar");
+}
+
+/// A session on a store that goes wrong once, when it is armed.
+async fn on(fault: OperationFault, desk: &Desk) -> (Session<String>, Arc<FaultStore>, Arc<dyn Store>) {
+    let inner = memory();
+    let store = Arc::new(FaultStore::unarmed(Arc::clone(&inner), fault));
+    let session =
+        desk.chat().open(Arc::clone(&store) as Arc<dyn Store>, id(), OwnerProcess::here()).await.unwrap();
+    (session, store, inner)
+}
+
+/// S7.6, S7.5: a look at the store that fails for a reason that passes is made again, and the session lives.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_fails_is_made_again() {
+    for fault in [OperationFault::Refused, OperationFault::Unknown, OperationFault::Held(ToolGate::shut())] {
+        let desk = Desk::new([]);
+        let (session, store, inner) = on(fault.clone(), &desk).await;
+        store.arm();
+        let before = store.asked();
+        // The next to ask is the look.
+        while store.asked() == before {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        inner.push(&id(), encode_item(&"hi".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
+        let completed = |event: &SessionEvent| {
+            matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+        };
+        seen(&session, completed).await;
+        assert!(!session.is_done(), "{fault:?}");
+    }
+}
+
+/// S2.8, S8.2: a store that does not answer a decision holds the session up no longer than it may; then it
+/// can be made again.
+#[tokio::test(start_paused = true)]
+async fn a_decision_does_not_wait_for_the_store_for_ever() {
+    let desk = Desk::new([asks()]);
+    desk.tools.gate().open_for_all();
+    let (session, store, inner) = on(OperationFault::Held(ToolGate::shut()), &desk).await;
+    let item = session.push("may I?".to_owned()).unwrap();
+    assert!(matches!(item.outcome().await, ItemOutcome::Suspended(_)));
+    let question = inner.approvals(&id()).await.unwrap()[0].asked.id.clone();
+    store.arm();
+    let held = tokio::time::timeout(Duration::from_secs(60), session.decide(&question, Decision::Approve));
+    assert!(matches!(held.await, Ok(Err(DecideError::NotRecorded(_)))));
+    assert_eq!(session.decide(&question, Decision::Approve).await, Ok(()));
+    let completed = |event: &SessionEvent| {
+        matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+    };
+    seen(&session, completed).await;
+}
