@@ -54,9 +54,9 @@ fn full_role() {
 async fn fill_up(folder: &Path, at: usize) -> usize {
     let path = folder.join(format!("{at}.db"));
     let (time, lives, outside) = world();
-    let store: Arc<dyn Store> = Arc::new(open(&path, &outside));
+    let store = Arc::new(open(&path, &outside));
     let ballast = Ballast(folder.join("ballast"));
-    let mut player = Player::of(store, &time, &lives);
+    let mut player = Player::of(Arc::clone(&store) as Arc<dyn Store>, &time, &lives);
     let (mut model, _) = model();
     let mut refusals = 0;
     for (number, step) in script().into_iter().enumerate() {
@@ -77,6 +77,8 @@ async fn fill_up(folder: &Path, at: usize) -> usize {
     let (is, should) = (Picture::of(&*player.store), Picture::of(&*model.store));
     alike("at the end", &is.await.unwrap(), &should.await.unwrap()).unwrap();
     drop(player);
+    // A store that is only dropped takes its files away later, on its own threads.
+    Arc::into_inner(store).expect("the player was the only other owner").close();
     ballast.drop_it();
     for entry in fs::read_dir(folder).unwrap() {
         fs::remove_file(entry.unwrap().path()).unwrap();
