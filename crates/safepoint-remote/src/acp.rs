@@ -46,6 +46,7 @@ mod keeper;
 mod limits;
 mod message;
 mod outbox;
+mod program;
 mod talk;
 mod update;
 
@@ -77,36 +78,40 @@ struct Site {
 
 impl Acp {
     /// A program that speaks ACP over its standard input and output. `name` is what models and rules know it by.
+    /// Receipts and errors name it by its file, and no argument of it.
     #[must_use]
     pub fn program(name: impl Into<String>, program: impl Into<OsString>) -> Self {
-        let program = program.into();
-        let peer = format!("acp:{}", program.to_string_lossy());
-        Self::at(name.into(), peer, program, Vec::new())
+        Self::at(name.into(), program.into())
     }
 
-    /// The same as a line for the shell.
+    /// The same as a line for the shell. Receipts and errors have only the name of the program that it starts, or
+    /// that of the shell where this is not certain.
     #[must_use]
     pub fn shell(name: impl Into<String>, line: impl Into<String>) -> Self {
-        let line = line.into();
-        let args = vec!["-c".into(), line.clone().into()];
-        Self::at(name.into(), format!("acp:{line}"), "/bin/sh".into(), args)
+        Self::at(name.into(), "/bin/sh".into()).args(["-c".into(), line.into()])
     }
 
-    fn at(name: String, peer: String, program: OsString, args: Vec<OsString>) -> Self {
-        let spec =
-            RemoteSpec::new(name, DESCRIPTION, peer).grade(StopSupport::Hard).stop_within(limits::STOP);
+    fn at(name: String, program: OsString) -> Self {
+        let spec = RemoteSpec::new(name, DESCRIPTION, "").grade(StopSupport::Hard).stop_within(limits::STOP);
         let spec = spec.lives(Lives::InOurProcesses);
         let processes = Processes::new(format!("acp_{}", uuid::Uuid::new_v4().simple()));
-        let (env, environment) = (Vec::new(), None);
+        let (args, env, environment) = (Vec::new(), Vec::new(), None);
         let site = Site { program, args, env, environment, cwd: None, method: None, processes };
-        Self { spec, site, start: limits::START, known: Arc::default(), services: Vec::new() }
+        Self { spec, site, start: limits::START, known: Arc::default(), services: Vec::new() }.with_peer()
+    }
+
+    /// Where no program's name is certain, it is called what models call it.
+    fn with_peer(mut self) -> Self {
+        let program = program::name(&self.site.program, &self.site.args);
+        self.spec.peer = format!("acp:{}", program.as_ref().unwrap_or(&self.spec.name));
+        self
     }
 
     /// Adds arguments of the program.
     #[must_use]
     pub fn args(mut self, more: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.site.args.extend(more.into_iter().map(Into::into));
-        self
+        self.with_peer()
     }
 
     /// Sets a variable of the agent's environment. Beside these, the agent gets the environment of a command,

@@ -1,13 +1,16 @@
 //! What a stop does: the agent is asked first, and then its process and all that it started go.
 
+use std::fs;
+
 use safepoint::{
     Reason, StopRequest,
     receipt::{CallStatus, SideEffect},
 };
+use safepoint_remote::acp::Acp;
 use safepoint_testkit::acp::{AcpManners, AgentStart};
 use safepoint_testkit::wait;
 
-use super::support::{AMPLE, PATIENCE, Place, run};
+use super::support::{AMPLE, PATIENCE, Place, THIS_TEST, run};
 
 /// S10.2, S10.3 / T3, aaif-goose/goose#10619; agent-of-empires/agent-of-empires#1039: the cancel is sent, at once and
 /// not behind the prompt; the agent's own word confirms it, long before its time is over.
@@ -133,4 +136,29 @@ async fn a_stubborn_agent_is_ended_after_its_work() {
     assert_eq!(ended.answer(), "done");
     // On a busy machine the next step of the ladder may come before it is gone.
     assert_eq!(ended.call().processes[0].signals[0], "SIGINT");
+}
+
+/// S10.69: the row of the agent names its program and its script; no other word of its command line is in the account
+/// or in what the run says of its failure.
+#[tokio::test]
+async fn an_account_names_the_program_and_no_argument() {
+    let place = Place::new();
+    let program = std::env::current_exe().unwrap();
+    let script = place.folder.path().join("cli.sh");
+    fs::write(&script, format!("exec '{}' {}", program.display(), THIS_TEST.join(" "))).unwrap();
+    let line = format!("MY_KEY=sk-otter1 exec env OTHER=sk-otter2 sh '{}' --key sk-otter3", script.display());
+    let agent = place.dressed(Acp::shell("coder", line), AcpManners::default());
+    let mut running = run(agent, "work");
+    running.says("working").await;
+    let (ended, _) = running.stop().await;
+    let receipt = &ended.closed.receipt;
+    let account = receipt.to_string();
+    assert!(account.contains(" at acp:sh cli.sh  stop confirmed"), "{account}");
+    let json = serde_json::to_string(receipt).unwrap();
+    assert!(!account.contains("otter") && !json.contains("otter"), "{account}\n{json}");
+    let failure = run(Acp::program("coder", "/no/such/agent").args(["--key", "sk-otter"]), "work")
+        .end()
+        .await
+        .failure();
+    assert!(failure.contains("the agent acp:agent failed") && !failure.contains("otter"), "{failure}");
 }

@@ -24,6 +24,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Whatever the machine does meanwhile, an agent that says nothing is gone by then, and that is known.
 pub(crate) const AMPLE: Duration = Duration::from_secs(8);
 
+/// The arguments with which this program is the agent.
+pub(crate) const THIS_TEST: [&str; 3] =
+    ["--exact", "acp::support::this_program_is_an_agent_when_it_is_asked_to_be", "--nocapture"];
+
 /// This very program, started again, is the agent: it holds no test then.
 #[test]
 fn this_program_is_an_agent_when_it_is_asked_to_be() {
@@ -47,12 +51,14 @@ impl Place {
 
     /// An agent that writes its account here, and has ample time for a stop.
     pub(crate) fn agent(&self, manners: AcpManners) -> Acp {
+        let program = Acp::program("coder", std::env::current_exe().unwrap());
+        self.dressed(program.args(THIS_TEST), manners)
+    }
+
+    /// The same of an agent that starts this test in a way of its own.
+    pub(crate) fn dressed(&self, agent: Acp, manners: AcpManners) -> Acp {
         let manners = AcpManners { log: Some(self.log()), ..manners };
-        Acp::program("coder", std::env::current_exe().unwrap())
-            .args(["--exact", "acp::support::this_program_is_an_agent_when_it_is_asked_to_be", "--nocapture"])
-            .env(ASKED, manners.to_json())
-            .cwd(self.folder.path())
-            .stop_within(AMPLE)
+        agent.env(ASKED, manners.to_json()).cwd(self.folder.path()).stop_within(AMPLE)
     }
 
     pub(crate) fn honest(&self) -> Acp {
