@@ -121,7 +121,8 @@ fn a_run_has_somebody_elses_agent() {
     }
 }
 
-/// S10.2, S10.3 / T3, aaif-goose/goose#10619: Ctrl-C reaches the agent, and the last line says what it said to that.
+/// S10.2, S10.3, S10.69 / T3, aaif-goose/goose#10619: Ctrl-C reaches the agent, and the last line says what it said to
+/// that, and its program; no line has an argument of its command line.
 #[test]
 fn a_signal_stops_the_agent_and_the_outcome_says_how() {
     for (word, said) in [("work", "it said `cancelled`"), ("deaf", "it said nothing to that")] {
@@ -138,6 +139,10 @@ fn a_signal_stops_the_agent_and_the_outcome_says_how() {
             (&"confirmed".into(), &"hard".into())
         );
         assert!(call["remote"]["word"].as_str().unwrap().contains(said), "{call}");
+        let program = std::env::current_exe().unwrap();
+        let program = program.file_name().unwrap().to_str().unwrap();
+        assert_eq!(call["remote"]["peer"], format!("acp:{program}"));
+        assert!(!text(&output.stdout).contains("--nocapture"), "{output:?}");
         assert!(outcome["receipt"]["quiet"].is_string(), "{outcome}");
         assert_eq!(place.received("session/cancel"), 1);
         until("nothing is left", || place.alive().is_empty());
