@@ -3,91 +3,87 @@
 //! **Invariants**: no other word of a command line is in a name, since a word may hold a key. Where it is not certain
 //! which word is the program, there is no name.
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+};
 
-mod words;
+/// Programs whose argument after `-c` is a line, or whose first argument is a script.
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
 
-use words::{Word, commands};
+/// Programs that run what their first argument names.
+const INTERPRETERS: [&str; 10] =
+    ["node", "npx", "bun", "bunx", "python", "python3", "uvx", "ruby", "perl", "php"];
+
+/// Their options that have no value.
+const WITHOUT_VALUE: [&str; 5] = ["-y", "--yes", "-u", "-m", "--no-warnings"];
+
+/// Commands of a shell that start no program, or start it later.
+const OF_THE_SHELL: [&str; 14] = [
+    "cd", "export", "set", "unset", "umask", "ulimit", ".", "source", "if", "while", "until", "for", "case",
+    "time",
+];
 
 /// The name of the program that these words start; `None` where it is not certain.
 pub(super) fn name(program: &OsStr, args: &[OsString]) -> Option<String> {
     let args = args.iter().map(OsString::as_os_str);
-    let words: Vec<Word> = std::iter::once(program).chain(args).map(Word::argument).collect();
+    let words: Vec<String> =
+        std::iter::once(program).chain(args).map(|word| word.to_string_lossy().into_owned()).collect();
     named(without_prefix(&words))
 }
 
-/// The same of the first program of a line for the shell.
+/// The same of a line for the shell, where the shell has nothing to do but to start one program.
 fn of_line(line: &str) -> Option<String> {
-    let commands = commands(line);
-    let mut programs = commands.iter().map(|words| without_prefix(words));
-    let first = programs.find(|words| words.first().is_some_and(|word| !PREPARES.contains(&word.text())))?;
-    named(first).filter(|_| !KEYWORDS.contains(&first[0].text()))
+    let words = shlex::split(line)?;
+    let words = without_prefix(&words);
+    let program = words.first()?.as_str();
+    let before = line.split(program).next()?;
+    let is_plain = ![before, program].concat().contains(|c| ";&|<>(){}`\n".contains(c));
+    named(words).filter(|_| is_plain && !OF_THE_SHELL.contains(&program))
 }
-
-/// Commands of a shell that only prepare for the program.
-const PREPARES: [&str; 9] = ["cd", "export", "set", "unset", "umask", "ulimit", ".", "source", ":"];
-
-/// Words of a shell behind which a command is only a part.
-const KEYWORDS: [&str; 6] = ["if", "while", "until", "for", "case", "time"];
-
-/// Programs whose argument after `-c` is a line.
-const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
 
 /// What begins with the program: without `exec`, `env` and variables.
-fn without_prefix(mut words: &[Word]) -> &[Word] {
-    let mut is_after_env = false;
-    while let [word, rest @ ..] = words {
-        match word.text() {
-            "exec" if !is_after_env => {}
-            "-" | "-i" if is_after_env => {}
-            text if is_after_env && text.contains('=') => {}
-            _ if word.is_assignment() => {}
-            _ if word.file_name().as_deref() == Some("env") => is_after_env = true,
-            _ => return words,
-        }
-        words = rest;
-    }
-    words
+fn without_prefix(words: &[String]) -> &[String] {
+    let is_prefix = |word: &String| {
+        word == "exec"
+            || is_assignment(word)
+            || word.ends_with("env") && file_name(word).as_deref() == Some("env")
+    };
+    let program = words.iter().position(|word| !is_prefix(word)).unwrap_or(words.len());
+    &words[program..]
 }
 
-fn named(words: &[Word]) -> Option<String> {
+/// Whether a shell, and `env`, take it as `NAME=value`.
+fn is_assignment(word: &str) -> bool {
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    word.split_once('=').is_some_and(|(name, _value)| is_name(name))
+}
+
+fn named(words: &[String]) -> Option<String> {
     let [program, args @ ..] = words else { return None };
-    let name = program.file_name()?;
-    if SHELLS.contains(&name.as_str())
-        && let [options, line, ..] = args
-        && is_before_a_line(options.text())
+    let name = file_name(program)?;
+    if let [options, line, ..] = args
+        && SHELLS.contains(&name.as_str())
+        && options.starts_with('-')
+        && options.ends_with('c')
     {
-        return Some(of_line(line.text()).unwrap_or(name));
+        return Some(of_line(line).unwrap_or(name));
     }
-    Some(match script(&name, args) {
-        Some(script) => format!("{name} {script}"),
-        None => name,
-    })
-}
-
-/// `-c`, alone or with other letters.
-fn is_before_a_line(options: &str) -> bool {
-    let letters = options.strip_prefix('-').filter(|letters| letters.chars().all(|c| c.is_ascii_lowercase()));
-    letters.is_some_and(|letters| letters.ends_with('c'))
-}
-
-/// What an interpreter runs: the first word that is no option. An option that may have a value leaves that open.
-fn script(interpreter: &str, args: &[Word]) -> Option<String> {
-    let alone = options_alone(interpreter)?;
-    let is_alone = |text: &str| alone.contains(&text) || text.starts_with("--") && text.contains('=');
-    args.iter().find(|word| !is_alone(word.text()))?.file_name()
-}
-
-/// The options of an interpreter that have no value, or have what it runs behind them; `None` for other programs.
-fn options_alone(program: &str) -> Option<&'static [&'static str]> {
-    match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-        "node" | "nodejs" => Some(&["--no-warnings", "--enable-source-maps"]),
-        "npx" => Some(&["-y", "--yes"]),
-        "python" => Some(&["-u", "-B", "-m"]),
-        "bun" | "bunx" | "uvx" | "ruby" | "perl" | "php" => Some(&[]),
-        shell if SHELLS.contains(&shell) => Some(&[]),
-        _ => None,
+    let runs_a_script = SHELLS.contains(&name.as_str()) || INTERPRETERS.contains(&name.as_str());
+    let script = args.iter().find(|word| !WITHOUT_VALUE.contains(&word.as_str()));
+    match script.filter(|_| runs_a_script).and_then(|script| file_name(script)) {
+        Some(script) => Some(format!("{name} {script}")),
+        None => Some(name),
     }
+}
+
+/// The file name of a path, where it is certain that this is one.
+fn file_name(word: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '@');
+    let is_path = !word.starts_with('-') && !word.contains("://");
+    let name = Path::new(word).file_name()?.to_str()?;
+    (is_path && name.chars().all(is_plain)).then(|| name.to_owned())
 }
 
 #[cfg(test)]

@@ -25,8 +25,7 @@ fn a_program_is_named_by_its_file() {
     ] {
         assert_eq!(of(words).as_deref(), Some(expected), "{words:?}");
     }
-    for unsure in [&["a\nb"][..], &["my-agent --key sk-1"], &["KEY=sk-1", "agent"], &["env", "-u", "A", "b"]]
-    {
+    for unsure in [&["a\nb"][..], &["my-agent --key sk-1"], &["env", "-u", "A", "b"]] {
         assert_eq!(of(unsure), None, "{unsure:?}");
     }
 }
@@ -41,21 +40,9 @@ fn a_line_is_named_by_the_program_that_it_starts() {
         ("~/bin/agent", "agent"),
         (r"/opt/a\ b/agent --acp", "agent"),
         ("KEY=sk-1 exec agent", "agent"),
-        ("KEY='sk 1; sk 2' OTHER=\"sk \\\" 3\" agent", "agent"),
-        ("KEY=$(pass show sk-1) agent", "agent"),
-        ("KEY=`pass show sk-1` agent", "agent"),
-        ("KEY=${OTHER} agent", "agent"),
-        ("KEY=\"$(pass show sk-1) x\" agent", "agent"),
-        ("exec env -i KEY=sk-1 'other-key=sk-2' agent", "agent"),
+        ("KEY='sk 1' OTHER=\"sk \\\" 3\" agent", "agent"),
         ("/usr/bin/env KEY=sk-1 agent", "agent"),
-        ("cd '/srv/a b' && agent --acp", "agent"),
-        ("export KEY=sk-1; set -e\n. ./keys; exec agent", "agent"),
-        ("cd x # it's not; sk-1\nagent", "agent"),
-        ("2>/dev/null <file exec agent 2>&1 | tee sk-1", "agent"),
-        ("exec \\\n KEY=sk-1 \\\n  agent \\\n sk-2", "agent"),
-        ("exec 2>>log; agent", "agent"),
         ("bash -lc 'KEY=sk-1 exec agent'", "agent"),
-        ("agent <<EOF\nsk-1\nEOF", "agent"),
     ] {
         assert_eq!(line(given), expected, "{given}");
     }
@@ -66,12 +53,11 @@ fn a_line_is_named_by_the_program_that_it_starts() {
 fn an_interpreter_is_named_with_its_script() {
     for (given, expected) in [
         ("node /very/long/path/cli.js --acp --model x", "node cli.js"),
-        ("node --no-warnings --max-old-space-size=4096 cli.js", "node cli.js"),
         ("node --require sk-1 cli.js", "node"),
         ("node", "node"),
         ("node .", "node"),
         ("python3 -u agent.py sk-1", "python3 agent.py"),
-        ("python3.12 -m my_agent.acp", "python3.12 my_agent.acp"),
+        ("python3 -m my_agent.acp", "python3 my_agent.acp"),
         ("python3 -c 'print(1)' sk-1", "python3"),
         ("npx -y @zed-industries/claude-code-acp@latest --key sk-1", "npx claude-code-acp@latest"),
         ("npx https://sk-1@example.org", "npx"),
@@ -92,10 +78,16 @@ fn a_line_that_is_not_certain_has_the_name_of_its_shell() {
         "KEY=sk-1",
         "$AGENT sk-1",
         "my-key=sk-1 agent",
-        "\"KEY=sk-1\" agent",
         "'agent --key sk-1'",
         "(cd x && agent)",
         "{ agent; }",
+        "KEY=$(pass sk-1) agent",
+        "KEY=`pass sk-1` agent",
+        "cd /srv/a && agent",
+        "export KEY=sk-1; agent",
+        "export KEY=sk-1\nagent",
+        "2>/dev/null agent",
+        "KEY=sk-1; agent",
         "if true; then agent; fi",
         "agent() { sk-1; }; agent",
         "KEY=$(pass \"a b\" sk-1) agent",
