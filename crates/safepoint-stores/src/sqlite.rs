@@ -152,7 +152,13 @@ impl Asked {
 
 impl Store for SqliteStore {
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
-        self.write(Durability::Recorded, move |connection, now| sessions::create(connection, &session, now))
+        let class = if session.items.is_empty() { Durability::Recorded } else { Durability::Durable };
+        self.write(class, move |connection, now| {
+            let row = sessions::create(connection, &session, now)?;
+            // A refusal undoes the session too: each request has its own savepoint.
+            inbox::begin(connection, &session, now)?;
+            Ok(row)
+        })
     }
 
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::SessionId,
-    raw::store::{InboxRow, ItemState, NewItem, Pushed, Withdrawn},
+    raw::store::{InboxRow, ItemState, NewItem, NewSession, Pushed, Withdrawn},
     store::Error,
 };
 
@@ -74,6 +74,16 @@ pub(super) fn push(
     ])?;
     changed(connection, key, now)?;
     Ok(Pushed::Accepted(number(place)))
+}
+
+/// Puts the items of a new session into its inbox, or refuses the session.
+pub(super) fn begin(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<(), Fail> {
+    for (number, item) in (1..).zip(&new.items) {
+        if push(connection, &new.id, item, now)? != Pushed::Accepted(number) {
+            return Err(Error::ItemRefused(number).into());
+        }
+    }
+    Ok(())
 }
 
 /// The item that has this client id, for the session's life.

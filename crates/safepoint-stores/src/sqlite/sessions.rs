@@ -24,10 +24,10 @@ const LEASE: usize = 9;
 fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let id = SessionId::from(text(row, 0)?);
     let chain: Vec<u8> = row.get(7)?;
-    let new = NewSession { id, title: text(row, 4)?, label: text(row, 3)? };
+    let new =
+        NewSession { title: text(row, 4)?, label: text(row, 3)?, setup: text(row, 5)?, ..NewSession::of(id) };
     let mut found = SessionRow::new(&new, time(row.get(1)?));
     found.updated = time(row.get(2)?);
-    found.setup = text(row, 5)?;
     found.head = count(row.get(6)?);
     // One that does not look like a checksum fits no record: a check places that.
     found.chain = Chain::from_bytes(&chain).unwrap_or(found.chain);
@@ -37,15 +37,15 @@ fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
 }
 
 pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<SessionRow, Fail> {
-    const INSERT: &str = "INSERT INTO sessions (id, created, updated, label, title, head, chain, epoch, \
+    const INSERT: &str = "INSERT INTO sessions (id, created, updated, label, title, setup, head, chain, epoch, \
          inbox_closed, inbox_changes, stops, decisions) \
-         VALUES (?1, ?2, ?2, ?3, ?4, 0, ?5, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
+         VALUES (?1, ?2, ?2, ?3, ?4, ?5, 0, ?6, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
     let mut insert = connection.prepare_cached(INSERT)?;
-    let chain = Chain::of(&new.id);
-    let made =
-        insert.execute(params![new.id.as_str(), micros(now), new.label, new.title, chain.as_bytes()])?;
-    if made == 0 {
-        return Err(Error::SessionExists(new.id.clone()).into());
+    let NewSession { id, title, label, setup, .. } = new;
+    let chain = Chain::of(id);
+    let created = insert.execute(params![id.as_str(), micros(now), label, title, setup, chain.as_bytes()])?;
+    if created == 0 {
+        return Err(Error::SessionExists(id.clone()).into());
     }
     Ok(SessionRow::new(new, now))
 }

@@ -10,13 +10,13 @@ use std::{
 
 use futures_util::future::join_all;
 use safepoint::{
-    raw::store::{Durability, NewSession, Write},
+    raw::store::{Durability, NewItem, NewSession, Write},
     store::{Error, Store},
 };
 use safepoint_stores::{SqliteStore, sqlite::Moment};
 use safepoint_testkit::{
     store_suite::{
-        owner,
+        item, owner,
         play::{Picture, Player, alike, script},
         record,
     },
@@ -153,4 +153,23 @@ async fn one_that_fails_takes_nothing_of_the_others_with_it() {
         }
         assert_eq!(row.head, u64::from(number != 2 && number != 5), "session {number}");
     }
+}
+
+/// S7.6, S7.16: a session whose first item has no room is not created, and the item is nowhere.
+#[tokio::test]
+async fn a_session_whose_item_has_no_room_is_not_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, _, outside) = world();
+    let mut options = options(&outside);
+    options.most_bytes = Some(1 << 20);
+    let store = SqliteStore::open_with(folder.path().join("a.db"), options).unwrap();
+    let create = |bytes: Vec<u8>| {
+        let large = NewItem { bytes, ..item("2", "large") };
+        store.create(NewSession { items: vec![item("1", "small"), large], ..NewSession::of("a") })
+    };
+    let refused = create(vec![7; 2 << 20]).await.unwrap_err();
+    assert!(matches!(refused, Error::Full(_)), "{refused:?}");
+    assert!(matches!(store.open(&"a".into()).await, Err(Error::NoSession(_))));
+    create(vec![7]).await.unwrap();
+    assert_eq!(store.inbox(&"a".into()).await.unwrap().len(), 2);
 }

@@ -53,10 +53,12 @@ fn which() -> impl Strategy<Value = Which> {
 
 fn step() -> impl Strategy<Value = PlayStep> {
     let class = select(vec![Durability::Recorded, Durability::Durable]);
-    let push = (word(), word(), any::<bool>()).prop_map(|(client, says, is_named)| {
-        let push = item(client, says);
-        NewItem { client_id: push.client_id.filter(|_| is_named), ..push }
-    });
+    let push = || {
+        (word(), word(), any::<bool>()).prop_map(|(client, says, is_named)| {
+            let push = item(client, says);
+            NewItem { client_id: push.client_id.filter(|_| is_named), ..push }
+        })
+    };
     let only = word().prop_map(|id| ApprovalsToWithdraw::Only(vec![id.into()]));
     let stop = prop_oneof![Just(ApprovalsToWithdraw::Stay), Just(ApprovalsToWithdraw::Withdrawn), only]
         .prop_map(|approvals| StopIntent { bytes: b"stop".to_vec(), approvals });
@@ -65,14 +67,15 @@ fn step() -> impl Strategy<Value = PlayStep> {
         if is_right { decision } else { NewDecision { digest: "other".into(), ..decision } }
     });
     prop_oneof![
-        2 => session().prop_map(PlayStep::Create),
+        2 => (session(), vec(push(), 0..4))
+            .prop_map(|(session, items)| PlayStep::Create(session, items)),
         1 => session().prop_map(PlayStep::Remove),
         4 => (session(), 1..3_u32).prop_map(|(session, pid)| PlayStep::Acquire(session, pid)),
         1 => (session(), which()).prop_map(|(session, which)| PlayStep::Renew(session, which)),
         1 => (session(), which()).prop_map(|(session, which)| PlayStep::Release(session, which)),
         12 => (session(), which(), vec(write(), 0..4), class)
             .prop_map(|(session, which, writes, class)| PlayStep::Append(session, which, writes, class)),
-        6 => (session(), push).prop_map(|(session, push)| PlayStep::Push(session, push)),
+        6 => (session(), push()).prop_map(|(session, push)| PlayStep::Push(session, push)),
         2 => (session(), 1..4_u64).prop_map(|(session, item)| PlayStep::Withdraw(session, item)),
         2 => (session(), stop).prop_map(|(session, stop)| PlayStep::AskStop(session, stop)),
         4 => (session(), decide).prop_map(|(session, decision)| PlayStep::Decide(session, decision)),
@@ -113,7 +116,7 @@ proptest! {
         steps in vec(step(), 1..60),
     ) {
         // Most lives begin with a session that is held; some of these steps are refused again, by both.
-        let begun = vec![PlayStep::Create(start.clone()), PlayStep::Acquire(start, 1)];
+        let begun = vec![PlayStep::Create(start.clone(), vec![]), PlayStep::Acquire(start, 1)];
         runtime().block_on(compare(begun.into_iter().chain(steps).collect()));
     }
 }

@@ -18,8 +18,8 @@ use super::{BrokenStore, Population, TTL, Time, item, owner, record};
 /// One request to a store, or one change of the world around it. Exhaustive: a player must do each.
 #[derive(Clone, Debug)]
 pub enum PlayStep {
-    /// A session is made.
-    Create(SessionId),
+    /// A session is created, with these items in its inbox.
+    Create(SessionId, Vec<NewItem>),
     /// A session is removed.
     Remove(SessionId),
     /// A process takes a session.
@@ -148,7 +148,10 @@ impl Player {
     pub async fn play(&mut self, step: &PlayStep) -> Result<String, Error> {
         let store = &self.store;
         match step {
-            PlayStep::Create(session) => in_words(store.create(NewSession::of(session.clone())).await),
+            PlayStep::Create(session, items) => {
+                let new = NewSession { items: items.clone(), ..NewSession::of(session.clone()) };
+                in_words(store.create(new).await)
+            }
             PlayStep::Remove(session) => in_words(store.remove(session).await),
             PlayStep::Acquire(session, pid) => {
                 let lease = store.acquire(session, owner(*pid), TTL).await?;
@@ -229,20 +232,20 @@ impl Picture {
     }
 }
 
-/// A life of two sessions in which every request occurs, and some that are refused.
+/// A life of sessions in which every request occurs, and some that are refused.
 #[must_use]
 pub fn script() -> Vec<PlayStep> {
     use PlayStep::{
         Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw,
     };
     use Which::{First, Newest};
-    let (a, b) = (SessionId::from("a"), SessionId::from("b"));
+    let [a, b, c] = ["a", "b", "c"].map(SessionId::from);
     let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Durability::Durable);
     let close = |id: &str, how| Write::CloseApproval(id.into(), how);
     let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
     let run = StopIntent { bytes: b"the run".to_vec(), approvals: ApprovalsToWithdraw::Withdrawn };
     let mut steps = vec![
-        Create(a.clone()),
+        Create(a.clone(), vec![]),
         Push(a.clone(), item("1", "hello")),
         AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: ApprovalsToWithdraw::Stay }),
         Acquire(a.clone(), 1),
@@ -253,7 +256,9 @@ pub fn script() -> Vec<PlayStep> {
         Push(a.clone(), item("3", "never mind")),
         Withdraw(a.clone(), 3),
         Pass(Duration::from_secs(1)),
-        Create(b.clone()),
+        Create(b.clone(), vec![item("1", "from the beginning"), item("2", "too")]),
+        Create(b.clone(), vec![item("3", "there is such a session")]),
+        Create(c.clone(), ["1", "2", "3", "4"].map(|id| item(id, "one too many")).into()),
         Acquire(b.clone(), 1),
         Append(
             b.clone(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use safepoint::{
-    raw::store::{Liveness, NewSession, Write},
+    raw::store::{Liveness, NewItem, NewSession, Pushed, Withdrawn, Write},
     store::{Error, SessionRow},
 };
 
@@ -18,6 +18,8 @@ use super::{Bed, BrokenStore, Fresh, TTL, item, must, owner, record, refused, sa
 /// Nothing is lost but the check.
 pub async fn sessions(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     made_once(&Bed::make(fresh)).await?;
+    created_with_items(&Bed::make(fresh)).await?;
+    created_as_a_whole_or_not(&Bed::make(fresh)).await?;
     newest_first(&Bed::make(fresh)).await?;
     removed_entirely(&Bed::make(fresh)).await?;
     not_removed_while_held(&Bed::make(fresh)).await
@@ -40,6 +42,51 @@ async fn made_once(bed: &Bed) -> Result<(), BrokenStore> {
     same("a session whose name was wanted again", bed.store.open(&made.id).await?, made)?;
     let none = bed.store.open(&"none".into()).await;
     refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+}
+
+async fn created_with_items(bed: &Bed) -> Result<(), BrokenStore> {
+    let begin =
+        |id: &str, items: Vec<_>| NewSession { items, setup: "with what".into(), ..NewSession::of(id) };
+    let stamp = bed.store.stamp().await?;
+    let row = bed.other.create(begin("a", vec![item("1", "hello"), item("2", "and this")])).await?;
+    must("the stamp changes with the session", bed.store.stamp().await? != stamp)?;
+    same("a session that begins with items", bed.store.open(&row.id).await?, row.clone())?;
+    same("what it begins with beside them", row.setup.as_str(), "with what")?;
+    // One that is pushed to, item by item, at the same moment.
+    let pushed = bed.store.create(begin("b", vec![])).await?.id;
+    for (number, push) in [(1, item("1", "hello")), (2, item("2", "and this"))] {
+        same("a push", bed.store.push(&pushed, push).await?, Pushed::Accepted(number))?;
+    }
+    same("its items", bed.store.inbox(&row.id).await?, bed.store.inbox(&pushed).await?)?;
+    same("its notice", bed.store.notice(&row.id).await?, bed.store.notice(&pushed).await?)?;
+    same("the next item", bed.other.push(&row.id, item("3", "last")).await?, Pushed::Accepted(3))?;
+    same("one that is known", bed.other.push(&row.id, item("1", "hello")).await?, Pushed::Same(1))?;
+    same("another content", bed.other.push(&row.id, item("1", "other")).await?, Pushed::Conflict(1))?;
+    let withdrawn = bed.other.withdraw(&row.id, 2).await?;
+    must("one that waits comes back", matches!(withdrawn, Withdrawn::Item(_)))?;
+    let lease = bed.store.acquire(&row.id, owner(1), TTL).await?;
+    bed.append(&lease, vec![Write::TakeItem(1), Write::RemoveItem(1)]).await?;
+    let left: Vec<u64> = bed.other.inbox(&row.id).await?.iter().map(|item| item.number).collect();
+    same("what is left", left, vec![3])
+}
+
+async fn created_as_a_whole_or_not(bed: &Bed) -> Result<(), BrokenStore> {
+    let begin = |items: Vec<_>| bed.store.create(NewSession { items, ..NewSession::of("a") });
+    let first = item("1", "hello");
+    let twice = begin(vec![first.clone(), item("2", "hello"), first.clone()]).await;
+    refused("the same item twice", twice, |error| matches!(error, Error::ItemRefused(3)))?;
+    let conflict = begin(vec![first.clone(), item("1", "other")]).await;
+    refused("an id of two items", conflict, |error| matches!(error, Error::ItemRefused(2)))?;
+    let full = begin(vec![first.clone(), NewItem { capacity: 1, ..item("2", "one too many") }]).await;
+    refused("more items than may wait", full, |error| matches!(error, Error::ItemRefused(2)))?;
+    same("a list after refusals", names(&bed.other.list(10, None).await?), vec![])?;
+    let none = bed.other.push(&"a".into(), first.clone()).await;
+    refused("a push to what was refused", none, |error| matches!(error, Error::NoSession(_)))?;
+    let row = begin(vec![first]).await?;
+    let again = begin(vec![item("2", "for a session that exists")]).await;
+    refused("a session created twice", again, |error| matches!(error, Error::SessionExists(_)))?;
+    same("a session whose name was wanted again", bed.other.open(&row.id).await?, row.clone())?;
+    same("its items", bed.other.inbox(&row.id).await?.len(), 1)
 }
 
 fn names(rows: &[SessionRow]) -> Vec<&str> {

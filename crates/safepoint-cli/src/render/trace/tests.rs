@@ -45,7 +45,7 @@ fn story() -> Story {
         let at = Some(at(10 * position as i64));
         folder.take(JournalStep { position: position as u64, at, what });
     }
-    let session = NewSession { id: "ses_1".into(), title: "a title".into(), label: "idle".into() };
+    let session = NewSession { title: "a title".into(), label: "idle".into(), ..NewSession::of("ses_1") };
     let mut row = SessionRow::new(&session, at(0));
     (row.updated, row.head, row.epoch) = (at(9000), 99, 3);
     folder.story(row)

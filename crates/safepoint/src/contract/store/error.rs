@@ -32,6 +32,10 @@ pub enum Error {
     /// The lease ended before it could be renewed: another process may have the session.
     #[error("the lease on session {0} was over before it could be renewed")]
     Lapsed(SessionId),
+    /// A push of this item would be refused, so the session that was to begin with it is not created. The
+    /// items are counted from 1.
+    #[error("a session cannot begin with item {0}: the inbox has no room for it, or its id is used twice")]
+    ItemRefused(u64),
     /// The item is not where the write expects it: it was withdrawn, or taken before.
     #[error("item {0} is not there to be taken, put back or removed")]
     ItemElsewhere(u64),

@@ -108,8 +108,14 @@ impl State {
         if self.sessions.contains_key(&new.id) {
             return Err(Error::SessionExists(new.id));
         }
-        let session = Session::new(&new, now);
+        let mut session = Session::new(&new, now);
         let row = session.row(&new.id);
+        for (number, item) in (1..).zip(new.items) {
+            let (pushed, _) = session.push(item, now);
+            if pushed != Pushed::Accepted(number) {
+                return Err(Error::ItemRefused(number));
+            }
+        }
         self.newest.insert((now, new.id.clone()));
         self.sessions.insert(new.id, session);
         self.changes += 1;

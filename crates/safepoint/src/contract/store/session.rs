@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::value::ids::SessionId;
 
-use super::{chain::Chain, lease::LeaseHolder};
+use super::{chain::Chain, inbox::NewItem, lease::LeaseHolder};
 
 /// What a session begins with.
 #[derive(Clone, Debug)]
@@ -15,12 +15,22 @@ pub struct NewSession {
     pub title: String,
     /// Its state, as its writer names it.
     pub label: String,
+    /// What the session's program stores for itself; may be empty.
+    pub setup: String,
+    /// The items that wait in its inbox from the beginning, numbered from 1 in this order.
+    pub items: Vec<NewItem>,
 }
 
 impl NewSession {
-    /// A session of this name, without title or label.
+    /// A session of this name, and nothing else.
     pub fn of(id: impl Into<SessionId>) -> Self {
-        Self { id: id.into(), title: String::new(), label: String::new() }
+        Self {
+            id: id.into(),
+            title: String::new(),
+            label: String::new(),
+            setup: String::new(),
+            items: Vec::new(),
+        }
     }
 }
 
@@ -51,7 +61,7 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    /// The row of a session that is made at this time: nothing is in its journal, and it has no holder.
+    /// The row of a session that is created at this time: nothing is in its journal, and it has no holder.
     #[must_use]
     pub fn new(session: &NewSession, at: Timestamp) -> Self {
         Self {
@@ -60,7 +70,7 @@ impl SessionRow {
             updated: at,
             label: session.label.clone(),
             title: session.title.clone(),
-            setup: String::new(),
+            setup: session.setup.clone(),
             head: 0,
             chain: Chain::of(&session.id),
             epoch: 0,

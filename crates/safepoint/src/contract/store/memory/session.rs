@@ -58,7 +58,7 @@ impl Session {
         Self {
             created: now,
             updated: now,
-            said: Said { label: new.label.clone(), title: new.title.clone(), setup: String::new() },
+            said: Said { label: new.label.clone(), title: new.title.clone(), setup: new.setup.clone() },
             records: Vec::new(),
             chain: Chain::of(&new.id),
             epoch: 0,
