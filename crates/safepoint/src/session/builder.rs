@@ -156,6 +156,7 @@ impl<T: Item> SessionBuilder<T> {
             exit: OnceLock::new(),
             over: Notify::new(),
             nudged: Notify::new(),
+            first: Mutex::new(None),
         };
         (Arc::new(shared), received)
     }

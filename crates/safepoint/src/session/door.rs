@@ -126,6 +126,26 @@ impl<T: Item> Inbox<T> {
         Arc::new(TicketState::new(self.lock().count.adopt()))
     }
 
+    /// Lets in an item that its sender has stored already, which needs no room here. Once shut, the ticket is
+    /// of no item here. `letter` wraps the item for the mailbox.
+    pub(super) fn push_stored(
+        &self,
+        known_as: Option<(String, [u8; 32])>,
+        letter: impl FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
+    ) -> Result<Ticket<T>, Ticket<T>> {
+        let mut state = self.lock();
+        let slip = Arc::new(TicketState::new(state.count.adopt()));
+        let ticket = Ticket { slip: Arc::clone(&slip) };
+        if state.count.is_shut() {
+            return Err(ticket);
+        }
+        if let Some((id, digest)) = known_as {
+            state.known.insert(id, (digest, Arc::clone(&slip)));
+        }
+        self.mailbox.post(letter(slip));
+        Ok(ticket)
+    }
+
     /// Lets in items that are already in the store, which need no room here. They enter the mailbox together:
     /// no other item is accepted between two of them. `letter` wraps each item for the mailbox.
     pub(super) fn adopt<L>(&self, letters: impl IntoIterator<Item = L>)

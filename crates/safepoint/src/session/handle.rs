@@ -11,8 +11,8 @@ use crate::{
 };
 
 use super::{
-    Item, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent, SessionExit, SessionStop, Ticket,
-    TurnView, machine::Answer, mail::SessionMessage, view::SharedSession,
+    Item, ItemOutcome, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent, SessionExit,
+    SessionStop, Ticket, TurnView, item::digest, machine::Answer, mail::SessionMessage, view::SharedSession,
 };
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -59,7 +59,10 @@ impl<T: Item> SessionHandle<T> {
     /// # Errors
     /// [`PushError`], with the item.
     pub fn push(&self, push: impl Into<Push<T>>) -> Result<Ticket<T>, PushError<T>> {
-        let Push { item, client_id, policy } = push.into();
+        let Push { item, client_id, policy, stored } = push.into();
+        if let Some(number) = self.shared.take_first(stored.as_ref()) {
+            return Ok(self.push_stored(number, Push { item, client_id, policy, stored }));
+        }
         if self.shared.is_blank(&item) {
             return Err(PushError::Blank(item));
         }
@@ -69,6 +72,25 @@ impl<T: Item> SessionHandle<T> {
             policy,
             client_id,
         })
+    }
+
+    /// Pushes the item that the session was created with. It is never returned: if the session has ended, the
+    /// item waits in the store for the next owner.
+    fn push_stored(&self, number: u64, push: Push<T>) -> Ticket<T> {
+        let Push { item, client_id, policy, .. } = push;
+        let known_as = client_id.and_then(|id| Some((id, digest(&item).ok()?)));
+        let pushed = self.shared.door.push_stored(known_as, |slip| SessionMessage::Adopt {
+            number,
+            item,
+            slip,
+            policy,
+        });
+        let ticket = pushed.unwrap_or_else(|shut| {
+            shut.slip.fate(ItemOutcome::Unhandled);
+            shut
+        });
+        ticket.slip.recorded(number);
+        ticket
     }
 
     /// Pushes an item whose policy `strategy` chooses, given the current turn. No turn begins or ends

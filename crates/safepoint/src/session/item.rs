@@ -28,12 +28,22 @@ pub struct Push<T> {
     pub(super) item: T,
     pub(super) client_id: Option<String>,
     pub(super) policy: Policy,
+    /// The number of an item that a session was created with. Compared by identity: it counts for that
+    /// session only, and once.
+    pub(super) stored: Option<Arc<u64>>,
 }
 
 impl<T> Push<T> {
     /// An item that waits for its turn.
     pub fn new(item: T) -> Self {
-        Self { item, client_id: None, policy: Policy::Enqueue }
+        Self { item, client_id: None, policy: Policy::Enqueue, stored: None }
+    }
+
+    /// Whether the item is in the store already: its session was created with it
+    /// ([`SessionBuilder::open_with`](super::SessionBuilder::open_with)).
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.stored.is_some()
     }
 
     /// Sets what happens if a turn is running.

@@ -5,17 +5,22 @@ use std::{sync::Arc, time::Duration};
 use safepoint_scope::Scope;
 
 use super::{
-    Item, Session, SessionBuilder, SessionHandle, SharedSession,
+    Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
     driver::Driver,
+    envelope::encode_item,
     journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
     machine::{Ended, Machine},
     watch::Watcher,
     words::ItemOutcome,
 };
 use crate::{
-    contract::store::{self, Durability, Error, ItemState, NewSession, Store, Write},
+    contract::store::{self, Durability, Error, ItemState, NewItem, NewSession, SessionRow, Store, Write},
+    sync::callback,
     value::ids::{ItemId, SessionId},
 };
+
+/// The number of the item that a session is created with.
+const FIRST: u64 = 1;
 
 /// What happens to items that waited in the store before a session is opened. Exhaustive: they begin a turn,
 /// or wait for a newer item.
@@ -52,7 +57,8 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
-    /// Opens the session of this id in `store`, and creates it if there is none.
+    /// Opens the session of this id in `store`, and creates it if there is none. A caller that pushes an item
+    /// at once uses [`open_with`](Self::open_with), so that a new session never exists without the item.
     ///
     /// What the last owner left is restored: the conversation, queued items, open questions, and the turn
     /// that ended early or was cut by the end of its process. Nothing resumes automatically.
@@ -77,22 +83,94 @@ impl<T: Item> SessionBuilder<T> {
         owner: store::OwnerProcess,
     ) -> Result<Session<T>, Error> {
         let store = store::guarded(store);
-        let row = match store.open(&id).await {
-            Err(Error::NoSession(_)) => match store.create(NewSession::of(id.clone())).await {
-                // Another process created it in between: open that one.
-                Err(Error::SessionExists(_)) => store.open(&id).await?,
-                made => made?,
-            },
+        let (row, _) = self.find(&*store, &id, None).await?;
+        self.take(store, (row, None), owner).await
+    }
+
+    /// Opens the session like [`open`](Self::open), for an item that the caller pushes next. A session that does
+    /// not exist yet is created together with the item, in one transaction: whenever the program is killed,
+    /// the session exists with its item, or not at all (S7.16).
+    ///
+    /// Hand the returned push to [`SessionHandle::push`]: it gives the ticket, and the item may begin its turn. The
+    /// item of a new session ([`Push::is_stored`]) waits in the store for the next owner if it is not pushed.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open). [`Error::ItemElsewhere`]: another process took or withdrew the item before
+    /// this one owned the session.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// The session may have been created with the item, which waits there. The lease may have been taken; it
+    /// expires.
+    pub async fn open_with(
+        self,
+        store: Arc<dyn Store>,
+        id: SessionId,
+        owner: store::OwnerProcess,
+        push: impl Into<Push<T>>,
+    ) -> Result<(Session<T>, Push<T>), Error> {
+        let store = store::guarded(store);
+        let mut push = push.into();
+        let (row, first) = match self.find(&*store, &id, self.first_item(&push)).await {
+            // The inbox has no room for any item: the push says so.
+            Err(Error::ItemRefused(_)) => self.find(&*store, &id, None).await?,
             found => found?,
         };
-        let lease = store.acquire(&id, owner, LEASE).await?;
+        push.stored = first.map(Arc::new);
+        let session = self.take(store, (row, push.stored.clone()), owner).await?;
+        Ok((session, push))
+    }
+
+    /// The item as a new session is created with it. `None`: the push of it returns it, and says why.
+    fn first_item(&self, push: &Push<T>) -> Option<NewItem> {
+        let Push { item, client_id, policy, .. } = push;
+        let is_blank = self.settings.planner.call(|planner| planner.is_blank(item));
+        if !matches!(is_blank, Ok(false)) {
+            return None;
+        }
+        let encoded = callback::call(|| encode_item(item, *policy, client_id.clone(), self.settings.inbox));
+        encoded.ok()?.ok()
+    }
+
+    /// The session's row, and the number of the item that it was created with.
+    async fn find(
+        &self,
+        store: &dyn Store,
+        id: &SessionId,
+        first: Option<NewItem>,
+    ) -> Result<(SessionRow, Option<u64>), Error> {
+        match store.open(id).await {
+            Err(Error::NoSession(_)) => {}
+            found => return Ok((found?, None)),
+        }
+        let number = first.as_ref().map(|_item| FIRST);
+        // What its program wants to find again is there whenever the item is.
+        let setup = self.setup.clone().unwrap_or_default();
+        let new = NewSession { setup, items: Vec::from_iter(first), ..NewSession::of(id.clone()) };
+        match store.create(new).await {
+            // Another process created it in between: open that one.
+            Err(Error::SessionExists(_)) => Ok((store.open(id).await?, None)),
+            created => Ok((created?, number)),
+        }
+    }
+
+    /// Becomes the owner.
+    async fn take(
+        self,
+        store: Arc<dyn Store>,
+        (row, first): (SessionRow, Option<Arc<u64>>),
+        owner: store::OwnerProcess,
+    ) -> Result<Session<T>, Error> {
+        let lease = store.acquire(&row.id, owner, LEASE).await?;
         let journal = Arc::new(Journal::new(store, &row, lease, self.on_lease.clone()));
         let setup = self.setup.clone().filter(|setup| *setup != row.setup);
         let own = async {
             if let Some(setup) = setup {
                 journal.append(vec![Write::Setup(setup)], Durability::Recorded).await?;
             }
-            self.own(&journal).await
+            self.own(&journal, first).await
         };
         match own.await {
             Ok(session) => Ok(session),
@@ -106,11 +184,11 @@ impl<T: Item> SessionBuilder<T> {
     }
 
     /// Recovers what the last owner left, and starts.
-    async fn own(mut self, journal: &Arc<Journal>) -> Result<Session<T>, Error> {
+    async fn own(mut self, journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Result<Session<T>, Error> {
         let mut found = recover(journal).await?;
         put_right(journal, &mut found).await?;
         let (shared, received) = self.shared();
-        let (items, machine) = self.take_over(&shared, journal, &found).await?;
+        let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
         self.settings.history = found.history.clone();
         let (engine, _never_stopped) = Scope::root();
         let mut owner =
@@ -120,6 +198,10 @@ impl<T: Item> SessionBuilder<T> {
         owner.watch_recovered().await?;
         // What was stored earlier enters the mailbox before anything new.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));
+        if let Some(first) = first {
+            watcher.leave(*first);
+            *shared.first.lock() = Some(first);
+        }
         watcher.look().await?;
         shared.mailbox.post(super::mail::SessionMessage::Adopted);
         drop(engine.spawn("session", owner.own()));
@@ -133,8 +215,14 @@ impl<T: Item> SessionBuilder<T> {
         shared: &Arc<SharedSession<T>>,
         journal: &Arc<Journal>,
         found: &Found,
+        first: Option<&u64>,
     ) -> Result<(Vec<(ItemId, T)>, Machine), Error> {
         let rows = journal.store().inbox(journal.session()).await?;
+        let waits =
+            |number: u64| rows.iter().any(|row| row.number == number && row.state == ItemState::Waiting);
+        if let Some(gone) = first.copied().filter(|first| !waits(*first)) {
+            return Err(Error::ItemElsewhere(gone));
+        }
         let mut writes: Vec<Write> = Vec::new();
         let mut items = Vec::new();
         for row in rows.iter().filter(|row| row.state == ItemState::Taken) {

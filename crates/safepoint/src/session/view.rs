@@ -34,6 +34,8 @@ pub(super) struct SharedSession<T> {
     pub(super) over: Notify,
     /// Another process is said to have written into the store.
     pub(super) nudged: Notify,
+    /// The item that the session was created with, until it is pushed.
+    pub(super) first: Mutex<Option<Arc<u64>>>,
 }
 
 /// A snapshot of the running turn.
@@ -60,6 +62,12 @@ impl<T: Item> SharedSession<T> {
             }));
             false
         })
+    }
+
+    /// The number of the item that the session was created with, if it is this one and was not pushed before.
+    pub(super) fn take_first(&self, stored: Option<&Arc<u64>>) -> Option<u64> {
+        let stored = stored?;
+        self.first.lock().take_if(|first| Arc::ptr_eq(first, stored)).map(|number| *number)
     }
 
     pub(super) fn view(&self, view: Option<TurnView>) {

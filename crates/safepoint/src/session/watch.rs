@@ -54,6 +54,11 @@ impl<T: Item> Watcher<T> {
         }
     }
 
+    /// Leaves this item to its sender, who pushes it.
+    pub(super) fn leave(&mut self, number: u64) {
+        self.known.insert(number);
+    }
+
     /// Runs until the session is over, or belongs to another process.
     pub(super) async fn watch(mut self) {
         if let Some(error) = self.until_lost().await {

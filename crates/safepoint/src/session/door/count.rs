@@ -55,6 +55,10 @@ impl Count {
         self.waiting = waiting;
     }
 
+    pub(in crate::session) fn is_shut(&self) -> bool {
+        self.is_shut
+    }
+
     pub(in crate::session) fn shut(&mut self) {
         self.is_shut = true;
     }

@@ -117,9 +117,13 @@ impl<T: Item> Driver<T> {
             self.account_for(item, slip);
         }
         while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
-            if let SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy { item, slip, .. } = *mail
-            {
-                self.account_for(item, slip);
+            match *mail {
+                SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy { item, slip, .. } => {
+                    self.account_for(item, slip);
+                }
+                // It stays in the store, for the next owner.
+                SessionMessage::Adopt { number, item, slip, .. } => self.account_stored(number, item, slip),
+                _ => {}
             }
         }
         if let Some(work) = self.turns.current.take() {
@@ -152,7 +156,12 @@ impl<T: Item> Driver<T> {
             self.show(SessionEvent::ItemSettled { item: id, fate });
             return slip.back(item, fate);
         }
-        slip.recorded(id.number());
+        self.account_stored(id.number(), item, slip);
+    }
+
+    fn account_stored(&mut self, number: u64, item: T, slip: Arc<TicketState<T>>) {
+        let id = slip.id();
+        slip.recorded(number);
         self.show(SessionEvent::Accepted(id));
         self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, slip));
     }
