@@ -43,6 +43,8 @@ mod expired;
 mod field;
 #[path = "session/fire.rs"]
 mod fire;
+#[path = "session/first.rs"]
+mod first;
 #[path = "session/given_up.rs"]
 mod given_up;
 #[path = "session/gone.rs"]

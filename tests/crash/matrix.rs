@@ -59,6 +59,7 @@ impl<'a> World<'a> {
         if said.last().is_some_and(|word| word == "all") {
             return Came::Outlived;
         }
+        self.has_its_first_item();
         if let Stop::WhileDead(wish) = self.task.plot.stop {
             self.ask(wish);
         }
@@ -72,6 +73,18 @@ impl<'a> World<'a> {
         }
         self.lives.push(known);
         Came::Died { doubts }
+    }
+
+    /// Whenever the process died, a session that exists has the item that it was created with: in its inbox, or
+    /// in a turn.
+    fn has_its_first_item(&self) {
+        let store = SqliteStore::open(&self.task.store).unwrap();
+        let row = match self.runtime.block_on(store.open(&session())) {
+            Err(safepoint::store::Error::NoSession(_)) => return,
+            found => found.unwrap(),
+        };
+        let items = self.runtime.block_on(store.inbox(&session())).unwrap();
+        assert!(row.head > 0 || !items.is_empty(), "{}: a session, and its prompt is lost", self.at);
     }
 
     fn known(&self) -> Known {
@@ -192,8 +205,8 @@ fn everywhere(plot: Plot, (writes, effects): (usize, usize)) {
     assert!(in_doubt > 0, "{plot:?}: no unsafe call was in doubt");
 }
 
-/// S7.1, S7.2, S7.3, S8.4, S5.1, S6.2 / T2, T10: the process dies before or after any write to the store, and
-/// anywhere in an effect. Calls with a recorded end do not run again; keyed calls get the same key; the model
+/// S7.1, S7.2, S7.3, S7.16, S8.4, S5.1, S6.2 / T2, T10: the process dies before or after any write to the
+/// store, and anywhere in an effect. A session that exists has its first item. Calls with a recorded end do not run again; keyed calls get the same key; the model
 /// learns that unsafe calls in doubt are unknown. No item is lost or repeated, no question comes twice, and
 /// the history is valid.
 /// vm0-ai/vm0#23867: killed before the checkpoint, and the session is a new one. openai/openai-agents-js#441:

@@ -31,14 +31,25 @@ async fn work(task: Task) {
     loop {
         let builder = Session::builder(ChatPlanner::new(agent.clone()));
         let since = store.open(&session()).await.map_or(0, |row| row.head);
-        let session = match builder.open(Arc::clone(&store), session(), OwnerProcess::here()).await {
-            Ok(session) => session,
+        let (store, owner) = (Arc::clone(&store), OwnerProcess::here());
+        let opened = match task.job {
+            Job::Work => {
+                let go = Push::new("go".to_owned()).id("go");
+                let opened = builder.open_with(store, session(), owner, go).await;
+                opened.map(|(session, go)| (session, Some(go)))
+            }
+            Job::Take | Job::ApplyStops => {
+                builder.open(store, session(), owner).await.map(|session| (session, None))
+            }
+        };
+        let (session, go) = match opened {
+            Ok(opened) => opened,
             Err(Error::Held(_, held)) => return say(format!("held by {}", held.owner.pid)),
             Err(error) => return say(error),
         };
         say("open");
         match task.job {
-            Job::Work => drive(&session, &task, since).await,
+            Job::Work => drive(&session, go, &task, since).await,
             Job::Take => stay(),
             Job::ApplyStops => stops_handled(&task).await,
         }
@@ -68,13 +79,13 @@ async fn stops_handled(task: &Task) {
 
 /// Until nothing is left to do, or the session is not ours any more. `since` is where its journal ended
 /// before.
-async fn drive(session: &Session<String>, task: &Task, since: u64) {
+async fn drive(session: &Session<String>, go: Option<Push<String>>, task: &Task, since: u64) {
     let eyes = SqliteStore::open(&task.store).unwrap();
     let id = self::session();
     let (mut steers, mut patience) = (false, PATIENCE);
     // A turn that was cut continues before anything new comes.
     session.resume().await;
-    if let Ok(went) = session.push(Push::new("go".to_owned()).id("go")) {
+    if let Some(Ok(went)) = go.map(|go| session.push(go)) {
         went.recorded().await;
     }
     while !session.is_done() {
