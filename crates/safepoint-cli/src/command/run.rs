@@ -22,12 +22,12 @@ use crate::{
     render::{approval, screen::Screen, turn::View},
     session::{
         attachments,
-        conversation::{Conversation, Hand, Must},
+        conversation::{Conversation, First, Hand},
         processes,
         prompts::{prompts, says_something},
     },
     settings::{AgentSettings, store::kept_in},
-    signals::Signals,
+    signals::{Got, LAST_CAP, Signals},
 };
 
 /// Runs the turns; the exit code is the last one's.
@@ -74,19 +74,28 @@ async fn turns(
     begins: VecDeque<Begin>,
     mut signals: Signals,
 ) -> anyhow::Result<ExitCode> {
-    let is_there = if matches!(begins.front(), Some(Begin::Again)) { Must::Exist } else { Must::BeMade };
     let attached = attachments::parts(args)?;
     let screen = Screen::start(args.json);
     let (processes, deadline) = processes::processes(settings).await;
     let ready = async {
-        let (agent, needs) = agent((args, settings), &screen, &processes).await?;
-        anyhow::Ok((Conversation::open((args, settings), agent, is_there, deadline).await?, needs))
+        let ready = agent((args, settings), &screen, &processes);
+        let (agent, needs) = tokio::select! {
+            biased;
+            ready = ready => ready?,
+            // Nothing is stored yet.
+            got = signals.next() => return Ok(Err(got)),
+        };
+        let first = match begins.front() {
+            Some(Begin::Prompt(text)) => First::Prompt(text),
+            Some(Begin::Again) | None => First::Resume,
+        };
+        let opening = Conversation::open((args, settings), agent, first, deadline);
+        let opened = opened(opening, &mut signals, &screen).await?;
+        anyhow::Ok(opened.map(|conversation| (conversation, needs)))
     };
-    let (conversation, needs) = tokio::select! {
-        biased;
-        ready = ready => ready?,
-        // The end of this program releases a leased session; no prompt was pushed to it.
-        got = signals.next() => {
+    let (conversation, needs) = match ready.await? {
+        Ok(ready) => ready,
+        Err(got) => {
             screen.note("safepoint: stopped before a turn began");
             let code = exit::with(got.exit_code());
             let over = Over { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
@@ -132,6 +141,36 @@ async fn turns(
         socket.finish().await;
     }
     Ok(code)
+}
+
+/// Opens the conversation, unless a signal is first. The prompt that a new session was created with is
+/// withdrawn then, which a second signal does not wait for.
+async fn opened(
+    opening: impl Future<Output = anyhow::Result<Conversation>>,
+    signals: &mut Signals,
+    screen: &Screen,
+) -> anyhow::Result<Result<Conversation, Got>> {
+    let mut opening = std::pin::pin!(opening);
+    let got = tokio::select! {
+        biased;
+        opened = &mut opening => return opened.map(Ok),
+        // Losing this branch loses nothing: the signal stays pending.
+        got = signals.next() => got,
+    };
+    let left = async {
+        if let Ok(conversation) = opening.await {
+            conversation.leave_unsaid().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = left => return Ok(Err(got)),
+        // Losing either loses nothing: this program ends.
+        _ = signals.next() => {}
+        () = tokio::time::sleep(LAST_CAP) => {}
+    }
+    screen.note("safepoint: the store did not answer; the prompt may wait in its session");
+    Ok(Err(got))
 }
 
 /// Shows the open work from the session's earlier processes.

@@ -7,7 +7,7 @@ use safepoint::{
     Agent, History, Outcome, RunHandle, Session, SessionHandle,
     ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{ChatPlanner, LostRun, OnTurnFailure, SessionBuilder, SessionStop},
+    session::{ChatPlanner, LostRun, OnTurnFailure, Push, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_tools::process::Deadline;
@@ -62,19 +62,21 @@ pub(crate) struct Hand {
     said: Option<ItemId>,
 }
 
-/// Whether the session must be there. Exhaustive: it must, or it is made.
+/// What a command does first with the session. Exhaustive: it resumes a session that exists, or says this in
+/// one that it creates if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Must {
-    Exist,
-    BeMade,
+pub(crate) enum First<'a> {
+    Resume,
+    Prompt(&'a str),
 }
 
 impl Conversation {
     /// Opens what the command line names: a session if there is `--session` or `--store`. Its commands end with its lease.
+    /// A session that does not exist yet is created together with its first prompt.
     pub(crate) async fn open(
         (args, settings): (&RunArgs, &AgentSettings),
         agent: Agent,
-        is_there: Must,
+        first: First<'_>,
         deadline: Deadline,
     ) -> anyhow::Result<Self> {
         if args.session.is_none() && args.store.is_none() {
@@ -82,7 +84,7 @@ impl Conversation {
         }
         let id = args.session.as_deref().map_or_else(SessionId::fresh, SessionId::from);
         let store = open_store(args.store.clone())?;
-        if is_there == Must::Exist
+        if first == First::Resume
             && let Err(store::Error::NoSession(_)) = store.open(&id).await
         {
             return Err(NoSession(id).into());
@@ -92,9 +94,13 @@ impl Conversation {
         if let Some(setup) = &settings.remembered {
             builder = builder.setup(setup);
         }
-        let session = own(builder, deadline, &store, &id).await?;
+        let push = match first {
+            First::Prompt(text) => Some(Push::new(text.to_owned())),
+            First::Resume => None,
+        };
+        let (session, first) = own_with(builder, deadline, (&store, &id), push).await?;
         let epoch = store.open(&id).await?.epoch;
-        Ok(Self::Kept(Box::new(Kept::new(session, (id, epoch), store))))
+        Ok(Self::Kept(Box::new(Kept::new((session, first), (id, epoch), store))))
     }
 
     /// The session's id, where there is one.
@@ -211,6 +217,14 @@ impl Conversation {
         }
     }
 
+    /// Gives the session back to the store, before anything was said. The prompt that it was created with is
+    /// withdrawn.
+    pub(crate) async fn leave_unsaid(self) {
+        if let Self::Kept(kept) = self {
+            kept.leave_unsaid().await;
+        }
+    }
+
     /// Gives the session back to the store.
     pub(crate) async fn close(self) {
         if let Self::Kept(kept) = self {
@@ -251,10 +265,28 @@ pub(crate) async fn own(
     store: &Arc<dyn Store>,
     id: &SessionId,
 ) -> anyhow::Result<Session<String>> {
+    Ok(own_with(builder, deadline, (store, id), None).await?.0)
+}
+
+/// As [`own`], for a prompt that is said next: a session that does not exist yet is created with it.
+async fn own_with(
+    builder: SessionBuilder<String>,
+    deadline: Deadline,
+    (store, id): (&Arc<dyn Store>, &SessionId),
+    first: Option<Push<String>>,
+) -> anyhow::Result<(Session<String>, Option<Push<String>>)> {
     let dead = store.open(id).await.ok().as_ref().and_then(survivors::dead_holder);
     let builder = builder.on_lease(move |until| deadline.extend(until));
-    let session = match builder.open(Arc::clone(store), id.clone(), store::OwnerProcess::here()).await {
-        Ok(session) => session,
+    let (kept, here) = (Arc::clone(store), store::OwnerProcess::here());
+    let opened = match first {
+        None => builder.open(kept, id.clone(), here).await.map(|session| (session, None)),
+        Some(first) => {
+            let opened = builder.open_with(kept, id.clone(), here, first).await;
+            opened.map(|(session, first)| (session, Some(first)))
+        }
+    };
+    let opened = match opened {
+        Ok(opened) => opened,
         Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),
         Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
     };
@@ -262,5 +294,5 @@ pub(crate) async fn own(
     if let Some(dead) = dead {
         survivors::reap(dead).await;
     }
-    Ok(session)
+    Ok(opened)
 }

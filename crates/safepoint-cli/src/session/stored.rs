@@ -14,7 +14,7 @@ use safepoint::{
         decode_row, encode_item,
         store::{ApprovalState, ItemState, Pushed},
     },
-    session::{ExitReason, ItemOutcome, LostRun, Policy, PushError, SessionEvent, Ticket},
+    session::{ExitReason, ItemOutcome, LostRun, Policy, Push, PushError, SessionEvent, SessionStop, Ticket},
     store::Store,
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Kept {
     pub(crate) store: Arc<dyn Store>,
     wait: Wait,
     number: Option<u64>,
+    /// The first prompt, until it is said. A new session was created with it.
+    first: Option<Push<String>>,
 }
 
 /// What the caller waits for. Exhaustive: the turn of its prompt, or the work that a resumed session has
@@ -49,12 +51,12 @@ enum Wait {
 
 impl Kept {
     pub(crate) fn new(
-        session: Session<String>,
+        (session, first): (Session<String>, Option<Push<String>>),
         (id, epoch): (SessionId, u64),
         store: Arc<dyn Store>,
     ) -> Self {
         let events = session.events();
-        Self { session, id, epoch, events, store, wait: Wait::Left, number: None }
+        Self { session, id, epoch, events, store, wait: Wait::Left, number: None, first }
     }
 
     pub(crate) fn handle(&self) -> SessionHandle<String> {
@@ -63,13 +65,28 @@ impl Kept {
 
     pub(crate) fn say(&mut self, text: String) -> anyhow::Result<()> {
         self.number = None;
-        self.wait = match self.session.push(text) {
+        let push = self.first.take().unwrap_or_else(|| Push::new(text));
+        self.wait = match self.session.push(push) {
             Ok(ticket) => Wait::Said(ticket),
             // A stop that waited in the store was first.
             Err(PushError::Closed(text)) => Wait::Late(text),
             Err(error) => return Err(Usage(error.to_string()).into()),
         };
         Ok(())
+    }
+
+    /// Ends the session before anything was said. The prompt that it was created with is withdrawn.
+    pub(crate) async fn leave_unsaid(self) {
+        // First: no turn begins once the session is asked to stop, so that the prompt stays in the store.
+        drop(self.session.stop(SessionStop::now()));
+        let stored = self.first.filter(Push::is_stored).and_then(|first| self.session.push(first).ok());
+        drop(self.session.done().await);
+        if let Some(ticket) = stored
+            && let Some(number) = ticket.recorded().await
+            && self.store.withdraw(&self.id, number).await.is_err()
+        {
+            // It waits, and `safepoint sessions` shows that.
+        }
     }
 
     pub(crate) fn take_up(&mut self) {
