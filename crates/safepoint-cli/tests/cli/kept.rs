@@ -409,8 +409,50 @@ fn a_removal_on_a_full_disk_says_what_to_do() {
     assert!(printed.contains("removed ses_full"), "{printed}");
 }
 
-/// S7.2: a session without any item, as after a kill right after its creation, is reported as empty, and is
-/// no success; a later prompt gets its turn.
+/// S7.16: `run` creates a session and its prompt in one transaction, which has one time; a prompt for a session
+/// that exists comes later.
+#[test]
+fn a_session_is_created_with_its_prompt() {
+    let kept = Kept::start(ASKS);
+    for prompt in ["go", "and now?"] {
+        let (code, _, printed) = kept.turn(&["run", "--session", "ses_1", prompt]);
+        assert_eq!(code, 11, "{printed}");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = SqliteStore::open(kept.store()).unwrap();
+    let row = runtime.block_on(store.open(&"ses_1".into())).unwrap();
+    let items = runtime.block_on(store.inbox(&"ses_1".into())).unwrap();
+    let with_the_session: Vec<bool> = items.iter().map(|item| item.at == row.created).collect();
+    assert_eq!(with_the_session, [true, false]);
+    assert!(row.setup.contains("openai:x"), "{}", row.setup);
+}
+
+/// S7.16, S2.7: a signal while another process keeps the store from being written ends the command, and its
+/// prompt waits nowhere.
+#[test]
+fn a_signal_before_the_first_turn_leaves_no_prompt() {
+    let kept = Kept::start(ASKS);
+    SqliteStore::open(kept.store()).unwrap().close();
+    let other = rusqlite::Connection::open(kept.store()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (mut child, mut stderr) = kept.spawn(&["run", "--session", "ses_1", "go"]);
+    let fds = format!("/proc/{}/fd", child.id());
+    wait::until("it has the store open", || {
+        let mut open =
+            std::fs::read_dir(&fds).unwrap().filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+        open.any(|file| file == kept.store())
+    });
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let mut printed = String::new();
+    stderr.read_to_string(&mut printed).unwrap();
+    assert!(printed.contains("safepoint: stopped before"), "{printed}");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(kept.turn(&["resume", "ses_1"]).0, 3, "there is no such session");
+}
+
+/// S7.2: a session without any item, as of a chat that was killed before its first message, is reported as
+/// empty, and is no success; a later prompt gets its turn.
 #[test]
 fn a_session_that_was_given_nothing_is_told_as_that() {
     let kept = Kept::start(r#"{"replies":[{"text":"one"}]}"#);
