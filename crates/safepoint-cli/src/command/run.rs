@@ -5,7 +5,7 @@ use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 use anyhow::Context as _;
 use safepoint::{Agent, approval::WithoutApprover, ids::SessionId, raw::remote::AfterWord};
 use safepoint_testkit::{replay::Replay, server::ModelServer};
-use safepoint_tools::process::Processes;
+use safepoint_tools::process::{Deadline, Processes};
 
 mod turn;
 mod turns;
@@ -77,22 +77,11 @@ async fn turns(
     let attached = attachments::parts(args)?;
     let screen = Screen::start(args.json);
     let (processes, deadline) = processes::processes(settings).await;
-    let ready = async {
-        let ready = agent((args, settings), &screen, &processes);
-        let (agent, needs) = tokio::select! {
-            biased;
-            ready = ready => ready?,
-            // Nothing is stored yet.
-            got = signals.next() => return Ok(Err(got)),
-        };
-        let first = match begins.front() {
-            Some(Begin::Prompt(text)) => First::Prompt(text),
-            Some(Begin::Again) | None => First::Resume,
-        };
-        let opening = Conversation::open((args, settings), agent, first, deadline);
-        let opened = opened(opening, &mut signals, &screen).await?;
-        anyhow::Ok(opened.map(|conversation| (conversation, needs)))
+    let first = match begins.front() {
+        Some(Begin::Prompt(text)) => First::Prompt(text),
+        Some(Begin::Again) | None => First::Resume,
     };
+    let ready = ready((args, settings), first, (&screen, &processes, deadline), &mut signals);
     let (conversation, needs) = match ready.await? {
         Ok(ready) => ready,
         Err(got) => {
@@ -141,6 +130,23 @@ async fn turns(
         socket.finish().await;
     }
     Ok(code)
+}
+
+/// What the turns need, unless a signal is first.
+async fn ready(
+    (args, settings): (&RunArgs, &AgentSettings),
+    first: First<'_>,
+    (screen, processes, deadline): (&Arc<Screen>, &Processes, Deadline),
+    signals: &mut Signals,
+) -> anyhow::Result<Result<(Conversation, Needs), Got>> {
+    let (agent, needs) = tokio::select! {
+        biased;
+        chosen = agent((args, settings), screen, processes) => chosen?,
+        // Nothing is stored yet.
+        got = signals.next() => return Ok(Err(got)),
+    };
+    let opening = Conversation::open((args, settings), agent, first, deadline);
+    Ok(opened(opening, signals, screen).await?.map(|conversation| (conversation, needs)))
 }
 
 /// Opens the conversation, unless a signal is first. The prompt that a new session was created with is
