@@ -18,7 +18,7 @@ mod approval;
 mod chain;
 mod error;
 mod export;
-mod guarded;
+pub(crate) mod guarded;
 mod inbox;
 mod journal;
 mod lease;
@@ -36,7 +36,7 @@ pub use approval::{
 pub use chain::{Chain, ChainCheck, ChainReader, ChainSummary};
 pub use error::{Cause, Error};
 pub use export::export;
-pub(crate) use guarded::{Does, ask, guarded};
+pub(crate) use guarded::guarded;
 pub use inbox::{InboxRow, ItemState, NewItem, Pushed, Withdrawn};
 pub use journal::{Appended, Damage, DamageKind, Durability, JournalEntry, Page, Record, Write};
 pub use lease::{Lease, LeaseHolder, is_free};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{intent::StoredStop, journal::Line, lost::begun_behind};
 use crate::{
-    contract::store::{ApprovalState, ApprovalsToWithdraw, Does, Error, StopIntent, Store, ask},
+    contract::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Store, guarded},
     value::{
         approval::ApprovalRequest,
         event::Fact,
@@ -38,7 +38,7 @@ pub async fn store_stop(store: &dyn Store, session: &SessionId, intent: &StoredS
         },
     };
     let stop = StopIntent { bytes: intent.to_bytes(), approvals };
-    ask(Does::Writes, || store.ask_stop(session, stop)).await
+    guarded::write(|| store.ask_stop(session, stop)).await
 }
 
 /// The open questions of this turn, or of any turn if none is given. A question asked after this look comes
@@ -48,7 +48,7 @@ async fn questions(
     session: &SessionId,
     turn: Option<TurnId>,
 ) -> Result<Vec<ApprovalId>, Error> {
-    let rows = ask(Does::Reads, || store.approvals(session)).await?;
+    let rows = guarded::read(|| store.approvals(session)).await?;
     let mut open: Vec<ApprovalRequest> = rows
         .iter()
         .filter(|row| row.state == ApprovalState::Open)
@@ -79,7 +79,7 @@ impl Requests {
     async fn read(store: &dyn Store, session: &SessionId) -> Result<Self, Error> {
         let (mut requests, mut from) = (Self::default(), Some(0));
         while let Some(position) = from {
-            let page = ask(Does::Reads, || store.read(session, position, PAGE)).await?;
+            let page = guarded::read(|| store.read(session, position, PAGE)).await?;
             for entry in page.entries {
                 let damaged = |damage| Error::Damaged(session.clone(), damage);
                 let record = entry.record.map_err(damaged)?;

@@ -24,7 +24,7 @@ mod append;
 mod items;
 mod session;
 
-use session::{Session, Touch};
+use session::Session;
 
 /// A store in memory.
 #[derive(Debug, Default)]
@@ -63,11 +63,11 @@ impl MemoryStore {
         ready(self.lock().session(id).and_then(read))
     }
 
-    /// Changes a session; on success it becomes the most recently changed one.
+    /// Changes a session. If `change` says that it changed anything, it becomes the most recently changed one.
     fn change<T>(
         &self,
         id: &SessionId,
-        change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, Touch), Error>,
+        change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, bool), Error>,
     ) -> StoreFuture<'static, T>
     where
         T: Send + 'static,
@@ -79,8 +79,8 @@ impl MemoryStore {
             Err(error) => return ready(Err(error)),
         };
         let answer = match change(session, now) {
-            Ok((answer, Touch::Changed)) => answer,
-            Ok((answer, Touch::Nothing)) => return ready(Ok(answer)),
+            Ok((answer, true)) => answer,
+            Ok((answer, false)) => return ready(Ok(answer)),
             Err(error) => return ready(Err(error)),
         };
         let before = std::mem::replace(&mut session.updated, now);
@@ -195,7 +195,7 @@ impl Store for MemoryStore {
     fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Durability) -> StoreFuture<'_, Appended> {
         self.change(lease.session(), |session, now| {
             session.held_by(lease)?;
-            Ok((session.append(writes, now)?, Touch::Changed))
+            Ok((session.append(writes, now)?, true))
         })
     }
 
