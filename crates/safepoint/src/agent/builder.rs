@@ -11,7 +11,7 @@ use crate::{
         tool::Tool,
     },
     definition::{
-        AnswerOf, Definition, OnRestart,
+        Definition, OnRestart,
         child::Subagent,
         observe::StopTimes,
         secret::{Cleaned, Secrets},
@@ -39,7 +39,7 @@ pub struct AgentBuilder {
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) window: Option<Window>,
     pub(super) grade: StopSupport,
-    pub(super) answer: AnswerOf,
+    pub(super) is_remote: bool,
     pub(super) secrets: Secrets,
 }
 
@@ -186,7 +186,7 @@ impl AgentBuilder {
                 gauge,
                 form: None,
                 grade: self.grade,
-                answer: self.answer,
+                is_remote: self.is_remote,
                 secrets,
             }),
         })

@@ -26,12 +26,14 @@ pub(crate) struct Draft {
     bytes: usize,
     /// The part that a provider bills as output: text, reasoning and arguments.
     billed: usize,
-    room: Room,
+    is_full: bool,
     calls: usize,
     calls_left_out: u64,
     usage: Option<Usage>,
     finish: Option<Finish>,
-    asked: Asked,
+    /// Whether no model makes the message: the agent is a remote one, and its next call follows from the
+    /// history.
+    is_remote: bool,
     /// Whether anything left this process.
     is_sent: bool,
     model: Option<Arc<str>>,
@@ -50,26 +52,9 @@ impl Bounds {
     }
 }
 
-/// Whether the message may continue. Exhaustive: it may, or it exceeds its bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Room {
-    #[default]
-    Left,
-    Spent,
-}
-
-/// Who makes the message. Exhaustive: a model, so what arrived was sent for; or no model, where the agent is
-/// a remote one and its next call follows from the history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Asked {
-    #[default]
-    AModel,
-    NoModel,
-}
-
 impl Draft {
-    pub(crate) fn new(bounds: Bounds, asked: Asked) -> Self {
-        Self { bounds, asked, ..Self::default() }
+    pub(crate) fn new(bounds: Bounds, is_remote: bool) -> Self {
+        Self { bounds, is_remote, ..Self::default() }
     }
 
     /// Takes a delta as far as there is room for it. What is only for display is counted, and changes
@@ -79,18 +64,18 @@ impl Draft {
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
         if brings > left {
-            self.room = Room::Spent;
+            self.is_full = true;
         }
         // A model that does not report sending has sent if there is an answer or a bill (S2.15).
-        if self.asked == Asked::AModel && (brings > 0 || matches!(delta, Delta::Usage(_))) {
+        if !self.is_remote && (brings > 0 || matches!(delta, Delta::Usage(_))) {
             self.is_sent = true;
         }
         match delta {
             Delta::Sent | Delta::Opened => self.is_sent = true,
-            Delta::Text(_) | Delta::Reasoning(_) if self.room == Room::Spent && left == 0 => {}
+            Delta::Text(_) | Delta::Reasoning(_) if self.is_full && left == 0 => {}
             Delta::Text(text) => self.text(head(text, left)),
             Delta::Reasoning(text) => self.reasoning(&head(text, left)),
-            Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.room == Room::Spent => {}
+            Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.is_full => {}
             Delta::ReasoningSeal(seal) => self.seal(seal),
             Delta::CallReady(_) if self.calls >= self.bounds.calls => self.calls_left_out += 1,
             Delta::CallReady(call) => {
@@ -154,13 +139,13 @@ impl Draft {
     }
 
     /// Whether the message exceeds its bounds.
-    pub(crate) fn room(&self) -> Room {
-        self.room
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// The wire's decoder has exceeded what it may pass on.
-    pub(crate) fn spent(&mut self) {
-        self.room = Room::Spent;
+    pub(crate) fn fill(&mut self) {
+        self.is_full = true;
     }
 
     /// Calls that the model requested beyond the limit of one message.
@@ -262,9 +247,9 @@ mod tests {
             ("seals of small objects", 16, &|_| seal(&deep)),
             ("text and reasoning by turns", 64 + BYTES / 256, &by_turns),
         ] {
-            let mut draft = Draft::new(Bounds { bytes: BYTES, calls: 1 }, Asked::AModel);
+            let mut draft = Draft::new(Bounds { bytes: BYTES, calls: 1 }, false);
             (0..10_000).for_each(|at| draft.take(piece(at)));
-            assert_eq!(draft.room(), Room::Spent, "{what}");
+            assert!(draft.is_full(), "{what}");
             assert!(draft.blocks.len() <= most, "{what}: {}", draft.blocks.len());
         }
     }

@@ -34,7 +34,7 @@ mod judge;
 mod output;
 mod waiting;
 
-pub(crate) use board::{CallBoard, Cleanup, Ends};
+pub(crate) use board::{CallBoard, Cleanup};
 pub(crate) use ending::{
     CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,
 };
@@ -111,7 +111,7 @@ pub(crate) async fn supervise(
             watch.timed_out(limit.unwrap_or_default()).await
         }
     };
-    ending.name_stop(&scope, (&job.run, job.board.ends()));
+    ending.name_stop(&scope, (&job.run, job.board.ends_with_the_run()));
     ending.name_remote(job.board.see_remote());
     ending.ruled = job.board.take_ruled();
     ending.judge_effect(spec.effect);

@@ -12,14 +12,14 @@ use tokio::{runtime, sync::Notify, time::Instant};
 
 use super::{BackendSpec, RunInput, TooLate, WrappedEnd};
 use crate::{
-    run::shared::{Place, Shared},
+    run::shared::Shared,
     sync::{Mutex, MutexGuard, callback},
     value::{
         approval::OnUnknownEffect,
         effect::EffectClass,
         event::{EventKind, Fact},
         history::{History, Message},
-        ids::CallId,
+        ids::{CallId, Path, RunId},
         limits::{Limits, millis},
         receipt::{CallKind, StopSupport, TookEffect},
     },
@@ -84,7 +84,7 @@ impl WrappedRun {
         history.push(Message::User(input));
         let limits = Limits::default();
         // Its messages are not read: a steer returns, and a decision is refused.
-        let (shared, _mail) = Shared::new(Place::root(), &limits);
+        let (shared, _mail) = Shared::new(RunId::fresh(), Path::default(), &limits);
         let opened_at = Timestamp::now();
         let fact = Fact::AttemptOpened {
             run: shared.run.clone(),

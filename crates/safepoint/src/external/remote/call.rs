@@ -12,8 +12,8 @@ use safepoint_scope::{Failure, Halt, Stop};
 use tokio::{runtime, sync::oneshot};
 
 use super::{
-    reach::Stands,
-    stopping::{Listening, StopResult, Stopping},
+    reach,
+    stopping::{StopResult, Stopping},
 };
 use crate::contract::remote::{Reattach, RemoteCall, RemoteEnd, RemoteEvent, RemoteSpec, Term};
 use crate::{
@@ -48,13 +48,6 @@ pub(super) struct CallLoop {
     denied: Option<String>,
 }
 
-/// The result of a step.
-enum Step {
-    /// The call continues, or ends with this result.
-    Received(Option<ToolResult>),
-    MustEnd,
-}
-
 /// What came first: an event, or a decision.
 enum Received {
     Said(RemoteEvent),
@@ -76,25 +69,25 @@ impl CallLoop {
         }
     }
 
-    pub(super) async fn run(mut self, stands: Stands) -> ToolResult {
+    pub(super) async fn run(mut self, is_whole_run: bool) -> ToolResult {
         self.cx.report_remote(self.row.clone());
         let cx = self.cx.clone();
         loop {
-            match cx.run(self.step_unless(stands)).await {
+            match cx.run(self.step_unless(is_whole_run)).await {
                 // An agent that always has another event must not starve other tasks.
-                Ok(Step::Received(None)) => tokio::task::coop::consume_budget().await,
-                Ok(Step::Received(Some(end))) => return end,
-                Ok(Step::MustEnd) | Err(_) => return self.part().await,
+                Ok(Some(None)) => tokio::task::coop::consume_budget().await,
+                Ok(Some(Some(end))) => return end,
+                Ok(None) | Err(_) => return self.part().await,
             }
         }
     }
 
-    /// One step, unless the work must end: a step that is done comes first.
-    async fn step_unless(&mut self, stands: Stands) -> Step {
+    /// The result of one step; `None` if the work must end. A step that is done comes first.
+    async fn step_unless(&mut self, is_whole_run: bool) -> Option<Option<ToolResult>> {
         let scope = self.cx.scope().clone();
-        match select(pin!(self.step()), pin!(stands.reached(&scope))).await {
-            Either::Left((end, _)) => Step::Received(end),
-            Either::Right(((), _)) => Step::MustEnd,
+        match select(pin!(self.step()), pin!(reach::reached(is_whole_run, &scope))).await {
+            Either::Left((end, _)) => Some(end),
+            Either::Right(((), _)) => None,
         }
     }
 
@@ -243,8 +236,7 @@ impl CallLoop {
         let row = self.row.clone();
         let left = cx.output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting =
-            Stopping { line, cx, spec, row, left, listening: Listening::InTime, term, noted: None };
+        let mut parting = Stopping { line, cx, spec, row, left, late: None, term, noted: None };
         // Reported before any reader can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(result)));

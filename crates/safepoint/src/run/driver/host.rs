@@ -8,7 +8,7 @@ use tokio::{runtime, sync::oneshot};
 
 use crate::{
     contract::tool::{Asks, Host, Output},
-    definition::{AnswerOf, Definition, secret::Secrets},
+    definition::{Definition, secret::Secrets},
     run::{
         executor::{self, CallBoard, Reply},
         shared::{RunMessage, Shared},
@@ -30,14 +30,14 @@ pub(super) struct RunHost {
     board: Arc<CallBoard>,
     limits: Arc<Limits>,
     secrets: Secrets,
-    answer: AnswerOf,
+    is_remote: bool,
 }
 
 impl RunHost {
     pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<CallBoard>, def: &Definition) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
         let (shared, scope) = (Arc::downgrade(shared), scope.clone());
-        Self { shared, scope, board, limits, secrets, answer: def.answer }
+        Self { shared, scope, board, limits, secrets, is_remote: def.is_remote }
     }
 }
 
@@ -66,7 +66,7 @@ impl Host for RunHost {
         if !self.board.say(text) {
             return false;
         }
-        if self.answer == AnswerOf::TheModel {
+        if !self.is_remote {
             self.progress(call, text.to_owned());
             return true;
         }

@@ -10,7 +10,7 @@ use crate::{
     definition::toolset::{self, InvalidCall},
     run::{
         executor,
-        machine::{Allowed, ApprovedArgs, Call, CallState},
+        machine::{Allowed, Call, CallState},
     },
     value::{
         approval::{ApprovalKind, OnUnknownEffect},
@@ -132,7 +132,7 @@ impl Driver {
         &mut self,
         index: usize,
         call: &ToolCall,
-        Allowed { args, shown, asked, definition }: Allowed,
+        Allowed { args, is_changed, asked, definition }: Allowed,
     ) -> Result<(), LogFailure> {
         let spec = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),
@@ -150,9 +150,9 @@ impl Driver {
                 return Ok(());
             }
         };
-        let is_bound = is_same && (shown == ApprovedArgs::Exactly || is_asked_for);
+        let is_bound = is_same && (!is_changed || is_asked_for);
         match ruling {
-            RuleAction::Deny(why) if shown == ApprovedArgs::Others || !is_same => self.deny(call, why).await,
+            RuleAction::Deny(why) if is_changed || !is_same => self.deny(call, why).await,
             // Where every call that a rule asks about may run, this one may too.
             RuleAction::Ask if matches!(self.cx.def.approvals, ApprovalMode::Auto) => {
                 self.machine.clear(index, args, spec.may_overlap());

@@ -16,7 +16,7 @@ use crate::{
         tool::{Asks, Unruled},
     },
     run::{
-        executor::{Ends, Reply},
+        executor::Reply,
         machine::Machine,
         shared::{Closing, DecideError},
     },
@@ -230,7 +230,7 @@ impl Driver {
         for id in ids {
             let of_call = self.machine.live().find(|request| request.id == id).map(|asked| &asked.call_id);
             let site = of_call.and_then(|call| self.calls.get(call));
-            let by_stop = is_now || site.is_some_and(|site| site.board.ends() == Ends::WithTheRun);
+            let by_stop = is_now || site.is_some_and(|site| site.board.ends_with_the_run());
             self.decide_live(&id, Closing::Withdrawn).await?;
             self.approvals.mid_call.open.remove(&id);
             if by_stop {

@@ -19,9 +19,8 @@ use crate::{
         log::Recorded,
         model::{Finish, ModelError, ModelErrorKind, OnModelStop, Talk},
     },
-    definition::AnswerOf,
     run::{
-        draft::{Asked, Bounds, Draft, Room},
+        draft::{Bounds, Draft},
         outcome::LastWords,
         spans,
     },
@@ -121,7 +120,7 @@ impl ModelCalls {
     /// Takes out the call of this round, which has ended. A call that exceeded the limit is cut by the stop
     /// that this caused, even if its end came together with the excess.
     fn ended(&mut self, round: u32) -> Option<ModelCall> {
-        let is_whole = |streaming: &ModelCall| streaming.pen.lock().draft.room() == Room::Left;
+        let is_whole = |streaming: &ModelCall| !streaming.pen.lock().draft.is_full();
         self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming))
     }
 
@@ -173,11 +172,7 @@ impl Driver {
     /// The draft for a message. A remote agent makes no model call here: a message counts as sent only if it
     /// says so.
     pub(super) fn draft(&self) -> Draft {
-        let asked = match self.cx.def.answer {
-            AnswerOf::TheModel => Asked::AModel,
-            AnswerOf::TheCall => Asked::NoModel,
-        };
-        Draft::new(Bounds::of(&self.cx.def.limits), asked)
+        Draft::new(Bounds::of(&self.cx.def.limits), self.cx.def.is_remote)
     }
 
     /// Begins the announced call, if the gate lets it pass.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     contract::model::{Delta, ModelError, ModelErrorKind, OnModelStop, Reply},
     run::{
-        draft::{Draft, Room},
+        draft::Draft,
         outcome::LastWords,
         shared::{RunMessage, Shared},
     },
@@ -79,16 +79,16 @@ async fn read(
     while let Some(delta) = reply.next().await {
         let delta = match delta {
             Err(error) if error.kind() == ModelErrorKind::OutputBytes => {
-                page.spent();
+                page.fill();
                 return Err(error);
             }
             delta => delta?,
         };
         let is_last = matches!(delta, Delta::Ended(_));
-        let room = page.write(delta);
+        let is_full = page.write(delta);
         // The message is complete: a stream that stays open is not waited for. A message beyond its bounds is
         // not read either, except for its bill.
-        if is_last || room == Room::Spent && on_cut == OnModelStop::Disconnect {
+        if is_last || is_full && on_cut == OnModelStop::Disconnect {
             break;
         }
         // A stream that always has another delta must not hide the stop: it is checked between any two
@@ -102,44 +102,42 @@ async fn read(
 }
 
 impl DraftWriter {
-    /// Writes one delta, and returns whether there is room for more.
-    fn write(&self, delta: Delta) -> Room {
+    /// Writes one delta, and returns whether the message exceeds its bounds.
+    fn write(&self, delta: Delta) -> bool {
         let mut pen = self.pen.lock();
         match (pen.hand, &delta) {
             (Writer::Performer, _) => {}
             // What arrives after the cut is fenced; only the usage is written.
             (Writer::UsageOnly, Delta::Usage(_) | Delta::Ended(_)) => {
                 pen.draft.take(delta);
-                return Room::Left;
+                return false;
             }
-            (Writer::UsageOnly | Writer::Closed, _) => return Room::Left,
+            (Writer::UsageOnly | Writer::Closed, _) => return false,
         }
-        let before = pen.draft.room();
+        let was_full = pen.draft.is_full();
         pen.retries.extend(retry(&delta));
         let shown = self.shown(&delta);
         pen.draft.take(delta);
-        let room = pen.draft.room();
+        let is_full = pen.draft.is_full();
         // Content without room is not part of the message and is not shown. The rest is shown under the lock:
         // a cut takes the same lock, so nothing is shown after it.
-        if room == Room::Left
-            && let Some(shown) = shown
-        {
+        if !is_full && let Some(shown) = shown {
             self.shared.feed.push(shown);
         }
         drop(pen);
-        if (before, room) == (Room::Left, Room::Spent) {
+        if is_full && !was_full {
             self.shared.post(RunMessage::TooLong { round: self.round });
         }
-        room
+        is_full
     }
 
     /// The decoder has exceeded its bounds.
-    fn spent(&self) {
+    fn fill(&self) {
         let mut pen = self.pen.lock();
-        let before = pen.draft.room();
-        pen.draft.spent();
+        let was_full = pen.draft.is_full();
+        pen.draft.fill();
         drop(pen);
-        if before == Room::Left {
+        if !was_full {
             self.shared.post(RunMessage::TooLong { round: self.round });
         }
     }

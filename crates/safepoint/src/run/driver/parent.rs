@@ -14,7 +14,7 @@ use crate::{
     run::{
         executor::{self, CallEnd as CallEnding},
         outcome::Outcome,
-        shared::{Activity, RunMessage, WaitMode},
+        shared::{Activity, RunMessage},
     },
     sync::mailbox::Mailbox,
     value::{
@@ -179,8 +179,7 @@ impl Driver {
     /// Waits in place until an answer or the expiry, while no approver is asked. A background run has no
     /// parent that would resume it, and neither has a run below one in a session.
     pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
-        let waits_itself = self.cx.shared.waits == WaitMode::InPlace || self.tree.is_background();
-        if !waits_itself {
+        if !self.cx.shared.waits_in_place && !self.tree.is_background() {
             return;
         }
         let left = request.expires_at.duration_since(Timestamp::now());

@@ -17,7 +17,7 @@ use crate::{
         hook::{HookCall, HookOf},
         tool::{CallSite, ToolContext},
     },
-    definition::{AnswerOf, toolset::Callable},
+    definition::toolset::Callable,
     run::{
         executor::{self, Job, RunCall},
         machine::{ApprovalReuse, Call, CallState},
@@ -91,10 +91,7 @@ impl Driver {
             }
         };
         let host = RunHost::new(&self.cx.shared, permit.scope(), &site.board, &self.cx.def);
-        let earlier = match self.cx.def.answer {
-            AnswerOf::TheCall => self.machine.history_now().earlier(),
-            AnswerOf::TheModel => Vec::new(),
-        };
+        let earlier = if self.cx.def.is_remote { self.machine.history_now().earlier() } else { Vec::new() };
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
         let job = Job {
             cx: ToolContext::new(permit.scope().clone(), site_of, Arc::new(host)),

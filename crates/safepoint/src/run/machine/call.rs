@@ -60,19 +60,12 @@ pub(crate) enum CallState {
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
     pub(crate) args: Value,
-    pub(crate) shown: ApprovedArgs,
+    /// Whether the person changed them: the rules then still apply.
+    pub(crate) is_changed: bool,
     /// The arguments that the person was asked about.
     pub(crate) asked: Value,
     /// The tool as it was declared then; empty if an older release asked.
     pub(crate) definition: String,
-}
-
-/// What a person who approved was shown. Exhaustive: exactly these arguments, or others that the person
-/// changed into these; the rules then still apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApprovedArgs {
-    Exactly,
-    Others,
 }
 
 /// What a resumed child run does with its open questions. Exhaustive: a suspension keeps them; a stop
@@ -84,8 +77,11 @@ pub(crate) enum ApprovalReuse {
 }
 
 impl Allowed {
-    fn by(request: &ApprovalRequest, args: Value, shown: ApprovedArgs) -> Self {
-        Self { args, shown, asked: request.args.clone(), definition: request.definition.clone() }
+    /// An approval of what was asked about, with the person's arguments if they changed it.
+    fn by(request: &ApprovalRequest, changed: Option<&Value>) -> Self {
+        let (is_changed, asked) = (changed.is_some(), request.args.clone());
+        let args = changed.unwrap_or(&asked).clone();
+        Self { args, is_changed, asked, definition: request.definition.clone() }
     }
 }
 
@@ -116,13 +112,13 @@ impl Call {
             Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
                 // The approved arguments may differ from those that the model requested.
                 if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, request.args.clone(), ApprovedArgs::Exactly));
+                    self.allowed = Some(Allowed::by(request, None));
                 }
                 self.step = self.wanted();
             }
             Resolution::Decided(Decision::ApproveWith { args }) => {
                 if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, args.clone(), ApprovedArgs::Others));
+                    self.allowed = Some(Allowed::by(request, Some(args)));
                 }
                 self.step = self.wanted();
             }

@@ -4,7 +4,7 @@
 use super::{ApprovalReuse, CallState, Machine, Stage};
 use crate::value::{
     ids::CallId,
-    receipt::{CleanupReport, ProcessReport, RemoteReport},
+    receipt::{CallReport, CleanupReport, ProcessReport, RemoteReport},
 };
 
 impl Machine {
@@ -16,23 +16,20 @@ impl Machine {
         cleanups: Vec<CleanupReport>,
         processes: Vec<ProcessReport>,
     ) {
-        let open = match &mut self.stage {
-            Stage::Calls(round) => round.report_mut(id),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        };
-        if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
+        if let Some(report) = self.report_mut(id) {
             report.cleanups.extend(cleanups);
             report.processes.extend(processes);
         }
     }
 
+    fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
+        let open = if let Stage::Calls(round) = &mut self.stage { round.report_mut(id) } else { None };
+        open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id))
+    }
+
     /// Adds what is known of the remote agent of a call that has ended.
     pub(crate) fn name_remote(&mut self, id: &CallId, remote: RemoteReport) {
-        let open = match &mut self.stage {
-            Stage::Calls(round) => round.report_mut(id),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        };
-        if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
+        if let Some(report) = self.report_mut(id) {
             report.remote = Some(Box::new(remote));
         }
     }

@@ -58,44 +58,35 @@ impl Machine {
         }
     }
 
-    pub(crate) fn call(&self, index: usize) -> Option<&Call> {
+    /// The calls of the message, while they are the run's work.
+    pub(super) fn round(&self) -> Option<&Round> {
         match &self.stage {
-            Stage::Calls(round) => round.call(index),
+            Stage::Calls(round) => Some(round),
             Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         }
+    }
+
+    pub(crate) fn call(&self, index: usize) -> Option<&Call> {
+        self.round()?.call(index)
     }
 
     pub(crate) fn find(&self, id: &CallId) -> Option<&Call> {
-        match &self.stage {
-            Stage::Calls(round) => round.place(id).and_then(|place| round.call(place)),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
+        let round = self.round()?;
+        round.call(round.place(id)?)
     }
 
     pub(crate) fn open_calls(&self) -> Vec<Call> {
-        match &self.stage {
-            Stage::Calls(round) => round.open().cloned().collect(),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => {
-                Vec::new()
-            }
-        }
+        self.round().into_iter().flat_map(Round::open).cloned().collect()
     }
 
     /// The call of this id, if it runs.
     pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
-        match &self.stage {
-            Stage::Calls(round) => round.running_call(id),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
+        self.round()?.running_call(id)
     }
 
     /// The calls whose runs resume with this one: they wait, or were cut with it.
     pub(crate) fn runs_to_go_on(&self) -> impl Iterator<Item = &CallId> {
-        let round = match &self.stage {
-            Stage::Calls(round) => Some(round),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        };
-        round.into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
+        self.round().into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
     }
 
     /// Open questions of running calls.
@@ -142,9 +133,7 @@ impl Machine {
     /// The rows of all calls that are over, in the order of the calls.
     pub(crate) fn call_reports(&self) -> Vec<CallReport> {
         let mut all = self.calls.clone();
-        if let Stage::Calls(round) = &self.stage {
-            all.extend(round.reports().cloned());
-        }
+        all.extend(self.round().into_iter().flat_map(Round::reports).cloned());
         all
     }
     pub(crate) fn failure(&self) -> Option<&ErrorReport> {

@@ -32,7 +32,7 @@ fn word(call: &Call) -> String {
     match &call.step {
         CallState::Requested => "wanted".into(),
         CallState::AwaitingApproval(request) => format!("asked {:?}", request.id.as_str()),
-        CallState::Approved(allowed) => format!("approved {} {:?}", allowed.args, allowed.shown),
+        CallState::Approved(allowed) => format!("approved {} {}", allowed.args, allowed.is_changed),
         CallState::Resuming { args, questions } => format!("again {args} {questions:?}"),
         CallState::Ready { args, questions } => format!("cleared {args} {questions:?}"),
         CallState::Running => "running".into(),
@@ -137,7 +137,7 @@ fn a_call_of_a_dead_process_is_in_doubt() {
     let mut allowed = call(Unsafe, CallState::AwaitingApproval(question("q")));
     allowed.answered(&ApprovalId::from("q"), &Resolution::Decided(Decision::Approve));
     allowed.step = cleared(ApprovalReuse::Keep);
-    assert_eq!(reopened(allowed, OnUnknownEffect::Tell).0, "approved \"asked\" Exactly");
+    assert_eq!(reopened(allowed, OnUnknownEffect::Tell).0, "approved \"asked\" false");
 }
 
 /// S8.2, S7.3: an answer moves the call as it says, and one that is given up or expires is followed by its end.
@@ -146,9 +146,9 @@ fn an_answer_moves_its_call() {
     let changed = || Decision::ApproveWith { args: json!("changed") };
     let always = || Decision::ApproveAlways { covers: AllowScope::Tool };
     for (answer, word) in [
-        (Resolution::Decided(Decision::Approve), "approved \"asked\" Exactly"),
-        (Resolution::Decided(always()), "approved \"asked\" Exactly"),
-        (Resolution::Decided(changed()), "approved \"changed\" Others"),
+        (Resolution::Decided(Decision::Approve), "approved \"asked\" false"),
+        (Resolution::Decided(always()), "approved \"asked\" false"),
+        (Resolution::Decided(changed()), "approved \"changed\" true"),
         (Resolution::Decided(Decision::Deny { message: String::new() }), "asked \"q\""),
         (Resolution::Expired, "asked \"q\""),
         (Resolution::Withdrawn, "wanted"),
