@@ -217,9 +217,7 @@ impl<T: Item> Driver<T> {
     fn perform(&mut self, effect: Action, request: &mut Request) -> Option<Answer> {
         match effect {
             Action::Gather(plan) => self.cx.shared.door.mark(SessionMessage::Gathered(plan)),
-            Action::Plan { plan, waiting, left, wanted } => {
-                self.ask_planner(plan, &waiting, left, wanted.into())
-            }
+            Action::Plan { plan, waiting, left, wanted } => self.ask_planner(plan, &waiting, left, wanted),
             Action::DropPlan => {
                 if let Some(planner) = self.planning.planner.take() {
                     planner.drop_now();

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{
     item::{Item, Policy, Preempt, digest},
-    machine::{PreemptSpec, Record},
+    machine::PreemptSpec,
     words::IfUndelivered,
 };
 use crate::{contract::store, run::steer::SteerTiming, value::ids::TurnId};
@@ -69,8 +69,7 @@ impl How {
             Self::Preempt { points, grace_us, delay_us, turn } => {
                 // Points of a later release count as any: an unknown name must not lose the push.
                 let points = points.map(|names| names.parse().unwrap_or(SafePoints::ANY));
-                let wish =
-                    PreemptSpec { points, grace: grace_us, delay: delay_us, turn, record: Record::Keep };
+                let wish = PreemptSpec { points, grace: grace_us, delay: delay_us, turn, forgets: false };
                 Policy::Preempt(Preempt::of_wish(wish))
             }
         }

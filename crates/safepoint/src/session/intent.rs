@@ -37,7 +37,8 @@ struct Wire {
     points: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within_ms: Option<u64>,
-    reach: Extent,
+    #[serde(with = "Extent")]
+    reach: Reach,
     cleanup_cap_ms: u64,
     /// An early release stored only this text of the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -56,8 +57,9 @@ enum To {
     Turn,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// How a reach is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Reach", rename_all = "snake_case")]
 enum Extent {
     Root,
     Tree,
@@ -112,12 +114,8 @@ impl Wire {
             (Some(points), None) => StopRequest::at(points),
             (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
         };
-        let reach = match self.reach {
-            Extent::Root => Reach::Root,
-            Extent::Tree => Reach::Tree,
-        };
         let cap = Duration::from_millis(self.cleanup_cap_ms);
-        let request = request.with_reach(reach).with_cleanup_cap(cap);
+        let request = request.with_reach(self.reach).with_cleanup_cap(cap);
         Ok(match &self.reason {
             Some(reason) => request.with_reason(reason.into()),
             None if self.text.is_empty() => request,
@@ -137,10 +135,7 @@ fn wire(to: To, request: &StopRequest) -> Wire {
             Mode::At(points) => Some(points.to_string()),
         },
         within_ms: request.grace().map(|grace| millis(grace.as_duration())),
-        reach: match request.reach() {
-            Reach::Root => Extent::Root,
-            Reach::Tree => Extent::Tree,
-        },
+        reach: request.reach(),
         cleanup_cap_ms: millis(request.cleanup_cap()),
         text: String::new(),
         reason: request.reason().map(ReasonReport::from),

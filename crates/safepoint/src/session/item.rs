@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    machine::{PreemptSpec, PushKind, Record},
+    machine::{PreemptSpec, PushKind},
     words::{IfUndelivered, ItemOutcome, PreemptOutcome},
 };
 use crate::{
@@ -87,7 +87,7 @@ impl Policy {
             Self::Reject => PushKind::Reject,
             Self::Steer(when, or) => PushKind::Steer { when, or },
             Self::Preempt(preempt) => PushKind::Preempt(preempt.0),
-            Self::Rollback => PushKind::Preempt(PreemptSpec { record: Record::Forget, ..Preempt::now().0 }),
+            Self::Rollback => PushKind::Preempt(PreemptSpec { forgets: true, ..Preempt::now().0 }),
         }
     }
 }
@@ -106,7 +106,7 @@ impl From<Preempt> for Policy {
 impl Preempt {
     /// At once.
     pub fn now() -> Self {
-        Self(PreemptSpec { points: None, grace: None, delay: None, turn: None, record: Record::Keep })
+        Self(PreemptSpec { points: None, grace: None, delay: None, turn: None, forgets: false })
     }
 
     /// At the first of these safe points.

@@ -22,10 +22,10 @@ mod turn;
 mod words;
 
 pub(crate) use words::{
-    Action, Answer, End, EndedBy, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, Record, Rules,
-    StartFrom, StopWhy, Strength, Wanted,
+    Action, Answer, End, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, Rules, StartFrom,
+    StopWhy, Strength,
 };
-pub use words::{OnTurnFailure, PreemptedItems};
+pub use words::{OnTurnFailure, PlanRequest, PreemptedItems};
 
 use preempt::Preempt;
 use stop::Idleness;
@@ -69,8 +69,10 @@ pub(crate) enum Phase {
     Idle,
     Planning {
         plan: u64,
-        wanted: Wanted,
-        asked: Asked,
+        wanted: PlanRequest,
+        /// Before which item the planner has seen everything. `None`: it is not asked yet, because items accepted
+        /// before the plan are still arriving.
+        asked_before: Option<ItemId>,
     },
     Running(Running),
     /// The turn is settled; the next one waits until it is quiet and its reader has returned.
@@ -80,14 +82,6 @@ pub(crate) enum Phase {
         is_read: bool,
     },
     Over,
-}
-
-/// The state of a plan. Exhaustive: items accepted before it are still arriving, or the planner runs and has
-/// seen what came before this item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Asked {
-    NotYet,
-    With(ItemId),
 }
 
 /// An item that steers a turn.
@@ -108,7 +102,8 @@ pub(crate) struct Running {
     has_session_stop: bool,
     /// What had arrived when a stop of this turn alone was requested.
     stopped_at: Option<ItemId>,
-    record: Record,
+    /// Whether its history is forgotten when a preempt stops it.
+    forgets: bool,
     /// What it started from.
     from: StartFrom,
     /// Whether its reader has returned already.
@@ -120,7 +115,8 @@ pub(crate) struct Running {
 struct Left {
     turn: TurnId,
     items: Vec<ItemId>,
-    how: Ended,
+    /// Whether it waits for a decision.
+    is_suspended: bool,
 }
 
 /// The state before a turn started, kept until the turn has ended: it may turn out that it could not be
@@ -129,13 +125,6 @@ struct Left {
 struct Undo {
     left: Option<Left>,
     barrier: Option<ItemId>,
-}
-
-/// How it ended. Exhaustive: it waits for a decision, or for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Ended {
-    Early,
-    Suspended,
 }
 
 /// What is wanted of the turn that ended early, as soon as the session is between turns.
@@ -174,8 +163,8 @@ impl Machine {
     }
 
     /// A session as another owner left it: this many turns, and one that can be resumed.
-    pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, Ended)>) -> Self {
-        let left = left.map(|(turn, items, how)| Left { turn, items, how });
+    pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, bool)>) -> Self {
+        let left = left.map(|(turn, items, is_suspended)| Left { turn, items, is_suspended });
         // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
         Self { turns, left, barrier, is_adopted: false, ..Self::new(rules) }
@@ -322,7 +311,7 @@ impl Machine {
 
     /// Whether a turn that ended early is about to be resumed: by a planned resume, or by a decision.
     pub(crate) fn takes_up(&self) -> bool {
-        let plans = matches!(self.phase, Phase::Planning { wanted: Wanted::Resume, .. });
+        let plans = matches!(self.phase, Phase::Planning { wanted: PlanRequest::Resume, .. });
         plans || matches!(self.want, PendingStart::Resume | PendingStart::Decision)
     }
 
@@ -340,12 +329,12 @@ impl Machine {
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
-        self.left.as_ref().is_some_and(|left| left.how == Ended::Suspended)
+        self.left.as_ref().is_some_and(|left| left.is_suspended)
     }
 
     /// Whether a stop that a preempt requested first makes the turn a preempted one.
     pub(crate) fn would_be_preempted(&self) -> bool {
-        let end = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop };
+        let end = End::Preempted(PreemptedItems::Drop);
         matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
     }
 

@@ -8,7 +8,7 @@ use super::{
     Item, Session, SessionBuilder, SessionHandle, SharedSession,
     driver::Driver,
     journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
-    machine::{Ended, Machine},
+    machine::Machine,
     watch::Watcher,
     words::ItemOutcome,
 };
@@ -156,8 +156,7 @@ impl<T: Item> SessionBuilder<T> {
         }
         let left = found.left.as_ref().map(|LeftTurn { turn, fate, .. }| {
             let is_suspended = matches!(fate, ItemOutcome::Suspended(_));
-            let how = if is_suspended { Ended::Suspended } else { Ended::Early };
-            (*turn, items.iter().map(|(id, _)| *id).collect(), how)
+            (*turn, items.iter().map(|(id, _)| *id).collect(), is_suspended)
         });
         let mut machine = Machine::recovered(self.settings.rules, found.turns, left);
         if self.on_left == PendingItems::Wait {

@@ -25,7 +25,9 @@ const GIVE_BACK: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct StoredStops {
     /// Stops of the session, until it has ended.
-    session: Vec<SessionStopRow>,
+    session: Vec<u64>,
+    /// Those that wait until it is idle: done also when they are withdrawn.
+    idle: Vec<u64>,
     /// Stops of one turn, until that turn has ended.
     turns: Vec<(TurnId, u64)>,
     /// Numbers that this owner stored for callers in this process.
@@ -37,17 +39,14 @@ pub(super) struct StoredStops {
     deferred: Vec<(u64, StoredStop)>,
 }
 
-/// A stop of the session. It completes when the session ends; a stop that waits for idleness also completes
-/// when it is withdrawn.
-struct SessionStopRow {
-    number: u64,
-    is_idle: bool,
-}
-
 impl StoredStops {
     /// The writes that mark the stops of a turn as seen when the turn ends.
     pub(super) fn of_turn(&self, turn: TurnId) -> impl Iterator<Item = Write> {
         self.turns.iter().filter(move |(of, _)| *of == turn).map(|(_, number)| Write::StopSeen(*number))
+    }
+
+    fn add(&mut self, number: u64, is_idle: bool) {
+        if is_idle { self.idle.push(number) } else { self.session.push(number) }
     }
 
     pub(super) fn turn_noted(&mut self, turn: TurnId) {
@@ -70,7 +69,7 @@ impl<T: Item> Driver<T> {
         let (reply, mut answered) = oneshot::channel();
         match intent {
             StoredStop::Session(stop) => {
-                self.stops.session.push(SessionStopRow { number, is_idle: stop.is_when_idle() });
+                self.stops.add(number, stop.is_when_idle());
                 self.cx.shared.family.ask(&stop);
                 self.stop(stop, reply).await;
             }
@@ -102,13 +101,13 @@ impl<T: Item> Driver<T> {
         let Some(journal) =
             self.recorder.journal.clone().filter(|_| self.recorder.persisted == Persisted::Yes)
         else {
-            return tell(reply, StopPersistence::NotStored);
+            return sync::reply(reply, StopPersistence::NotStored);
         };
         let mailbox = self.cx.shared.mailbox.clone();
         self.stops.under_way += 1;
         self.stops.keeping.push(self.cx.scope.spawn("stop's record", async move {
             let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
-            tell(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
+            sync::reply(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
             mailbox.post(stored(kept));
             kept
         }));
@@ -122,7 +121,7 @@ impl<T: Item> Driver<T> {
         reply: oneshot::Sender<StopPersistence>,
     ) {
         match reached.filter(|turn| self.may_stop(*turn)) {
-            None => tell(reply, StopPersistence::Ended),
+            None => sync::reply(reply, StopPersistence::Ended),
             Some(turn) => {
                 let intent = StoredStop::Turn(Some(turn), request);
                 self.keep(intent, reply, move |number| SessionMessage::TurnStopKept { number, turn });
@@ -151,7 +150,7 @@ impl<T: Item> Driver<T> {
     pub(super) async fn stop_kept(&mut self, number: Option<u64>, is_idle: bool) {
         if let Some(number) = number {
             self.stops.own.insert(number);
-            self.stops.session.push(SessionStopRow { number, is_idle });
+            self.stops.add(number, is_idle);
         }
         self.kept_one().await;
     }
@@ -177,8 +176,7 @@ impl<T: Item> Driver<T> {
     }
 
     async fn note_open(&mut self) {
-        let idle = self.stops.session.extract_if(.., |stop| stop.is_idle);
-        let idle = idle.map(|stop| stop.number).collect();
+        let idle = std::mem::take(&mut self.stops.idle);
         self.note_seen(idle).await;
     }
 
@@ -194,7 +192,7 @@ impl<T: Item> Driver<T> {
     /// Releases the session in the store, together with the stops that ended it.
     pub(super) async fn release(&mut self) {
         let Some(journal) = self.recorder.journal.clone() else { return };
-        let mut numbers: Vec<u64> = self.stops.session.iter().map(|stop| stop.number).collect();
+        let mut numbers = [self.stops.session.as_slice(), &self.stops.idle].concat();
         for task in std::mem::take(&mut self.stops.keeping) {
             numbers.extend(task.await.ok().flatten());
         }
@@ -213,8 +211,4 @@ impl<T: Item> Driver<T> {
             drop(self.cx.scope.spawn("giving the session back", journal.give_back_at_last()));
         }
     }
-}
-
-fn tell(reply: oneshot::Sender<StopPersistence>, kept: StopPersistence) {
-    sync::reply(reply, kept);
 }

@@ -4,45 +4,40 @@
 use super::{Driver, Item, SessionEvent, TurnId};
 use crate::{run::Run, session::lost::LostRun, value::ids::SteerId};
 
-/// A lost run, and the turn in which the model was notified.
-struct LostNotice {
-    lost: LostRun,
-    turn: Option<TurnId>,
-}
-
 /// Background runs of another owner that ended with it.
 #[derive(Default)]
 pub(super) struct LostRuns {
-    notices: Vec<LostNotice>,
+    /// Each with the turn in which the model was notified.
+    notices: Vec<(LostRun, Option<TurnId>)>,
 }
 
 impl<T: Item> Driver<T> {
     pub(in crate::session) fn add_lost_runs(&mut self, lost: Vec<LostRun>) {
         for lost in lost {
             self.show(SessionEvent::BackgroundLost(lost.clone()));
-            self.lost.notices.push(LostNotice { lost, turn: None });
+            self.lost.notices.push((lost, None));
         }
     }
 
     /// Called before the run starts, so that its first request includes the notices.
     pub(super) fn notify_lost(&self, run: &Run) {
-        for notice in self.lost.notices.iter().filter(|notice| notice.turn.is_none()) {
+        for (lost, _) in self.lost.notices.iter().filter(|(_, notified)| notified.is_none()) {
             // The run's events show whether it is taken.
-            drop(run.handle().steer(notice.lost.notice()));
+            drop(run.handle().steer(lost.notice()));
         }
     }
 
     pub(super) fn lost_notified(&mut self, turn: TurnId, notice: &SteerId) {
-        for known in self.lost.notices.iter_mut().filter(|known| known.lost.id() == *notice) {
-            known.turn = Some(turn);
+        for (_, notified) in self.lost.notices.iter_mut().filter(|(lost, _)| lost.id() == *notice) {
+            *notified = Some(turn);
         }
     }
 
     /// The turn is forgotten: what it began is forgotten too, and its notices are sent to the model again.
     pub(super) fn forget_lost_runs(&mut self, turn: TurnId) {
-        self.lost.notices.retain(|notice| notice.lost.turn != turn);
-        for notice in self.lost.notices.iter_mut().filter(|notice| notice.turn == Some(turn)) {
-            notice.turn = None;
+        self.lost.notices.retain(|(lost, _)| lost.turn != turn);
+        for (_, notified) in &mut self.lost.notices {
+            notified.take_if(|notified| *notified == turn);
         }
     }
 }

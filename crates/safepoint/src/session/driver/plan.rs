@@ -4,8 +4,8 @@ use safepoint_scope::DropHandle;
 
 use super::{Driver, ErrorReport, Input, Item, ItemId, Request, SessionEvent, SessionMessage, TurnId};
 use crate::session::{
-    machine::PlanResult,
-    planner::{Plan, PlanContext, PlanRequest, QueuedItem, TurnPlan},
+    machine::{PlanRequest, PlanResult},
+    planner::{Plan, PlanContext, QueuedItem, TurnPlan},
 };
 use crate::{
     sync::callback::{self, Panicked},

@@ -16,7 +16,7 @@ use crate::{
     session::{
         TurnView,
         journal::TurnLog,
-        machine::{End, EndedBy, Phase, PreemptedItems, StartFrom, StopWhy},
+        machine::{End, Phase, PreemptedItems, StartFrom, StopWhy},
     },
     sync::callback::Panicked,
 };
@@ -206,15 +206,16 @@ impl<T: Item> Driver<T> {
             Outcome::Suspended(_) => End::Suspended,
             Outcome::Stopped(stopped) => {
                 let stop = stopped.receipt().stop.as_ref();
-                let is_preempt = stop.is_some_and(|stop| stop.reason.code == Code::PREEMPTED.as_str());
-                let by = if is_preempt { EndedBy::Preempt } else { EndedBy::Other };
-                let asked =
-                    (is_preempt && self.machine.would_be_preempted()).then(|| self.after_preempt(turn));
-                let after = asked.unwrap_or(Ok(PreemptedItems::Drop)).unwrap_or_else(|error| {
-                    panicked = Some(error);
-                    PreemptedItems::Drop
-                });
-                End::Stopped { by, after }
+                if stop.is_none_or(|stop| stop.reason.code != Code::PREEMPTED.as_str()) {
+                    End::Stopped
+                } else if self.machine.would_be_preempted() {
+                    End::Preempted(self.after_preempt(turn).unwrap_or_else(|error| {
+                        panicked = Some(error);
+                        PreemptedItems::Drop
+                    }))
+                } else {
+                    End::Preempted(PreemptedItems::Drop)
+                }
             }
         };
         let lost = self.note_lost(&outcome);

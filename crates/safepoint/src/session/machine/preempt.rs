@@ -1,6 +1,6 @@
 //! Preempts: bound to the turn that they found, asked of its run when their time comes, and settled with it.
 
-use super::{Action, Asked, Machine, Moment, PendingStart, Phase, PreemptSpec, Record, StopWhy};
+use super::{Action, Machine, Moment, PendingStart, Phase, PreemptSpec, StopWhy};
 use crate::{
     session::words::PreemptOutcome,
     value::ids::{ItemId, TurnId},
@@ -39,7 +39,7 @@ impl Preempt {
     }
 
     pub(super) fn forgets(&self) -> bool {
-        self.wish.record == Record::Forget
+        self.wish.forgets
     }
 
     pub(super) fn superseded(self) -> Action {
@@ -73,9 +73,7 @@ impl Machine {
         if running.is_protected {
             return Step::Held;
         }
-        if wish.record == Record::Forget {
-            running.record = Record::Forget;
-        }
+        running.forgets |= wish.forgets;
         out.push(Action::StopRun { turn, why: plain });
         Step::Asked { escalates: wish.grace.map(|grace| now.after(grace)) }
     }
@@ -110,7 +108,7 @@ impl Machine {
     /// A preempt that finds the planner running: it is asked again, with the new item, unless that happened
     /// too often.
     pub(super) fn replan_for_preempt(&mut self, out: &mut Vec<Action>) {
-        if let Phase::Planning { asked: Asked::With(_), .. } = self.phase
+        if let Phase::Planning { asked_before: Some(_), .. } = self.phase
             && self.streak < self.rules.patience
         {
             self.streak += 1;

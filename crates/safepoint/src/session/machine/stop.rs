@@ -1,6 +1,6 @@
 //! Stops of the session and of its turn alone, and the wait until it has been idle.
 
-use super::{Action, Answer, Ended, ExitKind, Machine, Moment, PendingStart, Phase, StopWhy, Strength};
+use super::{Action, Answer, ExitKind, Machine, Moment, PendingStart, Phase, StopWhy, Strength};
 use crate::value::ids::TurnId;
 
 /// How long the session has been idle, and how long it may be (S6.8).
@@ -138,7 +138,7 @@ impl Machine {
 
     pub(super) fn resume(&mut self, out: &mut Vec<Action>) {
         let can = self.goes_on()
-            && self.left.as_ref().is_some_and(|left| left.how == Ended::Early)
+            && self.left.as_ref().is_some_and(|left| !left.is_suspended)
             && matches!(self.want, PendingStart::Nothing | PendingStart::Resume);
         if can && !self.takes_up() {
             self.want = PendingStart::Resume;

@@ -1,8 +1,8 @@
 //! A turn from its plan to its end.
 
 use super::{
-    Action, Asked, End, Ended, EndedBy, Left, Machine, PendingStart, Phase, PlanResult, Record, Running,
-    StartFrom, StopWhy, Undo, Wanted,
+    Action, End, Left, Machine, PendingStart, Phase, PlanRequest, PlanResult, Running, StartFrom, StopWhy,
+    Undo,
 };
 use crate::{
     session::{
@@ -19,7 +19,7 @@ impl Machine {
         let from = match std::mem::replace(&mut self.want, PendingStart::Nothing) {
             PendingStart::Nothing => return false,
             PendingStart::Resume => {
-                self.ask_planner(Wanted::Resume, out);
+                self.ask_planner(PlanRequest::Resume, out);
                 return true;
             }
             PendingStart::Decision => StartFrom::Decision,
@@ -50,24 +50,24 @@ impl Machine {
         if !fresh || self.is_suspended() {
             return false;
         }
-        self.ask_planner(Wanted::Any, out);
+        self.ask_planner(PlanRequest::Any, out);
         true
     }
 
-    fn ask_planner(&mut self, wanted: Wanted, out: &mut Vec<Action>) {
+    fn ask_planner(&mut self, wanted: PlanRequest, out: &mut Vec<Action>) {
         self.plans += 1;
-        self.phase = Phase::Planning { plan: self.plans, wanted, asked: Asked::NotYet };
+        self.phase = Phase::Planning { plan: self.plans, wanted, asked_before: None };
         out.push(Action::Gather(self.plans));
     }
 
     /// What was accepted before the plan was wanted is here: the planner is asked about all of it.
     pub(super) fn gathered(&mut self, number: u64, out: &mut Vec<Action>) {
         let left = self.left();
-        let Phase::Planning { plan, wanted, asked: asked @ Asked::NotYet } = &mut self.phase else { return };
+        let Phase::Planning { plan, wanted, asked_before: asked @ None } = &mut self.phase else { return };
         if *plan != number {
             return;
         }
-        *asked = Asked::With(self.next_item);
+        *asked = Some(self.next_item);
         let waiting = self.waiting.iter().copied().collect();
         out.push(Action::Plan { plan: number, waiting, left, wanted: *wanted });
     }
@@ -75,7 +75,7 @@ impl Machine {
     /// Before which item the planner that makes this plan has seen everything.
     fn planned_with(&self, number: u64) -> Option<ItemId> {
         match self.phase {
-            Phase::Planning { plan, asked: Asked::With(seen), .. } if plan == number => Some(seen),
+            Phase::Planning { plan, asked_before, .. } if plan == number => asked_before,
             _ => None,
         }
     }
@@ -86,7 +86,7 @@ impl Machine {
 
     /// Stops asking, to ask again: a resume that was promised still holds.
     pub(super) fn plan_anew(&mut self, out: &mut Vec<Action>) {
-        if let Phase::Planning { wanted: Wanted::Resume, .. } = self.phase {
+        if let Phase::Planning { wanted: PlanRequest::Resume, .. } = self.phase {
             self.want = PendingStart::Resume;
         }
         self.drop_plan(out);
@@ -142,14 +142,13 @@ impl Machine {
     fn start(&mut self, turn: TurnId, from: StartFrom, out: &mut Vec<Action>) {
         let is_protected = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
         let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
-        let record = if forgets { Record::Forget } else { Record::Keep };
         self.undo.barrier = self.barrier.take();
         self.phase = Phase::Running(Running {
             turn,
             is_protected,
             has_session_stop: false,
             stopped_at: None,
-            record,
+            forgets,
             from,
             is_read: false,
         });
@@ -187,12 +186,10 @@ impl Machine {
             End::Done => ItemOutcome::Completed(turn),
             End::Failed => ItemOutcome::Failed(turn),
             End::Suspended => ItemOutcome::Suspended(turn),
-            End::Stopped { .. } if running.has_session_stop => ItemOutcome::Interrupted(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } if is_preempted => match running.record {
-                Record::Keep => ItemOutcome::Preempted(turn),
-                Record::Forget => ItemOutcome::RolledBack(turn),
-            },
-            End::Stopped { .. } => ItemOutcome::Interrupted(turn),
+            End::Stopped | End::Preempted(_) if running.has_session_stop => ItemOutcome::Interrupted(turn),
+            End::Preempted(_) if is_preempted && running.forgets => ItemOutcome::RolledBack(turn),
+            End::Preempted(_) if is_preempted => ItemOutcome::Preempted(turn),
+            End::Stopped | End::Preempted(_) => ItemOutcome::Interrupted(turn),
         }
     }
 
@@ -202,7 +199,7 @@ impl Machine {
         for item in &items {
             out.push(Action::Fate { item: *item, fate: ItemOutcome::Suspended(running.turn) });
         }
-        self.left = Some(Left { turn: running.turn, items, how: Ended::Suspended });
+        self.left = Some(Left { turn: running.turn, items, is_suspended: true });
         self.preempts.iter_mut().for_each(super::Preempt::ask_if_held);
         if self.preempts.iter().any(super::Preempt::is_asked) {
             self.want =
@@ -223,8 +220,8 @@ impl Machine {
         for preempt in self.preempts.drain(..) {
             out.push(preempt.came_to(came_to));
         }
-        let requeues = matches!(fate, ItemOutcome::Preempted(_))
-            && matches!(end, End::Stopped { after: PreemptedItems::Requeue, .. });
+        let requeues =
+            matches!(fate, ItemOutcome::Preempted(_)) && end == End::Preempted(PreemptedItems::Requeue);
         let items = std::mem::take(&mut self.items);
         for item in &items {
             if requeues {
@@ -246,7 +243,7 @@ impl Machine {
         let is_open =
             matches!(fate, ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_))
                 && !requeues;
-        self.left = is_open.then_some(Left { turn, items, how: Ended::Early });
+        self.left = is_open.then_some(Left { turn, items, is_suspended: false });
         if let ItemOutcome::RolledBack(turn) = fate {
             out.push(Action::Forget(turn));
         }
@@ -282,16 +279,16 @@ impl Machine {
             let items = std::mem::take(&mut self.items);
             let Undo { left, barrier } = std::mem::take(&mut self.undo);
             self.barrier = barrier;
-            let how = match running.from {
+            let is_suspended = match running.from {
                 StartFrom::Plan => {
                     self.left = left;
                     items.into_iter().for_each(|item| self.wait_again(item));
                     return;
                 }
-                StartFrom::Resume => Ended::Early,
-                StartFrom::Decision | StartFrom::Withdrawal(_) => Ended::Suspended,
+                StartFrom::Resume => false,
+                StartFrom::Decision | StartFrom::Withdrawal(_) => true,
             };
-            self.left = Some(Left { turn, items, how });
+            self.left = Some(Left { turn, items, is_suspended });
         }
     }
 }

@@ -64,14 +64,8 @@ pub(crate) struct PreemptSpec {
     pub(crate) delay: Option<u64>,
     /// The turn that it means.
     pub(crate) turn: Option<TurnId>,
-    pub(crate) record: Record,
-}
-
-/// What becomes of the history of the turn that is stopped. Exhaustive: kept, or forgotten (rollback).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Record {
-    Keep,
-    Forget,
+    /// Whether the history of the turn that is stopped is forgotten (rollback).
+    pub(crate) forgets: bool,
 }
 
 /// How strongly a session was asked to stop; a later one only strengthens.
@@ -149,18 +143,9 @@ pub(crate) enum End {
     Done,
     Failed,
     Suspended,
-    /// And whether it was a preempt that took effect; then what becomes of the items.
-    Stopped {
-        by: EndedBy,
-        after: PreemptedItems,
-    },
-}
-
-/// Whose request took effect on a run that a stop ended. Exhaustive: a preempt's, or any other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum EndedBy {
-    Preempt,
-    Other,
+    Stopped,
+    /// A preempt stopped it; and what becomes of the items.
+    Preempted(PreemptedItems),
 }
 
 /// What happens to a preempted turn's items (S6.9). Exhaustive: they count as handled, or wait again.
@@ -183,7 +168,7 @@ pub(crate) enum Action {
         plan: u64,
         waiting: Vec<ItemId>,
         left: Option<TurnId>,
-        wanted: Wanted,
+        wanted: PlanRequest,
     },
     /// Stop asking.
     DropPlan,
@@ -237,10 +222,12 @@ pub(crate) enum Action {
     End(ExitKind),
 }
 
-/// What is asked of a planner.
+/// What is asked of a planner. Exhaustive: whatever it likes, or a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Wanted {
+pub enum PlanRequest {
+    /// Whatever it likes.
     Any,
+    /// The turn that ended early.
     Resume,
 }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::session::{
-    machine::{ExitKind, Wanted},
+    machine::{ExitKind, PlanRequest},
     words::RejectReason,
 };
 
@@ -47,7 +47,7 @@ impl Owner {
     }
 }
 
-pub(super) const STOPPED: End = End::Stopped { by: EndedBy::Other, after: PreemptedItems::Drop };
+pub(super) const STOPPED: End = End::Stopped;
 
 pub(super) fn item(number: u64) -> ItemId {
     ItemId::new(number)
@@ -137,7 +137,7 @@ fn a_preempt_is_open_until_its_turn_ends() {
     asked.now = Moment(3);
     assert_eq!(asked.tell(Input::Tick).len(), 1);
     assert!(asked.machine.would_be_preempted());
-    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop });
+    asked.settle(1, End::Preempted(PreemptedItems::Drop));
     assert_eq!((open(&asked), asked.machine.would_be_preempted()), ([false; 2], false));
     let mut stopped = Owner::new();
     stopped.push(0, PushKind::Enqueue);
@@ -161,7 +161,7 @@ fn a_turn_that_is_taken_up_says_so() {
     asked.tell(Input::Resume);
     assert_eq!(says(&asked), (Some(TurnId::new(1)), true, false));
     let plan = asked.tell(Input::Gathered(2));
-    assert!(matches!(plan[..], [Action::Plan { wanted: Wanted::Resume, .. }]));
+    assert!(matches!(plan[..], [Action::Plan { wanted: PlanRequest::Resume, .. }]));
     asked.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
     assert_eq!(says(&asked), (None, false, true));
     asked.tell(Input::Settled { turn: TurnId::new(1), end: End::Suspended });
@@ -210,7 +210,7 @@ fn what_waits_again_stands_where_it_stood() {
     asked.push(0, PushKind::Enqueue);
     asked.begin(1);
     asked.push(1, PushKind::Preempt(NOW));
-    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Requeue });
+    asked.settle(1, End::Preempted(PreemptedItems::Requeue));
     assert!(asked.machine.waiting().iter().copied().eq([item(0), item(1)]));
     let made =
         |take: &[u64]| PlanResult::Turn { take: take.iter().map(|n| item(*n)).collect(), drop: Vec::new() };

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::session::{machine::ExitKind, words::RejectReason};
 
-const BY_PREEMPT: End = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop };
-const REQUEUE: End = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Requeue };
+const BY_PREEMPT: End = End::Preempted(PreemptedItems::Drop);
+const REQUEUE: End = End::Preempted(PreemptedItems::Requeue);
 
 fn resolved(effects: &[Action]) -> Vec<PreemptOutcome> {
     let to = |effect: &Action| match effect {
@@ -25,7 +25,7 @@ fn asked(wish: PreemptSpec) -> StopWhy {
 /// nothing by itself, and what comes now does.
 #[test]
 fn a_new_owner_waits_for_what_was_left() {
-    let left = Some((turn(1), vec![item(0)], Ended::Early));
+    let left = Some((turn(1), vec![item(0)], false));
     let mut owner = Owner::of(Machine::recovered(RULES, 1, left));
     assert_eq!(owner.machine.left(), Some(turn(1)));
     assert!(!gathers(&owner.push(1, PushKind::Enqueue)) && !gathers(&owner.tell(Input::Adopted)));

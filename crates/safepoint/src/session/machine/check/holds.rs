@@ -1,7 +1,7 @@
 //! What holds in every state of a session, and that from each of them it can end.
 
 use super::{
-    Asked, End, EndedBy, Input, ItemId, Phase, PreemptedItems, Strength,
+    End, Input, ItemId, Phase, Strength,
     world::{Place, Step, World},
 };
 
@@ -26,8 +26,8 @@ impl World {
         assert_eq!(self.places.iter().find(steered), None, "a steer whose turn is over is forgotten");
         match self.machine.phase() {
             Phase::Running(running) => assert_eq!(self.run, Some(running.turn)),
-            Phase::Planning { asked: Asked::NotYet, .. } => assert!(self.is_gathering()),
-            Phase::Planning { asked: Asked::With(_), .. } => assert!(self.plan.is_some()),
+            Phase::Planning { asked_before: None, .. } => assert!(self.is_gathering()),
+            Phase::Planning { asked_before: Some(_), .. } => assert!(self.plan.is_some()),
             Phase::Idle => {
                 assert!(self.stopped.is_none(), "idle, although it was stopped: {:?}", self.machine)
             }
@@ -57,13 +57,7 @@ impl World {
             let step = match (world.run, world.winding) {
                 _ if !world.stop_is_asked() => Step::Stop(Strength::Now),
                 _ if world.stopped < Some(Strength::Now) => Step::Deliver,
-                (Some(turn), _) => {
-                    let by = EndedBy::Other;
-                    Step::Happen(Input::Settled {
-                        turn,
-                        end: End::Stopped { by, after: PreemptedItems::Drop },
-                    })
-                }
+                (Some(turn), _) => Step::Happen(Input::Settled { turn, end: End::Stopped }),
                 (None, Some((turn, false, _))) => Step::Happen(Input::Quiet(turn)),
                 (None, Some((turn, true, false))) => Step::Happen(Input::Read(turn)),
                 _ => Step::Happen(Input::Tick),

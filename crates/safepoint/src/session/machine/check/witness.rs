@@ -2,11 +2,11 @@
 //! must end, what begins a turn, and what was promised.
 
 use super::{
-    Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, Phase, PushKind, Record,
-    Rules, StartFrom, StopWhy, Strength, TurnId,
+    Action, Answer, End, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, Phase, PushKind, Rules,
+    StartFrom, StopWhy, Strength, TurnId,
     world::{Asked, World},
 };
-use crate::session::machine::{ExitKind, Wanted};
+use crate::session::machine::{ExitKind, PlanRequest};
 
 /// What the session has promised to a caller. Exhaustive: nothing, a plan of a resume, or a decision's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,16 +130,16 @@ impl World {
             End::Done => ItemOutcome::Completed(turn),
             End::Failed => ItemOutcome::Failed(turn),
             End::Suspended => ItemOutcome::Suspended(turn),
-            End::Stopped { .. } if self.witness.session_asked => ItemOutcome::Interrupted(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } if self.forgets(turn) => ItemOutcome::RolledBack(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } => ItemOutcome::Preempted(turn),
-            End::Stopped { by: EndedBy::Other, .. } => ItemOutcome::Interrupted(turn),
+            End::Preempted(_) if self.witness.session_asked => ItemOutcome::Interrupted(turn),
+            End::Preempted(_) if self.forgets(turn) => ItemOutcome::RolledBack(turn),
+            End::Preempted(_) => ItemOutcome::Preempted(turn),
+            End::Stopped => ItemOutcome::Interrupted(turn),
         }
     }
 
     fn forgets(&self, turn: TurnId) -> bool {
         let asked = |asked: &Asked| asked.due.0 <= self.now && !self.witness.is_protected;
-        self.bound(turn).any(|preempt| preempt.record == Record::Forget && asked(preempt))
+        self.bound(turn).any(|preempt| preempt.forgets && asked(preempt))
     }
 
     /// The preempts that found this turn and are not answered.
@@ -170,9 +170,9 @@ impl World {
                 assert!(!self.machine.is_suspended(), "a plan while a decision is waited for");
                 assert!(!witness.broken, "a plan after something broke");
                 let fresh = waiting.iter().any(|item| witness.barrier.is_none_or(|barrier| *item >= barrier));
-                assert!(fresh || *wanted == Wanted::Resume, "an old item begins a turn, by {input:?}");
+                assert!(fresh || *wanted == PlanRequest::Resume, "an old item begins a turn, by {input:?}");
                 assert!(
-                    *wanted == Wanted::Resume || witness.promise != Promise::Resume,
+                    *wanted == PlanRequest::Resume || witness.promise != Promise::Resume,
                     "a resume is forgotten"
                 );
             }

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use super::{
-    Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome,
-    PreemptedItems, PushKind, Record, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId,
-    witness::Witness,
+    Action, Answer, End, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome,
+    PreemptedItems, PushKind, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId, witness::Witness,
 };
-use crate::session::{door::Count, machine::Ended};
+use crate::session::door::Count;
 
 mod inputs;
 mod mail;
@@ -52,7 +51,7 @@ pub(super) struct Asked {
     pub(super) saw: Option<TurnId>,
     /// When it may be asked, and when it may escalate.
     pub(super) due: (Moment, Option<Moment>),
-    pub(super) record: Record,
+    pub(super) forgets: bool,
     pub(super) answered: Option<PreemptOutcome>,
 }
 
@@ -120,13 +119,13 @@ impl World {
         Self { delivery: Delivery::Apart, ..self }
     }
 
-    /// A session as another owner left it: a turn that ended so, and what waits in the store, on its way.
-    pub(super) fn opened(self, rules: Rules, left: Option<Ended>, stored: &[PushKind]) -> Self {
+    /// A session as another owner left it: a turn, suspended or not, and what waits in the store, on its way.
+    pub(super) fn opened(self, rules: Rules, left: Option<bool>, stored: &[PushKind]) -> Self {
         let mut world = self;
         let turn = TurnId::new(1);
         let own: Vec<ItemId> = left.iter().map(|_| world.door.adopt()).collect();
         world.places.extend(own.iter().map(|_| Place::Left(turn)));
-        world.machine = Machine::recovered(rules, 1, left.map(|how| (turn, own, how)));
+        world.machine = Machine::recovered(rules, 1, left.map(|is_suspended| (turn, own, is_suspended)));
         if left.is_some() {
             world.witness.holds_all();
         }
@@ -153,7 +152,7 @@ impl World {
                         item: *item,
                         saw: target,
                         due,
-                        record: wish.record,
+                        forgets: wish.forgets,
                         answered: None,
                     });
                 }

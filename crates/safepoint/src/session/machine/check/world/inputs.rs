@@ -1,8 +1,6 @@
 //! What may happen next in a world.
 
-use super::{
-    End, EndedBy, Input, ItemId, Place, PlanResult, PreemptedItems, PushKind, Step, Strength, TurnId, World,
-};
+use super::{End, Input, ItemId, Place, PlanResult, PreemptedItems, PushKind, Step, Strength, TurnId, World};
 
 impl World {
     /// All that may happen next.
@@ -84,11 +82,9 @@ impl World {
         }
         if let Some(turn) = self.run {
             all.extend((!self.at_work.is_read).then_some(Input::Read(turn)));
-            let mut ends = vec![End::Done, End::Failed, End::Suspended];
-            ends.push(End::Stopped { by: EndedBy::Other, after: PreemptedItems::Drop });
+            let mut ends = vec![End::Done, End::Failed, End::Suspended, End::Stopped];
             if self.at_work.is_preempted {
-                let afters = [PreemptedItems::Drop, PreemptedItems::Requeue];
-                ends.extend(afters.map(|after| End::Stopped { by: EndedBy::Preempt, after }));
+                ends.extend([PreemptedItems::Drop, PreemptedItems::Requeue].map(End::Preempted));
             }
             all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));
             let steered = (0..self.places.len()).filter(|n| self.places[*n] == Place::Steering(turn));
