@@ -21,7 +21,6 @@ mod spec;
 
 pub use crate::value::effect::EffectClass;
 pub use asks::Asks;
-pub(crate) use asks::Unruled;
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
 pub use output::{FullOutput, Output};
 pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};

@@ -20,7 +20,9 @@ use crate::{
 /// What has arrived of one message.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    bounds: Bounds,
+    /// How many bytes are kept (S12.3), and how many calls (S12.4).
+    most_bytes: usize,
+    most_calls: usize,
     blocks: Vec<Block>,
     /// The size of all fields.
     bytes: usize,
@@ -39,28 +41,16 @@ pub(crate) struct Draft {
     model: Option<Arc<str>>,
 }
 
-/// How much of one message is kept (S12.3, S12.4).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bounds {
-    pub(crate) bytes: usize,
-    pub(crate) calls: usize,
-}
-
-impl Bounds {
-    pub(crate) fn of(limits: &Limits) -> Self {
-        Self { bytes: limits.model_output_bytes, calls: limits.message_calls }
-    }
-}
-
 impl Draft {
-    pub(crate) fn new(bounds: Bounds, is_remote: bool) -> Self {
-        Self { bounds, is_remote, ..Self::default() }
+    pub(crate) fn new(limits: &Limits, is_remote: bool) -> Self {
+        let (most_bytes, most_calls) = (limits.model_output_bytes, limits.message_calls);
+        Self { most_bytes, most_calls, is_remote, ..Self::default() }
     }
 
     /// Takes a delta as far as there is room for it. What is only for display is counted, and changes
     /// nothing.
     pub(crate) fn take(&mut self, delta: Delta) {
-        let left = self.bounds.bytes.saturating_sub(self.bytes);
+        let left = self.most_bytes.saturating_sub(self.bytes);
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
         if brings > left {
@@ -77,7 +67,7 @@ impl Draft {
             Delta::Reasoning(text) => self.reasoning(&head(text, left)),
             Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.is_full => {}
             Delta::ReasoningSeal(seal) => self.seal(seal),
-            Delta::CallReady(_) if self.calls >= self.bounds.calls => self.calls_left_out += 1,
+            Delta::CallReady(_) if self.calls >= self.most_calls => self.calls_left_out += 1,
             Delta::CallReady(call) => {
                 self.calls += 1;
                 self.billed += call.args.len();
@@ -247,7 +237,8 @@ mod tests {
             ("seals of small objects", 16, &|_| seal(&deep)),
             ("text and reasoning by turns", 64 + BYTES / 256, &by_turns),
         ] {
-            let mut draft = Draft::new(Bounds { bytes: BYTES, calls: 1 }, false);
+            let limits = Limits { model_output_bytes: BYTES, message_calls: 1, ..Limits::default() };
+            let mut draft = Draft::new(&limits, false);
             (0..10_000).for_each(|at| draft.take(piece(at)));
             assert!(draft.is_full(), "{what}");
             assert!(draft.blocks.len() <= most, "{what}: {}", draft.blocks.len());

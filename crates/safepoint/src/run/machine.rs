@@ -34,7 +34,7 @@ mod tally;
 mod view;
 
 pub(crate) use bounds::{PendingSteer, StepContext, over_attempts};
-pub(crate) use call::{Allowed, ApprovalReuse, Call, CallState};
+pub(crate) use call::{Allowed, Call, CallState};
 pub(crate) use children::ChildUsage;
 pub(crate) use round::Round;
 

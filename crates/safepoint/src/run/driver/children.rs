@@ -22,7 +22,7 @@ use crate::{
     definition::{Definition, child::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
-        machine::{ApprovalReuse, Call, CallState},
+        machine::{Call, CallState},
         shared::{Activity, Decided, RunMessage, Shared},
         spans,
     },
@@ -142,7 +142,10 @@ pub(super) struct Begin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Anew,
-    Again(ApprovalReuse),
+    /// And whether it asks its open questions again.
+    Again {
+        asks: bool,
+    },
 }
 
 impl Driver {
@@ -211,7 +214,7 @@ impl Driver {
             (CallState::Suspended { child, .. }, _) => {
                 (child.clone(), child.receipt.as_deref().map_or(SideEffect::Unknown, effect_of))
             }
-            (_, Entry::Again(_)) => {
+            (_, Entry::Again { .. }) => {
                 let path = self.cx.shared.path.of(&call.call.id);
                 let child = ChildReport { path, work: CallKind::Child, receipt: None, cost: 0.0 };
                 (child, SideEffect::Unknown)

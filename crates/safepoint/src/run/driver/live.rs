@@ -13,7 +13,7 @@ use super::{Driver, LogFailure};
 use crate::{
     contract::{
         approver::{self, ApprovalMode, Approver, Rule, RuleAction, ToolApproval, WithoutApprover},
-        tool::{Asks, Unruled},
+        tool::Asks,
     },
     run::{
         executor::Reply,
@@ -75,9 +75,9 @@ impl Approver for NoApprover {
 /// What the rules say about a question of a running call, and where a denial comes from: a rule, or the lack
 /// of one.
 fn ruling(rules: &[Rule], asks: &Asks) -> Result<(RuleAction, RuledBy), Panicked> {
-    let ruling = match &asks.unruled {
-        Unruled::Asks => approver::rule(rules, ToolApproval::Required, &asks.tool, &asks.ruled_by)?,
-        Unruled::Refused(why) => match approver::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)? {
+    let ruling = match &asks.refusal {
+        None => approver::rule(rules, ToolApproval::Required, &asks.tool, &asks.ruled_by)?,
+        Some(why) => match approver::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)? {
             Some(spoken) => spoken,
             None => return Ok((RuleAction::Deny(why.clone()), RuledBy::NoRule)),
         },

@@ -19,11 +19,7 @@ use crate::{
         log::Recorded,
         model::{Finish, ModelError, ModelErrorKind, OnModelStop, Talk},
     },
-    run::{
-        draft::{Bounds, Draft},
-        outcome::LastWords,
-        spans,
-    },
+    run::{draft::Draft, outcome::LastWords, spans},
     sync::{
         Mutex,
         callback::{self, Panicked},
@@ -81,9 +77,9 @@ impl ModelCalls {
     /// Tells the provider that the reply is not wanted, if dropping the exchange does not. Only quiet waits
     /// for this.
     fn part(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
-        let parting = match &mut streaming.purpose {
-            Purpose::Round => self.conversation.release(),
-            Purpose::Summary(summing) => summing.release(),
+        let parting = match &mut streaming.summary {
+            None => self.conversation.release(),
+            Some(summary) => summary.release(),
         };
         if let Some(parting) = parting {
             let bound = cx.def.limits.release_timeout;
@@ -133,25 +129,20 @@ impl ModelCalls {
 /// A model call in progress.
 pub(super) struct ModelCall {
     round: u32,
-    purpose: Purpose,
+    /// What it summarises, if it is not the call of a round but the summary of the history before one.
+    summary: Option<Box<SummaryCall>>,
     started_at: Timestamp,
     pen: Arc<Mutex<SharedDraft>>,
     task: Option<Task<()>>,
     span: Span,
 }
 
-/// What a model call is for. Exhaustive: a round, or the summary of the history before one.
-pub(super) enum Purpose {
-    Round,
-    Summary(Box<SummaryCall>),
-}
-
 impl ModelCall {
-    pub(super) fn new(model: &str, round: u32, purpose: Purpose, draft: Draft) -> Self {
+    pub(super) fn new(model: &str, round: u32, summary: Option<Box<SummaryCall>>, draft: Draft) -> Self {
         let pen = SharedDraft { draft, hand: Writer::default(), retries: Vec::new() };
         let pen = Arc::new(Mutex::new(pen));
         let span = spans::model_call(model, round);
-        Self { round, purpose, started_at: Timestamp::now(), pen, task: None, span }
+        Self { round, summary, started_at: Timestamp::now(), pen, task: None, span }
     }
 }
 
@@ -165,14 +156,14 @@ impl Driver {
         }
         let announced = self.record(Fact::ModelStarted { round }).await?;
         let draft = self.draft();
-        let streaming = ModelCall::new(self.cx.def.model.name(), round, Purpose::Round, draft);
+        let streaming = ModelCall::new(self.cx.def.model.name(), round, None, draft);
         self.stream(streaming, gate, &announced).await
     }
 
     /// The draft for a message. A remote agent makes no model call here: a message counts as sent only if it
     /// says so.
     pub(super) fn draft(&self) -> Draft {
-        Draft::new(Bounds::of(&self.cx.def.limits), self.cx.def.is_remote)
+        Draft::new(&self.cx.def.limits, self.cx.def.is_remote)
     }
 
     /// Begins the announced call, if the gate lets it pass.
@@ -184,12 +175,12 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
-                let (stream, is_shown) = match &mut streaming.purpose {
-                    Purpose::Round => {
+                let (stream, is_shown) = match &mut streaming.summary {
+                    None => {
                         let sent = self.machine.history().sent();
                         (self.model.conversation.stream(&sent), true)
                     }
-                    Purpose::Summary(summing) => (summing.stream(), false),
+                    Some(summary) => (summary.stream(), false),
                 };
                 let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.cx.shared));
                 let said = std::mem::take(&mut self.model.said);
@@ -217,7 +208,7 @@ impl Driver {
             self.observe(None).await?;
         }
         let is_drained = self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
-        if is_drained && streaming.task.is_some() && matches!(streaming.purpose, Purpose::Round) {
+        if is_drained && streaming.task.is_some() && streaming.summary.is_none() {
             self.end_model(&mut streaming, Completion::Stopped, ModelState::Draining).await?;
             self.model.drain(&self.cx, streaming);
             return Ok(());
@@ -297,8 +288,8 @@ impl Driver {
         streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);
         streaming.span.record("gen_ai.usage.output_tokens", report.usage.output);
         let message = Arc::new(message);
-        if let Purpose::Summary(summing) = &mut streaming.purpose {
-            return Box::pin(self.summarised(summing, &message, (whole, report))).await;
+        if let Some(summary) = &mut streaming.summary {
+            return Box::pin(self.summarised(summary, &message, (whole, report))).await;
         }
         let hooked =
             HookedMessage { message: Arc::clone(&message), whole: whole.clone(), report: report.clone() };
@@ -308,9 +299,6 @@ impl Driver {
     }
 
     fn model_of<'s>(&'s self, streaming: &'s ModelCall) -> &'s str {
-        match &streaming.purpose {
-            Purpose::Round => self.cx.def.model.name(),
-            Purpose::Summary(summing) => summing.model(),
-        }
+        streaming.summary.as_ref().map_or_else(|| self.cx.def.model.name(), |summary| summary.model())
     }
 }

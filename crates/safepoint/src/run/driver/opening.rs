@@ -4,7 +4,7 @@ use super::{Driver, LogFailure, children::Entry};
 use crate::{
     contract::approver::ApprovalMode,
     run::{
-        machine::{ApprovalReuse, CallState},
+        machine::CallState,
         shared::{Closing, Decided},
     },
     sync,
@@ -74,7 +74,7 @@ impl Driver {
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
     pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
         self.take_back_all().await?;
-        let ask_again = self.tree.entry() == Entry::Again(ApprovalReuse::AskAgain);
+        let ask_again = self.tree.entry() == Entry::Again { asks: true };
         if ask_again {
             self.machine.ask_again();
         }

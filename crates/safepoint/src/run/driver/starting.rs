@@ -20,7 +20,7 @@ use crate::{
     definition::toolset::Callable,
     run::{
         executor::{self, Job, RunCall},
-        machine::{ApprovalReuse, Call, CallState},
+        machine::{Call, CallState},
         shared::RunMessage,
         spans,
     },
@@ -155,9 +155,9 @@ impl Driver {
 pub(super) fn entry_of(call: &Call) -> Entry {
     match (&call.step, call.has_run()) {
         (_, false) => Entry::Anew,
-        (CallState::Ready { questions, .. } | CallState::Resuming { questions, .. }, true) => {
-            Entry::Again(*questions)
+        (CallState::Ready { asks_again, .. } | CallState::Resuming { asks_again, .. }, true) => {
+            Entry::Again { asks: *asks_again }
         }
-        (_, true) => Entry::Again(ApprovalReuse::Keep),
+        (_, true) => Entry::Again { asks: false },
     }
 }

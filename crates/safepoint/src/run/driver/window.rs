@@ -5,10 +5,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use safepoint_scope::SafePoints;
 
-use super::{
-    Driver, LogFailure,
-    model_call::{ModelCall, Purpose},
-};
+use super::{Driver, LogFailure, model_call::ModelCall};
 use crate::{
     contract::model::{Guarded, ModelSpec, Reply, Talk},
     definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
@@ -75,7 +72,7 @@ impl Driver {
         let name = model.name().to_owned();
         let summing = Box::new(SummaryCall { cut, input, model, conversation });
         let draft = self.draft();
-        let streaming = ModelCall::new(&name, round, Purpose::Summary(summing), draft);
+        let streaming = ModelCall::new(&name, round, Some(summing), draft);
         self.stream(streaming, gate, &announced).await
     }
 

@@ -42,10 +42,11 @@ pub(crate) enum CallState {
     AwaitingApproval(ApprovalRequest),
     /// A person approved it.
     Approved(Allowed),
-    /// Its run is to be resumed where it is: the call was approved earlier.
-    Resuming { args: Value, questions: ApprovalReuse },
-    /// It may begin, with these arguments.
-    Ready { args: Value, questions: ApprovalReuse },
+    /// Its run is to be resumed where it is: the call was approved earlier. A suspension keeps the open
+    /// questions of that run; a stop withdrew them, and they are asked again under new ids (S8.3).
+    Resuming { args: Value, asks_again: bool },
+    /// It may begin, with these arguments; a run that resumes treats its questions as above.
+    Ready { args: Value, asks_again: bool },
     /// It runs.
     Running,
     /// The run that is its work waits for a person, and nothing of it is alive.
@@ -66,14 +67,6 @@ pub(crate) struct Allowed {
     pub(crate) asked: Value,
     /// The tool as it was declared then; empty if an older release asked.
     pub(crate) definition: String,
-}
-
-/// What a resumed child run does with its open questions. Exhaustive: a suspension keeps them; a stop
-/// withdrew them, and they are asked again under new ids (S8.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApprovalReuse {
-    Keep,
-    AskAgain,
 }
 
 impl Allowed {
@@ -104,7 +97,7 @@ impl Call {
         if let CallState::Suspended { approvals, .. } = &mut self.step {
             approvals.retain(|request| request.id != *id);
             if approvals.is_empty() {
-                self.step = self.again(ApprovalReuse::AskAgain);
+                self.step = self.again(true);
             }
             return;
         }
@@ -144,8 +137,7 @@ impl Call {
                     self.step = self.wanted();
                 } else if child {
                     let is_kept = report.reason.as_ref().is_some_and(ReasonReport::is_of_a_failure);
-                    self.step =
-                        self.again(if is_kept { ApprovalReuse::Keep } else { ApprovalReuse::AskAgain });
+                    self.step = self.again(!is_kept);
                 } else if twice {
                     self.begin_to_doubt();
                     self.step = self.wanted();
@@ -156,11 +148,9 @@ impl Call {
                     report.stopped_by = None;
                 }
             }
-            CallState::Suspended { .. } | CallState::Running if child => {
-                self.step = self.again(ApprovalReuse::Keep)
-            }
-            CallState::Ready { args, questions } if child => {
-                self.step = CallState::Resuming { args: args.clone(), questions: *questions };
+            CallState::Suspended { .. } | CallState::Running if child => self.step = self.again(false),
+            CallState::Ready { args, asks_again } if child => {
+                self.step = CallState::Resuming { args: args.clone(), asks_again: *asks_again };
             }
             CallState::Running => {
                 self.begin_to_doubt();
@@ -210,9 +200,9 @@ impl Call {
     }
 
     /// Its run is to resume.
-    pub(super) fn again(&self, questions: ApprovalReuse) -> CallState {
+    pub(super) fn again(&self, asks_again: bool) -> CallState {
         match &self.run {
-            Some(args) => CallState::Resuming { args: args.clone(), questions },
+            Some(args) => CallState::Resuming { args: args.clone(), asks_again },
             None => CallState::Requested,
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use safepoint_scope::{Demand, Mode, SafePoints};
 
-use super::{ApprovalReuse, Call, CallState, Machine, Round, Stage};
+use super::{Call, CallState, Machine, Round, Stage};
 use crate::value::{
     ids::{ApprovalId, CallId},
     receipt::ChildReport,
@@ -29,7 +29,7 @@ impl Machine {
 
     /// The run of this call has its answer and resumes; that run records the answer.
     pub(crate) fn resume_child(&mut self, id: &CallId) {
-        self.change(id, |call| call.step = call.again(ApprovalReuse::Keep));
+        self.change(id, |call| call.step = call.again(false));
     }
 
     /// The child runs that wait for decisions.
@@ -50,8 +50,8 @@ impl Machine {
     pub(crate) fn ask_again(&mut self) {
         for call in self.open_calls() {
             self.change(&call.call.id, |call| {
-                if let CallState::Resuming { questions, .. } = &mut call.step {
-                    *questions = ApprovalReuse::AskAgain;
+                if let CallState::Resuming { asks_again, .. } = &mut call.step {
+                    *asks_again = true;
                 }
             });
         }

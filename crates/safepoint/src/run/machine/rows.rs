@@ -1,7 +1,7 @@
 //! What is known of a call beside its facts: rows that arrive after its end, and the rules' permission to
 //! begin.
 
-use super::{ApprovalReuse, CallState, Machine, Stage};
+use super::{CallState, Machine, Stage};
 use crate::value::{
     ids::CallId,
     receipt::{CallReport, CleanupReport, ProcessReport, RemoteReport},
@@ -39,11 +39,8 @@ impl Machine {
     pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
         if let Stage::Calls(round) = &mut self.stage {
             round.change(index, |call| {
-                let questions = match call.step {
-                    CallState::Resuming { questions, .. } => questions,
-                    _ => ApprovalReuse::Keep,
-                };
-                call.step = CallState::Ready { args, questions };
+                let asks_again = matches!(call.step, CallState::Resuming { asks_again: true, .. });
+                call.step = CallState::Ready { args, asks_again };
                 call.overlaps = overlaps;
             });
         }
