@@ -18,7 +18,6 @@ use super::items::Items;
 pub(super) struct Session {
     pub(super) created: Timestamp,
     pub(super) updated: Timestamp,
-    pub(super) said: Said,
     pub(super) records: Vec<(Record, Chain)>,
     pub(super) chain: Chain,
     pub(super) epoch: u64,
@@ -28,17 +27,12 @@ pub(super) struct Session {
     pub(super) side: Arc<Side>,
 }
 
-/// The session's texts, each the newest.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Said {
-    pub(super) label: String,
-    pub(super) title: String,
-    pub(super) setup: String,
-}
-
 /// Everything except the journal and the items.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
+    pub(super) label: String,
+    pub(super) title: String,
+    pub(super) setup: String,
     pub(super) is_inbox_closed: bool,
     pub(super) inbox_changes: u64,
     pub(super) stops: Vec<StopRow>,
@@ -48,16 +42,16 @@ pub(super) struct Side {
 
 impl Session {
     pub(super) fn new(new: &NewSession, now: Timestamp) -> Self {
+        let side = Side { label: new.label.clone(), title: new.title.clone(), ..Side::default() };
         Self {
             created: now,
             updated: now,
-            said: Said { label: new.label.clone(), title: new.title.clone(), setup: String::new() },
             records: Vec::new(),
             chain: Chain::of(&new.id),
             epoch: 0,
             held: None,
             items: Items::default(),
-            side: Arc::default(),
+            side: Arc::new(side),
         }
     }
 
@@ -66,9 +60,9 @@ impl Session {
             id: id.clone(),
             created: self.created,
             updated: self.updated,
-            label: self.said.label.clone(),
-            title: self.said.title.clone(),
-            setup: self.said.setup.clone(),
+            label: self.side.label.clone(),
+            title: self.side.title.clone(),
+            setup: self.side.setup.clone(),
             head: self.records.len() as u64,
             chain: self.chain,
             epoch: self.epoch,
