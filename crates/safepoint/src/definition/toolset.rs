@@ -2,19 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use futures_core::future::BoxFuture;
 use serde_json::Value;
 
 use crate::{
     contract::{
         model::ToolDecl,
-        tool::{Tool, ToolContext, ToolResult, ToolSpec},
+        tool::{FnTool, Tool, ToolSpec},
     },
-    definition::{
-        answer::AnswerSchema,
-        child::Subagent,
-        secret::{CleanTool, Secrets},
-    },
+    definition::{answer::AnswerSchema, child::Subagent, secret::Secrets},
     value::{
         approval::{hashed, sorted},
         json::{self, Unread},
@@ -39,30 +34,22 @@ pub(crate) enum Callable {
     Child(Arc<Subagent>),
 }
 
-/// A tool whose declaration was read once: later changes have no effect and cannot panic in a run.
-struct Declared {
-    spec: ToolSpec,
-    tool: Arc<dyn Tool>,
-}
-
-impl Tool for Declared {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
-        self.tool.call(cx, args)
-    }
-}
-
 impl Callable {
+    /// A tool whose declaration is read once: later changes have no effect and cannot panic in a run.
     pub(crate) fn body(tool: Arc<dyn Tool>) -> Self {
-        Self::Body(Arc::new(Declared { spec: tool.spec().clone(), tool }))
+        Self::Body(FnTool::shared(tool.spec().clone(), move |cx, args| tool.call(cx, args)))
     }
 
     /// The same, with its output cleaned of the secrets.
     pub(crate) fn cleaned(self, secrets: &Secrets) -> Self {
         match self {
-            Self::Body(inner) => Self::Body(Arc::new(CleanTool { inner, secrets: secrets.clone() })),
+            Self::Body(inner) => {
+                let secrets = secrets.clone();
+                Self::Body(FnTool::shared(inner.spec().clone(), move |cx, args| {
+                    let (done, secrets) = (inner.call(cx, args), secrets.clone());
+                    Box::pin(async move { done.await.map(|output| secrets.clean_output(output)) })
+                }))
+            }
             Self::Child(child) => Self::Child(child),
         }
     }
