@@ -46,19 +46,6 @@ pub(super) struct WrappedRun {
     moved: Notify,
 }
 
-/// Whether work may begin. Exhaustive: it has, or a stop came first.
-#[derive(Debug)]
-pub(super) enum Start {
-    Begun,
-    Stopped(Stop),
-}
-
-impl PartialEq for Start {
-    fn eq(&self, other: &Self) -> bool {
-        matches!((self, other), (Self::Begun, Self::Begun) | (Self::Stopped(_), Self::Stopped(_)))
-    }
-}
-
 /// The state of the work.
 #[derive(Default)]
 pub(super) struct State {
@@ -122,13 +109,13 @@ impl WrappedRun {
     }
 
     /// Begins the work, unless the run must end already.
-    pub(super) fn begin(&self) -> Start {
+    pub(super) fn begin(&self) -> Result<(), Stop> {
         let mut state = self.lock();
         // Nothing has happened yet, so this is a boundary for every set of points (S2.1).
         if let Err(stop) = self.pass(SafePoints::ANY) {
             drop(state);
             self.observe(Some(SafePoints::ANY));
-            return Start::Stopped(stop);
+            return Err(stop);
         }
         let at = Timestamp::now();
         state.begun_at = Some(at);
@@ -144,7 +131,7 @@ impl WrappedRun {
             work: CallKind::Tool,
             at,
         });
-        Start::Begun
+        Ok(())
     }
 
     /// A boundary of the work with these points.

@@ -4,11 +4,7 @@ use std::{fmt, sync::Arc};
 
 use safepoint_scope::{Reason, SafePoints, Scope, Stop};
 
-use super::{
-    BackendSpec, RunInput,
-    cell::{Start, WrappedRun},
-    watch::Watcher,
-};
+use super::{BackendSpec, RunInput, cell::WrappedRun, watch::Watcher};
 use crate::run::RunHandle;
 
 /// How work ended. Exhaustive: it has an answer, it failed, or it was stopped.
@@ -33,7 +29,7 @@ pub struct TooLate;
 pub fn wrap_finished(spec: &BackendSpec, task: RunInput, end: WrappedEnd) -> RunHandle {
     let cell = WrappedRun::new(spec, task);
     let handle = RunHandle::of(cell.shared());
-    if cell.begin() == Start::Begun && cell.end(end).is_err() {
+    if cell.begin().is_ok() && cell.end(end).is_err() {
         // The handle is new, so no other end can come first.
     }
     Watcher::new(cell).close();
@@ -73,10 +69,8 @@ impl PendingWork {
     /// The [`Stop`], if one was requested before: the work must not begin, and the run has ended as never
     /// started.
     pub fn begin(self) -> Result<ActiveWork, Stop> {
-        match self.held.0.begin() {
-            Start::Begun => Ok(ActiveWork { held: Arc::new(self.held) }),
-            Start::Stopped(stop) => Err(stop),
-        }
+        self.held.0.begin()?;
+        Ok(ActiveWork { held: Arc::new(self.held) })
     }
 }
 

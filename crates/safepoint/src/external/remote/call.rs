@@ -48,12 +48,6 @@ pub(super) struct CallLoop {
     denied: Option<String>,
 }
 
-/// What came first: an event, or a decision.
-enum Received {
-    Said(RemoteEvent),
-    Decided(Open, Decision),
-}
-
 impl CallLoop {
     pub(super) fn new(spec: &RemoteSpec, line: Box<dyn RemoteCall>, cx: ToolContext) -> Self {
         let row = RemoteReport::of(&spec.peer, spec.grade);
@@ -100,14 +94,14 @@ impl CallLoop {
         }
         let line = self.line.as_mut()?;
         match receive(&mut **line, &mut self.asking).await {
-            Received::Decided(question, decision) => {
+            Either::Right((question, decision)) => {
                 if matches!(decision, Decision::Deny { .. }) {
                     self.denied = Some(question.tool);
                 }
                 line.answer(question.id, decision).await;
                 None
             }
-            Received::Said(said) => self.handle(said),
+            Either::Left(said) => self.handle(said),
         }
     }
 
@@ -254,7 +248,7 @@ impl Drop for CallLoop {
 }
 
 /// The next event of the remote agent, or the next decision of a person; events come first.
-async fn receive(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Received {
+async fn receive(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Either<RemoteEvent, (Open, Decision)> {
     let next = line.next();
     let decided = pin!(poll_fn(|cx| {
         for place in 0..asking.len() {
@@ -270,7 +264,7 @@ async fn receive(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Received 
     // Events are polled first. The future that loses is dropped without loss: `next` is cancel-safe by contract, and a
     // decision leaves `asking` only when it is returned.
     match select(next, decided).await {
-        Either::Left((said, _)) => Received::Said(said),
-        Either::Right(((question, decision), _)) => Received::Decided(question, decision),
+        Either::Left((said, _)) => Either::Left(said),
+        Either::Right((decided, _)) => Either::Right(decided),
     }
 }
