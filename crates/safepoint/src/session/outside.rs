@@ -3,18 +3,19 @@
 
 use std::collections::HashSet;
 
-use super::{intent::StoredStop, journal::Line, lost::begun_behind};
+use super::{
+    intent::StoredStop,
+    lookback::{JournalFact, read_journal},
+    lost::begun_behind,
+};
 use crate::{
     contract::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Store, guarded},
     value::{
         approval::ApprovalRequest,
         event::Fact,
-        ids::{ApprovalId, Path, SessionId, TurnId},
+        ids::{ApprovalId, SessionId, TurnId},
     },
 };
-
-/// How many records are read at once.
-const PAGE: usize = 1024;
 
 /// Writes a stop into the store, durable before this returns, and returns its number among the session's
 /// stops.
@@ -57,45 +58,27 @@ async fn questions(
     if open.is_empty() {
         return Ok(Vec::new());
     }
-    let requests = Requests::read(store, session).await?;
+    // Which turn asked what, and the runs in the background.
+    let (mut asked_by, mut behind) = (HashSet::new(), HashSet::new());
+    let mut damage = None;
+    read_journal(store, session, |step| match step.what {
+        Ok(JournalFact::Fact { turn, fact, .. }) => {
+            behind.extend(begun_behind(&fact));
+            if let Fact::ApprovalRequested(asked) = &*fact {
+                asked_by.insert((turn, asked.id.clone()));
+            }
+        }
+        Ok(_) => {}
+        Err(found) => drop(damage.get_or_insert(found)),
+    })
+    .await?;
+    if let Some(damage) = damage {
+        return Err(Error::Damaged(session.clone(), damage));
+    }
     open.retain(|asked| {
-        let is_behind = requests.behind.iter().any(|run| asked.path.is_within(run));
-        let is_of_it = turn.is_none_or(|turn| requests.asked.contains(&(turn, asked.id.clone())));
+        let is_behind = behind.iter().any(|run| asked.path.is_within(run));
+        let is_of_it = turn.is_none_or(|turn| asked_by.contains(&(turn, asked.id.clone())));
         is_of_it && !is_behind
     });
     Ok(open.into_iter().map(|asked| asked.id).collect())
-}
-
-/// The questions in the journal.
-#[derive(Default)]
-struct Requests {
-    /// Which turn asked what.
-    asked: HashSet<(TurnId, ApprovalId)>,
-    /// The runs in the background.
-    behind: HashSet<Path>,
-}
-
-impl Requests {
-    async fn read(store: &dyn Store, session: &SessionId) -> Result<Self, Error> {
-        let (mut requests, mut from) = (Self::default(), Some(0));
-        while let Some(position) = from {
-            let page = guarded::read(|| store.read(session, position, PAGE)).await?;
-            for entry in page.entries {
-                let damaged = |damage| Error::Damaged(session.clone(), damage);
-                let record = entry.record.map_err(damaged)?;
-                if let Line::Fact { turn, fact, .. } = Line::read(entry.position, &record).map_err(damaged)? {
-                    requests.take(turn, &fact);
-                }
-            }
-            from = page.next;
-        }
-        Ok(requests)
-    }
-
-    fn take(&mut self, turn: TurnId, fact: &Fact) {
-        self.behind.extend(begun_behind(fact));
-        if let Fact::ApprovalRequested(asked) = fact {
-            self.asked.insert((turn, asked.id.clone()));
-        }
-    }
 }

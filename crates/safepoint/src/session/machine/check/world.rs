@@ -12,8 +12,8 @@ mod inputs;
 mod mail;
 mod seen;
 
+use mail::Letter;
 pub(super) use mail::Step;
-use mail::{Delivery, Letter};
 
 /// How often each thing may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +69,8 @@ pub(super) struct World {
     pub(super) machine: Machine,
     pub(super) now: Moment,
     budget: Budget,
-    delivery: Delivery,
+    /// Whether the owner handles one letter at a time, and not all at once, which keeps a search small.
+    is_apart: bool,
     door: Count,
     mail: VecDeque<Letter>,
     /// The plan that waits for what came before it, and how many items had been accepted then.
@@ -96,7 +97,7 @@ impl World {
             machine: Machine::new(rules),
             now: Moment::default(),
             budget,
-            delivery: Delivery::AtOnce,
+            is_apart: false,
             door: Count::new(usize::MAX),
             mail: VecDeque::new(),
             gathering: None,
@@ -116,7 +117,7 @@ impl World {
 
     /// The same, but the owner handles one letter at a time.
     pub(super) fn apart(self) -> Self {
-        Self { delivery: Delivery::Apart, ..self }
+        Self { is_apart: true, ..self }
     }
 
     /// A session as another owner left it: a turn, suspended or not, and what waits in the store, on its way.

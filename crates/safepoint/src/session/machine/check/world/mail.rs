@@ -23,14 +23,6 @@ pub(in super::super) enum Letter {
     Adopted,
 }
 
-/// How the owner handles its mail. Exhaustive: all of it at once, which keeps a search small, or a letter at
-/// a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Delivery {
-    AtOnce,
-    Apart,
-}
-
 impl World {
     /// Takes the step, and delivers the mail.
     pub(in super::super) fn take(&mut self, step: &Step) {
@@ -49,7 +41,7 @@ impl World {
             Step::Happen(input) => self.happen(input),
         }
         // Items accepted a moment before the end are delivered too.
-        while (self.delivery == Delivery::AtOnce || self.ended) && !self.mail.is_empty() {
+        while (!self.is_apart || self.ended) && !self.mail.is_empty() {
             self.deliver();
         }
     }
