@@ -10,12 +10,13 @@ use safepoint_scope::{Scope, StopRequest};
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
-    item::{Delivery, Policy, TicketState},
+    item::Policy,
     machine::{Action, Answer, Input, Machine, Moment},
-    mail::{Received, SessionMessage},
+    message::{Received, SessionMessage},
+    outcome::ItemOutcome,
     planner::{Arrival, TurnPlan},
     stop::StoppedTurn,
-    words::ItemOutcome,
+    ticket::{Delivery, TicketState},
 };
 use crate::{
     agent::Agent,
@@ -30,36 +31,35 @@ use crate::{
     },
 };
 
-mod aside;
-mod asked;
+mod approvals;
+mod background;
 mod bounds;
-mod decisions;
-mod follower;
-mod heeded;
+mod elsewhere;
+mod expiry;
+mod follow;
 mod held;
 mod items;
-mod lost;
-mod others;
-mod plan;
+mod lost_runs;
+mod planning;
 mod queue;
 mod read;
-mod records;
+mod recorder;
 mod resume;
 mod steer;
+mod stops;
 mod strategy;
-mod turn;
-mod waits;
+mod turns;
 
+use approvals::OpenApprovals;
 use bounds::End;
-use decisions::OpenApprovals;
-use heeded::StoredStops;
 use held::{CurrentTurn, HeldItem};
 use items::Items;
-use lost::LostRuns;
-use plan::Planning;
+use lost_runs::LostRuns;
+use planning::Planning;
 use queue::Queue;
-use records::Recorder;
-use turn::Turns;
+use recorder::Recorder;
+use stops::StoredStops;
+use turns::Turns;
 
 pub(super) struct Driver<T> {
     cx: SessionContext<T>,

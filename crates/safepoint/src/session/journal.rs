@@ -26,15 +26,17 @@ use crate::{
     },
 };
 
+mod approvals;
 mod line;
+mod read;
 mod recover;
 mod turn_log;
-mod unasked;
 
+pub(super) use approvals::put_right;
 pub(super) use line::Line;
+pub use read::{JournalFact, JournalStep, read_journal};
 pub(super) use recover::{Found, LeftTurn, recover};
 pub(super) use turn_log::TurnLog;
-pub(super) use unasked::put_right;
 
 /// A lease must be valid for this much longer before anything begins (S7.4).
 const MARGIN: Duration = Duration::from_millis(500);

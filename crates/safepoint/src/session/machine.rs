@@ -9,23 +9,23 @@ use std::collections::{HashSet, VecDeque};
 
 use crate::{
     run::steer::SteerTiming,
-    session::words::{IfUndelivered, ItemOutcome},
+    session::outcome::{IfUndelivered, ItemOutcome},
     value::ids::{ItemId, TurnId},
 };
 
 #[cfg(test)]
 mod check;
+mod io;
 mod preempt;
 mod push;
 mod stop;
 mod turn;
-mod words;
 
-pub(crate) use words::{
+pub(crate) use io::{
     Action, Answer, End, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, Rules, StartFrom,
     StopWhy, Strength,
 };
-pub use words::{OnTurnFailure, PlanRequest, PreemptedItems};
+pub use io::{OnTurnFailure, PlanRequest, PreemptedItems};
 
 use preempt::Preempt;
 use stop::Idleness;

@@ -9,8 +9,8 @@ use super::{
     driver::Driver,
     journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
     machine::Machine,
-    watch::Watcher,
-    words::ItemOutcome,
+    outcome::ItemOutcome,
+    store_watch::Watcher,
 };
 use crate::{
     contract::store::{self, Durability, Error, ItemState, NewSession, Store, Write},
@@ -121,7 +121,7 @@ impl<T: Item> SessionBuilder<T> {
         // What was stored earlier enters the mailbox before anything new.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));
         watcher.look().await?;
-        shared.mailbox.post(super::mail::SessionMessage::Adopted);
+        shared.mailbox.post(super::message::SessionMessage::Adopted);
         drop(engine.spawn("session", owner.own()));
         drop(engine.spawn("session's watcher", watcher.watch()));
         Ok(Session { handle: SessionHandle { shared } })
@@ -142,7 +142,7 @@ impl<T: Item> SessionBuilder<T> {
                 writes.push(Write::PutBackItem(row.number));
             } else if found.left.is_some() {
                 // An item of the turn, or a steer of it.
-                if let Ok((item, _policy)) = super::envelope::decode_item::<T>(&row.bytes) {
+                if let Ok((item, _policy)) = super::stored_item::decode_item::<T>(&row.bytes) {
                     let slip = shared.door.slip();
                     journal.number(slip.id(), row.number);
                     items.push((slip.id(), item));

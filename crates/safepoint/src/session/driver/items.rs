@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     run::steer::TakenBack,
-    session::driver::plan::report,
+    session::driver::planning::report,
     sync::{
         self,
         callback::{self, Panicked},

@@ -3,7 +3,7 @@
 use futures_util::future::{Either, select};
 use safepoint_scope::{Code, Reason, StopRequest};
 
-use super::{Driver, ErrorReport, Input, Item, Request, RunHandle, SessionMessage, TurnId, plan::report};
+use super::{Driver, ErrorReport, Input, Item, Request, RunHandle, SessionMessage, TurnId, planning::report};
 use crate::{
     session::{machine::Phase, reader::Reader},
     sync::callback::{Foreign, Panicked},

@@ -6,7 +6,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Action, Answer, CurrentTurn, Driver, Input, Item, Request, asked::tell, plan::report};
+use super::{Action, Answer, CurrentTurn, Driver, Input, Item, Request, planning::report, stops::tell};
 use crate::{
     contract::approver::ApprovalMode,
     definition::OnRestart,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     contract::store::{Damage, DamageKind, Record, Write},
-    session::words::ItemOutcome,
+    session::outcome::ItemOutcome,
     value::{
         event::Fact,
         history::{Message, View},

@@ -12,9 +12,9 @@ use crate::{
     },
     run::{machine::Machine, shared::AllowList},
     session::{
-        lost::{Aside, LostRun, begun_behind},
+        lost_runs::{Aside, LostRun, begun_behind},
+        outcome::ItemOutcome,
         stop::StoppedTurn,
-        words::ItemOutcome,
     },
     value::{
         event::Fact,

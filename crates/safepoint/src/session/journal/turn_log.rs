@@ -8,7 +8,7 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use super::{APPEND, Journal, Line, PAGE, line::Grown, unasked::answer_as_before, within};
+use super::{APPEND, Journal, Line, PAGE, approvals::answer_as_before, line::Grown, within};
 use crate::{
     contract::{
         log::{Log, LogError, RunRecord},

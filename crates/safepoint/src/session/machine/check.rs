@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     run::steer::SteerTiming,
-    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome},
+    session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome},
     value::ids::{ItemId, TurnId},
 };
 

@@ -2,7 +2,7 @@
 
 use super::{Action, Machine, Moment, PendingStart, Phase, PreemptSpec, StopWhy};
 use crate::{
-    session::words::PreemptOutcome,
+    session::outcome::PreemptOutcome,
     value::ids::{ItemId, TurnId},
 };
 

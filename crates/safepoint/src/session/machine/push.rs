@@ -3,7 +3,7 @@
 use super::{Action, Answer, Machine, Moment, Phase, PreemptSpec, PushKind, Steered};
 use crate::{
     run::steer::SteerTiming,
-    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
+    session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
     value::ids::{ItemId, TurnId},
 };
 

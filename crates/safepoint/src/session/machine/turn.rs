@@ -7,7 +7,7 @@ use super::{
 use crate::{
     session::{
         machine::{OnTurnFailure, PreemptedItems},
-        words::{ItemOutcome, PreemptOutcome},
+        outcome::{ItemOutcome, PreemptOutcome},
     },
     value::ids::{ItemId, TurnId},
 };

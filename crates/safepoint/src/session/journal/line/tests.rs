@@ -3,7 +3,7 @@
 use safepoint_golden::{Golden, each};
 
 use super::*;
-use crate::{History, ids::CallId, session::words::RejectReason};
+use crate::{History, ids::CallId, session::outcome::RejectReason};
 
 fn at() -> Option<Timestamp> {
     Some(Timestamp::from_second(1_767_225_600).unwrap())

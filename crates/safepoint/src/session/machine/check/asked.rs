@@ -4,7 +4,7 @@
 use super::*;
 use crate::session::{
     machine::{ExitKind, PlanRequest},
-    words::RejectReason,
+    outcome::RejectReason,
 };
 
 /// Feeds inputs to a machine.

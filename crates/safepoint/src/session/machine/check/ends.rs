@@ -4,7 +4,7 @@ use super::{
     asked::{Owner, STOPPED, at_work, gathers, item, stops, suspended, turn},
     *,
 };
-use crate::session::{machine::ExitKind, words::RejectReason};
+use crate::session::{machine::ExitKind, outcome::RejectReason};
 
 const BY_PREEMPT: End = End::Preempted(PreemptedItems::Drop);
 const REQUEUE: End = End::Preempted(PreemptedItems::Requeue);

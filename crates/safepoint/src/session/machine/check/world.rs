@@ -6,7 +6,7 @@ use super::{
     Action, Answer, End, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome,
     PreemptedItems, PushKind, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId, witness::Witness,
 };
-use crate::session::door::Count;
+use crate::session::inbox::Count;
 
 mod inputs;
 mod mail;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     run::steer::SteerTiming,
-    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
+    session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
     value::ids::{ItemId, TurnId},
 };
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     item::{Item, Policy, Preempt, digest},
     machine::PreemptSpec,
-    words::IfUndelivered,
+    outcome::IfUndelivered,
 };
 use crate::{contract::store, run::steer::SteerTiming, value::ids::TurnId};
 

@@ -12,7 +12,7 @@ use crate::{
             NewDecision, Write,
         },
     },
-    session::words::ItemOutcome,
+    session::outcome::ItemOutcome,
     value::{
         approval::ApprovalRequest,
         event::{Fact, Resolution},

@@ -8,12 +8,15 @@ use std::{collections::HashSet, sync::OnceLock, time::Duration};
 use safepoint_scope::{StopRequest, Task};
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Answer, Driver, Input, Item, SessionMessage, TurnId, plan};
+use super::{Answer, Driver, Input, Item, Request, SessionEvent, SessionMessage, TurnId, planning};
 use crate::{
     contract::store::{Durability, Write},
     run::outcome::Persisted,
     session::{
-        asking::StopPersistence, intent::StoredStop, journal::in_time, outside::store_stop, stop::SessionStop,
+        item,
+        journal::in_time,
+        stop::{How, SessionStop, StopPersistence, StoppedTurn},
+        stored_stop::{StoredStop, store_stop},
     },
     sync,
 };
@@ -55,6 +58,40 @@ impl StoredStops {
 }
 
 impl<T: Item> Driver<T> {
+    pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
+        let SessionStop { how, cause, after, .. } = stop;
+        if self.end.cause.is_none() {
+            self.end.cause = cause;
+        }
+        if after == StoppedTurn::Abandoned {
+            self.end.stopped_turn = StoppedTurn::Abandoned;
+        }
+        let once_idle_for = match how {
+            How::WhenIdle(idle) => Some(idle),
+            How::Strength(_) => None,
+        };
+        self.show(SessionEvent::StopRequested { cause: self.end.cause.clone(), once_idle_for });
+        let input = match how {
+            How::Strength(strength) => Input::Stop(strength),
+            How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
+        };
+        tell(reply, self.ask(input, Request::None).await);
+    }
+
+    pub(super) async fn stop_turn(
+        &mut self,
+        (turn, request): (Option<TurnId>, StopRequest),
+        reached: &OnceLock<TurnId>,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        let answer = self.ask(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
+        if let Some(Answer::StoppingTurn(turn)) = answer {
+            reached.get_or_init(|| turn);
+            self.turns.stop_request.get_or_insert_with(|| Box::new(request));
+        }
+        tell(reply, answer);
+    }
+
     /// Applies a stop that another process requested.
     pub(super) async fn apply_stored_stop(&mut self, number: u64, intent: StoredStop) {
         if self.stops.own.contains(&number) {
@@ -184,7 +221,7 @@ impl<T: Item> Driver<T> {
         let Some(journal) = self.recorder.journal.clone().filter(|_| !numbers.is_empty()) else { return };
         let writes = numbers.into_iter().map(Write::StopSeen).collect();
         if let Err(error) = journal.append(writes, Durability::Recorded).await {
-            self.fail_unless_stopped(plan::store_report(&error));
+            self.fail_unless_stopped(planning::store_report(&error));
             self.step(Input::Broke).await;
         }
     }
@@ -210,5 +247,12 @@ impl<T: Item> Driver<T> {
             // wait for this.
             drop(self.cx.scope.spawn("giving the session back", journal.give_back_at_last()));
         }
+    }
+}
+
+/// Sends the answer to the caller. Without one, the caller learns that the session is over.
+pub(super) fn tell(reply: oneshot::Sender<Answer>, answer: Option<Answer>) {
+    if let Some(answer) = answer {
+        sync::reply(reply, answer);
     }
 }

@@ -6,12 +6,8 @@ use safepoint_scope::StopRequest;
 use tokio::sync::oneshot;
 
 use super::{
-    asking::StopPersistence,
-    intent::StoredStop,
-    item::{Policy, TicketState},
-    machine::Answer,
-    planner::Plan,
-    stop::SessionStop,
+    item::Policy, machine::Answer, planner::Plan, stop::SessionStop, stop::StopPersistence,
+    stored_stop::StoredStop, ticket::TicketState,
 };
 use crate::{
     run::{outcome::Outcome, shared::DecideError},

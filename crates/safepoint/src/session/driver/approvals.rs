@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, Decision, Driver, Input, Item, Outcome, Request, RunHandle, SessionMessage, waits::Overdue,
+    Answer, Decision, Driver, Input, Item, Outcome, Request, RunHandle, SessionMessage, expiry::Overdue,
 };
 use crate::{
     contract::store,

@@ -8,7 +8,7 @@ use safepoint_scope::Code;
 
 use super::{
     Action, ApprovalId, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, Request, StoppedTurn,
-    TurnId, plan,
+    TurnId, planning,
 };
 use crate::{
     contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
@@ -265,7 +265,7 @@ impl<T: Item> Driver<T> {
     fn lose(&mut self, error: &store::Error, effects: &mut Vec<Action>) {
         self.recorder.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
-        self.fail_unless_stopped(plan::store_report(error));
+        self.fail_unless_stopped(planning::store_report(error));
         let now = self.now();
         if let Some(turn) = begun(effects) {
             effects.retain(|effect| !matches!(effect, Action::Start { .. }));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::item::TicketState;
+use super::ticket::TicketState;
 use crate::sync::mailbox::{self, Received};
 
 pub(crate) enum SessionMessage<T> {

@@ -2,7 +2,7 @@
 //! request.
 
 use super::{Driver, Item, SessionEvent, TurnId};
-use crate::{run::Run, session::lost::LostRun, value::ids::SteerId};
+use crate::{run::Run, session::lost_runs::LostRun, value::ids::SteerId};
 
 /// Background runs of another owner that ended with it.
 #[derive(Default)]

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{journal::Line, words::ItemOutcome};
+use super::Line;
 use crate::{
     contract::store::{self, Damage, Store, export},
+    session::outcome::ItemOutcome,
     value::{
         event::Fact,
         history::Message,

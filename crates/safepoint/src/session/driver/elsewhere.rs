@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{Driver, Item, ItemOutcome, Policy, SessionEvent, TicketState};
-use crate::session::{envelope::encode_item, journal::in_time, words::RejectReason};
+use crate::session::{journal::in_time, outcome::RejectReason, stored_item::encode_item};
 use crate::{contract::store::Pushed, sync::callback};
 
 impl<T: Item> Driver<T> {

@@ -6,9 +6,9 @@ use tokio::sync::Notify;
 
 use super::{
     Item, Planner, SessionEvent, SessionExit,
-    door::Inbox,
     family::Family,
-    mail::{Mailbox, SessionMessage},
+    inbox::Inbox,
+    message::{Mailbox, SessionMessage},
 };
 use crate::{
     run::RunHandle,

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Answer, CurrentTurn, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Outcome, Request,
-    RunHandle, SessionEvent, SessionMessage, TurnId, follower::Follower, plan::report,
+    RunHandle, SessionEvent, SessionMessage, TurnId, follow::Follower, planning::report,
 };
 use crate::{
     contract::log::{Log, MemoryLog},

@@ -9,12 +9,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Item, SharedSession,
-    envelope::{LOOK, decode_row},
-    intent::StoredStop,
     item::Policy,
     journal::{Journal, LEASE},
-    mail::SessionMessage,
+    message::SessionMessage,
     stop::SessionStop,
+    stored_item::{LOOK, decode_row},
+    stored_stop::StoredStop,
 };
 use crate::{
     contract::store::{ApprovalState, ChangeMark, Changes, DecisionUse, Error, ItemState},
