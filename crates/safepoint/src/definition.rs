@@ -1,9 +1,9 @@
 //! An agent as data, and what goes into one.
 
 pub(crate) mod answer;
-pub(crate) mod child;
-pub(crate) mod observe;
 pub(crate) mod secret;
+pub(crate) mod stop_times;
+pub(crate) mod subagent;
 pub(crate) mod toolset;
 pub(crate) mod window;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 use self::{
-    answer::AnswerSchema, observe::StopTimes, secret::Secrets, toolset::Toolset, window::WindowMeter,
+    answer::AnswerSchema, secret::Secrets, stop_times::StopTimes, toolset::Toolset, window::WindowMeter,
 };
 
 /// What all runs of an agent share.

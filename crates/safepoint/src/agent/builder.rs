@@ -12,9 +12,9 @@ use crate::{
     },
     definition::{
         Definition, OnRestart,
-        child::Subagent,
-        observe::StopTimes,
         secret::{Cleaned, Secrets},
+        stop_times::StopTimes,
+        subagent::Subagent,
         toolset::{Callable, Toolset},
         window::{Window, WindowMeter},
     },

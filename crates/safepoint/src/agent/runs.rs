@@ -10,7 +10,7 @@ use crate::{
         model::{Model, OnModelStop},
         remote::{Remote, RemoteSpec},
     },
-    definition::{Definition, OnRestart, child::Subagent, observe::StopTimes, secret::Secrets},
+    definition::{Definition, OnRestart, secret::Secrets, stop_times::StopTimes, subagent::Subagent},
     external::{
         backend::{Backend, BackendSpec, RunInput},
         remote::{RemoteModel, RemoteTool},

@@ -9,7 +9,7 @@ use crate::{
         model::ToolDecl,
         tool::{FnTool, Tool, ToolSpec},
     },
-    definition::{answer::AnswerSchema, child::Subagent, secret::Secrets},
+    definition::{answer::AnswerSchema, secret::Secrets, subagent::Subagent},
     value::{
         approval::{hashed, sorted},
         json::{self, Unread},

@@ -24,18 +24,18 @@ use crate::{
 };
 
 mod answer;
-mod bounds;
 mod call;
 mod children;
+mod context;
+mod reports;
 mod round;
-mod rows;
 mod spent;
 mod tally;
 mod view;
 
-pub(crate) use bounds::{PendingSteer, StepContext, over_attempts};
 pub(crate) use call::{Allowed, Call, CallState};
 pub(crate) use children::ChildUsage;
+pub(crate) use context::{PendingSteer, StepContext, over_attempts};
 pub(crate) use round::Round;
 
 use spent::Spent;

@@ -15,7 +15,7 @@ use crate::{
         model::ModelError,
         tool::Asks,
     },
-    definition::child::Subagent,
+    definition::subagent::Subagent,
     run::{
         executor::{CallEnd, Reply},
         outcome::Outcome,
@@ -34,12 +34,12 @@ use crate::{
     },
 };
 
-mod always;
+mod allow_list;
 mod closings;
 mod put;
 mod tree;
 
-pub(crate) use always::AllowList;
+pub(crate) use allow_list::AllowList;
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 pub(crate) use put::Put;

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     contract::{log::Log, model::OnModelStop},
-    definition::{Definition, child::Subagent},
+    definition::{Definition, subagent::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
         machine::{Call, CallState},

@@ -10,7 +10,7 @@ use safepoint_scope::{Actor, Code, Demand, Mode, QuietGuard, Reach, Reason, Safe
 
 use super::{Driver, children::Entry};
 use crate::{
-    definition::child::Subagent,
+    definition::subagent::Subagent,
     run::{
         executor::{self, CallEnd as CallEnding},
         outcome::Outcome,

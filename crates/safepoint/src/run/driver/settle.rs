@@ -13,7 +13,7 @@ use super::{
     Driver, LogFailure,
     calls::{Unbegun, is_of_a_failure, run_failed},
     late::unended,
-    starting::entry_of,
+    start_calls::entry_of,
 };
 use crate::{
     contract::log::LogError,

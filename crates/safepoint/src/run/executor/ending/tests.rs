@@ -290,7 +290,7 @@ fn what_comes_late_is_named() {
         (Err(TaskEnd::Dropped), "was dropped"),
     ] {
         assert_eq!(
-            late(&CallId::from("c1"), &super::super::judge::describe(&result)),
+            late(&CallId::from("c1"), &super::super::status::describe(&result)),
             format!("call c1 {words}")
         );
     }

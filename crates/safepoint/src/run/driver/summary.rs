@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use safepoint_scope::SafePoints;
 
-use super::{Driver, LogFailure, model_call::ModelCall};
+use super::{Driver, LogFailure, model::ModelCall};
 use crate::{
     contract::model::{Guarded, ModelSpec, Reply, Talk},
     definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},

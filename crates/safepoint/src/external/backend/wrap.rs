@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use safepoint_scope::{Reason, SafePoints, Scope, Stop};
 
-use super::{BackendSpec, RunInput, cell::WrappedRun, watch::Watcher};
+use super::{BackendSpec, RunInput, state::WrappedRun, watch::Watcher};
 use crate::run::RunHandle;
 
 /// How work ended. Exhaustive: it has an answer, it failed, or it was stopped.

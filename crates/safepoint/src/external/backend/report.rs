@@ -7,7 +7,7 @@ use safepoint_scope::Mode;
 
 use super::{
     WrappedEnd,
-    cell::{State, WORK, WrappedRun},
+    state::{State, WORK, WrappedRun},
 };
 use crate::{
     contract::log::MemoryLog,

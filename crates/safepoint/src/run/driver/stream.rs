@@ -9,7 +9,7 @@ use std::sync::Arc;
 use safepoint_scope::{Permit, Scope};
 
 use super::{
-    model_call::CallModel,
+    model::CallModel,
     model_errors::{dead, retry},
     unsaid::unsaid,
     word::Word,

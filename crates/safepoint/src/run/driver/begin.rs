@@ -1,6 +1,6 @@
 //! The beginning of an attempt: what it starts from, recorded, and the limits on its time.
 
-use super::{Driver, LogFailure, Start, opening::resumed};
+use super::{Driver, LogFailure, Start, replay::resumed};
 use crate::value::{
     event::{Fact, RunLimits},
     history::Message,

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use super::owner::{Liveness, OwnerProcess};
+use super::process::{Liveness, OwnerProcess};
 
 /// Returns the time of day.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

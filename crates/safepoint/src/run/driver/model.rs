@@ -10,8 +10,8 @@ use tracing::{Instrument as _, Span};
 use super::{
     Driver, LogFailure, RunContext,
     model_errors::{endless, filtered, report, too_long},
-    page::{DraftWriter, SharedDraft, Writer, perform},
-    window::SummaryCall,
+    stream::{DraftWriter, SharedDraft, Writer, perform},
+    summary::SummaryCall,
 };
 use crate::{
     contract::{
