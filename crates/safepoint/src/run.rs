@@ -39,7 +39,7 @@ pub(crate) mod steer;
 use self::{
     driver::{Driver, Start},
     outcome::Outcome,
-    shared::{AllowList, Closings, DecideError, Put, RunMessage, Shared},
+    shared::{AllowList, Closings, DecideError, Put, RunMessage, SharedRun},
     steer::{Steer, SteerTicket, TakenBack},
 };
 
@@ -48,7 +48,7 @@ use self::{
 /// [detach](Run::detach) it.
 #[must_use = "a run does nothing before it is awaited or started, and stops when dropped"]
 pub struct Run<T = String> {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     idle: Option<Box<Idle>>,
     outcome: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     /// Whether dropping it leaves it running.
@@ -72,7 +72,7 @@ impl Run {
         log: Arc<dyn Log>,
         start: Start,
     ) -> Self {
-        let (shared, mailbox) = Shared::new(run, path, &def.limits);
+        let (shared, mailbox) = SharedRun::new(run, path, &def.limits);
         let idle = Some(Box::new(Idle { def, log, mailbox, start }));
         Self { shared, idle, outcome: None, is_detached: false, decode: Box::new(|outcome| outcome) }
     }
@@ -189,12 +189,12 @@ impl<T> fmt::Debug for Run<T> {
 /// Stops, observes and awaits a run. Cheap to clone; dropping it does nothing.
 #[derive(Clone)]
 pub struct RunHandle {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
 }
 
 impl RunHandle {
     /// The handle of a run that has no driver.
-    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn of(shared: &Arc<SharedRun>) -> Self {
         Self { shared: Arc::clone(shared) }
     }
 

@@ -72,12 +72,12 @@ impl Callable {
 /// An agent's tools.
 #[derive(Clone, Default)]
 pub(crate) struct Toolset {
-    tools: HashMap<String, Entry>,
+    tools: HashMap<String, ToolEntry>,
     decls: Arc<[ToolDecl]>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct ToolEntry {
     work: Callable,
     schema: Schema,
     definition: Arc<str>,
@@ -103,7 +103,7 @@ impl Toolset {
             let schema = Schema::new(&work.spec().parameters)
                 .map_err(|error| format!("the schema of tool `{name}` cannot be used: {error}"))?;
             let definition = definition(work.spec()).into();
-            if tools.insert(name.clone(), Entry { work, schema, definition }).is_some() {
+            if tools.insert(name.clone(), ToolEntry { work, schema, definition }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
@@ -114,7 +114,7 @@ impl Toolset {
     pub(crate) fn add_form(&mut self, form: &Arc<AnswerSchema>) {
         self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
         let (work, schema) = (Callable::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
-        let entry = Entry { work, schema, definition: definition(form.spec()).into() };
+        let entry = ToolEntry { work, schema, definition: definition(form.spec()).into() };
         self.tools.insert(form.name().to_owned(), entry);
     }
 

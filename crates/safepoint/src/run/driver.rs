@@ -16,7 +16,7 @@ use crate::{
         attempt::{AttemptGuard, AttemptLock},
         machine::{Machine, NextStep, StepContext},
         outcome::Persisted,
-        shared::{Activity, RunMessage, Shared},
+        shared::{Activity, RunMessage, SharedRun},
     },
     sync::{callback, mailbox::Received},
     value::{
@@ -110,7 +110,7 @@ pub(crate) struct Driver {
 
 /// What a run is and reads, for the whole attempt.
 struct RunContext {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     def: Arc<Definition>,
     scope: Scope,
 }
@@ -152,7 +152,7 @@ enum LogFailure {
 
 impl Driver {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedRun>,
         def: Arc<Definition>,
         log: Arc<dyn Log>,
         mailbox: Received<RunMessage>,

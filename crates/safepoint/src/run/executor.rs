@@ -34,7 +34,7 @@ mod ending;
 mod output;
 mod status;
 
-pub(crate) use approval_clock::Reply;
+pub(crate) use approval_clock::CallReply;
 pub(crate) use board::{CallBoard, Cleanup};
 pub(crate) use ending::{
     CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,

@@ -17,7 +17,7 @@ use crate::{
     },
     definition::subagent::Subagent,
     run::{
-        executor::{CallEnd, Reply},
+        executor::{CallEnd, CallReply},
         outcome::Outcome,
         steer::{Steer, TakenBack},
     },
@@ -46,7 +46,7 @@ pub(crate) use put::Put;
 pub(crate) use tree::{Decided, RunTree};
 
 /// One run, as seen from outside.
-pub(crate) struct Shared {
+pub(crate) struct SharedRun {
     pub(crate) run: RunId,
     pub(crate) path: Path,
     kind: CallKind,
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     pub(crate) mailbox: Mailbox<RunMessage>,
     /// Every call that was checked. Those that are over are marked: a later request comes too late.
     calls: Mutex<HashMap<CallId, StopHandle>>,
-    pub(crate) children: Mutex<BTreeMap<CallId, Arc<Shared>>>,
+    pub(crate) children: Mutex<BTreeMap<CallId, Arc<SharedRun>>>,
     pub(crate) tree: Arc<RunTree>,
     /// How many levels of child runs there may be below.
     pub(crate) nesting: u32,
@@ -98,7 +98,7 @@ pub(crate) enum RunMessage {
     /// The remote agent named a call's work.
     Named { call_id: CallId, task: String, recorded: oneshot::Sender<()> },
     /// A running call asks a person.
-    Asks { call_id: CallId, asks: Asks, reply: Reply },
+    Asks { call_id: CallId, asks: Asks, reply: CallReply },
     /// A decision was made.
     Decided { id: ApprovalId, ruled: Ruled, reply: oneshot::Sender<Result<(), DecideError>> },
     /// The approver has left without an answer.
@@ -167,7 +167,7 @@ fn relay(
     }))
 }
 
-impl Shared {
+impl SharedRun {
     /// A run at the root of its tree, or one that is resumed without its parent. It owns its background runs.
     pub(crate) fn new(run: RunId, path: Path, limits: &Limits) -> (Arc<Self>, Received<RunMessage>) {
         let scope = Scope::root();

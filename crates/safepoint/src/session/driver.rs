@@ -11,7 +11,7 @@ use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
     item::Policy,
-    machine::{Action, Answer, Input, Machine, Moment},
+    machine::{Action, Input, Machine, Moment, RequestAnswer},
     message::{Received, SessionMessage},
     outcome::ItemOutcome,
     planner::{Arrival, TurnPlan},
@@ -51,7 +51,7 @@ mod strategy;
 mod turns;
 
 use approvals::OpenApprovals;
-use bounds::End;
+use bounds::SessionEnd;
 use held::{CurrentTurn, HeldItem};
 use items::Items;
 use lost_runs::LostRuns;
@@ -72,7 +72,7 @@ pub(super) struct Driver<T> {
     stops: StoredStops,
     lost: LostRuns,
     recorder: Recorder,
-    end: End,
+    end: SessionEnd,
 }
 
 /// What comes with an input and the machine does not need. Exhaustive: each caller that performs an answer
@@ -115,7 +115,7 @@ impl<T: Item> Driver<T> {
             stops: StoredStops::default(),
             lost: LostRuns::default(),
             recorder: Recorder::default(),
-            end: End::default(),
+            end: SessionEnd::default(),
             cx: SessionContext { shared, settings, scope },
         }
     }
@@ -197,7 +197,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Like [`step`](Self::step), for a caller that waits for the answer.
-    async fn ask(&mut self, input: Input, mut request: Request) -> Option<Answer> {
+    async fn ask(&mut self, input: Input, mut request: Request) -> Option<RequestAnswer> {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
         self.hold_back(&mut effects);
@@ -214,7 +214,7 @@ impl<T: Item> Driver<T> {
         answer
     }
 
-    fn perform(&mut self, effect: Action, request: &mut Request) -> Option<Answer> {
+    fn perform(&mut self, effect: Action, request: &mut Request) -> Option<RequestAnswer> {
         match effect {
             Action::Gather(plan) => self.cx.shared.door.mark(SessionMessage::Gathered(plan)),
             Action::Plan { plan, waiting, left, wanted } => self.ask_planner(plan, &waiting, left, wanted),
@@ -251,8 +251,8 @@ impl<T: Item> Driver<T> {
                 }
             }
             Action::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
-            Action::Answer(answer) => {
-                if answer == Answer::Resuming
+            Action::RequestAnswer(answer) => {
+                if answer == RequestAnswer::Resuming
                     && let Request::Decide(decided) = std::mem::replace(request, Request::None)
                 {
                     self.approvals.decisions.push(*decided);

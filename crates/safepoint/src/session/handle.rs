@@ -19,7 +19,7 @@ use crate::{
 
 use super::{
     Item, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent, SessionExit, SessionStop, Ticket,
-    TurnView, machine::Answer, message::SessionMessage, shared::SharedSession,
+    TurnView, machine::RequestAnswer, message::SessionMessage, shared::SharedSession,
 };
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -112,7 +112,7 @@ impl<T: Item> SessionHandle<T> {
     pub async fn resume(&self) -> bool {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(SessionMessage::Resume { reply });
-        answer.await == Ok(Answer::Resuming)
+        answer.await == Ok(RequestAnswer::Resuming)
     }
 
     /// Withdraws a queued item, or a steer that was not delivered yet. `None` if a turn has the item or it is

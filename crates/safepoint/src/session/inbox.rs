@@ -20,11 +20,11 @@ mod count;
 pub(super) use count::{Count, Turned};
 
 pub(super) struct Inbox<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<InboxState<T>>,
     mailbox: Mailbox<T>,
 }
 
-struct State<T> {
+struct InboxState<T> {
     count: Count,
     known: HashMap<String, ([u8; 32], Arc<TicketState<T>>)>,
     late: LateItems<T>,
@@ -59,7 +59,7 @@ impl<T> Default for LateItems<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> InboxState<T> {
     /// Keeps it, unless the same is kept already.
     fn keep(&mut self, item: T, known_as: Option<(String, [u8; 32])>) -> PushError<T> {
         if let Some((id, digest)) = known_as {
@@ -79,7 +79,7 @@ impl<T> State<T> {
 
 impl<T: Item> Inbox<T> {
     pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, keeps_late: bool) -> Self {
-        let state = State {
+        let state = InboxState {
             count: Count::new(capacity),
             known: HashMap::new(),
             late: LateItems::default(),
@@ -161,7 +161,7 @@ impl<T: Item> Inbox<T> {
         self.lock().late.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, InboxState<T>> {
         self.state.lock()
     }
 }

@@ -22,8 +22,8 @@ mod stop;
 mod turn;
 
 pub(crate) use io::{
-    Action, Answer, End, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, Rules, StartFrom,
-    StopWhy, Strength,
+    Action, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, RequestAnswer, Rules, StartFrom,
+    StopWhy, Strength, TurnEnd,
 };
 pub use io::{OnTurnFailure, PlanRequest, PreemptedItems};
 
@@ -34,7 +34,7 @@ use stop::Idleness;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Machine {
     rules: Rules,
-    phase: Phase,
+    phase: SessionPhase,
     /// In the order of their positions.
     waiting: VecDeque<ItemId>,
     /// Items before this one begin no turn by themselves: a turn ended early after they came (S5.3).
@@ -48,7 +48,7 @@ pub(crate) struct Machine {
     /// How many turns or plans in a row were preempted.
     streak: u32,
     /// The turn that ended early and can be resumed.
-    left: Option<Left>,
+    left: Option<EarlyTurn>,
     undo: Undo,
     want: PendingStart,
     turns: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Machine {
 
 /// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Phase {
+pub(crate) enum SessionPhase {
     Idle,
     Planning {
         plan: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Running {
 
 /// A turn that ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Left {
+struct EarlyTurn {
     turn: TurnId,
     items: Vec<ItemId>,
     /// Whether it waits for a decision.
@@ -123,7 +123,7 @@ struct Left {
 /// begun.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Undo {
-    left: Option<Left>,
+    left: Option<EarlyTurn>,
     barrier: Option<ItemId>,
 }
 
@@ -141,7 +141,7 @@ impl Machine {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             rules,
-            phase: Phase::Idle,
+            phase: SessionPhase::Idle,
             waiting: VecDeque::new(),
             barrier: None,
             next_item: ItemId::new(0),
@@ -164,7 +164,7 @@ impl Machine {
 
     /// A session as another owner left it: this many turns, and one that can be resumed.
     pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, bool)>) -> Self {
-        let left = left.map(|(turn, items, is_suspended)| Left { turn, items, is_suspended });
+        let left = left.map(|(turn, items, is_suspended)| EarlyTurn { turn, items, is_suspended });
         // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
         Self { turns, left, barrier, is_adopted: false, ..Self::new(rules) }
@@ -229,10 +229,10 @@ impl Machine {
 
     /// Does what the phase between turns allows: end, resume, plan, or be idle.
     fn go_on(&mut self, now: Moment, out: &mut Vec<Action>) {
-        if let Phase::Ending { is_quiet: true, is_read: true, .. } = self.phase {
-            self.phase = Phase::Idle;
+        if let SessionPhase::Ending { is_quiet: true, is_read: true, .. } = self.phase {
+            self.phase = SessionPhase::Idle;
         }
-        if self.phase != Phase::Idle {
+        if self.phase != SessionPhase::Idle {
             self.idleness.busy();
             return;
         }
@@ -260,7 +260,7 @@ impl Machine {
         for item in self.waiting.drain(..) {
             out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
         }
-        self.phase = Phase::Over;
+        self.phase = SessionPhase::Over;
         self.want = PendingStart::Nothing;
         self.idleness.forget();
         out.push(Action::End(exit));
@@ -276,7 +276,7 @@ impl Machine {
         self.stop.is_some()
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> SessionPhase {
         self.phase
     }
 
@@ -311,13 +311,16 @@ impl Machine {
 
     /// Whether a turn that ended early is about to be resumed: by a planned resume, or by a decision.
     pub(crate) fn takes_up(&self) -> bool {
-        let plans = matches!(self.phase, Phase::Planning { wanted: PlanRequest::Resume, .. });
+        let plans = matches!(self.phase, SessionPhase::Planning { wanted: PlanRequest::Resume, .. });
         plans || matches!(self.want, PendingStart::Resume | PendingStart::Decision)
     }
 
     /// Whether the running turn is a resumed one.
     pub(crate) fn took_up(&self) -> bool {
-        matches!(self.phase, Phase::Running(Running { from: StartFrom::Resume | StartFrom::Decision, .. }))
+        matches!(
+            self.phase,
+            SessionPhase::Running(Running { from: StartFrom::Resume | StartFrom::Decision, .. })
+        )
     }
 
     /// An item that a plan names and that does not wait, or that it names twice.
@@ -334,8 +337,8 @@ impl Machine {
 
     /// Whether a stop that a preempt requested first makes the turn a preempted one.
     pub(crate) fn would_be_preempted(&self) -> bool {
-        let end = End::Preempted(PreemptedItems::Drop);
-        matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
+        let end = TurnEnd::Preempted(PreemptedItems::Drop);
+        matches!(self.phase, SessionPhase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
     }
 
     /// The turn that can be resumed.

@@ -6,7 +6,7 @@ use safepoint_scope::StopRequest;
 use tokio::sync::oneshot;
 
 use super::{
-    item::Policy, machine::Answer, planner::Plan, stop::SessionStop, stop::StopPersistence,
+    item::Policy, machine::RequestAnswer, planner::Plan, stop::SessionStop, stop::StopPersistence,
     stored_stop::StoredStop, ticket::TicketState,
 };
 use crate::{
@@ -80,7 +80,7 @@ pub(super) enum SessionMessage<T> {
     },
     Stop {
         stop: SessionStop,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<RequestAnswer>,
     },
     /// A caller wants its stop stored.
     KeepStop {
@@ -97,7 +97,7 @@ pub(super) enum SessionMessage<T> {
         request: StopRequest,
         /// Filled in once it is known which turn that is.
         reached: Arc<OnceLock<TurnId>>,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<RequestAnswer>,
     },
     /// A caller wants the stop of a turn stored.
     KeepTurnStop {
@@ -112,7 +112,7 @@ pub(super) enum SessionMessage<T> {
     },
     KeepOpen,
     Resume {
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<RequestAnswer>,
     },
     Decide {
         id: ApprovalId,

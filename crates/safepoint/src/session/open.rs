@@ -7,7 +7,7 @@ use safepoint_scope::Scope;
 use super::{
     Item, Session, SessionBuilder, SessionHandle, SharedSession,
     driver::Driver,
-    journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
+    journal::{Journal, LEASE, LeftTurn, Recovered, put_right, recover},
     machine::Machine,
     outcome::ItemOutcome,
     store_watch::Watcher,
@@ -132,7 +132,7 @@ impl<T: Item> SessionBuilder<T> {
         &self,
         shared: &Arc<SharedSession<T>>,
         journal: &Arc<Journal>,
-        found: &Found,
+        found: &Recovered,
     ) -> Result<(Vec<(ItemId, T)>, Machine), Error> {
         let rows = journal.store().inbox(journal.session()).await?;
         let mut writes: Vec<Write> = Vec::new();

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Item, SessionHandle,
-    machine::{Answer, Strength},
+    machine::{RequestAnswer, Strength},
     message::SessionMessage,
 };
 use crate::value::ids::TurnId;
@@ -22,7 +22,7 @@ use crate::value::ids::TurnId;
 #[derive(Clone, Debug)]
 #[must_use = "hand it to `SessionHandle::stop`"]
 pub struct SessionStop {
-    pub(super) how: How,
+    pub(super) how: StopWhen,
     pub(super) request: StopRequest,
     pub(super) cause: Option<String>,
     pub(super) after: StoppedTurn,
@@ -30,7 +30,7 @@ pub struct SessionStop {
 
 /// Exhaustive: by strength, or once it was idle for long enough. Both at once cannot be written (S6.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum StopWhen {
     Strength(Strength),
     WhenIdle(Duration),
 }
@@ -47,34 +47,34 @@ pub enum StoppedTurn {
 }
 
 impl SessionStop {
-    fn new(how: How, request: StopRequest) -> Self {
+    fn new(how: StopWhen, request: StopRequest) -> Self {
         Self { how, request, cause: None, after: StoppedTurn::Resumable }
     }
 
     /// After the running turn has ended.
     pub fn at_turn_end() -> Self {
-        Self::new(How::Strength(Strength::AtTurnEnd), StopRequest::graceful_unbounded())
+        Self::new(StopWhen::Strength(Strength::AtTurnEnd), StopRequest::graceful_unbounded())
     }
 
     /// At the next safe point of the running turn and of everything that it has begun.
     pub fn graceful() -> Self {
-        Self::new(How::Strength(Strength::Graceful), StopRequest::graceful_unbounded())
+        Self::new(StopWhen::Strength(Strength::Graceful), StopRequest::graceful_unbounded())
     }
 
     /// At the next safe point, or after `grace` now.
     pub fn graceful_within(grace: Grace) -> Self {
-        Self::new(How::Strength(Strength::Graceful), StopRequest::graceful(grace))
+        Self::new(StopWhen::Strength(Strength::Graceful), StopRequest::graceful(grace))
     }
 
     /// Everything, now.
     pub fn now() -> Self {
-        Self::new(How::Strength(Strength::Now), StopRequest::now().with_reach(Reach::Tree))
+        Self::new(StopWhen::Strength(Strength::Now), StopRequest::now().with_reach(Reach::Tree))
     }
 
     /// Once the session was idle for `idle`: no turn, nothing queued, nothing suspended, and no background
     /// run alive, whether it runs or waits for a person. A running turn is not touched (S6.8).
     pub fn when_idle_for(idle: Duration) -> Self {
-        Self::new(How::WhenIdle(idle), StopRequest::graceful_unbounded())
+        Self::new(StopWhen::WhenIdle(idle), StopRequest::graceful_unbounded())
     }
 
     /// Bounds all clean-ups of the running turn.
@@ -108,13 +108,13 @@ impl SessionStop {
     }
 
     pub(super) fn is_when_idle(&self) -> bool {
-        matches!(self.how, How::WhenIdle(_))
+        matches!(self.how, StopWhen::WhenIdle(_))
     }
 }
 
 /// A stop request. Dropping the ticket changes nothing.
 pub struct StopTicket {
-    pub(super) answer: oneshot::Receiver<Answer>,
+    pub(super) answer: oneshot::Receiver<RequestAnswer>,
     /// What it added to the demand of the session's runs; none if it waits for a turn's end.
     pub(super) joined: Option<StopAck>,
     pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
@@ -141,11 +141,13 @@ impl StopTicket {
     /// The stop is asked all the same.
     pub async fn asked(self) -> StopAck {
         match self.answer.await {
-            Ok(Answer::First) => StopAck::First,
-            Ok(Answer::Strengthened) => StopAck::Strengthened,
+            Ok(RequestAnswer::First) => StopAck::First,
+            Ok(RequestAnswer::Strengthened) => StopAck::Strengthened,
             // The new demand may have the same strength and an earlier deadline.
-            Ok(Answer::NothingAdded) if self.joined == Some(StopAck::Strengthened) => StopAck::Strengthened,
-            Ok(Answer::NothingAdded) => StopAck::Unchanged,
+            Ok(RequestAnswer::NothingAdded) if self.joined == Some(StopAck::Strengthened) => {
+                StopAck::Strengthened
+            }
+            Ok(RequestAnswer::NothingAdded) => StopAck::Unchanged,
             Ok(_) | Err(_) => StopAck::TooLate,
         }
     }
@@ -170,7 +172,7 @@ impl fmt::Debug for StopTicket {
 
 /// A stop request for one turn. Dropping the ticket changes nothing.
 pub struct TurnStopTicket {
-    pub(super) answer: oneshot::Receiver<Answer>,
+    pub(super) answer: oneshot::Receiver<RequestAnswer>,
     pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
 }
 
@@ -192,8 +194,8 @@ impl TurnStopTicket {
     /// The stop still applies.
     pub async fn asked(self) -> TurnStopAck {
         match self.answer.await {
-            Ok(Answer::StoppingTurn(turn)) => TurnStopAck::Stopping(turn),
-            Ok(Answer::TurnMismatch(turn)) => TurnStopAck::Mismatch(turn),
+            Ok(RequestAnswer::StoppingTurn(turn)) => TurnStopAck::Stopping(turn),
+            Ok(RequestAnswer::TurnMismatch(turn)) => TurnStopAck::Mismatch(turn),
             Ok(_) | Err(_) => TurnStopAck::NoTurn,
         }
     }

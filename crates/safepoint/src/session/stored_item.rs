@@ -17,13 +17,13 @@ use crate::{contract::store, run::steer::SteerTiming, value::ids::TurnId};
 #[derive(Serialize, Deserialize)]
 struct Envelope<T> {
     item: T,
-    #[serde(default, skip_serializing_if = "How::is_plain")]
-    how: How,
+    #[serde(default, skip_serializing_if = "StoredPolicy::is_plain")]
+    how: StoredPolicy,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
-enum How {
+enum StoredPolicy {
     #[default]
     Enqueue,
     Reject,
@@ -41,7 +41,7 @@ enum How {
     },
 }
 
-impl How {
+impl StoredPolicy {
     fn is_plain(&self) -> bool {
         *self == Self::Enqueue
     }
@@ -86,7 +86,7 @@ pub fn encode_item<T: Item>(
     client_id: Option<String>,
     capacity: usize,
 ) -> Result<store::NewItem, serde_json::Error> {
-    let how = How::of(policy);
+    let how = StoredPolicy::of(policy);
     let digest = if how.is_plain() { digest(item)? } else { digest(&(item, &how))? };
     let digest = hex(digest);
     let bytes = serde_json::to_vec(&Envelope { item, how })?;

@@ -10,7 +10,7 @@ use super::{
     journal::{JournalFact, read_journal},
     lost_runs::begun_behind,
     machine::Strength,
-    stop::{How, SessionStop, StoppedTurn},
+    stop::{SessionStop, StopWhen, StoppedTurn},
 };
 use crate::{
     contract::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Store, guarded},
@@ -35,7 +35,7 @@ pub enum StoredStop {
 /// The stable form of an [`StoredStop`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wire {
+struct StoredForm {
     to: To,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     strength: Option<Strength>,
@@ -86,14 +86,14 @@ impl StoredStop {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let wire = match self {
-            Self::Turn(turn, request) => Wire { turn: *turn, ..wire(To::Turn, request) },
+            Self::Turn(turn, request) => StoredForm { turn: *turn, ..wire(To::Turn, request) },
             Self::Session(stop) => {
                 let (strength, when_idle_ms) = match stop.how {
-                    How::Strength(strength) => (Some(strength), None),
-                    How::WhenIdle(idle) => (None, Some(millis(idle))),
+                    StopWhen::Strength(strength) => (Some(strength), None),
+                    StopWhen::WhenIdle(idle) => (None, Some(millis(idle))),
                 };
                 let to = wire(To::Session, &stop.request);
-                Wire { strength, when_idle_ms, cause: stop.cause.clone(), after: stop.after, ..to }
+                StoredForm { strength, when_idle_ms, cause: stop.cause.clone(), after: stop.after, ..to }
             }
         };
         serde_json::to_vec(&wire).unwrap_or_default()
@@ -104,11 +104,12 @@ impl StoredStop {
     /// # Errors
     /// If it is not one, or asks for what cannot be asked.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoredStopError> {
-        let wire: Wire = serde_json::from_slice(bytes).map_err(|error| StoredStopError(error.to_string()))?;
+        let wire: StoredForm =
+            serde_json::from_slice(bytes).map_err(|error| StoredStopError(error.to_string()))?;
         let request = wire.request().map_err(|error| StoredStopError(error.to_string()))?;
         let how = match (wire.strength, wire.when_idle_ms) {
-            (Some(strength), None) => How::Strength(strength),
-            (None, Some(idle)) => How::WhenIdle(Duration::from_millis(idle)),
+            (Some(strength), None) => StopWhen::Strength(strength),
+            (None, Some(idle)) => StopWhen::WhenIdle(Duration::from_millis(idle)),
             (None, None) if wire.to == To::Turn => return Ok(Self::Turn(wire.turn, request)),
             _ => return Err(StoredStopError("it must have a strength, or a time to be idle".into())),
         };
@@ -116,7 +117,7 @@ impl StoredStop {
     }
 }
 
-impl Wire {
+impl StoredForm {
     fn request(&self) -> Result<StopRequest, InvalidRequest> {
         let points = self.points.as_deref().map(str::parse::<SafePoints>).transpose()?;
         let within = self.within_ms.map(Duration::from_millis).map(Grace::try_from).transpose()?;
@@ -135,8 +136,8 @@ impl Wire {
     }
 }
 
-fn wire(to: To, request: &StopRequest) -> Wire {
-    Wire {
+fn wire(to: To, request: &StopRequest) -> StoredForm {
+    StoredForm {
         to,
         strength: None,
         when_idle_ms: None,

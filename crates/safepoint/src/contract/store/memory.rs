@@ -30,11 +30,11 @@ use session::Session;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     outside: Environment,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     sessions: HashMap<SessionId, Session>,
     newest: BTreeSet<(Timestamp, SessionId)>,
     epoch: u64,
@@ -48,7 +48,7 @@ impl MemoryStore {
         Self { outside, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock()
     }
 
@@ -95,7 +95,7 @@ fn ready<T: Send + 'static>(answer: Result<T, Error>) -> StoreFuture<'static, T>
     Box::pin(std::future::ready(answer))
 }
 
-impl State {
+impl MemoryState {
     fn session(&self, id: &SessionId) -> Result<&Session, Error> {
         self.sessions.get(id).ok_or_else(|| Error::NoSession(id.clone()))
     }

@@ -7,7 +7,7 @@ use safepoint_scope::Mode;
 
 use super::{
     WrappedEnd,
-    state::{State, WORK, WrappedRun},
+    state::{WORK, WorkState, WrappedRun},
 };
 use crate::{
     contract::log::MemoryLog,
@@ -43,7 +43,7 @@ pub(super) struct WrappedReceipt {
 
 /// The ending, all considered: an answer stands; a failure under a stop that cut the work, or kept it from
 /// beginning, does not count.
-fn ending_of(state: &State) -> Ending {
+fn ending_of(state: &WorkState) -> Ending {
     let is_now = match &state.fired {
         Some(effect) => effect.mode == Mode::Now || state.begun_at.is_none(),
         None => false,
@@ -56,7 +56,7 @@ fn ending_of(state: &State) -> Ending {
     }
 }
 
-pub(super) fn of(cell: &WrappedRun, state: &State) -> WrappedReceipt {
+pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
     let ending = ending_of(state);
     let shared = cell.shared();
     let phase = if state.begun_at.is_some() { "call" } else { "before the start" };
@@ -104,7 +104,7 @@ pub(super) fn of(cell: &WrappedRun, state: &State) -> WrappedReceipt {
     }
 }
 
-fn row(cell: &WrappedRun, state: &State, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
+fn row(cell: &WrappedRun, state: &WorkState, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
     let (status, text) = match (&state.end, ending) {
         (None, _) => (CallStatus::LeftRunning, note::STILL_RUNNING.to_owned()),
         (Some(WrappedEnd::Done(answer)), _) => (CallStatus::Completed, answer.clone()),

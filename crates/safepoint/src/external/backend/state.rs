@@ -12,7 +12,7 @@ use tokio::{runtime, sync::Notify, time::Instant};
 
 use super::{BackendSpec, RunInput, TooLate, WrappedEnd};
 use crate::{
-    run::shared::Shared,
+    run::shared::SharedRun,
     sync::{Mutex, MutexGuard, callback},
     value::{
         approval::OnUnknownEffect,
@@ -36,19 +36,19 @@ type Native = Box<dyn FnOnce(Reason) + Send>;
 
 /// One wrapped run.
 pub(super) struct WrappedRun {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     pub(super) spec: BackendSpec,
     pub(super) history: History,
     pub(super) opened_at: Timestamp,
     opened: Instant,
     pub(super) limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<WorkState>,
     moved: Notify,
 }
 
 /// The state of the work.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct WorkState {
     pub(super) begun_at: Option<Timestamp>,
     pub(super) end: Option<WrappedEnd>,
     pub(super) said: String,
@@ -71,7 +71,7 @@ impl WrappedRun {
         history.push(Message::User(input));
         let limits = Limits::default();
         // Its messages are not read: a steer returns, and a decision is refused.
-        let (shared, _mail) = Shared::new(RunId::fresh(), Path::default(), &limits);
+        let (shared, _mail) = SharedRun::new(RunId::fresh(), Path::default(), &limits);
         let opened_at = Timestamp::now();
         let fact = Fact::AttemptOpened {
             run: shared.run.clone(),
@@ -95,7 +95,7 @@ impl WrappedRun {
         Arc::new(cell)
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<SharedRun> {
         &self.shared
     }
 
@@ -183,7 +183,7 @@ impl WrappedRun {
     }
 
     /// Notes a stop that ends the work now.
-    fn note_stop(&self, state: &mut State) {
+    fn note_stop(&self, state: &mut WorkState) {
         if self.shared.scope.is_stopping() {
             state.fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, None));
         }
@@ -231,7 +231,7 @@ impl WrappedRun {
         self.until(|state| state.end.is_some()).await;
     }
 
-    async fn until(&self, so: impl Fn(&State) -> bool) {
+    async fn until(&self, so: impl Fn(&WorkState) -> bool) {
         loop {
             let mut moved = std::pin::pin!(self.moved.notified());
             moved.as_mut().enable();
@@ -243,7 +243,7 @@ impl WrappedRun {
     }
 
     /// Fixes how it ended, with what is known then; `None` if that was done before.
-    pub(super) fn settle<T>(&self, account: impl FnOnce(&State) -> T) -> Option<T> {
+    pub(super) fn settle<T>(&self, account: impl FnOnce(&WorkState) -> T) -> Option<T> {
         let mut state = self.lock();
         if state.is_settled {
             return None;
@@ -257,7 +257,7 @@ impl WrappedRun {
         self.lock().begun_at.is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WorkState> {
         self.state.lock()
     }
 }

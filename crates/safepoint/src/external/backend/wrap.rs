@@ -47,19 +47,19 @@ pub fn wrap(spec: &BackendSpec, task: RunInput) -> (RunHandle, PendingWork) {
     // The watcher outlives the run's tasks, so it has a scope that is never stopped.
     let (engine, _never_stopped) = Scope::root();
     drop(engine.spawn("a wrapped run", Watcher::new(Arc::clone(&cell)).run()));
-    (handle, PendingWork { held: Held(cell) })
+    (handle, PendingWork { held: WorkHold(cell) })
 }
 
 /// Work that has not begun.
 #[must_use = "the run fails if this is dropped"]
 pub struct PendingWork {
-    held: Held,
+    held: WorkHold,
 }
 
 /// Running work. Clones are the same work; dropping the last one without [`ActiveWork::complete`] fails it.
 #[derive(Clone)]
 pub struct ActiveWork {
-    held: Arc<Held>,
+    held: Arc<WorkHold>,
 }
 
 impl PendingWork {
@@ -112,9 +112,9 @@ impl ActiveWork {
 }
 
 /// Shared by all clones; its drop ends work without an end.
-struct Held(Arc<WrappedRun>);
+struct WorkHold(Arc<WrappedRun>);
 
-impl Drop for Held {
+impl Drop for WorkHold {
     fn drop(&mut self) {
         self.0.let_go();
     }

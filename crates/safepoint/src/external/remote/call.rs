@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// An open question of the remote agent.
-struct Open {
+struct OpenQuestion {
     /// Its id at the remote agent.
     id: String,
     tool: String,
@@ -41,7 +41,7 @@ pub(super) struct CallLoop {
     row: RemoteReport,
     /// All bytes that the remote agent has sent, in its answer and beside it.
     bytes: usize,
-    asking: Vec<Open>,
+    asking: Vec<OpenQuestion>,
     /// The work's name is being recorded: no later event is received before that.
     naming: Option<oneshot::Receiver<()>>,
     /// What a person denied last.
@@ -137,7 +137,7 @@ impl CallLoop {
             RemoteEvent::Question(question) => {
                 let (cx, tool) = (self.cx.clone(), question.tool.clone());
                 let asked = async move { cx.ask(question.tool, question.args).await };
-                self.asking.push(Open { id: question.id, tool, decision: Box::pin(asked) });
+                self.asking.push(OpenQuestion { id: question.id, tool, decision: Box::pin(asked) });
             }
             RemoteEvent::Withdrawn { question } => self.asking.retain(|open| open.id != question),
             RemoteEvent::Done(answer, end) => return Some(self.done(answer, end)),
@@ -248,7 +248,10 @@ impl Drop for CallLoop {
 }
 
 /// The next event of the remote agent, or the next decision of a person; events come first.
-async fn receive(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Either<RemoteEvent, (Open, Decision)> {
+async fn receive(
+    line: &mut dyn RemoteCall,
+    asking: &mut Vec<OpenQuestion>,
+) -> Either<RemoteEvent, (OpenQuestion, Decision)> {
     let next = line.next();
     let decided = pin!(poll_fn(|cx| {
         for place in 0..asking.len() {

@@ -10,8 +10,8 @@ use crate::{
     contract::tool::{Asks, Host, Output},
     definition::{Definition, secret::Secrets},
     run::{
-        executor::{self, CallBoard, Reply},
-        shared::{RunMessage, Shared},
+        executor::{self, CallBoard, CallReply},
+        shared::{RunMessage, SharedRun},
     },
     value::{
         approval::Decision,
@@ -25,7 +25,7 @@ use crate::{
 /// The engine behind one call's context. It holds the run weakly: a retained context does not keep the run
 /// alive.
 pub(super) struct RunHost {
-    shared: Weak<Shared>,
+    shared: Weak<SharedRun>,
     scope: Scope,
     board: Arc<CallBoard>,
     limits: Arc<Limits>,
@@ -34,7 +34,12 @@ pub(super) struct RunHost {
 }
 
 impl RunHost {
-    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<CallBoard>, def: &Definition) -> Self {
+    pub(super) fn new(
+        shared: &Arc<SharedRun>,
+        scope: &Scope,
+        board: &Arc<CallBoard>,
+        def: &Definition,
+    ) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
         let (shared, scope) = (Arc::downgrade(shared), scope.clone());
         Self { shared, scope, board, limits, secrets, is_remote: def.is_remote }
@@ -144,7 +149,11 @@ impl Host for RunHost {
     /// If the run is gone, the answer's sender is dropped: the question is withdrawn.
     fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision> {
         let (reply, answer) = oneshot::channel();
-        self.post(RunMessage::Asks { call_id: call.clone(), asks, reply: Reply::new(reply, &self.board) });
+        self.post(RunMessage::Asks {
+            call_id: call.clone(),
+            asks,
+            reply: CallReply::new(reply, &self.board),
+        });
         answer
     }
 

@@ -16,7 +16,7 @@ use crate::{
         tool::Asks,
     },
     run::{
-        executor::Reply,
+        executor::CallReply,
         machine::Machine,
         shared::{Closing, DecideError},
     },
@@ -36,7 +36,7 @@ const SHOWN_CHARS: usize = 200;
 /// The open questions, and those that a stop withdrew.
 #[derive(Default)]
 pub(super) struct MidCallApprovals {
-    open: HashMap<ApprovalId, Reply>,
+    open: HashMap<ApprovalId, CallReply>,
     /// Questions without an approver here: a decision arrives from outside, or they expire.
     unattended: HashSet<ApprovalId>,
     taken_back: Vec<ApprovalId>,
@@ -91,7 +91,7 @@ impl Driver {
         &mut self,
         call_id: CallId,
         asks: Asks,
-        reply: Reply,
+        reply: CallReply,
     ) -> Result<(), LogFailure> {
         // The call has ended meanwhile: its question is withdrawn with the reply.
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };

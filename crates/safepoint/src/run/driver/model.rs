@@ -17,7 +17,7 @@ use crate::{
     contract::{
         hook::{HookOf, HookedMessage},
         log::Recorded,
-        model::{Finish, ModelError, ModelErrorKind, OnModelStop, Talk},
+        model::{Finish, GuardedConversation, ModelError, ModelErrorKind, OnModelStop},
     },
     run::{draft::Draft, outcome::LastWords, spans},
     sync::{
@@ -41,7 +41,7 @@ impl Effect for CallModel {
 
 /// The run's conversation with its model.
 pub(super) struct ModelCalls {
-    conversation: Talk,
+    conversation: GuardedConversation,
     /// The call in progress.
     streaming: Option<ModelCall>,
     /// A call that was cut and is still read for its bill.
@@ -51,7 +51,7 @@ pub(super) struct ModelCalls {
 }
 
 impl ModelCalls {
-    pub(super) fn new(conversation: Talk) -> Self {
+    pub(super) fn new(conversation: GuardedConversation) -> Self {
         Self { conversation, streaming: None, draining: None, said: LastWords::default() }
     }
 

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Mode, QuietGuard, Reach, Reason, SafePoints, Scope, StopRequest};
 
-use super::{Driver, children::Entry};
+use super::{Driver, children::ChildStart};
 use crate::{
     definition::subagent::Subagent,
     run::{
@@ -33,7 +33,7 @@ pub(super) struct Parent {
     pub(super) child: Arc<Subagent>,
     /// The call's time limit.
     pub(super) limit: Option<Duration>,
-    pub(super) entry: Entry,
+    pub(super) entry: ChildStart,
     pub(super) started_at: Timestamp,
     /// The activity that the parent was last notified of.
     pub(super) reported: Activity,

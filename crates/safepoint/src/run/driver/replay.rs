@@ -1,6 +1,6 @@
 //! How an attempt applies the records: the run's own facts, those of its child runs, and decisions for both.
 
-use super::{Driver, LogFailure, children::Entry};
+use super::{Driver, LogFailure, children::ChildStart};
 use crate::{
     contract::approver::ApprovalMode,
     run::{
@@ -36,7 +36,7 @@ impl Driver {
     pub(super) async fn resume_child(&mut self, input: UserMessage) -> Result<Option<History>, LogFailure> {
         let entry = self.tree.entry();
         let past = self.cx.shared.tree.past_of(&self.cx.shared.path);
-        if past.is_empty() && entry != Entry::Anew {
+        if past.is_empty() && entry != ChildStart::Anew {
             // Resumed by the same attempt of the parent that began it: its records have not been read yet.
             self.replay().await?;
         }
@@ -74,7 +74,7 @@ impl Driver {
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
     pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
         self.take_back_all().await?;
-        let ask_again = self.tree.entry() == Entry::Again { asks: true };
+        let ask_again = self.tree.entry() == ChildStart::Again { asks: true };
         if ask_again {
             self.machine.ask_again();
         }

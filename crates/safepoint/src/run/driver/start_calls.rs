@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 
 use super::{
     Driver, LogFailure,
-    children::{Begin, Entry},
+    children::{Begin, ChildStart},
     host::RunHost,
 };
 use crate::{
@@ -55,7 +55,7 @@ impl Driver {
         call: &ToolCall,
         args: Value,
         gate: SafePoints,
-        (entry, named): (Entry, Option<String>),
+        (entry, named): (ChildStart, Option<String>),
     ) -> Result<(), LogFailure> {
         let Ok(work) = self.cx.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
         let round = self.machine.rounds();
@@ -130,7 +130,7 @@ impl Driver {
         &mut self,
         call: &ToolCall,
         (reason, gate): (Reason, SafePoints),
-        entry: Entry,
+        entry: ChildStart,
     ) -> Result<(), LogFailure> {
         let by = match self.cx.scope.demand() {
             Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
@@ -152,12 +152,12 @@ impl Driver {
 }
 
 /// Whether the call's run, if it has one, was begun earlier.
-pub(super) fn entry_of(call: &Call) -> Entry {
+pub(super) fn entry_of(call: &Call) -> ChildStart {
     match (&call.step, call.has_run()) {
-        (_, false) => Entry::Anew,
+        (_, false) => ChildStart::Anew,
         (CallState::Ready { asks_again, .. } | CallState::Resuming { asks_again, .. }, true) => {
-            Entry::Again { asks: *asks_again }
+            ChildStart::Again { asks: *asks_again }
         }
-        (_, true) => Entry::Again { asks: false },
+        (_, true) => ChildStart::Again { asks: false },
     }
 }

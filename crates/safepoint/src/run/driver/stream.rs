@@ -15,11 +15,11 @@ use super::{
     word::Word,
 };
 use crate::{
-    contract::model::{Delta, ModelError, ModelErrorKind, OnModelStop, Reply},
+    contract::model::{Delta, GuardedReply, ModelError, ModelErrorKind, OnModelStop},
     run::{
         draft::Draft,
         outcome::LastWords,
-        shared::{RunMessage, Shared},
+        shared::{RunMessage, SharedRun},
     },
     sync::Mutex,
     value::{event::EventKind, receipt::RetryReport},
@@ -45,7 +45,7 @@ pub(super) enum Writer {
 /// Where a performer writes, and whom it notifies.
 pub(super) struct DraftWriter {
     pub(super) pen: Arc<Mutex<SharedDraft>>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedRun>,
     pub(super) round: u32,
     /// Whether readers see the text: a summary is not shown.
     pub(super) is_shown: bool,
@@ -54,7 +54,12 @@ pub(super) struct DraftWriter {
 }
 
 /// Streams one message into its draft. Spends the permit; dropping the future releases the exchange.
-pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: DraftWriter, on_cut: OnModelStop) {
+pub(super) async fn perform(
+    permit: Permit<CallModel>,
+    reply: GuardedReply,
+    page: DraftWriter,
+    on_cut: OnModelStop,
+) {
     let scope = permit.into_scope();
     let word = Word::or(&page.shared, RunMessage::ModelEnded { round: page.round, error: Some(dead()) });
     let reading = read(reply, &page, (on_cut, &scope));
@@ -72,7 +77,7 @@ pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: Draft
 }
 
 async fn read(
-    mut reply: Reply,
+    mut reply: GuardedReply,
     page: &DraftWriter,
     (on_cut, scope): (OnModelStop, &Scope),
 ) -> Result<(), ModelError> {

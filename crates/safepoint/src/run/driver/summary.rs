@@ -7,7 +7,7 @@ use safepoint_scope::SafePoints;
 
 use super::{Driver, LogFailure, model::ModelCall};
 use crate::{
-    contract::model::{Guarded, ModelSpec, Reply, Talk},
+    contract::model::{Guarded, GuardedConversation, GuardedReply, ModelSpec},
     definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
     value::{
         event::{Completion, ErrorReport, Fact},
@@ -25,11 +25,11 @@ pub(super) struct SummaryCall {
     cut: Cut,
     input: History,
     model: Guarded,
-    conversation: Talk,
+    conversation: GuardedConversation,
 }
 
 impl SummaryCall {
-    pub(super) fn stream(&mut self) -> Reply {
+    pub(super) fn stream(&mut self) -> GuardedReply {
         self.conversation.stream(&self.input)
     }
 

@@ -17,24 +17,24 @@ use crate::{
 /// How long questions have been open.
 #[derive(Default)]
 pub(super) struct ApprovalClock {
-    state: Mutex<State>,
+    state: Mutex<QuestionTimes>,
     answered: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct QuestionTimes {
     open: usize,
     since: Option<Instant>,
     before: Duration,
 }
 
 /// Where the answer to a question of a running call goes. While it exists the call's time stands.
-pub(crate) struct Reply {
+pub(crate) struct CallReply {
     to: Option<oneshot::Sender<Decision>>,
     board: Arc<CallBoard>,
 }
 
-impl Reply {
+impl CallReply {
     pub(crate) fn new(to: oneshot::Sender<Decision>, board: &Arc<CallBoard>) -> Self {
         board.waits.begin();
         Self { to: Some(to), board: Arc::clone(board) }
@@ -52,7 +52,7 @@ impl Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for CallReply {
     fn drop(&mut self) {
         self.board.waits.end();
     }
@@ -119,7 +119,7 @@ impl ApprovalClock {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QuestionTimes> {
         self.state.lock()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use safepoint_scope::{Demand, Mode, SafePoints};
 
-use super::{Call, CallState, Machine, Round, Stage};
+use super::{Call, CallState, Machine, Round, RunStage};
 use crate::value::{
     ids::{ApprovalId, CallId},
     receipt::ChildReport,
@@ -83,10 +83,10 @@ impl Machine {
     /// The run's boundary: the points that a demand other than `Now` must name to end the run here.
     pub(crate) fn boundary(&self) -> Option<SafePoints> {
         match &self.stage {
-            Stage::Ready | Stage::Summarising => Some(self.ready_gate()),
-            Stage::Calls(round) if round.only_questions() => Some(SafePoints::ANY),
-            Stage::Calls(round) => Some(round.gate()),
-            Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            RunStage::Ready | RunStage::Summarising => Some(self.ready_gate()),
+            RunStage::Calls(round) if round.only_questions() => Some(SafePoints::ANY),
+            RunStage::Calls(round) => Some(round.gate()),
+            RunStage::Streaming | RunStage::Cut(_) | RunStage::Answered(_) => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of a call beside its facts: rows that arrive after its end, and the rules' permission to
 //! begin.
 
-use super::{CallState, Machine, Stage};
+use super::{CallState, Machine, RunStage};
 use crate::value::{
     ids::CallId,
     receipt::{CallReport, CleanupReport, ProcessReport, RemoteReport},
@@ -23,7 +23,7 @@ impl Machine {
     }
 
     fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
-        let open = if let Stage::Calls(round) = &mut self.stage { round.report_mut(id) } else { None };
+        let open = if let RunStage::Calls(round) = &mut self.stage { round.report_mut(id) } else { None };
         open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id))
     }
 
@@ -37,7 +37,7 @@ impl Machine {
     /// The rules let this call begin. Derived from recorded facts and the agent's definition, so it is not a
     /// fact itself.
     pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
-        if let Stage::Calls(round) = &mut self.stage {
+        if let RunStage::Calls(round) = &mut self.stage {
             round.change(index, |call| {
                 let asks_again = matches!(call.step, CallState::Resuming { asks_again: true, .. });
                 call.step = CallState::Ready { args, asks_again };

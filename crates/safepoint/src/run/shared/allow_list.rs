@@ -17,10 +17,10 @@ use crate::{
 
 /// The lasting approvals of one session, or of one tree of runs without a session.
 #[derive(Debug, Default)]
-pub(crate) struct AllowList(Mutex<Held>);
+pub(crate) struct AllowList(Mutex<AllowState>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct AllowState {
     asked: HashMap<ApprovalId, About>,
     /// Tools by name and definition.
     tools: HashSet<(String, String)>,
@@ -77,7 +77,7 @@ impl AllowList {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, AllowState> {
         self.0.lock()
     }
 }

@@ -5,7 +5,8 @@ use std::{collections::HashSet, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, Decision, Driver, Input, Item, Outcome, Request, RunHandle, SessionMessage, expiry::Overdue,
+    Decision, Driver, Input, Item, Outcome, Request, RequestAnswer, RunHandle, SessionMessage,
+    expiry::Overdue,
 };
 use crate::{
     contract::store,
@@ -93,8 +94,8 @@ impl<T: Item> Driver<T> {
         }
         // The step may resume the turn; the decision goes with it if it is accepted.
         match self.ask(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
-            Some(Answer::Resuming) => Ok(()),
-            Some(Answer::TooLate) => Err(DecideError::RunEnded),
+            Some(RequestAnswer::Resuming) => Ok(()),
+            Some(RequestAnswer::TooLate) => Err(DecideError::RunEnded),
             // The turn is about to end, and its question with it.
             _ => Err(DecideError::Withdrawn),
         }

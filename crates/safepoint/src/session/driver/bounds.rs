@@ -23,7 +23,7 @@ use crate::{
 
 /// How the session ends, as far as it is known.
 #[derive(Default)]
-pub(super) struct End {
+pub(super) struct SessionEnd {
     pub(super) exit: Option<machine::ExitKind>,
     pub(super) error: Option<Box<ErrorReport>>,
     pub(super) cause: Option<String>,

@@ -14,7 +14,7 @@ use crate::{
     contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
     run::outcome::Persisted,
     session::{
-        journal::{Journal, Line, in_time},
+        journal::{Journal, JournalLine, in_time},
         machine::StartFrom,
     },
 };
@@ -113,19 +113,19 @@ impl<T: Item> Driver<T> {
                             .map(Write::RemoveItem),
                     );
                     let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
-                    writes.push(Line::planned(*turn, items.clone()).write()?);
+                    writes.push(JournalLine::planned(*turn, items.clone()).write()?);
                     writes.extend(items.into_iter().map(Write::TakeItem));
                     writes.push(Write::Label("running".into()));
                     writes.extend(self.title(*turn, request));
                 }
                 Action::Start { .. } => writes.push(Write::Label("running".into())),
-                Action::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
+                Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
                 Action::TurnEnded { turn, fate } => {
                     // A stop may still end a turn that waits for a decision.
                     if !matches!(fate, ItemOutcome::Suspended(_)) {
                         writes.extend(self.stops.of_turn(*turn));
                     }
-                    writes.push(Line::ended(*turn, *fate).write()?);
+                    writes.push(JournalLine::ended(*turn, *fate).write()?);
                     writes.push(Write::Label(label(*fate).into()));
                     if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
                         writes.extend(self.give_up(*turn)?);
@@ -166,7 +166,7 @@ impl<T: Item> Driver<T> {
             Some(Some(_)) | None => Vec::new(),
         };
         let closed = open.into_iter().map(|id| Write::CloseApproval(id, ApprovalClose::Withdrawn));
-        let writes = [Line::given_up(turn).write()?, Write::Label("idle".into())];
+        let writes = [JournalLine::given_up(turn).write()?, Write::Label("idle".into())];
         Ok(writes.into_iter().chain(closed).collect())
     }
 

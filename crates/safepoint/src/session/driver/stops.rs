@@ -8,14 +8,14 @@ use std::{collections::HashSet, sync::OnceLock, time::Duration};
 use safepoint_scope::{StopRequest, Task};
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Answer, Driver, Input, Item, Request, SessionEvent, SessionMessage, TurnId, planning};
+use super::{Driver, Input, Item, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, planning};
 use crate::{
     contract::store::{Durability, Write},
     run::outcome::Persisted,
     session::{
         item,
         journal::in_time,
-        stop::{How, SessionStop, StopPersistence, StoppedTurn},
+        stop::{SessionStop, StopPersistence, StopWhen, StoppedTurn},
         stored_stop::{StoredStop, store_stop},
     },
     sync,
@@ -58,7 +58,7 @@ impl StoredStops {
 }
 
 impl<T: Item> Driver<T> {
-    pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
+    pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<RequestAnswer>) {
         let SessionStop { how, cause, after, .. } = stop;
         if self.end.cause.is_none() {
             self.end.cause = cause;
@@ -67,13 +67,13 @@ impl<T: Item> Driver<T> {
             self.end.stopped_turn = StoppedTurn::Abandoned;
         }
         let once_idle_for = match how {
-            How::WhenIdle(idle) => Some(idle),
-            How::Strength(_) => None,
+            StopWhen::WhenIdle(idle) => Some(idle),
+            StopWhen::Strength(_) => None,
         };
         self.show(SessionEvent::StopRequested { cause: self.end.cause.clone(), once_idle_for });
         let input = match how {
-            How::Strength(strength) => Input::Stop(strength),
-            How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
+            StopWhen::Strength(strength) => Input::Stop(strength),
+            StopWhen::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
         };
         tell(reply, self.ask(input, Request::None).await);
     }
@@ -82,10 +82,10 @@ impl<T: Item> Driver<T> {
         &mut self,
         (turn, request): (Option<TurnId>, StopRequest),
         reached: &OnceLock<TurnId>,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<RequestAnswer>,
     ) {
         let answer = self.ask(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
-        if let Some(Answer::StoppingTurn(turn)) = answer {
+        if let Some(RequestAnswer::StoppingTurn(turn)) = answer {
             reached.get_or_init(|| turn);
             self.turns.stop_request.get_or_insert_with(|| Box::new(request));
         }
@@ -113,7 +113,7 @@ impl<T: Item> Driver<T> {
             StoredStop::Turn(turn, request) => {
                 self.stop_turn((turn, request), &OnceLock::new(), reply).await;
                 match answered.try_recv() {
-                    Ok(Answer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
+                    Ok(RequestAnswer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
                     _ => self.note_seen(vec![number]).await,
                 }
             }
@@ -251,7 +251,7 @@ impl<T: Item> Driver<T> {
 }
 
 /// Sends the answer to the caller. Without one, the caller learns that the session is over.
-pub(super) fn tell(reply: oneshot::Sender<Answer>, answer: Option<Answer>) {
+pub(super) fn tell(reply: oneshot::Sender<RequestAnswer>, answer: Option<RequestAnswer>) {
     if let Some(answer) = answer {
         sync::reply(reply, answer);
     }

@@ -7,7 +7,7 @@ use futures_util::future::{Either, select};
 use safepoint_scope::TaskEnd;
 
 use super::{Driver, Item, SessionMessage, planning::report};
-use crate::session::{item::Policy, message::Strategy, stop::How, ticket::TicketState};
+use crate::session::{item::Policy, message::Strategy, stop::StopWhen, ticket::TicketState};
 
 impl<T: Item> Driver<T> {
     /// An item whose policy its strategy chooses.
@@ -67,5 +67,5 @@ impl<T: Item> Driver<T> {
 }
 
 fn is_stop<T>(mail: &SessionMessage<T>) -> bool {
-    matches!(mail, SessionMessage::Stop { stop, .. } if matches!(stop.how, How::Strength(_)))
+    matches!(mail, SessionMessage::Stop { stop, .. } if matches!(stop.how, StopWhen::Strength(_)))
 }

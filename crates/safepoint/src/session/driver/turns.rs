@@ -7,8 +7,8 @@ use safepoint_scope::{Actor, Code, Grace, Mode, Reach, Reason, SafePoints, StopR
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, CurrentTurn, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Outcome, Request,
-    RunHandle, SessionEvent, SessionMessage, TurnId, follow::Follower, planning::report,
+    CurrentTurn, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Outcome, Request,
+    RequestAnswer, RunHandle, SessionEvent, SessionMessage, TurnId, follow::Follower, planning::report,
 };
 use crate::{
     contract::log::{Log, MemoryLog},
@@ -16,7 +16,7 @@ use crate::{
     session::{
         TurnView,
         journal::TurnLog,
-        machine::{End, Phase, PreemptedItems, StartFrom, StopWhy},
+        machine::{PreemptedItems, SessionPhase, StartFrom, StopWhy, TurnEnd},
     },
     sync::callback::Panicked,
 };
@@ -36,7 +36,7 @@ pub(super) struct Turns {
     /// The request that stops only the turn, until the turn has ended.
     pub(super) stop_request: Option<Box<StopRequest>>,
     /// Callers that asked to resume a turn, until it is resumed or cannot be.
-    pub(super) resumers: Vec<oneshot::Sender<Answer>>,
+    pub(super) resumers: Vec<oneshot::Sender<RequestAnswer>>,
 }
 
 impl Turns {
@@ -191,7 +191,7 @@ impl<T: Item> Driver<T> {
     }
 
     pub(super) fn view(&self) -> Option<TurnView> {
-        let Phase::Running(running) = self.machine.phase() else { return None };
+        let SessionPhase::Running(running) = self.machine.phase() else { return None };
         let work = self.turns.current.as_ref()?;
         Some(TurnView { turn: running.turn, items: self.machine.items().to_vec(), run: work.handle.clone()? })
     }
@@ -201,20 +201,20 @@ impl<T: Item> Driver<T> {
         let Some(mut work) = self.turns.current.take_if(|work| work.turn == turn) else { return };
         let mut panicked = None;
         let end = match &outcome {
-            Outcome::Done(_) => End::Done,
-            Outcome::Failed(_) => End::Failed,
-            Outcome::Suspended(_) => End::Suspended,
+            Outcome::Done(_) => TurnEnd::Done,
+            Outcome::Failed(_) => TurnEnd::Failed,
+            Outcome::Suspended(_) => TurnEnd::Suspended,
             Outcome::Stopped(stopped) => {
                 let stop = stopped.receipt().stop.as_ref();
                 if stop.is_none_or(|stop| stop.reason.code != Code::PREEMPTED.as_str()) {
-                    End::Stopped
+                    TurnEnd::Stopped
                 } else if self.machine.would_be_preempted() {
-                    End::Preempted(self.after_preempt(turn).unwrap_or_else(|error| {
+                    TurnEnd::Preempted(self.after_preempt(turn).unwrap_or_else(|error| {
                         panicked = Some(error);
                         PreemptedItems::Drop
                     }))
                 } else {
-                    End::Preempted(PreemptedItems::Drop)
+                    TurnEnd::Preempted(PreemptedItems::Drop)
                 }
             }
         };

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Found, Journal, LeftTurn, Line};
+use super::{Journal, JournalLine, LeftTurn, Recovered};
 use crate::{
     contract::{
         log::RunRecord,
@@ -26,7 +26,7 @@ type Open = HashMap<ApprovalId, Vec<(Path, CallId)>>;
 
 /// Brings the journal in line with the store, so that a resumed turn asks again and waits for no answer that
 /// cannot come. If a turn waited only for questions that were withdrawn, that withdrawal interrupted it.
-pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Found) -> Result<(), Error> {
+pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Recovered) -> Result<(), Error> {
     if found.left.is_none() && found.behind.is_empty() {
         return Ok(());
     }
@@ -97,15 +97,15 @@ async fn taken_back(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Wri
         let id = &row.asked.id;
         for (path, call_id) in open.remove(id).unwrap_or_default() {
             let fact = Fact::ApprovalResolved { id: id.clone(), call_id, answer: Resolution::Withdrawn };
-            lines.push(Line::fact(left.turn, path, fact.into(), None));
+            lines.push(JournalLine::fact(left.turn, path, fact.into(), None));
         }
     }
     if !lines.is_empty() && open.is_empty() && matches!(left.fate, ItemOutcome::Suspended(_)) {
         left.fate = ItemOutcome::Interrupted(left.turn);
-        lines.push(Line::ended(left.turn, left.fate));
+        lines.push(JournalLine::ended(left.turn, left.fate));
     }
     left.open = open.into_keys().collect();
-    let writes = lines.iter().map(Line::write).collect::<Result<_, _>>();
+    let writes = lines.iter().map(JournalLine::write).collect::<Result<_, _>>();
     writes.map_err(|error| Error::Failed(Cause::new(error)))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::Line;
+use super::JournalLine;
 use crate::{
     contract::store::{self, Damage, Store, export},
     session::outcome::ItemOutcome,
@@ -93,7 +93,7 @@ pub async fn read_journal(
 ) -> Result<(), store::Error> {
     export(store, session, |entry| {
         let position = entry.position;
-        let line = entry.record.and_then(|record| Line::read(position, &record));
+        let line = entry.record.and_then(|record| JournalLine::read(position, &record));
         each(match line {
             Ok(line) => past(position, line),
             Err(damage) => JournalStep { position, at: None, what: Err(damage) },
@@ -102,17 +102,17 @@ pub async fn read_journal(
     .await
 }
 
-fn past(position: u64, line: Line) -> JournalStep {
+fn past(position: u64, line: JournalLine) -> JournalStep {
     let (at, what) = match line {
-        Line::Planned { turn, items, at } => (at, JournalFact::Planned { turn, items }),
-        Line::Fact { turn, path, fact, grown, at } => {
+        JournalLine::Planned { turn, items, at } => (at, JournalFact::Planned { turn, items }),
+        JournalLine::Fact { turn, path, fact, grown, at } => {
             let grown = grown.map(|grown| grown.entries).unwrap_or_default();
             (at, JournalFact::Fact { turn, path, fact, grown })
         }
-        Line::Ended { turn, fate, at } => (at, JournalFact::Ended { turn, fate }),
-        Line::Forgotten { turn, at } => (at, JournalFact::Forgotten { turn }),
-        Line::GivenUp { turn, at } => (Some(at), JournalFact::GivenUp { turn }),
-        Line::Quiet { turn, at, survivors } => (Some(at), JournalFact::Quiet { turn, survivors }),
+        JournalLine::Ended { turn, fate, at } => (at, JournalFact::Ended { turn, fate }),
+        JournalLine::Forgotten { turn, at } => (at, JournalFact::Forgotten { turn }),
+        JournalLine::GivenUp { turn, at } => (Some(at), JournalFact::GivenUp { turn }),
+        JournalLine::Quiet { turn, at, survivors } => (Some(at), JournalFact::Quiet { turn, survivors }),
     };
     JournalStep { position, at, what: Ok(what) }
 }

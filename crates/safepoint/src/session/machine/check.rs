@@ -8,8 +8,8 @@ use std::{
 use safepoint_scope::SafePoints;
 
 use super::{
-    Action, Answer, End, Input, Machine, Moment, OnTurnFailure, Phase, PlanResult, PreemptSpec,
-    PreemptedItems, PushKind, Rules, StartFrom, StopWhy, Strength,
+    Action, Input, Machine, Moment, OnTurnFailure, PlanResult, PreemptSpec, PreemptedItems, PushKind,
+    RequestAnswer, Rules, SessionPhase, StartFrom, StopWhy, Strength, TurnEnd,
 };
 use crate::{
     run::steer::SteerTiming,

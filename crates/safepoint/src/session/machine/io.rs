@@ -109,7 +109,7 @@ pub(crate) enum Input {
     },
     Settled {
         turn: TurnId,
-        end: End,
+        end: TurnEnd,
     },
     /// Nothing of the turn is alive, or what is has been named.
     Quiet(TurnId),
@@ -139,7 +139,7 @@ pub(crate) enum PlanResult {
 
 /// How a turn's run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum End {
+pub(crate) enum TurnEnd {
     Done,
     Failed,
     Suspended,
@@ -217,7 +217,7 @@ pub(crate) enum Action {
         fate: ItemOutcome,
     },
     /// The answer to the request.
-    Answer(Answer),
+    RequestAnswer(RequestAnswer),
     /// The session is over.
     End(ExitKind),
 }
@@ -261,7 +261,7 @@ pub(crate) enum StopWhy {
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Answer {
+pub(crate) enum RequestAnswer {
     Withdrawn,
     /// It is not waiting: taken by a turn, or gone.
     Taken,

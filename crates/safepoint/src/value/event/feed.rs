@@ -25,7 +25,7 @@ pub trait StreamEvent: Clone {
 
 #[derive(Debug)]
 pub(crate) struct Feed<K = EventKind> {
-    state: Mutex<State<K>>,
+    state: Mutex<FeedState<K>>,
     grown: Notify,
     retained_deltas: usize,
     relay: Option<Relay<K>>,
@@ -50,7 +50,7 @@ pub(crate) enum Took {
 }
 
 #[derive(Debug)]
-struct State<K> {
+struct FeedState<K> {
     events: VecDeque<Event<K>>,
     next: u64,
     deltas: usize,
@@ -64,7 +64,7 @@ const RETAINED_BYTES: usize = 2 << 20;
 
 impl<K: StreamEvent> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
-        let state = State { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, is_closed: false };
+        let state = FeedState { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, is_closed: false };
         Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas, relay: None }
     }
 
@@ -107,7 +107,7 @@ impl<K: StreamEvent> Feed<K> {
     }
 }
 
-impl<K: StreamEvent> State<K> {
+impl<K: StreamEvent> FeedState<K> {
     fn push(&mut self, kind: K) {
         if kind.is_provisional() {
             self.deltas += 1;

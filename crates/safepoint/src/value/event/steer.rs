@@ -12,7 +12,7 @@ pub(crate) const NOTICE: &str = "notice:";
 
 /// One message that a run was steered with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Kept")]
+#[serde(from = "StoredSteer")]
 pub struct RecordedSteer {
     /// Its id.
     pub id: SteerId,
@@ -52,14 +52,14 @@ impl RecordedSteer {
 
 /// As recorded, by this release or by one that did not record the source.
 #[derive(Deserialize)]
-struct Kept {
+struct StoredSteer {
     id: SteerId,
     message: UserMessage,
     source: Option<SteerSource>,
 }
 
-impl From<Kept> for RecordedSteer {
-    fn from(Kept { id, message, source }: Kept) -> Self {
+impl From<StoredSteer> for RecordedSteer {
+    fn from(StoredSteer { id, message, source }: StoredSteer) -> Self {
         let source = source.unwrap_or_else(|| match id.as_str() {
             notice if notice.starts_with(NOTICE) => SteerSource::Session,
             item if item.parse::<ItemId>().is_ok() => SteerSource::Item,

@@ -12,7 +12,7 @@ use super::super::{
     SessionRow, StopIntent, StopRow, Withdrawn,
 };
 
-use super::items::Items;
+use super::items::ItemRows;
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -22,7 +22,7 @@ pub(super) struct Session {
     pub(super) chain: Chain,
     pub(super) epoch: u64,
     pub(super) held: Option<LeaseHolder>,
-    pub(super) items: Items,
+    pub(super) items: ItemRows,
     /// Copied only by an append that changes it: a refused append restores the kept copy.
     pub(super) side: Arc<Side>,
 }
@@ -50,7 +50,7 @@ impl Session {
             chain: Chain::of(&new.id),
             epoch: 0,
             held: None,
-            items: Items::default(),
+            items: ItemRows::default(),
             side: Arc::new(side),
         }
     }

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::{
-    Action, Answer, End, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome,
-    PreemptedItems, PushKind, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId, witness::Witness,
+    Action, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome, PreemptedItems,
+    PushKind, RequestAnswer, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnEnd, TurnId,
+    witness::Witness,
 };
 use crate::session::inbox::Count;
 
@@ -13,7 +14,7 @@ mod mail;
 mod seen;
 
 use mail::Letter;
-pub(super) use mail::Step;
+pub(super) use mail::WorldStep;
 
 /// How often each thing may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +33,7 @@ pub(super) struct Budget {
 
 /// Where the world believes an item to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ItemPlace {
     /// Accepted, and on its way to the owner.
     Coming,
     Waiting,
@@ -45,7 +46,7 @@ pub(super) enum Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Asked {
+pub(super) struct AskedPreempt {
     pub(super) item: ItemId,
     /// The turn that was running when it came.
     pub(super) saw: Option<TurnId>,
@@ -77,8 +78,8 @@ pub(super) struct World {
     gathering: Option<(u64, usize)>,
     /// Whether a stop of the session was requested, delivered or not.
     is_ending: bool,
-    pub(super) places: Vec<Place>,
-    pub(super) preempts: Vec<Asked>,
+    pub(super) places: Vec<ItemPlace>,
+    pub(super) preempts: Vec<AskedPreempt>,
     pub(super) plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
     pub(super) run: Option<TurnId>,
     at_work: AtWork,
@@ -125,7 +126,7 @@ impl World {
         let mut world = self;
         let turn = TurnId::new(1);
         let own: Vec<ItemId> = left.iter().map(|_| world.door.adopt()).collect();
-        world.places.extend(own.iter().map(|_| Place::Left(turn)));
+        world.places.extend(own.iter().map(|_| ItemPlace::Left(turn)));
         world.machine = Machine::recovered(rules, 1, left.map(|is_suspended| (turn, own, is_suspended)));
         if left.is_some() {
             world.witness.holds_all();
@@ -145,11 +146,11 @@ impl World {
         let target = self.run.or_else(|| self.machine.left().filter(|_| self.machine.is_suspended()));
         match input {
             Input::Push { item, how } => {
-                self.put(*item, Place::Waiting);
+                self.put(*item, ItemPlace::Waiting);
                 if let (PushKind::Preempt(wish), false) = (how, self.ended) {
                     let from = self.now.after(wish.delay.unwrap_or(0));
                     let due = (from, wish.grace.map(|grace| from.after(grace)));
-                    self.preempts.push(Asked {
+                    self.preempts.push(AskedPreempt {
                         item: *item,
                         saw: target,
                         due,
@@ -161,7 +162,7 @@ impl World {
             Input::Planned { plan, .. } => {
                 self.plan.take_if(|(asked, ..)| asked == plan);
             }
-            Input::SteerTaken { turn, item } => self.put(*item, Place::InTurn(*turn)),
+            Input::SteerTaken { turn, item } => self.put(*item, ItemPlace::InTurn(*turn)),
             Input::Settled { turn, .. } => {
                 self.run = None;
                 self.winding = Some((*turn, false, self.at_work.is_read));
