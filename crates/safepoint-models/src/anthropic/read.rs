@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::own;
-use crate::{error, http::Wire, kept::Kept, sse::SseEvent};
+use crate::{error, http::ReplyReader, kept::Citations, sse::SseEvent};
 
 /// The type of an event or a block. Read by itself: what is not known is not read further, and an enum by its type would
 /// collect it first.
@@ -25,13 +25,13 @@ struct Typed<'a> {
 
 /// An event of a known type.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct MessageEvent<'a> {
     #[serde(default)]
     message: Option<Start>,
     #[serde(default, borrow)]
     content_block: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    delta: Option<Piece<'a>>,
+    delta: Option<BlockDelta<'a>>,
     #[serde(default)]
     usage: Option<EventUsage>,
     #[serde(default, borrow)]
@@ -62,7 +62,7 @@ struct StartBlock<'a> {
 
 /// More of a block, or the message's end.
 #[derive(Deserialize)]
-struct Piece<'a> {
+struct BlockDelta<'a> {
     #[serde(rename = "type", default, borrow)]
     kind: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -110,21 +110,21 @@ const KNOWN: [&str; 7] = [
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    block: Open,
+pub(crate) struct MessagesReader {
+    block: OpenBlock,
     usage: Usage,
     finish: Option<Finish>,
-    place: Place,
+    place: MessageEnd,
 }
 
 /// The block that is open.
 #[derive(Debug, Default)]
-enum Open {
+enum OpenBlock {
     #[default]
     None,
     Text {
         bytes: usize,
-        citations: Kept,
+        citations: Citations,
     },
     Thinking {
         text: String,
@@ -145,21 +145,21 @@ enum Open {
 
 /// How far the reply is.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Place {
+enum MessageEnd {
     #[default]
     Inside,
     Stopped,
     Reported,
 }
 
-impl Wire for Reader {
+impl ReplyReader for MessagesReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let Typed { kind } = serde_json::from_str(&event.data).map_err(error::malformed)?;
         // `ping`, and whatever comes to this wire later.
         if !KNOWN.contains(&&*kind) {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_str(&event.data).map_err(error::malformed)?;
+        let event: MessageEvent<'_> = serde_json::from_str(&event.data).map_err(error::malformed)?;
         match (&*kind, event.content_block, event.delta) {
             ("message_start", ..) => self.used(event.message.and_then(|message| message.usage), out),
             ("content_block_start", Some(block), _) => self.begin(block, out)?,
@@ -176,7 +176,7 @@ impl Wire for Reader {
                     });
                 }
             }
-            ("message_stop", ..) => self.place = Place::Stopped,
+            ("message_stop", ..) => self.place = MessageEnd::Stopped,
             ("error", ..) => {
                 let words = event.error.and_then(|error| error.message);
                 return Err(error::in_stream(words.as_deref().unwrap_or("no reason was given")));
@@ -188,37 +188,37 @@ impl Wire for Reader {
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match (&self.place, self.finish.take()) {
-            (Place::Reported, _) => Ok(()),
-            (Place::Stopped, finish) => {
-                self.place = Place::Reported;
+            (MessageEnd::Reported, _) => Ok(()),
+            (MessageEnd::Stopped, finish) => {
+                self.place = MessageEnd::Reported;
                 out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
                 Ok(())
             }
-            (Place::Inside, Some(finish)) => {
-                self.place = Place::Reported;
+            (MessageEnd::Inside, Some(finish)) => {
+                self.place = MessageEnd::Reported;
                 out.push_back(Delta::Ended(finish));
                 Ok(())
             }
-            (Place::Inside, None) => Err(error::ended_early()),
+            (MessageEnd::Inside, None) => Err(error::ended_early()),
         }
     }
 
     fn is_complete(&self) -> bool {
-        self.place != Place::Inside
+        self.place != MessageEnd::Inside
     }
 
     fn held(&self) -> usize {
         match &self.block {
-            Open::None => 0,
-            Open::Text { citations, .. } => citations.bytes(),
-            Open::Thinking { text, signature } => text.len() + signature.len(),
-            Open::Call { id, name, args, given } => id.len() + name.len() + args.len() + given.len(),
-            Open::Own { begun, input } => begun.len() + input.len(),
+            OpenBlock::None => 0,
+            OpenBlock::Text { citations, .. } => citations.bytes(),
+            OpenBlock::Thinking { text, signature } => text.len() + signature.len(),
+            OpenBlock::Call { id, name, args, given } => id.len() + name.len() + args.len() + given.len(),
+            OpenBlock::Own { begun, input } => begun.len() + input.len(),
         }
     }
 }
 
-impl Reader {
+impl MessagesReader {
     /// Input is named at the start; output is cumulative and replaces what was named before.
     fn used(&mut self, usage: Option<EventUsage>, out: &mut VecDeque<Delta>) {
         let Some(usage) = usage else { return };
@@ -239,7 +239,7 @@ impl Reader {
     fn begin(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let Typed { kind } = serde_json::from_str(raw.get()).map_err(error::malformed)?;
         if own::is_one(&kind) {
-            self.block = Open::Own { begun: raw.get().to_owned(), input: String::new() };
+            self.block = OpenBlock::Own { begun: raw.get().to_owned(), input: String::new() };
         }
         if !["text", "thinking", "redacted_thinking", "tool_use"].contains(&&*kind) {
             return Ok(());
@@ -249,13 +249,13 @@ impl Reader {
         match &*kind {
             "text" => {
                 let text = owned(block.text);
-                self.block = Open::Text { bytes: text.len(), citations: Kept::default() };
+                self.block = OpenBlock::Text { bytes: text.len(), citations: Citations::default() };
                 if !text.is_empty() {
                     out.push_back(Delta::Text(text));
                 }
             }
             "thinking" => {
-                self.block = Open::Thinking { text: owned(block.thinking), signature: String::new() };
+                self.block = OpenBlock::Thinking { text: owned(block.thinking), signature: String::new() };
             }
             "redacted_thinking" => {
                 out.push_back(Delta::ReasoningSeal(
@@ -266,37 +266,40 @@ impl Reader {
                 let (id, name) = (owned(block.id), owned(block.name));
                 out.push_back(Delta::CallPreview { name: name.clone() });
                 let given = block.input.map_or(String::new(), |input| input.get().to_owned());
-                self.block = Open::Call { id, name, args: String::new(), given };
+                self.block = OpenBlock::Call { id, name, args: String::new(), given };
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn grow(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) {
-        let Piece { kind, text, thinking, signature, partial_json, citation, .. } = piece;
+    fn grow(&mut self, piece: BlockDelta<'_>, out: &mut VecDeque<Delta>) {
+        let BlockDelta { kind, text, thinking, signature, partial_json, citation, .. } = piece;
         match (kind.as_deref().unwrap_or_default(), &mut self.block) {
             ("text_delta", block) => {
                 let text = text.map(Cow::into_owned).unwrap_or_default();
-                if let Open::Text { bytes, .. } = block {
+                if let OpenBlock::Text { bytes, .. } = block {
                     *bytes += text.len();
                 }
                 out.push_back(Delta::Text(text));
             }
             ("thinking_delta", block) => {
                 let thinking = thinking.map(Cow::into_owned).unwrap_or_default();
-                if let Open::Thinking { text, .. } = block {
+                if let OpenBlock::Thinking { text, .. } = block {
                     text.push_str(&thinking);
                 }
                 out.push_back(Delta::Reasoning(thinking));
             }
-            ("signature_delta", Open::Thinking { signature: known, .. }) => {
+            ("signature_delta", OpenBlock::Thinking { signature: known, .. }) => {
                 known.push_str(&signature.unwrap_or_default());
             }
-            ("input_json_delta", Open::Call { args: known, .. } | Open::Own { input: known, .. }) => {
+            (
+                "input_json_delta",
+                OpenBlock::Call { args: known, .. } | OpenBlock::Own { input: known, .. },
+            ) => {
                 known.push_str(&partial_json.unwrap_or_default());
             }
-            ("citations_delta", Open::Text { citations, .. }) => {
+            ("citations_delta", OpenBlock::Text { citations, .. }) => {
                 citation.iter().for_each(|citation| citations.push(citation.get()));
             }
             _ => {}
@@ -305,12 +308,12 @@ impl Reader {
 
     fn finish_block(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match std::mem::take(&mut self.block) {
-            Open::None => {}
-            Open::Text { citations, .. } if citations.pieces().is_empty() => {}
-            Open::Text { bytes, citations } => {
+            OpenBlock::None => {}
+            OpenBlock::Text { citations, .. } if citations.pieces().is_empty() => {}
+            OpenBlock::Text { bytes, citations } => {
                 out.push_back(Delta::ReasoningSeal(own::cited(bytes, citations.pieces())?))
             }
-            Open::Thinking { text, signature } => {
+            OpenBlock::Thinking { text, signature } => {
                 // Without its signature the provider refuses it later, so it stays unsealed and is not sent back.
                 if !signature.is_empty() {
                     let mut seal = json!({"type": "thinking", "thinking": text});
@@ -319,7 +322,7 @@ impl Reader {
                     out.push_back(Delta::ReasoningSeal(seal));
                 }
             }
-            Open::Call { id, name, args, given } => {
+            OpenBlock::Call { id, name, args, given } => {
                 let args = match args.is_empty() {
                     true if given.starts_with('{') => given,
                     true => "{}".to_owned(),
@@ -327,7 +330,9 @@ impl Reader {
                 };
                 out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
             }
-            Open::Own { begun, input } => out.push_back(Delta::ReasoningSeal(own::block(&begun, &input)?)),
+            OpenBlock::Own { begun, input } => {
+                out.push_back(Delta::ReasoningSeal(own::block(&begun, &input)?))
+            }
         }
         Ok(())
     }
