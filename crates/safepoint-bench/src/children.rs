@@ -74,9 +74,9 @@ struct Leaves {
     last: Mutex<Option<Instant>>,
 }
 
-struct LeafGuard(Arc<Leaves>);
+struct Waits(Arc<Leaves>);
 
-impl Drop for LeafGuard {
+impl Drop for Waits {
     fn drop(&mut self) {
         if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
             *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
@@ -102,7 +102,7 @@ impl Conversation for Silent {
     fn stream(&mut self, _: &History) -> DeltaStream {
         self.0.waiting.fetch_add(1, Ordering::SeqCst);
         self.0.changed.notify_waiters();
-        let waits = LeafGuard(Arc::clone(&self.0));
+        let waits = Waits(Arc::clone(&self.0));
         stream::iter([Ok(Delta::Sent)])
             .chain(stream::pending())
             .map(move |delta| {

@@ -77,7 +77,7 @@ impl Planner<String> for Noting {
 }
 
 #[derive(Default)]
-struct TalkTimes {
+struct Talk {
     planned: Vec<f64>,
     asked: Vec<f64>,
     stopped: Vec<f64>,
@@ -87,7 +87,7 @@ struct TalkTimes {
 async fn talk(table: &mut Table) -> anyhow::Result<()> {
     let (sender, mut asked) = mpsc::unbounded_channel();
     let agent = Agent::builder(Silent(sender)).build();
-    let (mut plain, mut within) = (TalkTimes::default(), TalkTimes::default());
+    let (mut plain, mut within) = (Talk::default(), Talk::default());
     for _ in 0..WARM + REPEATS {
         without(&agent, &mut asked, &mut plain).await?;
         inside(&agent, &mut asked, &mut within).await?;
@@ -104,7 +104,7 @@ async fn talk(table: &mut Table) -> anyhow::Result<()> {
 /// Microseconds that a session may add.
 const ADDED: f64 = 20.0;
 
-async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut TalkTimes) -> Asked {
+async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
     let began = Instant::now();
     let handle = agent.run("go").detach();
     talk.asked.push(between(began, asked.recv().await)?);
@@ -119,7 +119,7 @@ async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, ta
 
 type Asked = anyhow::Result<()>;
 
-async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut TalkTimes) -> Asked {
+async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
     let planned = Arc::new(Mutex::new(None));
     let session = Session::builder(Noting(ChatPlanner::new(agent.clone()), Arc::clone(&planned))).start();
     tokio::task::yield_now().await;

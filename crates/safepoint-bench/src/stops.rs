@@ -28,7 +28,7 @@ const WORDS: usize = 5000;
 
 /// What is waited for when the stop comes.
 #[derive(Clone, Copy)]
-enum StopPhase {
+enum Phase {
     Sending,
     Streaming,
     BeforeHeaders,
@@ -37,9 +37,9 @@ enum StopPhase {
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     for (name, phase) in [
-        ("while the server is sending", StopPhase::Sending),
-        ("on a stream that fell silent", StopPhase::Streaming),
-        ("before any headers", StopPhase::BeforeHeaders),
+        ("while the server is sending", Phase::Sending),
+        ("on a stream that fell silent", Phase::Streaming),
+        ("before any headers", Phase::BeforeHeaders),
     ] {
         let (mut ours, mut bare) = (Both::default(), Both::default());
         for _ in 0..REPEATS {
@@ -58,7 +58,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         bare.push(drop_task().await);
-        ours.push(stop_ours(StopPhase::InTool).await?.0);
+        ours.push(stop_ours(Phase::InTool).await?.0);
     }
     table.ratio("stop during an async tool: caller has the outcome", "µs", (median(ours), median(bare)), 1.5);
     lose_none(table).await
@@ -90,18 +90,18 @@ async fn drop_task() -> f64 {
     micros(asked.elapsed())
 }
 
-fn script(phase: StopPhase) -> Script {
+fn script(phase: Phase) -> Script {
     Script::of([match phase {
-        StopPhase::Sending => Reply::text("word ".repeat(WORDS)).paced(5, Duration::from_millis(1)),
-        StopPhase::Streaming => {
+        Phase::Sending => Reply::text("word ".repeat(WORDS)).paced(5, Duration::from_millis(1)),
+        Phase::Streaming => {
             Reply::text("a few words").paced(3, Duration::ZERO).fault(ReplyFault::StallAfter(3))
         }
-        StopPhase::BeforeHeaders => Reply::default().fault(ReplyFault::Silence),
-        StopPhase::InTool => Reply::call("wait", json!({})),
+        Phase::BeforeHeaders => Reply::default().fault(ReplyFault::Silence),
+        Phase::InTool => Reply::call("wait", json!({})),
     }])
 }
 
-async fn drop_bare(phase: StopPhase) -> anyhow::Result<(f64, f64)> {
+async fn drop_bare(phase: Phase) -> anyhow::Result<(f64, f64)> {
     let server = ModelServer::start(script(phase)).await?;
     let body =
         json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "go"}]}).to_string();
@@ -121,8 +121,8 @@ async fn drop_bare(phase: StopPhase) -> anyhow::Result<(f64, f64)> {
     });
     let exchange = server.request(0).await;
     match phase {
-        StopPhase::Sending | StopPhase::Streaming => has_begun.await?,
-        StopPhase::BeforeHeaders | StopPhase::InTool => drop(has_begun),
+        Phase::Sending | Phase::Streaming => has_begun.await?,
+        Phase::BeforeHeaders | Phase::InTool => drop(has_begun),
     }
     settle_down().await;
     let asked = Instant::now();
@@ -134,7 +134,7 @@ async fn drop_bare(phase: StopPhase) -> anyhow::Result<(f64, f64)> {
     Ok((micros(reported), micros(closed.saturating_duration_since(asked))))
 }
 
-async fn stop_ours(phase: StopPhase) -> anyhow::Result<(f64, f64)> {
+async fn stop_ours(phase: Phase) -> anyhow::Result<(f64, f64)> {
     let server = ModelServer::start(script(phase)).await?;
     let wait = tool::from_fn("wait", "waits", |_cx, (): ()| async {
         pending::<()>().await;
@@ -151,8 +151,8 @@ async fn stop_ours(phase: StopPhase) -> anyhow::Result<(f64, f64)> {
     let reported = asked.elapsed();
     anyhow::ensure!(outcome.ending() == Ending::Stopped, "{outcome:?}");
     let closed = match phase {
-        StopPhase::InTool => reported,
-        StopPhase::Sending | StopPhase::Streaming | StopPhase::BeforeHeaders => {
+        Phase::InTool => reported,
+        Phase::Sending | Phase::Streaming | Phase::BeforeHeaders => {
             exchange.peer_closed().await.into_std().saturating_duration_since(asked)
         }
     };
@@ -164,13 +164,13 @@ async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
 
-async fn reached(handle: &RunHandle, phase: StopPhase) {
+async fn reached(handle: &RunHandle, phase: Phase) {
     let mut events = handle.events();
     while let Some(event) = events.next().await {
         let there = match (phase, &event.kind) {
-            (StopPhase::Sending | StopPhase::Streaming, EventKind::Text(_)) => true,
-            (StopPhase::BeforeHeaders, EventKind::Fact(fact)) => matches!(**fact, Fact::ModelStarted { .. }),
-            (StopPhase::InTool, EventKind::Fact(fact)) => matches!(**fact, Fact::CallStarted { .. }),
+            (Phase::Sending | Phase::Streaming, EventKind::Text(_)) => true,
+            (Phase::BeforeHeaders, EventKind::Fact(fact)) => matches!(**fact, Fact::ModelStarted { .. }),
+            (Phase::InTool, EventKind::Fact(fact)) => matches!(**fact, Fact::CallStarted { .. }),
             _ => false,
         };
         if there {
