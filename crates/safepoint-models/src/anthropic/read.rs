@@ -111,7 +111,7 @@ const KNOWN: [&str; 7] = [
 /// Reads one reply.
 #[derive(Debug, Default)]
 pub(crate) struct MessagesReader {
-    block: OpenBlock,
+    block: Open,
     usage: Usage,
     finish: Option<Finish>,
     place: MessageEnd,
@@ -119,7 +119,7 @@ pub(crate) struct MessagesReader {
 
 /// The block that is open.
 #[derive(Debug, Default)]
-enum OpenBlock {
+enum Open {
     #[default]
     None,
     Text {
@@ -209,11 +209,11 @@ impl ReplyReader for MessagesReader {
 
     fn held(&self) -> usize {
         match &self.block {
-            OpenBlock::None => 0,
-            OpenBlock::Text { citations, .. } => citations.bytes(),
-            OpenBlock::Thinking { text, signature } => text.len() + signature.len(),
-            OpenBlock::Call { id, name, args, given } => id.len() + name.len() + args.len() + given.len(),
-            OpenBlock::Own { begun, input } => begun.len() + input.len(),
+            Open::None => 0,
+            Open::Text { citations, .. } => citations.bytes(),
+            Open::Thinking { text, signature } => text.len() + signature.len(),
+            Open::Call { id, name, args, given } => id.len() + name.len() + args.len() + given.len(),
+            Open::Own { begun, input } => begun.len() + input.len(),
         }
     }
 }
@@ -239,7 +239,7 @@ impl MessagesReader {
     fn begin(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let Typed { kind } = serde_json::from_str(raw.get()).map_err(error::malformed)?;
         if own::is_one(&kind) {
-            self.block = OpenBlock::Own { begun: raw.get().to_owned(), input: String::new() };
+            self.block = Open::Own { begun: raw.get().to_owned(), input: String::new() };
         }
         if !["text", "thinking", "redacted_thinking", "tool_use"].contains(&&*kind) {
             return Ok(());
@@ -249,13 +249,13 @@ impl MessagesReader {
         match &*kind {
             "text" => {
                 let text = owned(block.text);
-                self.block = OpenBlock::Text { bytes: text.len(), citations: Citations::default() };
+                self.block = Open::Text { bytes: text.len(), citations: Citations::default() };
                 if !text.is_empty() {
                     out.push_back(Delta::Text(text));
                 }
             }
             "thinking" => {
-                self.block = OpenBlock::Thinking { text: owned(block.thinking), signature: String::new() };
+                self.block = Open::Thinking { text: owned(block.thinking), signature: String::new() };
             }
             "redacted_thinking" => {
                 out.push_back(Delta::ReasoningSeal(
@@ -266,7 +266,7 @@ impl MessagesReader {
                 let (id, name) = (owned(block.id), owned(block.name));
                 out.push_back(Delta::CallPreview { name: name.clone() });
                 let given = block.input.map_or(String::new(), |input| input.get().to_owned());
-                self.block = OpenBlock::Call { id, name, args: String::new(), given };
+                self.block = Open::Call { id, name, args: String::new(), given };
             }
             _ => {}
         }
@@ -278,28 +278,25 @@ impl MessagesReader {
         match (kind.as_deref().unwrap_or_default(), &mut self.block) {
             ("text_delta", block) => {
                 let text = text.map(Cow::into_owned).unwrap_or_default();
-                if let OpenBlock::Text { bytes, .. } = block {
+                if let Open::Text { bytes, .. } = block {
                     *bytes += text.len();
                 }
                 out.push_back(Delta::Text(text));
             }
             ("thinking_delta", block) => {
                 let thinking = thinking.map(Cow::into_owned).unwrap_or_default();
-                if let OpenBlock::Thinking { text, .. } = block {
+                if let Open::Thinking { text, .. } = block {
                     text.push_str(&thinking);
                 }
                 out.push_back(Delta::Reasoning(thinking));
             }
-            ("signature_delta", OpenBlock::Thinking { signature: known, .. }) => {
+            ("signature_delta", Open::Thinking { signature: known, .. }) => {
                 known.push_str(&signature.unwrap_or_default());
             }
-            (
-                "input_json_delta",
-                OpenBlock::Call { args: known, .. } | OpenBlock::Own { input: known, .. },
-            ) => {
+            ("input_json_delta", Open::Call { args: known, .. } | Open::Own { input: known, .. }) => {
                 known.push_str(&partial_json.unwrap_or_default());
             }
-            ("citations_delta", OpenBlock::Text { citations, .. }) => {
+            ("citations_delta", Open::Text { citations, .. }) => {
                 citation.iter().for_each(|citation| citations.push(citation.get()));
             }
             _ => {}
@@ -308,12 +305,12 @@ impl MessagesReader {
 
     fn finish_block(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match std::mem::take(&mut self.block) {
-            OpenBlock::None => {}
-            OpenBlock::Text { citations, .. } if citations.pieces().is_empty() => {}
-            OpenBlock::Text { bytes, citations } => {
+            Open::None => {}
+            Open::Text { citations, .. } if citations.pieces().is_empty() => {}
+            Open::Text { bytes, citations } => {
                 out.push_back(Delta::ReasoningSeal(own::cited(bytes, citations.pieces())?))
             }
-            OpenBlock::Thinking { text, signature } => {
+            Open::Thinking { text, signature } => {
                 // Without its signature the provider refuses it later, so it stays unsealed and is not sent back.
                 if !signature.is_empty() {
                     let mut seal = json!({"type": "thinking", "thinking": text});
@@ -322,7 +319,7 @@ impl MessagesReader {
                     out.push_back(Delta::ReasoningSeal(seal));
                 }
             }
-            OpenBlock::Call { id, name, args, given } => {
+            Open::Call { id, name, args, given } => {
                 let args = match args.is_empty() {
                     true if given.starts_with('{') => given,
                     true => "{}".to_owned(),
@@ -330,9 +327,7 @@ impl MessagesReader {
                 };
                 out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
             }
-            OpenBlock::Own { begun, input } => {
-                out.push_back(Delta::ReasoningSeal(own::block(&begun, &input)?))
-            }
+            Open::Own { begun, input } => out.push_back(Delta::ReasoningSeal(own::block(&begun, &input)?)),
         }
         Ok(())
     }
