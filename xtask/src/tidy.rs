@@ -14,6 +14,7 @@ mod edges;
 mod effects;
 mod golden;
 mod impls;
+mod names;
 mod parts;
 mod place;
 mod plain;
@@ -84,6 +85,7 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         ("binary", binary::faults()?),
         ("golden", golden::faults(&files)),
         ("impl-home", impls::faults(&files)),
+        ("one-name", names::faults(&files)),
     ] {
         for (path, fault) in found {
             println!("{path}:{}: {name}: {}", fault.line, fault.what);

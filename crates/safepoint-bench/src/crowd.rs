@@ -77,7 +77,7 @@ fn in_a_process(kind: &str, most: usize) -> anyhow::Result<Figures> {
 pub(crate) async fn gather(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     let mut next = || args.next().ok_or_else(|| anyhow::anyhow!("an argument is missing"));
     let (kind, most, url, control) = (next()?, next()?.parse()?, next()?, next()?);
-    let place = Place { url, count: Count::of(&control).await?, most };
+    let place = CrowdSite { url, count: Count::of(&control).await?, most };
     let figures = match kind.as_str() {
         "bare" => place.measure(Bare(Client::builder().read_timeout(PATIENCE).build()?)).await?,
         _ => place.measure(Ours::new()).await?,
@@ -87,7 +87,7 @@ pub(crate) async fn gather(mut args: impl Iterator<Item = String>) -> anyhow::Re
 }
 
 /// One that waits, and how it is ended.
-trait Kind {
+trait CrowdKind {
     type Waiting;
     fn begin(&self, url: &str) -> Self::Waiting;
     fn stop(waiting: &Self::Waiting);
@@ -96,7 +96,7 @@ trait Kind {
 
 struct Bare(Client);
 
-impl Kind for Bare {
+impl CrowdKind for Bare {
     type Waiting = JoinHandle<()>;
 
     fn begin(&self, url: &str) -> JoinHandle<()> {
@@ -127,7 +127,7 @@ impl Ours {
     }
 }
 
-impl Kind for Ours {
+impl CrowdKind for Ours {
     type Waiting = RunHandle;
 
     fn begin(&self, url: &str) -> RunHandle {
@@ -144,15 +144,15 @@ impl Kind for Ours {
     }
 }
 
-struct Place {
+struct CrowdSite {
     url: String,
     count: Count,
     most: usize,
 }
 
-impl Place {
+impl CrowdSite {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    async fn measure<K: Kind>(mut self, kind: K) -> anyhow::Result<Figures> {
+    async fn measure<K: CrowdKind>(mut self, kind: K) -> anyhow::Result<Figures> {
         const IDLE: Duration = Duration::from_secs(5);
         const BATCH: usize = 250;
         // One first, for all that is made once.

@@ -30,7 +30,7 @@ const BATCHES: usize = 20;
 const REPEATS: usize = 7;
 
 /// Where the measurement takes place.
-struct Place {
+struct LoadSite {
     silent: Server,
     count: Count,
     busy: Server,
@@ -39,7 +39,7 @@ struct Place {
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let silent = Server::start(Serving::Silence)?;
     let count = Count::of(&silent.control).await?;
-    let mut place = Place { silent, count, busy: Server::start(Serving::Rounds(20))? };
+    let mut place = LoadSite { silent, count, busy: Server::start(Serving::Rounds(20))? };
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         theirs.extend(under_bare_load(&mut place).await?);
@@ -52,7 +52,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn under_bare_load(place: &mut Place) -> anyhow::Result<Vec<f64>> {
+async fn under_bare_load(place: &mut LoadSite) -> anyhow::Result<Vec<f64>> {
     let client = Client::new();
     let busy = (client.clone(), place.busy.url.clone());
     let others = Others::begin(move || {
@@ -77,7 +77,7 @@ async fn under_bare_load(place: &mut Place) -> anyhow::Result<Vec<f64>> {
     Ok(took)
 }
 
-async fn under_our_load(place: &mut Place) -> anyhow::Result<Vec<f64>> {
+async fn under_our_load(place: &mut LoadSite) -> anyhow::Result<Vec<f64>> {
     let busy = rounds::agent(openai::model("m").base_url(&place.busy.url));
     let silent = Agent::builder(openai::model("m").base_url(&place.silent.url)).build();
     let others = Others::begin(move || {

@@ -40,9 +40,9 @@ const REPORTED_US: f64 = 1000.0;
 const SERVER_REPORTED_US: f64 = 3000.0;
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
-    calls(table, "over pipes", &Place::Pipes).await?;
+    calls(table, "over pipes", &Transport::Pipes).await?;
     let http = HttpServer::start(McpManners::default()).await?;
-    calls(table, "over HTTP", &Place::Http(http)).await?;
+    calls(table, "over HTTP", &Transport::Http(http)).await?;
     stop_over_pipes(table).await?;
     for (name, speaks) in [("2025-11-25", Speaks::Older), ("2026-07-28", Speaks::Newest)] {
         stop_over_http(table, name, speaks).await?;
@@ -50,36 +50,38 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-enum Place {
+enum Transport {
     Pipes,
     Http(HttpServer),
 }
 
 type Bare = RunningService<RoleClient, ()>;
 
-async fn bare(place: &Place) -> anyhow::Result<Bare> {
+async fn bare(place: &Transport) -> anyhow::Result<Bare> {
     Ok(match place {
-        Place::Pipes => {
+        Transport::Pipes => {
             let mut command = tokio::process::Command::new(std::env::current_exe()?);
             command.env(ASKED, McpManners::default().to_json());
             ().serve(TokioChildProcess::new(command)?).await?
         }
-        Place::Http(http) => ().serve(StreamableHttpClientTransport::from_uri(http.url().to_owned())).await?,
+        Transport::Http(http) => {
+            ().serve(StreamableHttpClientTransport::from_uri(http.url().to_owned())).await?
+        }
     })
 }
 
-async fn ours(place: &Place, manners: &McpManners) -> anyhow::Result<Client> {
+async fn ours(place: &Transport, manners: &McpManners) -> anyhow::Result<Client> {
     let server = match place {
-        Place::Pipes => Server::stdio("bench", std::env::current_exe()?)
+        Transport::Pipes => Server::stdio("bench", std::env::current_exe()?)
             .env(ASKED, manners.to_json())
             .under(&Processes::unguarded("bench")),
-        Place::Http(http) => Server::http("bench", http.url()),
+        Transport::Http(http) => Server::http("bench", http.url()),
     };
     Ok(server.connect().await?)
 }
 
 /// The time of a call, in turns of a hundred, so that both meet the same machine.
-async fn calls(table: &mut Table, name: &str, place: &Place) -> anyhow::Result<()> {
+async fn calls(table: &mut Table, name: &str, place: &Transport) -> anyhow::Result<()> {
     let (bare, ours) = (bare(place).await?, ours(place, &McpManners::default()).await?);
     let (mut of_bare, mut of_ours) = (Vec::new(), Vec::new());
     for _ in 0..CALLS / BATCH {
@@ -109,7 +111,7 @@ async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("log");
     let manners = McpManners { log: Some(log.clone()), ..McpManners::default() };
-    let client = ours(&Place::Pipes, &manners).await?;
+    let client = ours(&Transport::Pipes, &manners).await?;
     let mut times = Times::default();
     for number in 0..STOPS {
         let called = || count(&log, "tools/call") > number;

@@ -13,8 +13,8 @@ use safepoint_scope::{Effect, SafePoints, Scope};
 
 use crate::table::{Table, median};
 
-struct Step;
-impl Effect for Step {
+struct PassedStep;
+impl Effect for PassedStep {
     type Announcement = ();
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn measure(table: &mut Table) {
     let (call, _) = root.child();
     let pass = repeat(|| {
         for _ in 0..TIMES {
-            drop(black_box(black_box(&call).pass::<Step>(SafePoints::ANY, &())));
+            drop(black_box(black_box(&call).pass::<PassedStep>(SafePoints::ANY, &())));
         }
     });
     table.alone("`pass()` with nothing asked, one level deep", "ns", pass, 10.0);

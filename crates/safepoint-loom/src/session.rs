@@ -1,8 +1,9 @@
 //! The door of a session, between an item and a letter that are no more than it needs.
 
-#[path = "../../safepoint/src/session/door.rs"]
-mod door;
 #[cfg(test)]
 mod explored;
+#[path = "../../safepoint/src/session/inbox.rs"]
+mod inbox;
 mod item;
-mod mail;
+mod message;
+mod ticket;

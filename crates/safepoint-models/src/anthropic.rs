@@ -140,25 +140,25 @@ impl HttpModel<Messages> {
         self.opened(fields, "messages")
     }
 
-    fn conversation(&self, spec: &ModelSpec) -> ProviderConversation {
+    fn conversation(&self, spec: &ModelSpec) -> MessagesConversation {
         let mut endpoint = self.endpoint.of(spec);
         endpoint.headers.insert(0, ("anthropic-version".into(), VERSION.into()));
-        ProviderConversation { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.is_cached) }
+        MessagesConversation { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.is_cached) }
     }
 }
 
 /// A conversation: the encoded messages so far.
-struct ProviderConversation {
+struct MessagesConversation {
     endpoint: Endpoint,
     encoder: Encoder,
 }
 
-impl Conversation for ProviderConversation {
+impl Conversation for MessagesConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
         let outgoing = parts::fit(history, Messages::NAME, parts::anthropic)
             .and_then(|()| self.endpoint.prepare("messages", Auth::ApiKey));
-        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::Reader::default())
+        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::MessagesReader::default())
     }
 }
 

@@ -6,7 +6,7 @@ use safepoint::model::{Delta, ModelError};
 
 use crate::{
     anthropic, gemini,
-    http::Wire,
+    http::ReplyReader,
     openai, responses,
     sse::{SseDecoder, SseEvent},
 };
@@ -32,29 +32,29 @@ fn decoded(pieces: &[&[u8]]) -> Option<Vec<SseEvent>> {
 /// The deltas of an OpenAI stream.
 #[must_use]
 pub fn openai(pieces: &[&[u8]]) -> Vec<Result<Delta, ModelError>> {
-    read(pieces, openai::read::Reader::default())
+    read(pieces, openai::read::ChatReader::default())
 }
 
 /// The deltas of an Anthropic stream.
 #[must_use]
 pub fn anthropic(pieces: &[&[u8]]) -> Vec<Result<Delta, ModelError>> {
-    read(pieces, anthropic::read::Reader::default())
+    read(pieces, anthropic::read::MessagesReader::default())
 }
 
 /// The deltas of a Gemini stream.
 #[must_use]
 pub fn gemini(pieces: &[&[u8]]) -> Vec<Result<Delta, ModelError>> {
-    read(pieces, gemini::read::Reader::default())
+    read(pieces, gemini::read::GeminiReader::default())
 }
 
 /// The deltas of a Responses stream.
 #[must_use]
 pub fn responses(pieces: &[&[u8]]) -> Vec<Result<Delta, ModelError>> {
-    read(pieces, responses::read::Reader::default())
+    read(pieces, responses::read::ResponsesReader::default())
 }
 
 /// As an exchange reads it: event by event until the message is complete or broken, then its end.
-fn read(pieces: &[&[u8]], mut reader: impl Wire) -> Vec<Result<Delta, ModelError>> {
+fn read(pieces: &[&[u8]], mut reader: impl ReplyReader) -> Vec<Result<Delta, ModelError>> {
     let mut queue = VecDeque::new();
     let mut ended = Ok(());
     for event in decoded(pieces).unwrap_or_default() {

@@ -147,10 +147,10 @@ impl HttpModel<GenerateContent> {
         self.opened(fields, "contents")
     }
 
-    fn conversation(&self, spec: &ModelSpec) -> ProviderConversation {
+    fn conversation(&self, spec: &ModelSpec) -> GeminiConversation {
         let empty = Contents::for_model(&self.wire_name);
         let path = format!("models/{}:streamGenerateContent?alt=sse", self.wire_name);
-        ProviderConversation {
+        GeminiConversation {
             endpoint: self.endpoint.of(spec),
             path,
             encoder: EncodedHistory::new(self.prefix(spec), empty),
@@ -159,18 +159,18 @@ impl HttpModel<GenerateContent> {
 }
 
 /// A conversation: the encoded contents so far.
-struct ProviderConversation {
+struct GeminiConversation {
     endpoint: Endpoint,
     path: String,
     encoder: EncodedHistory<Contents>,
 }
 
-impl Conversation for ProviderConversation {
+impl Conversation for GeminiConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
         let outgoing = parts::fit(history, GenerateContent::NAME, parts::gemini)
             .and_then(|()| self.endpoint.prepare(&self.path, Auth::GoogKey));
-        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::Reader::default())
+        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::GeminiReader::default())
     }
 }
 

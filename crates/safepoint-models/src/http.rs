@@ -31,7 +31,7 @@ pub use limits::Patience;
 use outgoing::{Outgoing, read_some};
 
 /// Reads one wire's events into deltas.
-pub(crate) trait Wire: Send + Sync + 'static {
+pub(crate) trait ReplyReader: Send + Sync + 'static {
     /// Takes one event.
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
     /// The stream is over; whether it had said so.
@@ -52,7 +52,7 @@ pub(crate) trait Wire: Send + Sync + 'static {
 }
 
 /// One exchange as a stream of deltas; nothing is sent before it is polled.
-pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl Wire) -> DeltaStream {
+pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl ReplyReader) -> DeltaStream {
     let outgoing = match outgoing {
         Ok(outgoing) => outgoing,
         Err(error) => return stream::once(async move { Err(error) }).boxed(),
@@ -64,7 +64,7 @@ pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl Wire) 
         decoder,
         queue: VecDeque::new(),
         error: None,
-        phase: Phase::Start,
+        phase: ExchangePhase::Start,
         broke: None,
         given: 0,
     };
@@ -82,14 +82,14 @@ struct Exchange<W> {
     queue: VecDeque<Delta>,
     /// How it failed, once what had arrived before that is given.
     error: Option<ModelError>,
-    phase: Phase,
+    phase: ExchangePhase,
     /// Where the stream broke last, and how often it did there.
     broke: Option<(String, u32)>,
     /// Bytes of the message that were given.
     given: usize,
 }
 
-enum Phase {
+enum ExchangePhase {
     Start,
     Send {
         failed: u32,
@@ -116,14 +116,14 @@ struct Miss {
     is_worth_a_retry: bool,
 }
 
-impl<W: Wire> Exchange<W> {
+impl<W: ReplyReader> Exchange<W> {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         loop {
             if let Some(delta) = self.queue.pop_front() {
                 return Some(Ok(delta));
             }
             if let Some(error) = self.error.take() {
-                self.phase = Phase::Over;
+                self.phase = ExchangePhase::Over;
                 return Some(Err(error));
             }
             // One event may hold both what arrived and what went wrong behind it.
@@ -134,33 +134,33 @@ impl<W: Wire> Exchange<W> {
     }
 
     async fn step(&mut self) -> Option<Result<(), ModelError>> {
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Over => None,
-            Phase::Start => {
+        match std::mem::replace(&mut self.phase, ExchangePhase::Over) {
+            ExchangePhase::Over => None,
+            ExchangePhase::Start => {
                 self.sent();
-                self.phase = Phase::Send { failed: 0 };
+                self.phase = ExchangePhase::Send { failed: 0 };
                 Some(Ok(()))
             }
-            Phase::Wait { failed, after } => {
+            ExchangePhase::Wait { failed, after } => {
                 sleep(after).await;
                 self.sent();
-                self.phase = Phase::Send { failed };
+                self.phase = ExchangePhase::Send { failed };
                 Some(Ok(()))
             }
-            Phase::Rest { after, address } => {
+            ExchangePhase::Rest { after, address } => {
                 sleep(after).await;
                 Some(self.rest(&address).await)
             }
-            Phase::Send { failed } => Some(match self.send(self.ask()).await {
+            ExchangePhase::Send { failed } => Some(match self.send(self.ask()).await {
                 Ok(response) => {
                     self.opened();
-                    self.phase = Phase::Read(Box::new(response));
+                    self.phase = ExchangePhase::Read(Box::new(response));
                     Ok(())
                 }
                 Err(miss) => self.missed(miss, failed + 1),
             }),
-            Phase::Read(response) => Some(self.read(response).await),
-            Phase::Decode(response, bytes) => Some(self.decode(response, bytes)),
+            ExchangePhase::Read(response) => Some(self.read(response).await),
+            ExchangePhase::Decode(response, bytes) => Some(self.decode(response, bytes)),
         }
     }
 
@@ -189,7 +189,7 @@ impl<W: Wire> Exchange<W> {
         match retry.after(failed, miss.wait) {
             Ok(after) if miss.is_worth_a_retry => {
                 self.queue.push_back(Delta::Retrying { failed, after, error: miss.error.to_string() });
-                self.phase = Phase::Wait { failed, after };
+                self.phase = ExchangePhase::Wait { failed, after };
                 Ok(())
             }
             Ok(_) | Err(None) => Err(miss.error),
@@ -205,7 +205,7 @@ impl<W: Wire> Exchange<W> {
             Ok(response) => {
                 // What was cut of an event is sent again.
                 self.decoder = SseDecoder::new(self.outgoing.patience.event_bytes);
-                self.phase = Phase::Read(Box::new(response));
+                self.phase = ExchangePhase::Read(Box::new(response));
                 Ok(())
             }
             // The provider does not keep it, or does not let us have it.
@@ -222,7 +222,7 @@ impl<W: Wire> Exchange<W> {
         let Ok(after) = self.outgoing.patience.retry.after(failed, None) else { return Err(error) };
         self.queue.push_back(Delta::Reconnecting { failed, after, error: error.to_string() });
         self.broke = Some((address.clone(), failed));
-        self.phase = Phase::Rest { after, address };
+        self.phase = ExchangePhase::Rest { after, address };
         Ok(())
     }
 
@@ -285,11 +285,11 @@ impl<W: Wire> Exchange<W> {
             Err(_elapsed) => self.broke(error::idle(idle)),
             Ok(Err(error)) => self.broke(error::broken(error)),
             Ok(Ok(None)) => {
-                self.phase = Phase::Over;
+                self.phase = ExchangePhase::Over;
                 self.wire.end(&mut self.queue).or_else(|error| self.broke(error))
             }
             Ok(Ok(Some(bytes))) => {
-                self.phase = Phase::Decode(response, bytes);
+                self.phase = ExchangePhase::Decode(response, bytes);
                 Ok(())
             }
         }
@@ -306,7 +306,7 @@ impl<W: Wire> Exchange<W> {
         })?;
         let rest = bytes.slice(bytes.len() - rest.len()..);
         let Some(event) = event else {
-            self.phase = Phase::Read(response);
+            self.phase = ExchangePhase::Read(response);
             return Ok(());
         };
         let read = self.wire.event(&event, &mut self.queue);
@@ -320,7 +320,7 @@ impl<W: Wire> Exchange<W> {
         // A complete message is read on to the end of its body only if that end is here already: the connection is then
         // reused, and otherwise nothing is waited for.
         if !self.wire.is_complete() {
-            self.phase = Phase::Decode(response, rest);
+            self.phase = ExchangePhase::Decode(response, rest);
             return Ok(());
         }
         finish(*response);

@@ -77,7 +77,7 @@ impl Wire for Chat {
     }
 
     fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
-        Box::new(ProviderConversation::new(model, spec))
+        Box::new(ChatConversation::new(model, spec))
     }
 }
 
@@ -125,7 +125,7 @@ fn begun(prefix: Vec<u8>) -> Growing {
 }
 
 /// A conversation: the encoded messages so far.
-struct ProviderConversation {
+struct ChatConversation {
     endpoint: Endpoint,
     prefix: Vec<u8>,
     body: Growing,
@@ -134,7 +134,7 @@ struct ProviderConversation {
     cursor: Cursor,
 }
 
-impl ProviderConversation {
+impl ChatConversation {
     fn new(model: &OpenAi, spec: &ModelSpec) -> Self {
         let prefix = model.prefix(spec);
         let started = starts_with_a_message(&prefix);
@@ -160,19 +160,19 @@ impl ProviderConversation {
     }
 }
 
-impl Conversation for ProviderConversation {
+impl Conversation for ChatConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encode(history);
         let outgoing = parts::fit(history, Chat::NAME, parts::chat)
             .and_then(|()| self.endpoint.prepare("chat/completions", Auth::Bearer));
-        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::Reader::default())
+        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::ChatReader::default())
     }
 }
 
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &OpenAi, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut conversation = ProviderConversation::new(model, spec);
+    let mut conversation = ChatConversation::new(model, spec);
     histories.iter().map(|history| conversation.encode(history).into_bytes()).collect()
 }
 

@@ -28,7 +28,7 @@ mod handle;
 mod own;
 pub(crate) mod read;
 
-use encode::Items;
+use encode::ItemEncoder;
 use handle::Handle;
 
 /// A model that speaks OpenAI Responses.
@@ -148,36 +148,36 @@ impl HttpModel<Stateless> {
         self.opened(fields, "input")
     }
 
-    fn conversation(&self, spec: &ModelSpec) -> ProviderConversation {
+    fn conversation(&self, spec: &ModelSpec) -> ResponsesConversation {
         let (endpoint, is_background) = (self.endpoint.of(spec), self.wire.is_background);
-        ProviderConversation {
+        ResponsesConversation {
             endpoint,
             is_background,
             latest: Handle::default(),
-            encoder: EncodedHistory::new(self.prefix(spec), Items::default()),
+            encoder: EncodedHistory::new(self.prefix(spec), ItemEncoder::default()),
         }
     }
 }
 
 /// A conversation: the encoded items so far, and the response that is under way.
-struct ProviderConversation {
+struct ResponsesConversation {
     endpoint: Endpoint,
     is_background: bool,
     latest: Handle,
-    encoder: EncodedHistory<Items>,
+    encoder: EncodedHistory<ItemEncoder>,
 }
 
-impl ProviderConversation {
+impl ResponsesConversation {
     fn prepare(&self) -> Result<Outgoing, safepoint::model::ModelError> {
         self.endpoint.prepare("responses", Auth::Bearer)
     }
 }
 
-impl Conversation for ProviderConversation {
+impl Conversation for ResponsesConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
         self.latest = Handle::new(self.is_background);
-        let reader = read::Reader::new(self.latest.clone());
+        let reader = read::ResponsesReader::new(self.latest.clone());
         let outgoing = parts::fit(history, Stateless::NAME, parts::responses).and_then(|()| self.prepare());
         exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), reader)
     }

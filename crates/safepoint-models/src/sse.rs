@@ -42,12 +42,12 @@ pub struct SseDecoder {
     event: SseEvent,
     has_data: bool,
     bound: usize,
-    place: Place,
+    place: LinePlace,
 }
 
 /// Where in the stream the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LinePlace {
     /// At the very start, where a byte order mark may stand.
     Start,
     Inside,
@@ -63,7 +63,7 @@ impl SseDecoder {
     /// A decoder at the start of a stream whose lines and events are at most this many bytes.
     #[must_use]
     pub fn new(bound: usize) -> Self {
-        Self { line: Vec::new(), event: SseEvent::default(), has_data: false, bound, place: Place::Start }
+        Self { line: Vec::new(), event: SseEvent::default(), has_data: false, bound, place: LinePlace::Start }
     }
 
     /// Takes bytes and hands each event that they complete to `out`.
@@ -84,8 +84,8 @@ impl SseDecoder {
     /// As [`SseDecoder::feed`].
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<SseEvent>, SseError> {
         while !bytes.is_empty() {
-            if self.place == Place::AfterCr {
-                self.place = Place::Inside;
+            if self.place == LinePlace::AfterCr {
+                self.place = LinePlace::Inside;
                 if bytes[0] == b'\n' {
                     *bytes = &bytes[1..];
                     continue;
@@ -101,7 +101,7 @@ impl SseDecoder {
                 *bytes = &[];
                 return Ok(None);
             };
-            let after = if bytes[end] == b'\r' { Place::AfterCr } else { Place::Inside };
+            let after = if bytes[end] == b'\r' { LinePlace::AfterCr } else { LinePlace::Inside };
             *bytes = &bytes[end + 1..];
             let event = self.end_line()?;
             self.place = after;
@@ -114,11 +114,11 @@ impl SseDecoder {
 
     fn end_line(&mut self) -> Result<Option<SseEvent>, SseError> {
         let mut line = std::mem::take(&mut self.line);
-        if self.place == Place::Start {
+        if self.place == LinePlace::Start {
             if line.starts_with(BOM) {
                 line.drain(..BOM.len());
             }
-            self.place = Place::Inside;
+            self.place = LinePlace::Inside;
         }
         let line = String::from_utf8(line).map_err(|_invalid| SseError::NotUtf8)?;
         if line.is_empty() {

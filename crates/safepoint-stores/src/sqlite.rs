@@ -38,7 +38,7 @@ mod writer;
 
 use fail::Fail;
 pub use options::{Moment, Probe, SqliteOptions};
-use reader::Reader;
+use reader::ReaderThread;
 pub use writer::Commits;
 use writer::{Stake, Writer};
 
@@ -48,9 +48,9 @@ pub struct SqliteStore {
     outside: Environment,
     writer: Writer,
     /// For questions that are answered at once.
-    short: Reader,
+    short: ReaderThread,
     /// For walks through journals.
-    long: Reader,
+    long: ReaderThread,
 }
 
 impl SqliteStore {
@@ -69,8 +69,8 @@ impl SqliteStore {
     /// As there.
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, Error> {
         let file = file::File::open(path.as_ref(), &options)?;
-        let short = Reader::start("safepoint-store-short", file.reader()?)?;
-        let long = Reader::start("safepoint-store-long", file.reader()?)?;
+        let short = ReaderThread::start("safepoint-store-short", file.reader()?)?;
+        let long = ReaderThread::start("safepoint-store-long", file.reader()?)?;
         let outside = options.outside.clone();
         let writer = Writer::start(file.writer, file.turn, options)?;
         Ok(Self { outside, writer, short, long })
@@ -134,12 +134,12 @@ impl SqliteStore {
 
 /// When something was asked that counts only from when it is done: it may have waited for others before.
 #[derive(Clone, Copy)]
-struct Asked {
+struct AskedAt {
     since: Since,
     at: Instant,
 }
 
-impl Asked {
+impl AskedAt {
     fn now() -> Self {
         Self { since: Since::now(), at: Instant::now() }
     }
@@ -179,7 +179,7 @@ impl Store for SqliteStore {
     }
 
     fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
-        let (id, outside, asked) = (session.clone(), self.outside.clone(), Asked::now());
+        let (id, outside, asked) = (session.clone(), self.outside.clone(), AskedAt::now());
         self.write_as(Stake::Takes, Durability::Recorded, move |connection, _| {
             let began = asked.waited();
             let held = LeaseHolder::by(owner.clone(), ttl, &outside);
@@ -189,7 +189,7 @@ impl Store for SqliteStore {
     }
 
     fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
-        let (lease, outside, asked) = (lease.clone(), self.outside.clone(), Asked::now());
+        let (lease, outside, asked) = (lease.clone(), self.outside.clone(), AskedAt::now());
         self.write_as(Stake::Holds, Durability::Recorded, move |connection, _| {
             let began = asked.waited();
             leases::renew(connection, &lease, &outside)?;

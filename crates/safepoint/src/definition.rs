@@ -1,9 +1,9 @@
 //! An agent as data, and what goes into one.
 
 pub(crate) mod answer;
-pub(crate) mod child;
-pub(crate) mod observe;
 pub(crate) mod secret;
+pub(crate) mod stop_times;
+pub(crate) mod subagent;
 pub(crate) mod toolset;
 pub(crate) mod window;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 use self::{
-    answer::AnswerSchema, observe::StopTimes, secret::Secrets, toolset::Toolset, window::WindowMeter,
+    answer::AnswerSchema, secret::Secrets, stop_times::StopTimes, toolset::Toolset, window::WindowMeter,
 };
 
 /// What all runs of an agent share.
@@ -43,7 +43,8 @@ pub(crate) struct Definition {
     pub(crate) form: Option<Arc<AnswerSchema>>,
     /// What a stop does to its runs' work.
     pub(crate) grade: StopSupport,
-    pub(crate) answer: AnswerOf,
+    /// Whether the agent is a remote one: its one call is the whole work, and that call's answer the run's.
+    pub(crate) is_remote: bool,
     /// What none of its inputs may contain.
     pub(crate) secrets: Secrets,
 }
@@ -80,11 +81,4 @@ pub enum OnRestart {
     Wait,
     /// It resumes at once, before queued items.
     Resume,
-}
-
-/// Whose text the answer is. Exhaustive: the model's, or that of the call that is the whole work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerOf {
-    TheModel,
-    TheCall,
 }

@@ -44,7 +44,7 @@ pub mod approval {
 
 /// An agent as a tool of another: the work of a call is then a run, with a scope, a path and a receipt of its own (S9).
 pub mod child {
-    pub use crate::definition::child::Subagent;
+    pub use crate::definition::subagent::Subagent;
 }
 
 /// What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
@@ -89,7 +89,7 @@ pub mod model {
 
 /// How long stops take, by the phase in which they were asked (S11.2).
 pub mod observe {
-    pub use crate::definition::observe::{BUCKETS_MICROS, Histogram, PhaseTimes, StopTimes};
+    pub use crate::definition::stop_times::{BUCKETS_MICROS, Histogram, PhaseTimes, StopTimes};
 }
 
 /// How a run ended, with everything needed to go on from there (S3.1).

@@ -17,10 +17,10 @@ use crate::{
 pub use crate::{
     definition::secret::Cleaned,
     session::{
-        envelope::{ItemError, decode_item, decode_row, encode_item},
-        intent::{StoredStop, StoredStopError},
-        lookback::{JournalFact, JournalStep, read_journal},
-        outside::store_stop,
+        journal::{JournalFact, JournalStep, read_journal},
+        stored_item::{ItemError, decode_item, decode_row, encode_item},
+        stored_stop::store_stop,
+        stored_stop::{StoredStop, StoredStopError},
     },
     value::{
         approval::{StoredApprovalError, decode_approval, digest},

@@ -39,7 +39,7 @@ pub(crate) mod steer;
 use self::{
     driver::{Driver, Start},
     outcome::Outcome,
-    shared::{AllowList, Closings, DecideError, Place, Put, RunMessage, Shared},
+    shared::{AllowList, Closings, DecideError, Put, RunMessage, SharedRun},
     steer::{Steer, SteerTicket, TakenBack},
 };
 
@@ -48,10 +48,11 @@ use self::{
 /// [detach](Run::detach) it.
 #[must_use = "a run does nothing before it is awaited or started, and stops when dropped"]
 pub struct Run<T = String> {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     idle: Option<Box<Idle>>,
     outcome: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
-    fate: Fate,
+    /// Whether dropping it leaves it running.
+    is_detached: bool,
     /// The engine settles text; the value is read where the run is awaited.
     decode: Box<dyn Fn(Outcome) -> Outcome<T> + Send>,
 }
@@ -64,29 +65,27 @@ struct Idle {
     start: Start,
 }
 
-/// What dropping does. Exhaustive: it stops the run, or lets it run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    StopWhenDropped,
-    Detached,
-}
-
 impl Run {
-    pub(crate) fn new(def: Arc<Definition>, place: Place, log: Arc<dyn Log>, start: Start) -> Self {
-        let (shared, mailbox) = Shared::new(place, &def.limits);
+    pub(crate) fn new(
+        def: Arc<Definition>,
+        (run, path): (RunId, Path),
+        log: Arc<dyn Log>,
+        start: Start,
+    ) -> Self {
+        let (shared, mailbox) = SharedRun::new(run, path, &def.limits);
         let idle = Some(Box::new(Idle { def, log, mailbox, start }));
-        Self { shared, idle, outcome: None, fate: Fate::StopWhenDropped, decode: Box::new(|outcome| outcome) }
+        Self { shared, idle, outcome: None, is_detached: false, decode: Box::new(|outcome| outcome) }
     }
 
     /// The same run, whose outcome is read so.
     pub(crate) fn decoded<T>(mut self, decode: impl Fn(Outcome) -> Outcome<T> + Send + 'static) -> Run<T> {
         // What is left of it is dropped, and stops nothing.
-        let fate = mem::replace(&mut self.fate, Fate::Detached);
+        let is_detached = mem::replace(&mut self.is_detached, true);
         Run {
             shared: Arc::clone(&self.shared),
             idle: self.idle.take(),
             outcome: self.outcome.take(),
-            fate,
+            is_detached,
             decode: Box::new(decode),
         }
     }
@@ -111,14 +110,8 @@ impl<T> Run<T> {
         closings: &Arc<Closings>,
     ) -> Self {
         let mut idle = self.idle.take().expect("a run is put into a family before it starts");
-        let place = Place {
-            run: self.shared.run.clone(),
-            path: self.shared.path.clone(),
-            family: Some(family.clone()),
-            always: Arc::clone(always),
-            closings: Arc::clone(closings),
-        };
-        (self.shared, idle.mailbox) = Shared::new(place, &idle.def.limits);
+        let session = (Arc::clone(always), Arc::clone(closings));
+        (self.shared, idle.mailbox) = self.shared.within(family, session, &idle.def.limits);
         self.idle = Some(idle);
         self
     }
@@ -138,7 +131,7 @@ impl<T> Run<T> {
     /// Outside a tokio runtime.
     pub fn detach(mut self) -> RunHandle {
         self.begin();
-        self.fate = Fate::Detached;
+        self.is_detached = true;
         self.handle()
     }
 
@@ -173,7 +166,7 @@ impl<T> Future for Run<T> {
 
 impl<T> Drop for Run<T> {
     fn drop(&mut self) {
-        if self.fate == Fate::StopWhenDropped && self.shared.outcome_now().is_none() {
+        if !self.is_detached && self.shared.outcome_now().is_none() {
             let reason = Reason::new(Code::DISCONNECT).with_text("the run was dropped");
             self.shared.stop.stop(StopRequest::now().with_reason(reason));
             // Never started: it still settles, so that no holder of a handle waits indefinitely.
@@ -196,12 +189,12 @@ impl<T> fmt::Debug for Run<T> {
 /// Stops, observes and awaits a run. Cheap to clone; dropping it does nothing.
 #[derive(Clone)]
 pub struct RunHandle {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
 }
 
 impl RunHandle {
     /// The handle of a run that has no driver.
-    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn of(shared: &Arc<SharedRun>) -> Self {
         Self { shared: Arc::clone(shared) }
     }
 

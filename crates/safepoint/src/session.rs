@@ -16,48 +16,44 @@
 //! One task owns all of it; every push, stop, timer and turn end is one message to that task, and a pure machine says
 //! what follows. That machine is explored exhaustively in the tests.
 
-mod asking;
 mod builder;
-mod deciding;
-mod door;
 mod driver;
-pub(crate) mod envelope;
 mod event;
 mod exit;
 mod family;
 pub(crate) mod handle;
 mod inbox;
-pub(crate) mod intent;
 mod item;
-mod journal;
-pub(crate) mod lookback;
-mod lost;
+pub(crate) mod journal;
+mod lost_runs;
 mod machine;
-mod mail;
+mod message;
 mod open;
-pub(crate) mod outside;
+mod outcome;
 mod planner;
 mod reader;
+mod shared;
 mod stop;
-mod view;
-mod watch;
-mod words;
+mod store_watch;
+pub(crate) mod stored_item;
+pub(crate) mod stored_stop;
+mod ticket;
 
 pub use crate::definition::OnRestart;
-pub use asking::{StopPersistence, StopTicket, TurnStopAck, TurnStopTicket};
 pub use builder::SessionBuilder;
 pub use event::SessionEvent;
 pub use exit::{ExitReason, OpenTurn, SessionExit};
-pub use item::{Delivery, Item, Policy, Preempt, Push, PushError, Ticket};
-pub use lost::LostRun;
-pub use machine::{OnTurnFailure, PreemptedItems};
+pub use item::{Item, Policy, Preempt, Push, PushError};
+pub use lost_runs::LostRun;
+pub use machine::{OnTurnFailure, PlanRequest, PreemptedItems};
 pub use open::PendingItems;
-pub use planner::{Arrival, ChatPlanner, Plan, PlanContext, PlanRequest, Planner, QueuedItem, TurnPlan};
+pub use outcome::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason};
+pub use planner::{Arrival, ChatPlanner, Plan, PlanContext, Planner, QueuedItem, TurnPlan};
 pub use reader::Reader;
-pub use stop::{SessionStop, StoppedTurn};
-pub use view::TurnView;
-pub use words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason};
+pub use shared::TurnView;
+pub use stop::{SessionStop, StopPersistence, StopTicket, StoppedTurn, TurnStopAck, TurnStopTicket};
+pub use ticket::{Delivery, Ticket};
 
 use builder::Settings;
 use handle::{Session, SessionHandle};
-use view::SharedSession;
+use shared::SharedSession;

@@ -53,7 +53,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-    ("definition", &["observe", "window", "secret", "child", "answer", "toolset"]),
+    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
     ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
     ("external", &["backend", "remote"]),
     ("agent", &[]),

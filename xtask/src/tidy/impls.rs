@@ -11,6 +11,9 @@ use syn::{GenericArgument, Item, PathArguments, PathSegment, Type};
 use super::Fault;
 use crate::source::File;
 
+/// The keyword of an item is among this many first words of its line.
+const MOST_BEFORE: usize = 3;
+
 /// The files that declare a type, by crate and name.
 type Homes<'f> = HashMap<(&'f str, String), Vec<&'f str>>;
 
@@ -29,13 +32,15 @@ pub(super) fn faults(files: &[File]) -> Vec<(String, Fault)> {
     }
     let faults = |(path, items): &(&str, Vec<Item>)| -> Vec<(String, Fault)> {
         let faults = items.iter().filter_map(|item| fault(&homes, path, item));
-        faults.map(|(of, what)| ((*path).to_owned(), Fault::new(line(files, path, &of), what))).collect()
+        faults
+            .map(|(of, what)| ((*path).to_owned(), Fault::new(line(files, path, &["impl"], &of), what)))
+            .collect()
     };
     parsed.iter().flat_map(faults).collect()
 }
 
 /// The items of a file and of the modules inside it, without its tests.
-fn product(items: Vec<Item>) -> Vec<Item> {
+pub(super) fn product(items: Vec<Item>) -> Vec<Item> {
     let mut found = Vec::new();
     for item in items {
         match item {
@@ -77,11 +82,15 @@ fn fault(homes: &Homes<'_>, path: &str, item: &Item) -> Option<(String, String)>
     })
 }
 
-/// The line of the impl of this type.
-fn line(files: &[File], path: &str, of: &str) -> usize {
+/// The first line of the file with one of these keywords and this name.
+pub(super) fn line(files: &[File], path: &str, keywords: &[&str], of: &str) -> usize {
     let file = files.iter().find(|file| file.path == path);
-    let is_impl = |line: &str| line.trim_start().starts_with("impl") && line.contains(of);
-    file.and_then(|file| file.code().find(|(_, line)| is_impl(line))).map_or(1, |(number, _)| number)
+    let is_word = |word: &str| keywords.iter().any(|keyword| word.starts_with(keyword));
+    let is_it = |line: &str| {
+        line.split_whitespace().take(MOST_BEFORE).any(is_word)
+            && line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == of)
+    };
+    file.and_then(|file| file.code().find(|(_, line)| is_it(line))).map_or(1, |(number, _)| number)
 }
 
 /// Whether an impl in the file `path` stands with a type of the file `home`.

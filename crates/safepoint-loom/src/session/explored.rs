@@ -6,9 +6,10 @@ use loom::{sync::Mutex, thread};
 use tokio::sync::oneshot;
 
 use super::{
-    door::Inbox,
-    item::{PushError, TicketState},
-    mail::{Mailbox, SessionMessage},
+    inbox::Inbox,
+    item::PushError,
+    message::{Mailbox, SessionMessage},
+    ticket::TicketState,
 };
 use crate::{
     explored::{block_on, explore},

@@ -1,8 +1,4 @@
-//! An item and its ticket, with nothing to tell but where it came to rest.
-
-use std::sync::Arc;
-
-use crate::{sync::watched::Watched, value::ids::ItemId};
+//! An item, and what a push of it may fail with.
 
 pub(crate) trait Item {}
 
@@ -15,35 +11,6 @@ pub(crate) enum PushError<T> {
     KeptLate,
     OtherContent(T),
     NotStorable(T, String),
-}
-
-pub(crate) struct Ticket<T> {
-    pub(super) slip: Arc<TicketState<T>>,
-}
-
-impl<T> Ticket<T> {
-    pub(crate) async fn fate(&self) -> T {
-        self.slip.known.wait(Option::take).await
-    }
-}
-
-pub(crate) struct TicketState<T> {
-    id: ItemId,
-    known: Watched<Option<T>>,
-}
-
-impl<T> TicketState<T> {
-    pub(crate) fn new(id: ItemId) -> Self {
-        Self { id, known: Watched::new(None) }
-    }
-
-    pub(crate) fn id(&self) -> ItemId {
-        self.id
-    }
-
-    pub(crate) fn back(&self, item: T) {
-        self.known.update(|known| *known = Some(item));
-    }
 }
 
 pub(super) fn digest<T>(_item: &T) -> Result<[u8; 32], String> {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::own;
-use crate::{error, http::Wire, kept::Kept, sse::SseEvent};
+use crate::{error, http::ReplyReader, kept::Citations, sse::SseEvent};
 
 /// The type of an event or a block. Read by itself: what is not known is not read further, and an enum by its type would
 /// collect it first.
@@ -25,13 +25,13 @@ struct Typed<'a> {
 
 /// An event of a known type.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct MessageEvent<'a> {
     #[serde(default)]
     message: Option<Start>,
     #[serde(default, borrow)]
     content_block: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    delta: Option<Piece<'a>>,
+    delta: Option<BlockDelta<'a>>,
     #[serde(default)]
     usage: Option<EventUsage>,
     #[serde(default, borrow)]
@@ -62,7 +62,7 @@ struct StartBlock<'a> {
 
 /// More of a block, or the message's end.
 #[derive(Deserialize)]
-struct Piece<'a> {
+struct BlockDelta<'a> {
     #[serde(rename = "type", default, borrow)]
     kind: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -110,11 +110,11 @@ const KNOWN: [&str; 7] = [
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct MessagesReader {
     block: Open,
     usage: Usage,
     finish: Option<Finish>,
-    place: Place,
+    place: MessageEnd,
 }
 
 /// The block that is open.
@@ -124,7 +124,7 @@ enum Open {
     None,
     Text {
         bytes: usize,
-        citations: Kept,
+        citations: Citations,
     },
     Thinking {
         text: String,
@@ -145,21 +145,21 @@ enum Open {
 
 /// How far the reply is.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Place {
+enum MessageEnd {
     #[default]
     Inside,
     Stopped,
     Reported,
 }
 
-impl Wire for Reader {
+impl ReplyReader for MessagesReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let Typed { kind } = serde_json::from_str(&event.data).map_err(error::malformed)?;
         // `ping`, and whatever comes to this wire later.
         if !KNOWN.contains(&&*kind) {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_str(&event.data).map_err(error::malformed)?;
+        let event: MessageEvent<'_> = serde_json::from_str(&event.data).map_err(error::malformed)?;
         match (&*kind, event.content_block, event.delta) {
             ("message_start", ..) => self.used(event.message.and_then(|message| message.usage), out),
             ("content_block_start", Some(block), _) => self.begin(block, out)?,
@@ -176,7 +176,7 @@ impl Wire for Reader {
                     });
                 }
             }
-            ("message_stop", ..) => self.place = Place::Stopped,
+            ("message_stop", ..) => self.place = MessageEnd::Stopped,
             ("error", ..) => {
                 let words = event.error.and_then(|error| error.message);
                 return Err(error::in_stream(words.as_deref().unwrap_or("no reason was given")));
@@ -188,23 +188,23 @@ impl Wire for Reader {
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match (&self.place, self.finish.take()) {
-            (Place::Reported, _) => Ok(()),
-            (Place::Stopped, finish) => {
-                self.place = Place::Reported;
+            (MessageEnd::Reported, _) => Ok(()),
+            (MessageEnd::Stopped, finish) => {
+                self.place = MessageEnd::Reported;
                 out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
                 Ok(())
             }
-            (Place::Inside, Some(finish)) => {
-                self.place = Place::Reported;
+            (MessageEnd::Inside, Some(finish)) => {
+                self.place = MessageEnd::Reported;
                 out.push_back(Delta::Ended(finish));
                 Ok(())
             }
-            (Place::Inside, None) => Err(error::ended_early()),
+            (MessageEnd::Inside, None) => Err(error::ended_early()),
         }
     }
 
     fn is_complete(&self) -> bool {
-        self.place != Place::Inside
+        self.place != MessageEnd::Inside
     }
 
     fn held(&self) -> usize {
@@ -218,7 +218,7 @@ impl Wire for Reader {
     }
 }
 
-impl Reader {
+impl MessagesReader {
     /// Input is named at the start; output is cumulative and replaces what was named before.
     fn used(&mut self, usage: Option<EventUsage>, out: &mut VecDeque<Delta>) {
         let Some(usage) = usage else { return };
@@ -249,7 +249,7 @@ impl Reader {
         match &*kind {
             "text" => {
                 let text = owned(block.text);
-                self.block = Open::Text { bytes: text.len(), citations: Kept::default() };
+                self.block = Open::Text { bytes: text.len(), citations: Citations::default() };
                 if !text.is_empty() {
                     out.push_back(Delta::Text(text));
                 }
@@ -273,8 +273,8 @@ impl Reader {
         Ok(())
     }
 
-    fn grow(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) {
-        let Piece { kind, text, thinking, signature, partial_json, citation, .. } = piece;
+    fn grow(&mut self, piece: BlockDelta<'_>, out: &mut VecDeque<Delta>) {
+        let BlockDelta { kind, text, thinking, signature, partial_json, citation, .. } = piece;
         match (kind.as_deref().unwrap_or_default(), &mut self.block) {
             ("text_delta", block) => {
                 let text = text.map(Cow::into_owned).unwrap_or_default();

@@ -24,7 +24,7 @@ const FOREIGN: &str = "skip_thought_signature_validator";
 
 #[derive(Clone, Debug)]
 pub(super) struct Contents {
-    open: Option<Kind>,
+    open: Option<ContentKind>,
     /// Whether the model wants a signature with a first call, and takes what goes with a result inside it: models from
     /// Gemini 3 on do; older ones never ask, and others of this wire have none.
     is_signed: bool,
@@ -32,7 +32,7 @@ pub(super) struct Contents {
 
 /// What the open content holds. Exhaustive: results stand apart from what the user said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ContentKind {
     Said,
     Results,
     Model,
@@ -49,11 +49,11 @@ impl Entries for Contents {
             Message::Results { results } => {
                 let mut beside = Vec::new();
                 for result in results {
-                    self.part(out, Kind::Results);
+                    self.part(out, ContentKind::Results);
                     beside.extend(self.response(out, result));
                 }
                 for part in beside {
-                    self.part(out, Kind::Said);
+                    self.part(out, ContentKind::Said);
                     serde_json::to_writer(&mut *out, &part).expect("writing JSON to memory cannot fail");
                 }
             }
@@ -77,11 +77,11 @@ impl Contents {
 
     fn said(&mut self, out: &mut Vec<u8>, message: &UserMessage) {
         if !message.text.trim().is_empty() {
-            self.part(out, Kind::Said);
+            self.part(out, ContentKind::Said);
             text_part(out, &message.text, None);
         }
         for part in parts::taken(&message.parts, parts::gemini) {
-            self.part(out, Kind::Said);
+            self.part(out, ContentKind::Said);
             serde_json::to_writer(&mut *out, &part).expect("writing JSON to memory cannot fail");
         }
     }
@@ -93,7 +93,7 @@ impl Contents {
         while let Some(block) = blocks.next() {
             match block {
                 Block::Reasoning(Reasoning { seal: Some(seal), .. }) if seal["type"] == OWN_PART => {
-                    self.part(out, Kind::Model);
+                    self.part(out, ContentKind::Model);
                     serde_json::to_writer(&mut *out, &seal["part"])
                         .expect("writing JSON to memory cannot fail");
                 }
@@ -106,13 +106,13 @@ impl Contents {
                         Block::Reasoning(reasoning) => signature(reasoning.seal.as_ref()?, "text"),
                         Block::Text { .. } | Block::Call(_) => None,
                     });
-                    self.part(out, Kind::Model);
+                    self.part(out, ContentKind::Model);
                     text_part(out, text, behind);
                 }
                 Block::Call(call) => {
                     let foreign = (calls == 0 && self.is_signed).then_some(FOREIGN);
                     calls += 1;
-                    self.part(out, Kind::Model);
+                    self.part(out, ContentKind::Model);
                     call_part(out, call, waiting.take().or(foreign));
                 }
             }
@@ -132,7 +132,7 @@ impl Contents {
     }
 
     /// Begins a part of this kind: in the content that is open, or in a new one.
-    fn part(&mut self, out: &mut Vec<u8>, kind: Kind) {
+    fn part(&mut self, out: &mut Vec<u8>, kind: ContentKind) {
         match self.open {
             Some(open) if open == kind => out.push(b','),
             open => {
@@ -140,8 +140,8 @@ impl Contents {
                     out.extend_from_slice(b"]},");
                 }
                 out.extend_from_slice(match kind {
-                    Kind::Said | Kind::Results => b"{\"role\":\"user\",\"parts\":[".as_slice(),
-                    Kind::Model => b"{\"role\":\"model\",\"parts\":[".as_slice(),
+                    ContentKind::Said | ContentKind::Results => b"{\"role\":\"user\",\"parts\":[".as_slice(),
+                    ContentKind::Model => b"{\"role\":\"model\",\"parts\":[".as_slice(),
                 });
                 self.open = Some(kind);
             }

@@ -12,7 +12,7 @@ use safepoint::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::{error, few::Few, http::Wire, sse::SseEvent};
+use crate::{error, few::Few, http::ReplyReader, sse::SseEvent};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -103,7 +103,7 @@ struct ChunkUsage {
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct GeminiReader {
     response: String,
     calls: usize,
     finish: Option<Finish>,
@@ -113,7 +113,7 @@ pub(crate) struct Reader {
     is_ended: bool,
 }
 
-impl Wire for Reader {
+impl ReplyReader for GeminiReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let chunk: Chunk<'_> = serde_json::from_str(event.data.trim()).map_err(error::malformed)?;
         if let Some(failed) = chunk.error {
@@ -168,7 +168,7 @@ impl Wire for Reader {
     }
 }
 
-impl Reader {
+impl GeminiReader {
     fn part(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let part: Part<'_> = serde_json::from_str(raw.get()).map_err(error::malformed)?;
         // What the provider ran itself goes back as it came, its signature included.

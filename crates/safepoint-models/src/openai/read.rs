@@ -16,7 +16,7 @@ use safepoint::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::{error, few::Few, http::Wire, sse::SseEvent};
+use crate::{error, few::Few, http::ReplyReader, sse::SseEvent};
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -105,7 +105,7 @@ struct CompletionDetails {
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct ChatReader {
     /// The call that arrives, and its number.
     open: Option<(u32, ToolCall)>,
     /// The number of the call that began last.
@@ -113,23 +113,23 @@ pub(crate) struct Reader {
     /// The numbers of all that have begun.
     begun: HashSet<u32>,
     finish: Option<Finish>,
-    place: Place,
+    place: ChatEnd,
 }
 
 /// How far the reply is.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Place {
+enum ChatEnd {
     #[default]
     Inside,
     Done,
     Reported,
 }
 
-impl Wire for Reader {
+impl ReplyReader for ChatReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let data = event.data.trim();
         if data == "[DONE]" {
-            self.place = Place::Done;
+            self.place = ChatEnd::Done;
             return Ok(());
         }
         let chunk: Chunk<'_> = serde_json::from_str(data).map_err(error::malformed)?;
@@ -157,16 +157,16 @@ impl Wire for Reader {
     }
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        if self.place == Place::Reported {
+        if self.place == ChatEnd::Reported {
             return Ok(());
         }
         // Some servers never say [DONE]; a reason to finish is as good. Without either the stream broke.
         let finish = match (self.finish.take(), &self.place) {
             (Some(finish), _) => finish,
-            (None, Place::Done) => Finish::Natural,
-            (None, Place::Inside | Place::Reported) => return Err(error::ended_early()),
+            (None, ChatEnd::Done) => Finish::Natural,
+            (None, ChatEnd::Inside | ChatEnd::Reported) => return Err(error::ended_early()),
         };
-        self.place = Place::Reported;
+        self.place = ChatEnd::Reported;
         // The last call may be cut in the middle of its arguments.
         if finish != Finish::Length {
             self.ready(out);
@@ -176,7 +176,7 @@ impl Wire for Reader {
     }
 
     fn is_complete(&self) -> bool {
-        self.place != Place::Inside
+        self.place != ChatEnd::Inside
     }
 
     fn held(&self) -> usize {
@@ -188,7 +188,7 @@ impl Wire for Reader {
     }
 }
 
-impl Reader {
+impl ChatReader {
     fn piece(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if let Some(text) = piece.reasoning_content.or(piece.reasoning).filter(|text| !text.is_empty()) {
             out.push_back(Delta::Reasoning(text.into_owned()));

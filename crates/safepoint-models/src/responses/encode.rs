@@ -12,11 +12,11 @@ use crate::{body::json_str, encoded_history::Entries, parts};
 
 /// What stands in the list already.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Items {
+pub(super) struct ItemEncoder {
     has_item: bool,
 }
 
-impl Entries for Items {
+impl Entries for ItemEncoder {
     fn entry(&mut self, out: &mut Vec<u8>, entry: &Message) {
         match entry {
             Message::User(message) if message.parts.is_empty() => self.said(out, "user", &message.text),
@@ -35,7 +35,7 @@ impl Entries for Items {
     }
 }
 
-impl Items {
+impl ItemEncoder {
     /// Reasoning waits for what it led to: the provider refuses a reasoning item that nothing follows, as a cut
     /// message leaves it.
     fn assistant(&mut self, out: &mut Vec<u8>, message: &AssistantMessage) {

@@ -15,10 +15,10 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{handle::Handle, own};
-use crate::{error, few::Few, http::Wire, sse::SseEvent};
+use crate::{error, few::Few, http::ReplyReader, sse::SseEvent};
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ResponseEvent<'a> {
     #[serde(default)]
     sequence_number: Option<u64>,
     #[serde(rename = "type", borrow)]
@@ -128,30 +128,30 @@ struct OutputDetails {
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct ResponsesReader {
     handle: Handle,
     seen: Option<u64>,
     args: String,
     finish: Option<Finish>,
-    place: Place,
+    place: ResponseEnd,
 }
 
 /// How far the reply is.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Place {
+enum ResponseEnd {
     #[default]
     Inside,
     Over,
     Reported,
 }
 
-impl Wire for Reader {
+impl ReplyReader for ResponsesReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let data = event.data.trim();
         if data == "[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_str(data).map_err(error::malformed)?;
+        let event: ResponseEvent<'_> = serde_json::from_str(data).map_err(error::malformed)?;
         if let Some(number) = event.sequence_number {
             if self.seen.is_some_and(|seen| number <= seen) {
                 return Ok(());
@@ -163,19 +163,19 @@ impl Wire for Reader {
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match (&self.place, self.finish.take()) {
-            (Place::Reported, _) => Ok(()),
-            (Place::Over, finish) => {
-                self.place = Place::Reported;
+            (ResponseEnd::Reported, _) => Ok(()),
+            (ResponseEnd::Over, finish) => {
+                self.place = ResponseEnd::Reported;
                 self.handle.is_over();
                 out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
                 Ok(())
             }
-            (Place::Inside, _) => Err(error::ended_early()),
+            (ResponseEnd::Inside, _) => Err(error::ended_early()),
         }
     }
 
     fn is_complete(&self) -> bool {
-        self.place != Place::Inside
+        self.place != ResponseEnd::Inside
     }
 
     fn held(&self) -> usize {
@@ -193,12 +193,12 @@ impl Wire for Reader {
     }
 }
 
-impl Reader {
+impl ResponsesReader {
     pub(super) fn new(handle: Handle) -> Self {
         Self { handle, ..Self::default() }
     }
 
-    fn take(&mut self, event: Event<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    fn take(&mut self, event: ResponseEvent<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let delta = event.delta.filter(|delta| !delta.is_empty());
         match (&*event.kind, delta, event.item, event.response) {
             ("response.output_text.delta" | "response.refusal.delta", Some(text), _, _) => {
@@ -295,7 +295,7 @@ impl Reader {
             (Some("incomplete"), None) => Finish::Other("incomplete".to_owned()),
             (_, None) => Finish::Natural,
         });
-        self.place = Place::Over;
+        self.place = ResponseEnd::Over;
     }
 }
 

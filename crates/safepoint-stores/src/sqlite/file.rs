@@ -14,7 +14,7 @@ use super::{
     fail::{self, Fail},
     options::SqliteOptions,
     schema,
-    turn::{Turn, Who},
+    turn::{Who, WriteTurn},
 };
 
 /// An open file of the right version.
@@ -27,7 +27,7 @@ pub(super) struct File {
     /// Where it can be written.
     pub(super) writer: Result<Connection, Error>,
     /// Where those who write queue; none if nothing can be written beside the file.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<WriteTurn>,
 }
 
 impl File {
@@ -42,13 +42,13 @@ impl File {
         if path.is_dir() {
             return Err(Error::Failed(Cause::new("it is a directory, and should be a file")));
         }
-        let mut turn = may_be_written(path).then(|| Turn::beside(path).ok()).flatten();
+        let mut turn = may_be_written(path).then(|| WriteTurn::beside(path).ok()).flatten();
         let opened = file.open_in(turn.as_mut(), options);
         file.turn = turn;
         opened.map(|()| file)
     }
 
-    fn open_in(&mut self, turn: Option<&mut Turn>, options: &SqliteOptions) -> Result<(), Error> {
+    fn open_in(&mut self, turn: Option<&mut WriteTurn>, options: &SqliteOptions) -> Result<(), Error> {
         let held = turn.map(|turn| turn.take(Who::Comer, &options.until(Who::Comer))).transpose()?;
         let opened = self.open_in_turn(options);
         drop(held);

@@ -15,12 +15,12 @@ type Question = Box<dyn FnOnce(&Connection) + Send>;
 
 /// Asks a thread that reads. The thread ends with the last question after this is dropped.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct ReaderThread {
     questions: mpsc::Sender<Question>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Reader {
+impl ReaderThread {
     pub(super) fn start(name: &str, connection: Connection) -> Result<Self, Error> {
         let (questions, asked) = mpsc::channel::<Question>();
         let read = move || asked.into_iter().for_each(|question| question(&connection));

@@ -21,7 +21,7 @@ const STRETCH: usize = 512;
 const COLUMNS: &str = "SELECT place, path, kind, version, bytes, chain FROM records";
 
 /// What stands at a place.
-enum Found {
+enum FoundRecord {
     Row(Record, Option<Chain>),
     Unreadable(String),
 }
@@ -78,8 +78,8 @@ impl<'a> Journal<'a> {
         let before = match from.checked_sub(1) {
             None => Some(Chain::of(&self.row.id)),
             Some(before) => match self.one(before)? {
-                Some(Found::Row(_, chain)) => chain,
-                Some(Found::Unreadable(_)) | None => None,
+                Some(FoundRecord::Row(_, chain)) => chain,
+                Some(FoundRecord::Unreadable(_)) | None => None,
             },
         };
         Ok(ChainReader::from(from, before))
@@ -92,8 +92,8 @@ impl<'a> Journal<'a> {
         let mut entries = Vec::with_capacity(found.len());
         for position in from..to {
             let record = match found.remove(&position) {
-                Some(Found::Row(record, chain)) => walk.step(record, chain),
-                Some(Found::Unreadable(why)) => Err(walk.skip(DamageKind::Unreadable { why })),
+                Some(FoundRecord::Row(record, chain)) => walk.step(record, chain),
+                Some(FoundRecord::Unreadable(why)) => Err(walk.skip(DamageKind::Unreadable { why })),
                 None => Err(walk.skip(self.gap(position)?)),
             };
             entries.push(JournalEntry { position, record });
@@ -116,12 +116,12 @@ impl<'a> Journal<'a> {
     }
 
     /// What stands at `from..to`: in one go where that can be read, else one by one.
-    fn stretch(&self, from: u64, to: u64) -> Result<BTreeMap<u64, Found>, Fail> {
+    fn stretch(&self, from: u64, to: u64) -> Result<BTreeMap<u64, FoundRecord>, Fail> {
         let mut select = self
             .connection
             .prepare_cached(&format!("{COLUMNS} WHERE place >= ?1 AND place < ?2 ORDER BY place"))?;
         let range = (place(self.key, from)?, place(self.key, to)?);
-        let whole: rusqlite::Result<BTreeMap<u64, Found>> = select.query_map(range, found)?.collect();
+        let whole: rusqlite::Result<BTreeMap<u64, FoundRecord>> = select.query_map(range, found)?.collect();
         match whole {
             Ok(whole) => Ok(whole),
             Err(_) => {
@@ -131,26 +131,26 @@ impl<'a> Journal<'a> {
         }
     }
 
-    fn one(&self, position: u64) -> Result<Option<Found>, Fail> {
+    fn one(&self, position: u64) -> Result<Option<FoundRecord>, Fail> {
         let mut select = self.connection.prepare_cached(&format!("{COLUMNS} WHERE place = ?1"))?;
         let place = place(self.key, position).map_err(|error: Error| Fail::from(error))?;
         match select.query_row([place], found).optional() {
             Ok(row) => Ok(row.map(|(_, found)| found)),
-            Err(why) => Ok(Some(Found::Unreadable(why.to_string()))),
+            Err(why) => Ok(Some(FoundRecord::Unreadable(why.to_string()))),
         }
     }
 }
 
 /// A row of [`COLUMNS`]. One whose values are not what the columns hold is unreadable, and alone so.
-fn found(row: &Row<'_>) -> rusqlite::Result<(u64, Found)> {
+fn found(row: &Row<'_>) -> rusqlite::Result<(u64, FoundRecord)> {
     let record = || -> rusqlite::Result<(Record, Vec<u8>)> {
         let record =
             Record { path: row.get(1)?, kind: row.get(2)?, version: row.get(3)?, bytes: row.get(4)? };
         Ok((record, row.get(5)?))
     };
     let found = match record() {
-        Ok((record, chain)) => Found::Row(record, Chain::from_bytes(&chain)),
-        Err(why) => Found::Unreadable(why.to_string()),
+        Ok((record, chain)) => FoundRecord::Row(record, Chain::from_bytes(&chain)),
+        Err(why) => FoundRecord::Unreadable(why.to_string()),
     };
     Ok((number(row.get(0)?), found))
 }

@@ -19,13 +19,13 @@ use safepoint::{raw::store::Cause, store::Error};
 
 mod line;
 
-use line::Line;
+use line::LockLine;
 
 /// The lines of one open store.
 #[derive(Debug)]
-pub(super) struct Turn {
-    door: Line,
-    line: Line,
+pub(super) struct WriteTurn {
+    door: LockLine,
+    line: LockLine,
 }
 
 /// Who wants to write. Exhaustive: each has its line.
@@ -40,10 +40,10 @@ pub(super) enum Who {
 /// The turn, or what there is of it; it ends when this is dropped.
 #[derive(Debug)]
 #[expect(dead_code, reason = "what it holds is let go with it")]
-pub(super) struct Held<'a> {
-    turn: Option<line::Held<'a>>,
+pub(super) struct HeldTurn<'a> {
+    turn: Option<line::HeldLine<'a>>,
     /// Kept where the turn is gone on without.
-    door: Option<line::Held<'a>>,
+    door: Option<line::HeldLine<'a>>,
 }
 
 /// Until when is waited.
@@ -69,19 +69,19 @@ impl Until {
 }
 
 #[cfg(test)]
-impl Held<'_> {
+impl HeldTurn<'_> {
     fn has_turn(&self) -> bool {
         self.turn.is_some()
     }
 }
 
-impl Turn {
+impl WriteTurn {
     /// The lines beside the store in this file.
     ///
     /// # Errors
     /// If nothing can be written beside it.
     pub(super) fn beside(store: &Path) -> io::Result<Self> {
-        let line = |name| Line::at(&PathBuf::from(format!("{}-{name}", store.display())));
+        let line = |name| LockLine::at(&PathBuf::from(format!("{}-{name}", store.display())));
         Ok(Self { door: line("door")?, line: line("turn")? })
     }
 
@@ -89,13 +89,13 @@ impl Turn {
     ///
     /// # Errors
     /// [`Error::Busy`] once the time is over.
-    pub(super) fn take(&mut self, who: Who, until: &Until) -> Result<Held<'_>, Error> {
+    pub(super) fn take(&mut self, who: Who, until: &Until) -> Result<HeldTurn<'_>, Error> {
         let door = match who {
             Who::Comer => self.door.wait(until)?,
             Who::Holder => None,
         };
         let turn = self.line.wait(until)?;
-        Ok(Held { door: door.filter(|_| turn.is_none()), turn })
+        Ok(HeldTurn { door: door.filter(|_| turn.is_none()), turn })
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     fn a_turn_is_waited_for_and_no_longer_than_is_said() {
         for who in [Who::Holder, Who::Comer] {
             let (_folder, path) = queue();
-            let (mut one, mut two) = (Turn::beside(&path).unwrap(), Turn::beside(&path).unwrap());
+            let (mut one, mut two) = (WriteTurn::beside(&path).unwrap(), WriteTurn::beside(&path).unwrap());
             let held = one.take(who, &later()).unwrap();
             for _ in 0..3 {
                 let refused = two.take(who, &soon());
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_turn_that_does_not_end_is_gone_on_without() {
         let (_folder, path) = queue();
-        let mut all: Vec<Turn> = (0..3).map(|_| Turn::beside(&path).unwrap()).collect();
+        let mut all: Vec<WriteTurn> = (0..3).map(|_| WriteTurn::beside(&path).unwrap()).collect();
         let [one, two, three] = &mut all[..] else { panic!("three") };
         let held = one.take(Who::Holder, &later()).unwrap();
         assert!(!two.take(Who::Comer, &later()).unwrap().has_turn(), "it was held");
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_door_lets_one_in_where_the_turn_does_not_end() {
         let (_folder, path) = queue();
-        let mut all: Vec<Turn> = (0..3).map(|_| Turn::beside(&path).unwrap()).collect();
+        let mut all: Vec<WriteTurn> = (0..3).map(|_| WriteTurn::beside(&path).unwrap()).collect();
         let [one, two, three] = &mut all[..] else { panic!("three") };
         let paused = one.take(Who::Holder, &later()).unwrap();
         let inside = two.take(Who::Comer, &later()).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     /// How many of those who came went before one who had a session, and wanted its turn after them.
     fn gone_before() -> usize {
         let (_folder, path) = queue();
-        let mut all: Vec<Turn> = (0..COMERS + 2).map(|_| Turn::beside(&path).unwrap()).collect();
+        let mut all: Vec<WriteTurn> = (0..COMERS + 2).map(|_| WriteTurn::beside(&path).unwrap()).collect();
         let (mut holder, mut first) = (all.remove(0), all.remove(0));
         let held = first.take(Who::Holder, &later()).unwrap();
         let (in_before, holder_is_in) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -239,7 +239,7 @@ mod tests {
             for n in 0..MANY {
                 let (path, inside) = (&path, &inside);
                 threads.spawn(move || {
-                    let mut turn = Turn::beside(path).unwrap();
+                    let mut turn = WriteTurn::beside(path).unwrap();
                     let who = if n % 2 == 0 { Who::Holder } else { Who::Comer };
                     for _ in 0..TIMES {
                         let held = turn.take(who, &later()).unwrap();

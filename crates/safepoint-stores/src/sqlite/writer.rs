@@ -22,13 +22,13 @@ use tokio::sync::oneshot;
 use super::{
     fail::{self, Fail},
     options::{Moment, SqliteOptions},
-    turn::{Turn, Until, Who},
+    turn::{Until, Who, WriteTurn},
 };
 
 mod job;
 
 pub(super) use job::Stake;
-use job::{Job, Request};
+use job::{Job, WriteRequest};
 
 /// Requests that share a transaction at most.
 const MOST_SHARED: usize = 256;
@@ -67,7 +67,7 @@ pub struct Commits {
 impl Writer {
     pub(super) fn start(
         connection: Result<Connection, Error>,
-        turn: Option<Turn>,
+        turn: Option<WriteTurn>,
         options: SqliteOptions,
     ) -> Result<Self, Error> {
         let counted = Arc::<Counted>::default();
@@ -114,7 +114,7 @@ impl Writer {
                 return Box::pin(async move { Err(why) });
             }
         };
-        if jobs.send(Box::new(Request { class, stake, work, answer: None, reply })).is_err() {
+        if jobs.send(Box::new(WriteRequest { class, stake, work, answer: None, reply })).is_err() {
             // What could not be sent is dropped, and with it `reply`: `reported` says that the store is gone.
         }
         Box::pin(async move { reported.await.unwrap_or(Err(Error::Gone)) })
@@ -146,7 +146,7 @@ impl Trouble {
 
 struct Thread {
     connection: Connection,
-    turn: Option<Turn>,
+    turn: Option<WriteTurn>,
     options: SqliteOptions,
     /// How many sessions are held through this store.
     held: usize,

@@ -11,10 +11,10 @@ use crate::{
         tool::Tool,
     },
     definition::{
-        AnswerOf, Definition, OnRestart,
-        child::Subagent,
-        observe::StopTimes,
+        Definition, OnRestart,
         secret::{Cleaned, Secrets},
+        stop_times::StopTimes,
+        subagent::Subagent,
         toolset::{Callable, Toolset},
         window::{Window, WindowMeter},
     },
@@ -39,7 +39,7 @@ pub struct AgentBuilder {
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) window: Option<Window>,
     pub(super) grade: StopSupport,
-    pub(super) answer: AnswerOf,
+    pub(super) is_remote: bool,
     pub(super) secrets: Secrets,
 }
 
@@ -186,7 +186,7 @@ impl AgentBuilder {
                 gauge,
                 form: None,
                 grade: self.grade,
-                answer: self.answer,
+                is_remote: self.is_remote,
                 secrets,
             }),
         })

@@ -10,12 +10,12 @@ use crate::{
         model::{Model, OnModelStop},
         remote::{Remote, RemoteSpec},
     },
-    definition::{AnswerOf, Definition, OnRestart, child::Subagent, observe::StopTimes, secret::Secrets},
+    definition::{Definition, OnRestart, secret::Secrets, stop_times::StopTimes, subagent::Subagent},
     external::{
         backend::{Backend, BackendSpec, RunInput},
         remote::{RemoteModel, RemoteTool},
     },
-    run::{Run, RunHandle, attempt::AttemptLock, driver::Start, outcome::Outcome, shared::Place},
+    run::{Run, RunHandle, attempt::AttemptLock, driver::Start, outcome::Outcome},
     value::{
         approval::{Decision, OnUnknownEffect},
         history::History,
@@ -73,7 +73,7 @@ impl Agent {
             hooks: Vec::new(),
             window: None,
             grade: StopSupport::Hard,
-            answer: AnswerOf::TheModel,
+            is_remote: false,
             secrets: Secrets::default(),
         }
     }
@@ -85,7 +85,7 @@ impl Agent {
         let remote: Arc<dyn Remote> = Arc::new(remote);
         let RemoteSpec { peer, name, grade, .. } = remote.spec().clone();
         let builder = Self::builder(RemoteModel::new(peer, name)).tool(RemoteTool::alone(remote));
-        AgentBuilder { grade, answer: AnswerOf::TheCall, ..builder }
+        AgentBuilder { grade, is_remote: true, ..builder }
     }
 
     /// A run on one input. Nothing happens before it is awaited or [started](Run::start). A blank input is refused: the
@@ -95,10 +95,8 @@ impl Agent {
     }
 
     /// A run on one input that continues a conversation: its open end is closed first (S5.3).
-    pub fn run_on(&self, mut history: History, input: impl Into<UserMessage>) -> Run {
-        history.close();
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
-        Run::new(Arc::clone(&self.def), Place::root(), log, Start::on(history, input.into()))
+    pub fn run_on(&self, history: History, input: impl Into<UserMessage>) -> Run {
+        self.run_recorded(Arc::new(MemoryLog::default()), history, input)
     }
 
     /// A run whose facts are recorded in `log`.
@@ -109,7 +107,8 @@ impl Agent {
         input: impl Into<UserMessage>,
     ) -> Run {
         history.close();
-        Run::new(Arc::clone(&self.def), Place::root(), log, Start::on(history, input.into()))
+        let root = (RunId::fresh(), Path::default());
+        Run::new(Arc::clone(&self.def), root, log, Start::on(history, input.into()))
     }
 
     /// Resumes a run where it ended. Calls that never began run, and those that may run twice run again; for
@@ -122,14 +121,9 @@ impl Agent {
     /// The same, with decisions for the approvals that a suspended run waits for.
     pub fn resume_with<T>(&self, outcome: &Outcome<T>, decisions: Vec<(ApprovalId, Decision)>) -> Run {
         let ended = outcome.ended();
-        let (run, path) = (ended.receipt.run.clone(), ended.receipt.path.clone());
-        let place = Place::of(run, path);
-        Run::new(
-            Arc::clone(&self.def),
-            place,
-            Arc::clone(&ended.log),
-            Start::Resume(decisions, ended.desk.clone()),
-        )
+        let place = (ended.receipt.run.clone(), ended.receipt.path.clone());
+        let start = Start::Resume(decisions, ended.desk.clone());
+        Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start)
     }
 
     /// Resumes a run from its log, in any process.
@@ -139,8 +133,8 @@ impl Agent {
         log: Arc<dyn Log>,
         decisions: Vec<(ApprovalId, Decision)>,
     ) -> Run {
-        let place = Place::of(run, Path::default());
-        Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions, AttemptLock::default()))
+        let start = Start::Resume(decisions, AttemptLock::default());
+        Run::new(Arc::clone(&self.def), (run, Path::default()), log, start)
     }
 
     /// How long stops of this agent's runs took, by phase.

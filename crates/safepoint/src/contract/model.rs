@@ -10,7 +10,7 @@ use crate::value::{history::History, json, limits::Limits, message::ToolCall, us
 
 mod guarded;
 
-pub(crate) use guarded::{Guarded, Reply, Talk};
+pub(crate) use guarded::{Guarded, GuardedConversation, GuardedReply};
 
 /// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
 pub trait Model: Send + Sync + 'static {

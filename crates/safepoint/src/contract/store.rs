@@ -16,15 +16,15 @@ use crate::value::ids::{ApprovalId, SessionId};
 
 mod approval;
 mod chain;
+mod environment;
 mod error;
 mod export;
-mod guarded;
+pub(crate) mod guarded;
 mod inbox;
 mod journal;
 mod lease;
 mod memory;
-mod outside;
-mod owner;
+mod process;
 mod session;
 mod stop;
 mod uptime;
@@ -34,15 +34,15 @@ pub use approval::{
     NewDecision,
 };
 pub use chain::{Chain, ChainCheck, ChainReader, ChainSummary};
+pub use environment::{Clock, Environment, LivenessCheck, Uptime, of_micros, truncate_to_micros};
 pub use error::{Cause, Error};
 pub use export::export;
-pub(crate) use guarded::{Does, ask, guarded};
+pub(crate) use guarded::guarded;
 pub use inbox::{InboxRow, ItemState, NewItem, Pushed, Withdrawn};
 pub use journal::{Appended, Damage, DamageKind, Durability, JournalEntry, Page, Record, Write};
 pub use lease::{Lease, LeaseHolder, is_free};
 pub use memory::MemoryStore;
-pub use outside::{Clock, Environment, LivenessCheck, Uptime, of_micros, truncate_to_micros};
-pub use owner::{Liveness, OwnerProcess};
+pub use process::{Liveness, OwnerProcess};
 pub use session::{ChangeMark, Changes, NewSession, PageCursor, SessionRow};
 pub use stop::{ApprovalsToWithdraw, StopIntent, StopRow};
 pub use uptime::{Since, uptime};

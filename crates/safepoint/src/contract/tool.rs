@@ -21,7 +21,6 @@ mod spec;
 
 pub use crate::value::effect::EffectClass;
 pub use asks::Asks;
-pub(crate) use asks::Unruled;
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
 pub use output::{FullOutput, Output};
 pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};
@@ -260,7 +259,7 @@ impl ToolContext {
     /// As [`ToolContext::ask`].
     pub async fn put(&self, asks: Asks) -> Result<Decision, Stop> {
         let mut question =
-            Asking { host: Arc::clone(&self.host), answer: self.host.ask(&self.call.id, asks) };
+            PendingAsk { host: Arc::clone(&self.host), answer: self.host.ask(&self.call.id, asks) };
         let answer = self.scope.run(&mut question.answer).await?;
         Ok(answer.unwrap_or_else(|_withdrawn| Decision::Deny { message: TAKEN_BACK.into() }))
     }
@@ -294,12 +293,12 @@ impl ToolContext {
 const TAKEN_BACK: &str = "the approval was withdrawn";
 
 /// An open question, withdrawn when this is dropped.
-struct Asking {
+struct PendingAsk {
     host: Arc<dyn Host>,
     answer: oneshot::Receiver<Decision>,
 }
 
-impl Drop for Asking {
+impl Drop for PendingAsk {
     fn drop(&mut self) {
         self.answer.close();
         self.host.withdraw();

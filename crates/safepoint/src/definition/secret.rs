@@ -11,10 +11,8 @@ use serde_json::Value;
 use crate::contract::tool::Output;
 
 mod model;
-mod tool;
 
 pub use model::Cleaned;
-pub(crate) use tool::CleanTool;
 
 /// The shortest text that is taken for a secret: a shorter one stands in ordinary words.
 pub const SHORTEST: usize = 8;

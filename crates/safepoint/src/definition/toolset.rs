@@ -2,19 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use futures_core::future::BoxFuture;
 use serde_json::Value;
 
 use crate::{
     contract::{
         model::ToolDecl,
-        tool::{Tool, ToolContext, ToolResult, ToolSpec},
+        tool::{FnTool, Tool, ToolSpec},
     },
-    definition::{
-        answer::AnswerSchema,
-        child::Subagent,
-        secret::{CleanTool, Secrets},
-    },
+    definition::{answer::AnswerSchema, secret::Secrets, subagent::Subagent},
     value::{
         approval::{hashed, sorted},
         json::{self, Unread},
@@ -39,30 +34,22 @@ pub(crate) enum Callable {
     Child(Arc<Subagent>),
 }
 
-/// A tool whose declaration was read once: later changes have no effect and cannot panic in a run.
-struct Declared {
-    spec: ToolSpec,
-    tool: Arc<dyn Tool>,
-}
-
-impl Tool for Declared {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
-        self.tool.call(cx, args)
-    }
-}
-
 impl Callable {
+    /// A tool whose declaration is read once: later changes have no effect and cannot panic in a run.
     pub(crate) fn body(tool: Arc<dyn Tool>) -> Self {
-        Self::Body(Arc::new(Declared { spec: tool.spec().clone(), tool }))
+        Self::Body(FnTool::shared(tool.spec().clone(), move |cx, args| tool.call(cx, args)))
     }
 
     /// The same, with its output cleaned of the secrets.
     pub(crate) fn cleaned(self, secrets: &Secrets) -> Self {
         match self {
-            Self::Body(inner) => Self::Body(Arc::new(CleanTool { inner, secrets: secrets.clone() })),
+            Self::Body(inner) => {
+                let secrets = secrets.clone();
+                Self::Body(FnTool::shared(inner.spec().clone(), move |cx, args| {
+                    let (done, secrets) = (inner.call(cx, args), secrets.clone());
+                    Box::pin(async move { done.await.map(|output| secrets.clean_output(output)) })
+                }))
+            }
             Self::Child(child) => Self::Child(child),
         }
     }
@@ -85,12 +72,12 @@ impl Callable {
 /// An agent's tools.
 #[derive(Clone, Default)]
 pub(crate) struct Toolset {
-    tools: HashMap<String, Entry>,
+    tools: HashMap<String, ToolEntry>,
     decls: Arc<[ToolDecl]>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct ToolEntry {
     work: Callable,
     schema: Schema,
     definition: Arc<str>,
@@ -116,7 +103,7 @@ impl Toolset {
             let schema = Schema::new(&work.spec().parameters)
                 .map_err(|error| format!("the schema of tool `{name}` cannot be used: {error}"))?;
             let definition = definition(work.spec()).into();
-            if tools.insert(name.clone(), Entry { work, schema, definition }).is_some() {
+            if tools.insert(name.clone(), ToolEntry { work, schema, definition }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
@@ -127,7 +114,7 @@ impl Toolset {
     pub(crate) fn add_form(&mut self, form: &Arc<AnswerSchema>) {
         self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
         let (work, schema) = (Callable::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
-        let entry = Entry { work, schema, definition: definition(form.spec()).into() };
+        let entry = ToolEntry { work, schema, definition: definition(form.spec()).into() };
         self.tools.insert(form.name().to_owned(), entry);
     }
 

@@ -5,12 +5,12 @@ use crate::{
     value::{history::History, message::UserMessage, receipt::StopSupport},
 };
 
-mod account;
-mod cell;
-mod settable;
+mod report;
+mod state;
 mod watch;
+mod wrap;
 
-pub use settable::{ActiveWork, PendingWork, TooLate, WrappedEnd, wrap, wrap_finished};
+pub use wrap::{ActiveWork, PendingWork, TooLate, WrappedEnd, wrap, wrap_finished};
 
 /// Executes runs. An [`Agent`](crate::Agent) is a backend, so is an agent [over](crate::Agent::remote) a
 /// remote agent, and so is a runtime that you wrap yourself: see [`wrap`] and [`wrap_finished`].

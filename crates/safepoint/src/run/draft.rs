@@ -20,79 +20,54 @@ use crate::{
 /// What has arrived of one message.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    bounds: Bounds,
+    /// How many bytes are kept (S12.3), and how many calls (S12.4).
+    most_bytes: usize,
+    most_calls: usize,
     blocks: Vec<Block>,
     /// The size of all fields.
     bytes: usize,
     /// The part that a provider bills as output: text, reasoning and arguments.
     billed: usize,
-    room: Room,
+    is_full: bool,
     calls: usize,
     calls_left_out: u64,
     usage: Option<Usage>,
     finish: Option<Finish>,
-    asked: Asked,
+    /// Whether no model makes the message: the agent is a remote one, and its next call follows from the
+    /// history.
+    is_remote: bool,
     /// Whether anything left this process.
     is_sent: bool,
     model: Option<Arc<str>>,
 }
 
-/// How much of one message is kept (S12.3, S12.4).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bounds {
-    pub(crate) bytes: usize,
-    pub(crate) calls: usize,
-}
-
-impl Bounds {
-    pub(crate) fn of(limits: &Limits) -> Self {
-        Self { bytes: limits.model_output_bytes, calls: limits.message_calls }
-    }
-}
-
-/// Whether the message may continue. Exhaustive: it may, or it exceeds its bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Room {
-    #[default]
-    Left,
-    Spent,
-}
-
-/// Who makes the message. Exhaustive: a model, so what arrived was sent for; or no model, where the agent is
-/// a remote one and its next call follows from the history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Asked {
-    #[default]
-    AModel,
-    NoModel,
-}
-
 impl Draft {
-    pub(crate) fn new(bounds: Bounds, asked: Asked) -> Self {
-        Self { bounds, asked, ..Self::default() }
+    pub(crate) fn new(limits: &Limits, is_remote: bool) -> Self {
+        let (most_bytes, most_calls) = (limits.model_output_bytes, limits.message_calls);
+        Self { most_bytes, most_calls, is_remote, ..Self::default() }
     }
 
     /// Takes a delta as far as there is room for it. What is only for display is counted, and changes
     /// nothing.
     pub(crate) fn take(&mut self, delta: Delta) {
-        let left = self.bounds.bytes.saturating_sub(self.bytes);
+        let left = self.most_bytes.saturating_sub(self.bytes);
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
         if brings > left {
-            self.room = Room::Spent;
+            self.is_full = true;
         }
         // A model that does not report sending has sent if there is an answer or a bill (S2.15).
-        if self.asked == Asked::AModel && (brings > 0 || matches!(delta, Delta::Usage(_))) {
+        if !self.is_remote && (brings > 0 || matches!(delta, Delta::Usage(_))) {
             self.is_sent = true;
         }
         match delta {
             Delta::Sent | Delta::Opened => self.is_sent = true,
-            Delta::Text(_) | Delta::Reasoning(_) if self.room == Room::Spent && left == 0 => {}
+            Delta::Text(_) | Delta::Reasoning(_) if self.is_full && left == 0 => {}
             Delta::Text(text) => self.text(head(text, left)),
             Delta::Reasoning(text) => self.reasoning(&head(text, left)),
-            Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.room == Room::Spent => {}
+            Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.is_full => {}
             Delta::ReasoningSeal(seal) => self.seal(seal),
-            Delta::CallReady(_) if self.calls >= self.bounds.calls => self.calls_left_out += 1,
+            Delta::CallReady(_) if self.calls >= self.most_calls => self.calls_left_out += 1,
             Delta::CallReady(call) => {
                 self.calls += 1;
                 self.billed += call.args.len();
@@ -154,13 +129,13 @@ impl Draft {
     }
 
     /// Whether the message exceeds its bounds.
-    pub(crate) fn room(&self) -> Room {
-        self.room
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// The wire's decoder has exceeded what it may pass on.
-    pub(crate) fn spent(&mut self) {
-        self.room = Room::Spent;
+    pub(crate) fn fill(&mut self) {
+        self.is_full = true;
     }
 
     /// Calls that the model requested beyond the limit of one message.
@@ -262,9 +237,10 @@ mod tests {
             ("seals of small objects", 16, &|_| seal(&deep)),
             ("text and reasoning by turns", 64 + BYTES / 256, &by_turns),
         ] {
-            let mut draft = Draft::new(Bounds { bytes: BYTES, calls: 1 }, Asked::AModel);
+            let limits = Limits { model_output_bytes: BYTES, message_calls: 1, ..Limits::default() };
+            let mut draft = Draft::new(&limits, false);
             (0..10_000).for_each(|at| draft.take(piece(at)));
-            assert_eq!(draft.room(), Room::Spent, "{what}");
+            assert!(draft.is_full(), "{what}");
             assert!(draft.blocks.len() <= most, "{what}: {}", draft.blocks.len());
         }
     }

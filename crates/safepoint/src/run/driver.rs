@@ -16,7 +16,7 @@ use crate::{
         attempt::{AttemptGuard, AttemptLock},
         machine::{Machine, NextStep, StepContext},
         outcome::Persisted,
-        shared::{Activity, RunMessage, Shared},
+        shared::{Activity, RunMessage, SharedRun},
     },
     sync::{callback, mailbox::Received},
     value::{
@@ -30,8 +30,9 @@ use crate::{
 };
 
 mod approvals;
-mod beginning;
+mod begin;
 mod calls;
+mod check;
 mod children;
 mod clock;
 mod expiry;
@@ -39,35 +40,34 @@ mod failure;
 mod grace;
 mod hooks;
 mod host;
-mod judge;
 mod last_word;
 mod late;
-mod live;
-mod model_call;
+mod mid_call;
+mod model;
 mod model_errors;
-mod opening;
-mod page;
 mod parent;
 mod queue;
 mod recorder;
+mod replay;
 mod rest;
 mod settle;
-mod starting;
-mod steering;
-mod stop;
+mod start_calls;
+mod steers;
+mod stops;
+mod stream;
+mod summary;
 mod tree;
 mod unsaid;
-mod window;
 mod word;
 
 use approvals::OpenApprovals;
 use calls::Calls;
 use hooks::HookRunner;
-use model_call::ModelCalls;
+use model::ModelCalls;
 use queue::Queue;
 use recorder::Recorder;
-use steering::Steers;
-use stop::StopTracker;
+use steers::Steers;
+use stops::StopTracker;
 use tree::TreeLinks;
 
 /// What an attempt starts from.
@@ -110,7 +110,7 @@ pub(crate) struct Driver {
 
 /// What a run is and reads, for the whole attempt.
 struct RunContext {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     def: Arc<Definition>,
     scope: Scope,
 }
@@ -152,7 +152,7 @@ enum LogFailure {
 
 impl Driver {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedRun>,
         def: Arc<Definition>,
         log: Arc<dyn Log>,
         mailbox: Received<RunMessage>,

@@ -28,20 +28,20 @@ use crate::{
     },
 };
 
+mod approval_clock;
 mod board;
 mod ending;
-mod judge;
 mod output;
-mod waiting;
+mod status;
 
-pub(crate) use board::{CallBoard, Cleanup, Ends};
+pub(crate) use approval_clock::CallReply;
+pub(crate) use board::{CallBoard, Cleanup};
 pub(crate) use ending::{
     CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,
 };
-pub(crate) use waiting::Reply;
 
-use judge::{effect_of, failed, status_of};
-use waiting::ApprovalClock;
+use approval_clock::ApprovalClock;
+use status::{effect_of, failed, status_of};
 
 /// How long "at once" may wait for a dropped body to be gone, before it is reported as still running (S4.3).
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -111,7 +111,7 @@ pub(crate) async fn supervise(
             watch.timed_out(limit.unwrap_or_default()).await
         }
     };
-    ending.name_stop(&scope, (&job.run, job.board.ends()));
+    ending.name_stop(&scope, (&job.run, job.board.ends_with_the_run()));
     ending.name_remote(job.board.see_remote());
     ending.ruled = job.board.take_ruled();
     ending.judge_effect(spec.effect);
@@ -278,7 +278,7 @@ impl Watch<'_> {
         let call_id = call_id.clone();
         let ended = scope.spawn("a call that was left running", async move {
             let result = body.await;
-            late(call_id, judge::describe(&result));
+            late(call_id, status::describe(&result));
         });
         drop(ended);
     }

@@ -24,18 +24,18 @@ use crate::{
 };
 
 mod answer;
-mod bounds;
 mod call;
 mod children;
+mod context;
+mod reports;
 mod round;
-mod rows;
 mod spent;
 mod tally;
 mod view;
 
-pub(crate) use bounds::{PendingSteer, StepContext, over_attempts};
-pub(crate) use call::{Allowed, ApprovalReuse, ApprovedArgs, Call, CallState};
+pub(crate) use call::{Allowed, Call, CallState};
 pub(crate) use children::ChildUsage;
+pub(crate) use context::{PendingSteer, StepContext, over_attempts};
 pub(crate) use round::Round;
 
 use spent::Spent;
@@ -45,7 +45,7 @@ use spent::Spent;
 pub(crate) struct Machine {
     history: History,
     taken: HashSet<CallId>,
-    stage: Stage,
+    stage: RunStage,
     rounds: u32,
     attempt: u32,
     usage: Usage,
@@ -66,7 +66,7 @@ pub(crate) struct Machine {
 
 /// Where a run is. Exhaustive: each phase of S2 is one of them.
 #[derive(Debug)]
-enum Stage {
+enum RunStage {
     /// A model call is next.
     Ready,
     /// Its history is being summarised first, because it does not fit.
@@ -113,7 +113,7 @@ impl Machine {
         Self {
             history: History::new(),
             taken: HashSet::new(),
-            stage: Stage::Ready,
+            stage: RunStage::Ready,
             rounds: 0,
             attempt: 0,
             usage: Usage::default(),
@@ -144,24 +144,24 @@ impl Machine {
         match &self.stage {
             // A final answer is not a safe point: under a stop the run completes, and its pending steers
             // return.
-            Stage::Answered(_) if !bounds.steered.asks() || demand.is_some() => {
+            RunStage::Answered(_) if !bounds.steered.asks() || demand.is_some() => {
                 NextStep::Settle(Ending::Done)
             }
-            Stage::Answered(_) if bounds.reached(self).is_some() => NextStep::Settle(Ending::Done),
-            Stage::Answered(_) => NextStep::TakeSteer,
-            Stage::Cut(_) => NextStep::Settle(Ending::Stopped),
-            Stage::Streaming => match (demand, bounds.steered) {
+            RunStage::Answered(_) if bounds.reached(self).is_some() => NextStep::Settle(Ending::Done),
+            RunStage::Answered(_) => NextStep::TakeSteer,
+            RunStage::Cut(_) => NextStep::Settle(Ending::Stopped),
+            RunStage::Streaming => match (demand, bounds.steered) {
                 (Some(Demand { mode: Mode::Now, .. }), _) => NextStep::CutModel(Completion::Stopped),
                 (_, PendingSteer::AtOnce) => NextStep::CutModel(Completion::Steered),
                 (_, PendingSteer::No | PendingSteer::Noticed | PendingSteer::Waiting) => NextStep::Wait,
             },
-            Stage::Ready => self.due_ready(demand, bounds),
+            RunStage::Ready => self.due_ready(demand, bounds),
             // Nothing has changed since the boundary before it, so the run is still there (S12.2).
-            Stage::Summarising if demand.is_some_and(|demand| demand.fires_at(self.ready_gate())) => {
+            RunStage::Summarising if demand.is_some_and(|demand| demand.fires_at(self.ready_gate())) => {
                 NextStep::CutModel(Completion::Stopped)
             }
-            Stage::Summarising => NextStep::Wait,
-            Stage::Calls(round) => {
+            RunStage::Summarising => NextStep::Wait,
+            RunStage::Calls(round) => {
                 let gate = round.gate();
                 if round.is_closing() || demand.is_some_and(|demand| demand.fires_at(gate)) {
                     return self.wind_down(Ending::Stopped);
@@ -201,8 +201,8 @@ impl Machine {
 
     fn wind_down(&self, ending: Ending) -> NextStep {
         match &self.stage {
-            Stage::Calls(round) if round.is_running() => NextStep::Wait,
-            Stage::Streaming | Stage::Summarising => NextStep::CutModel(Completion::Stopped),
+            RunStage::Calls(round) if round.is_running() => NextStep::Wait,
+            RunStage::Streaming | RunStage::Summarising => NextStep::CutModel(Completion::Stopped),
             _ => NextStep::Settle(ending),
         }
     }
@@ -218,10 +218,10 @@ impl Machine {
             Fact::Settled { receipt, .. } => self.spent.settle(receipt),
             Fact::ModelStarted { round } => {
                 self.rounds = *round;
-                self.stage = Stage::Streaming;
+                self.stage = RunStage::Streaming;
             }
             Fact::HistoryShortened(shortened) => self.history.shorten(shortened),
-            Fact::SummaryStarted { .. } => self.stage = Stage::Summarising,
+            Fact::SummaryStarted { .. } => self.stage = RunStage::Summarising,
             Fact::SummaryEnded { whole, report, shortened } => {
                 self.summary_ended(whole, report, shortened.as_ref());
             }
@@ -267,7 +267,7 @@ impl Machine {
 
     fn take_up(&mut self, steers: &[RecordedSteer]) {
         steers.iter().for_each(|steer| self.history.push(Message::User(steer.message.clone())));
-        self.stage = Stage::Ready;
+        self.stage = RunStage::Ready;
     }
 
     /// A start takes its history; a resume continues what the last attempt left (S5.3).
@@ -283,9 +283,9 @@ impl Machine {
         self.failure = None;
         self.missed = 0;
         match &mut self.stage {
-            Stage::Cut(_) | Stage::Streaming | Stage::Summarising => self.stage = Stage::Ready,
-            Stage::Calls(round) => round.reopen(on_unknown),
-            Stage::Ready | Stage::Answered(_) => {}
+            RunStage::Cut(_) | RunStage::Streaming | RunStage::Summarising => self.stage = RunStage::Ready,
+            RunStage::Calls(round) => round.reopen(on_unknown),
+            RunStage::Ready | RunStage::Answered(_) => {}
         }
         self.close_round();
     }
@@ -309,7 +309,7 @@ impl Machine {
     }
 
     fn close_round(&mut self) {
-        if let Stage::Calls(round) = &self.stage
+        if let RunStage::Calls(round) = &self.stage
             && round.is_complete()
         {
             self.calls.extend(round.reports().cloned());
@@ -326,7 +326,7 @@ impl Machine {
     }
 
     fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
-        if let Stage::Calls(round) = &mut self.stage
+        if let RunStage::Calls(round) = &mut self.stage
             && let Some(place) = round.place(id)
         {
             round.change(place, change);

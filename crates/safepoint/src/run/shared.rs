@@ -15,9 +15,9 @@ use crate::{
         model::ModelError,
         tool::Asks,
     },
-    definition::child::Subagent,
+    definition::subagent::Subagent,
     run::{
-        executor::{CallEnd, Reply},
+        executor::{CallEnd, CallReply},
         outcome::Outcome,
         steer::{Steer, TakenBack},
     },
@@ -34,23 +34,25 @@ use crate::{
     },
 };
 
-mod always;
+mod allow_list;
 mod closings;
 mod put;
 mod tree;
 
-pub(crate) use always::AllowList;
+pub(crate) use allow_list::AllowList;
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 pub(crate) use put::Put;
 pub(crate) use tree::{Decided, RunTree};
 
 /// One run, as seen from outside.
-pub(crate) struct Shared {
+pub(crate) struct SharedRun {
     pub(crate) run: RunId,
     pub(crate) path: Path,
     kind: CallKind,
-    pub(crate) waits: WaitMode,
+    /// Whether it waits for a person in place: in a session a background run, or a run below one, is never
+    /// resumed, so it does not suspend.
+    pub(crate) waits_in_place: bool,
     pub(crate) scope: Scope,
     pub(crate) stop: StopHandle,
     pub(crate) feed: Arc<Feed>,
@@ -58,7 +60,7 @@ pub(crate) struct Shared {
     pub(crate) mailbox: Mailbox<RunMessage>,
     /// Every call that was checked. Those that are over are marked: a later request comes too late.
     calls: Mutex<HashMap<CallId, StopHandle>>,
-    pub(crate) children: Mutex<BTreeMap<CallId, Arc<Shared>>>,
+    pub(crate) children: Mutex<BTreeMap<CallId, Arc<SharedRun>>>,
     pub(crate) tree: Arc<RunTree>,
     /// How many levels of child runs there may be below.
     pub(crate) nesting: u32,
@@ -67,36 +69,16 @@ pub(crate) struct Shared {
     published: Notify,
 }
 
-/// How a run waits for a person when it can do nothing else. Exhaustive: suspended, to be resumed; or in
-/// place, because in a session a background run, or a run below one, is never resumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitMode {
-    Suspended,
-    InPlace,
-}
-
-/// Which run, and its place in its tree.
-pub(crate) struct Place {
-    pub(crate) run: RunId,
-    pub(crate) path: Path,
-    /// What the run is part of, and what owns its background runs; `None`: the run itself.
-    pub(crate) family: Option<Scope>,
-    /// What its session allows without a question.
-    pub(crate) always: Arc<AllowList>,
-    /// The closed questions of its session.
-    pub(crate) closings: Arc<Closings>,
-}
-
-impl Place {
-    /// A new run at the root of a tree.
-    pub(crate) fn root() -> Self {
-        Self::of(RunId::fresh(), Path::default())
-    }
-
-    /// A run that was begun earlier.
-    pub(crate) fn of(run: RunId, path: Path) -> Self {
-        Self { run, path, family: None, always: Arc::default(), closings: Arc::default() }
-    }
+/// Which run, its place in its tree, and what stops it.
+struct RunSpec {
+    run: RunId,
+    path: Path,
+    kind: CallKind,
+    waits_in_place: bool,
+    scope: Scope,
+    stop: StopHandle,
+    tree: Arc<RunTree>,
+    nesting: u32,
 }
 
 /// The messages of a driver. Exhaustive: it must handle each.
@@ -116,7 +98,7 @@ pub(crate) enum RunMessage {
     /// The remote agent named a call's work.
     Named { call_id: CallId, task: String, recorded: oneshot::Sender<()> },
     /// A running call asks a person.
-    Asks { call_id: CallId, asks: Asks, reply: Reply },
+    Asks { call_id: CallId, asks: Asks, reply: CallReply },
     /// A decision was made.
     Decided { id: ApprovalId, ruled: Ruled, reply: oneshot::Sender<Result<(), DecideError>> },
     /// The approver has left without an answer.
@@ -156,16 +138,6 @@ pub(crate) enum Activity {
     Works,
 }
 
-/// A run's context: its scope, and the tree that it is part of.
-struct Ground {
-    kind: CallKind,
-    waits: WaitMode,
-    scope: Scope,
-    stop: StopHandle,
-    tree: Arc<RunTree>,
-    nesting: u32,
-}
-
 /// Shows events of the run at `path` in the stream of its parent, or in the parent's audit once that stream
 /// has ended. `kept` holds for the session what the root's stream no longer shows.
 fn relay(
@@ -195,21 +167,38 @@ fn relay(
     }))
 }
 
-impl Shared {
-    /// A run at the root of its tree, or one that is resumed without its parent.
-    pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, Received<RunMessage>) {
-        let (scope, stop) = match &place.family {
-            Some(family) => family.child_run(Link::Attached),
-            None => Scope::root(),
-        };
-        let family = place.family.clone().unwrap_or_else(|| scope.clone());
+impl SharedRun {
+    /// A run at the root of its tree, or one that is resumed without its parent. It owns its background runs.
+    pub(crate) fn new(run: RunId, path: Path, limits: &Limits) -> (Arc<Self>, Received<RunMessage>) {
+        let scope = Scope::root();
+        let tree = RunTree::new(scope.0.clone(), (Arc::default(), Arc::default()), None);
+        Self::root(run, path, scope, tree, limits)
+    }
+
+    /// The same run as part of a family, which owns its background runs: with what its session allows
+    /// without a question, and the closed questions of its session.
+    pub(crate) fn within(
+        &self,
+        family: &Scope,
+        session: (Arc<AllowList>, Arc<Closings>),
+        limits: &Limits,
+    ) -> (Arc<Self>, Received<RunMessage>) {
+        let kept = Arc::new(Feed::new(limits.retained_deltas));
+        let tree = RunTree::new(family.clone(), session, Some(kept));
+        let scope = family.child_run(Link::Attached);
+        Self::root(self.run.clone(), self.path.clone(), scope, tree, limits)
+    }
+
+    fn root(
+        run: RunId,
+        path: Path,
+        (scope, stop): (Scope, StopHandle),
+        tree: Arc<RunTree>,
+        limits: &Limits,
+    ) -> (Arc<Self>, Received<RunMessage>) {
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
-        let kept = place.family.as_ref().map(|_session| Arc::new(Feed::new(limits.retained_deltas)));
-        let shared = (Arc::clone(&place.always), Arc::clone(&place.closings));
-        let tree = RunTree::new(family, shared, kept);
-        let waits = WaitMode::Suspended;
-        let nesting = limits.max_depth;
-        Self::with(place, Ground { kind: CallKind::Tool, waits, scope, stop, tree, nesting }, feeds)
+        let (kind, nesting) = (CallKind::Tool, limits.max_depth);
+        Self::with(RunSpec { run, path, kind, waits_in_place: false, scope, stop, tree, nesting }, feeds)
     }
 
     /// A run that is the work of one of this run's calls.
@@ -224,33 +213,30 @@ impl Shared {
         let before = self.children.lock().get(call).map(|child| child.run.clone());
         let run = before.or_else(|| self.tree.run_at(&path)).unwrap_or_else(RunId::fresh);
         let limits = &child.def().limits;
-        let kept = self
-            .tree
-            .kept
-            .clone()
-            .filter(|_| self.waits == WaitMode::InPlace || child.link() == Link::Background);
-        let waits = if kept.is_some() { WaitMode::InPlace } else { WaitMode::Suspended };
+        let is_aside = self.waits_in_place || child.link() == Link::Background;
+        let kept = self.tree.kept.clone().filter(|_| is_aside);
+        let waits_in_place = kept.is_some();
         let feeds = [
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, Some(&self.feed), kept)),
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None, None)),
         ];
         let nesting = limits.max_depth.min(self.nesting.saturating_sub(1));
-        let tree = Arc::clone(&self.tree);
-        let ground = Ground { kind: child.kind(), waits, scope, stop, tree, nesting };
-        let (shared, mailbox) = Self::with(Place::of(run, path), ground, feeds);
+        let (kind, tree) = (child.kind(), Arc::clone(&self.tree));
+        let spec = RunSpec { run, path, kind, waits_in_place, scope, stop, tree, nesting };
+        let (shared, mailbox) = Self::with(spec, feeds);
         self.children.lock().insert(call.clone(), Arc::clone(&shared));
         (shared, mailbox)
     }
 
-    fn with(place: Place, ground: Ground, feeds: [Feed; 2]) -> (Arc<Self>, Received<RunMessage>) {
+    fn with(spec: RunSpec, feeds: [Feed; 2]) -> (Arc<Self>, Received<RunMessage>) {
         let (mailbox, received) = Mailbox::new();
         let [feed, audit] = feeds.map(Arc::new);
-        let Ground { kind, waits, scope, stop, tree, nesting } = ground;
+        let RunSpec { run, path, kind, waits_in_place, scope, stop, tree, nesting } = spec;
         let shared = Self {
-            run: place.run,
-            path: place.path,
+            run,
+            path,
             kind,
-            waits,
+            waits_in_place,
             scope,
             stop,
             feed,

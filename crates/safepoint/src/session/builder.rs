@@ -16,13 +16,13 @@ use crate::{
 
 use super::{
     Item, OnTurnFailure, PendingItems, Planner, Reader, Session, SessionHandle,
-    door::Inbox,
     driver::Driver,
     family::Family,
+    inbox::Inbox,
     journal,
     machine::{Machine, Rules},
-    mail::{Mailbox, Received},
-    view::SharedSession,
+    message::{Mailbox, Received},
+    shared::SharedSession,
 };
 
 /// What a session is made with.

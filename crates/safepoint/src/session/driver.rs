@@ -10,12 +10,13 @@ use safepoint_scope::{Scope, StopRequest};
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
-    item::{Delivery, Policy, TicketState},
-    machine::{Action, Answer, Input, Machine, Moment},
-    mail::{Received, SessionMessage},
+    item::Policy,
+    machine::{Action, Input, Machine, Moment, RequestAnswer},
+    message::{Received, SessionMessage},
+    outcome::ItemOutcome,
     planner::{Arrival, TurnPlan},
     stop::StoppedTurn,
-    words::ItemOutcome,
+    ticket::{Delivery, TicketState},
 };
 use crate::{
     agent::Agent,
@@ -30,36 +31,35 @@ use crate::{
     },
 };
 
-mod aside;
-mod asked;
+mod approvals;
+mod background;
 mod bounds;
-mod decisions;
-mod follower;
-mod heeded;
+mod elsewhere;
+mod expiry;
+mod follow;
 mod held;
 mod items;
-mod lost;
-mod others;
-mod plan;
+mod lost_runs;
+mod planning;
 mod queue;
 mod read;
-mod records;
+mod recorder;
 mod resume;
 mod steer;
+mod stops;
 mod strategy;
-mod turn;
-mod waits;
+mod turns;
 
-use bounds::End;
-use decisions::OpenApprovals;
-use heeded::StoredStops;
+use approvals::OpenApprovals;
+use bounds::SessionEnd;
 use held::{CurrentTurn, HeldItem};
 use items::Items;
-use lost::LostRuns;
-use plan::Planning;
+use lost_runs::LostRuns;
+use planning::Planning;
 use queue::Queue;
-use records::Recorder;
-use turn::Turns;
+use recorder::Recorder;
+use stops::StoredStops;
+use turns::Turns;
 
 pub(super) struct Driver<T> {
     cx: SessionContext<T>,
@@ -72,7 +72,7 @@ pub(super) struct Driver<T> {
     stops: StoredStops,
     lost: LostRuns,
     recorder: Recorder,
-    end: End,
+    end: SessionEnd,
 }
 
 /// What comes with an input and the machine does not need. Exhaustive: each caller that performs an answer
@@ -115,7 +115,7 @@ impl<T: Item> Driver<T> {
             stops: StoredStops::default(),
             lost: LostRuns::default(),
             recorder: Recorder::default(),
-            end: End::default(),
+            end: SessionEnd::default(),
             cx: SessionContext { shared, settings, scope },
         }
     }
@@ -197,7 +197,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Like [`step`](Self::step), for a caller that waits for the answer.
-    async fn ask(&mut self, input: Input, mut request: Request) -> Option<Answer> {
+    async fn ask(&mut self, input: Input, mut request: Request) -> Option<RequestAnswer> {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
         self.hold_back(&mut effects);
@@ -214,12 +214,10 @@ impl<T: Item> Driver<T> {
         answer
     }
 
-    fn perform(&mut self, effect: Action, request: &mut Request) -> Option<Answer> {
+    fn perform(&mut self, effect: Action, request: &mut Request) -> Option<RequestAnswer> {
         match effect {
             Action::Gather(plan) => self.cx.shared.door.mark(SessionMessage::Gathered(plan)),
-            Action::Plan { plan, waiting, left, wanted } => {
-                self.ask_planner(plan, &waiting, left, wanted.into())
-            }
+            Action::Plan { plan, waiting, left, wanted } => self.ask_planner(plan, &waiting, left, wanted),
             Action::DropPlan => {
                 if let Some(planner) = self.planning.planner.take() {
                     planner.drop_now();
@@ -253,8 +251,8 @@ impl<T: Item> Driver<T> {
                 }
             }
             Action::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
-            Action::Answer(answer) => {
-                if answer == Answer::Resuming
+            Action::RequestAnswer(answer) => {
+                if answer == RequestAnswer::Resuming
                     && let Request::Decide(decided) = std::mem::replace(request, Request::None)
                 {
                     self.approvals.decisions.push(*decided);

@@ -12,9 +12,9 @@ use crate::{
 };
 
 use super::{
-    item::Delivery,
-    lost::LostRun,
-    words::{ItemOutcome, PreemptOutcome},
+    lost_runs::LostRun,
+    outcome::{ItemOutcome, PreemptOutcome},
+    ticket::Delivery,
 };
 
 /// The kinds of event of a session.

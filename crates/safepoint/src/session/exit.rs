@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{door::LateItems, stop::StoppedTurn, words::ItemOutcome};
+use super::{inbox::LateItems, outcome::ItemOutcome, stop::StoppedTurn};
 use crate::{
     run::outcome::{Outcome, Persisted},
     value::{

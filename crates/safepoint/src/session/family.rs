@@ -9,7 +9,7 @@ use safepoint_scope::{Scope, StopAck, StopHandle};
 
 use super::{
     machine::Strength,
-    stop::{How, SessionStop},
+    stop::{SessionStop, StopWhen},
 };
 
 pub(super) struct Family {
@@ -29,7 +29,7 @@ impl Family {
     /// waits for a turn's end. The caller has posted the stop before this: an end that it causes is handled
     /// after it, and a reader that sees [`Family::is_ending`] finds the stop in the mailbox.
     pub(super) fn ask(&self, stop: &SessionStop) -> Option<StopAck> {
-        let How::Strength(strength) = stop.how else { return None };
+        let StopWhen::Strength(strength) = stop.how else { return None };
         // SeqCst: the caller has posted the stop before this store. A driver that reads `true` therefore finds the stop in
         // its mailbox; one that reads `false` starts a turn whose run is below `scope`, and the demand joined next, if any, reaches it.
         self.ending.store(true, Ordering::SeqCst);

@@ -6,13 +6,21 @@ use safepoint_scope::{Code, Reason};
 use tokio::sync::oneshot;
 
 use crate::{
-    run::steer::{Steer, SteerTicket},
-    value::{event::Events, ids::Path},
+    run::{
+        shared::DecideError,
+        steer::{Steer, SteerTicket},
+    },
+    value::{
+        approval::{ApprovalRequest, Ruled},
+        event::Events,
+        ids::{ApprovalId, ItemId, Path},
+    },
 };
 
 use super::{
     Item, ItemOutcome, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent, SessionExit,
-    SessionStop, Ticket, TurnView, item::digest, machine::Answer, mail::SessionMessage, view::SharedSession,
+    SessionStop, Ticket, TurnView, item::digest, machine::RequestAnswer, message::SessionMessage,
+    shared::SharedSession,
 };
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -127,7 +135,63 @@ impl<T: Item> SessionHandle<T> {
     pub async fn resume(&self) -> bool {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(SessionMessage::Resume { reply });
-        answer.await == Ok(Answer::Resuming)
+        answer.await == Ok(RequestAnswer::Resuming)
+    }
+
+    /// Withdraws a queued item, or a steer that was not delivered yet. `None` if a turn has the item or it is
+    /// gone: then it is too late. Never touches a running turn (S6.12).
+    ///
+    /// The request is sent before this returns, whether or not the caller awaits the answer; a later push
+    /// comes after it.
+    ///
+    /// # Cancel safety
+    /// The item may be withdrawn even if the caller no longer waits; its ticket has the item then.
+    pub fn withdraw(&self, item: ItemId) -> impl Future<Output = Option<T>> + Send + use<T> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(SessionMessage::Withdraw { item, reply });
+        async move { answer.await.ok().flatten() }
+    }
+
+    /// What waits and no turn has, in the order of the queue, copied. None once the session has ended.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn queued(&self) -> Vec<(ItemId, T)> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(SessionMessage::Waiting { reply });
+        answer.await.unwrap_or_default()
+    }
+
+    /// Reports that another process wrote into the store: the driver checks it at once.
+    pub fn check_store(&self) {
+        self.shared.nudged.notify_one();
+    }
+
+    /// Answers an open question of the current turn, of a background run, or of the suspended turn, which
+    /// then resumes. The decision may name [who made it](crate::approval::Decision::by).
+    ///
+    /// # Errors
+    /// [`DecideError`]: the question was already decided, has expired, was withdrawn or is unknown; the store
+    /// did not accept the decision; or the session has ended.
+    ///
+    /// # Cancel safety
+    /// The decision may be applied even if the caller no longer waits for the answer.
+    pub async fn decide(&self, id: &ApprovalId, ruled: impl Into<Ruled>) -> Result<(), DecideError> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(SessionMessage::Decide { id: id.clone(), ruled: ruled.into(), reply });
+        answer.await.unwrap_or(Err(DecideError::RunEnded))
+    }
+
+    /// The open questions of the whole session, oldest first: those of the current turn, of the suspended
+    /// turn, and of background runs that outlive their turns. Each is answered by [`decide`](Self::decide).
+    /// Empty once the session has ended.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn approvals(&self) -> Vec<ApprovalRequest> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(SessionMessage::Questions { reply });
+        answer.await.unwrap_or_default()
     }
 
     /// The running turn.

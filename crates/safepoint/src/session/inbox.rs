@@ -1,37 +1,187 @@
-//! The queued items of a session, listed and withdrawn through its handle.
+//! The entrance of a session: accepts or refuses an item at once, and gives it its position.
+//!
+//! **Invariants**: positions follow the order of the mailbox; an accepted item is in the mailbox; once shut,
+//! nothing is accepted.
 
-use tokio::sync::oneshot;
+use std::{collections::HashMap, sync::Arc};
 
-use super::{Item, SessionHandle, mail::SessionMessage};
-use crate::value::ids::ItemId;
+use super::{
+    item::{Item, PushError, digest},
+    message::{Mailbox, SessionMessage},
+    ticket::{Ticket, TicketState},
+};
 
-impl<T: Item> SessionHandle<T> {
-    /// Withdraws a queued item, or a steer that was not delivered yet. `None` if a turn has the item or it is
-    /// gone: then it is too late. Never touches a running turn (S6.12).
-    ///
-    /// The request is sent before this returns, whether or not the caller awaits the answer; a later push
-    /// comes after it.
-    ///
-    /// # Cancel safety
-    /// The item may be withdrawn even if the caller no longer waits; its ticket has the item then.
-    pub fn withdraw(&self, item: ItemId) -> impl Future<Output = Option<T>> + Send + use<T> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(SessionMessage::Withdraw { item, reply });
-        async move { answer.await.ok().flatten() }
+use crate::sync::{Mutex, MutexGuard};
+
+// Named, so that it is found also where this file is explored by loom.
+#[path = "inbox/count.rs"]
+mod count;
+
+pub(super) use count::{Count, Turned};
+
+pub(super) struct Inbox<T> {
+    state: Mutex<InboxState<T>>,
+    mailbox: Mailbox<T>,
+}
+
+struct InboxState<T> {
+    count: Count,
+    known: HashMap<String, ([u8; 32], Arc<TicketState<T>>)>,
+    late: LateItems<T>,
+    /// What came late under an id of its sender.
+    late_ids: HashMap<String, [u8; 32]>,
+    /// Whether items that come after the end are kept for the exit (S6.10). Otherwise they go back.
+    keeps_late: bool,
+}
+
+/// Items that came after the end, each given out once. Clones are the same.
+pub(super) struct LateItems<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> LateItems<T> {
+    fn keep(&self, item: T) {
+        self.0.lock().push(item);
     }
 
-    /// What waits and no turn has, in the order of the queue, copied. None once the session has ended.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn queued(&self) -> Vec<(ItemId, T)> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(SessionMessage::Waiting { reply });
-        answer.await.unwrap_or_default()
+    pub(super) fn take(&self) -> Vec<T> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl<T> Clone for LateItems<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Default for LateItems<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> InboxState<T> {
+    /// Keeps it, unless the same is kept already.
+    fn keep(&mut self, item: T, known_as: Option<(String, [u8; 32])>) -> PushError<T> {
+        if let Some((id, digest)) = known_as {
+            match self.late_ids.insert(id.clone(), digest) {
+                Some(before) if before == digest => return PushError::KeptLate,
+                Some(before) => {
+                    self.late_ids.insert(id, before);
+                    return PushError::OtherContent(item);
+                }
+                None => {}
+            }
+        }
+        self.late.keep(item);
+        PushError::KeptLate
+    }
+}
+
+impl<T: Item> Inbox<T> {
+    pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, keeps_late: bool) -> Self {
+        let state = InboxState {
+            count: Count::new(capacity),
+            known: HashMap::new(),
+            late: LateItems::default(),
+            late_ids: HashMap::new(),
+            keeps_late,
+        };
+        Self { state: Mutex::new(state), mailbox }
     }
 
-    /// Reports that another process wrote into the store: the driver checks it at once.
-    pub fn check_store(&self) {
-        self.shared.nudged.notify_one();
+    /// Accepts an item, or gives it back. `letter` wraps it for the mailbox.
+    pub(super) fn push(
+        &self,
+        item: T,
+        client_id: Option<String>,
+        letter: impl FnOnce(T, Arc<TicketState<T>>, Option<String>) -> SessionMessage<T>,
+    ) -> Result<Ticket<T>, PushError<T>> {
+        let digest = match client_id.as_ref().map(|_id| digest(&item)).transpose() {
+            Ok(digest) => digest,
+            Err(error) => return Err(PushError::NotStorable(item, error.to_string())),
+        };
+        let mut state = self.lock();
+        if let (Some(id), Some(digest)) = (&client_id, &digest)
+            && let Some((known, slip)) = state.known.get(id)
+        {
+            let ticket = Ticket { slip: Arc::clone(slip) };
+            return if known == digest { Ok(ticket) } else { Err(PushError::OtherContent(item)) };
+        }
+        let position = match (state.count.admit(), state.keeps_late) {
+            (Ok(position), _) => position,
+            (Err(Turned::Shut), false) => return Err(PushError::Closed(item)),
+            (Err(Turned::Shut), true) => return Err(state.keep(item, client_id.zip(digest))),
+            (Err(Turned::Full), _) => return Err(PushError::Full(item)),
+        };
+        let slip = Arc::new(TicketState::new(position));
+        if let (Some(id), Some(digest)) = (&client_id, digest) {
+            state.known.insert(id.clone(), (digest, Arc::clone(&slip)));
+        }
+        // Sent under the lock, so that positions are the order of the mailbox.
+        self.mailbox.post(letter(item, Arc::clone(&slip), client_id));
+        Ok(Ticket { slip })
+    }
+
+    /// A slip for an item that is in the store, and belongs to a turn already.
+    pub(super) fn slip(&self) -> Arc<TicketState<T>> {
+        Arc::new(TicketState::new(self.lock().count.adopt()))
+    }
+
+    /// Lets in an item that its sender has stored already, which needs no room here. Once shut, the ticket is
+    /// of no item here. `letter` wraps the item for the mailbox.
+    pub(super) fn push_stored(
+        &self,
+        known_as: Option<(String, [u8; 32])>,
+        letter: impl FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
+    ) -> Result<Ticket<T>, Ticket<T>> {
+        let mut state = self.lock();
+        let slip = Arc::new(TicketState::new(state.count.adopt()));
+        let ticket = Ticket { slip: Arc::clone(&slip) };
+        if state.count.is_shut() {
+            return Err(ticket);
+        }
+        if let Some((id, digest)) = known_as {
+            state.known.insert(id, (digest, Arc::clone(&slip)));
+        }
+        self.mailbox.post(letter(slip));
+        Ok(ticket)
+    }
+
+    /// Lets in items that are already in the store, which need no room here. They enter the mailbox together:
+    /// no other item is accepted between two of them. `letter` wraps each item for the mailbox.
+    pub(super) fn adopt<L>(&self, letters: impl IntoIterator<Item = L>)
+    where
+        L: FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
+    {
+        let mut state = self.lock();
+        for letter in letters {
+            let slip = Arc::new(TicketState::new(state.count.adopt()));
+            self.mailbox.post(letter(slip));
+        }
+    }
+
+    /// Puts a mark into the mailbox. Everything accepted earlier is before the mark, and items let in
+    /// together are all on one side of it.
+    pub(super) fn mark(&self, mark: SessionMessage<T>) {
+        let _between_items = self.lock();
+        self.mailbox.post(mark);
+    }
+
+    /// Records that the driver has seen `came` more items, and that `waiting` of them are queued now.
+    pub(super) fn note(&self, came: usize, waiting: usize) {
+        self.lock().count.note(came, waiting);
+    }
+
+    pub(super) fn shut(&self) {
+        self.lock().count.shut();
+    }
+
+    /// Holds the items that arrive after the end, and nothing else of the session.
+    pub(super) fn late(&self) -> LateItems<T> {
+        self.lock().late.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, InboxState<T>> {
+        self.state.lock()
     }
 }

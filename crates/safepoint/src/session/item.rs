@@ -1,4 +1,4 @@
-//! Items, how they are pushed, and the tickets that report what became of them.
+//! Items, and how they are pushed.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,14 +7,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    machine::{PreemptSpec, PushKind, Record},
-    words::{IfUndelivered, ItemOutcome, PreemptOutcome},
+    machine::{PreemptSpec, PushKind},
+    outcome::IfUndelivered,
 };
-use crate::{
-    run::steer::SteerTiming,
-    sync::watched::Watched,
-    value::ids::{ItemId, TurnId},
-};
+use crate::{run::steer::SteerTiming, value::ids::TurnId};
 
 /// What can be pushed into a session: anything that can be stored.
 pub trait Item: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {}
@@ -97,7 +93,7 @@ impl Policy {
             Self::Reject => PushKind::Reject,
             Self::Steer(when, or) => PushKind::Steer { when, or },
             Self::Preempt(preempt) => PushKind::Preempt(preempt.0),
-            Self::Rollback => PushKind::Preempt(PreemptSpec { record: Record::Forget, ..Preempt::now().0 }),
+            Self::Rollback => PushKind::Preempt(PreemptSpec { forgets: true, ..Preempt::now().0 }),
         }
     }
 }
@@ -116,7 +112,7 @@ impl From<Preempt> for Policy {
 impl Preempt {
     /// At once.
     pub fn now() -> Self {
-        Self(PreemptSpec { points: None, grace: None, delay: None, turn: None, record: Record::Keep })
+        Self(PreemptSpec { points: None, grace: None, delay: None, turn: None, forgets: false })
     }
 
     /// At the first of these safe points.
@@ -219,168 +215,3 @@ impl<T> fmt::Display for PushError<T> {
 }
 
 impl<T: fmt::Debug> std::error::Error for PushError<T> {}
-
-/// An accepted item: where it is, and what became of it. Cheap to clone; dropping it changes nothing.
-pub struct Ticket<T> {
-    pub(super) slip: Arc<TicketState<T>>,
-}
-
-/// What is known of one item.
-pub(super) struct TicketState<T> {
-    id: ItemId,
-    known: Watched<Known<T>>,
-}
-
-struct Known<T> {
-    fate: Option<ItemOutcome>,
-    preempted: Option<PreemptOutcome>,
-    delivered: Option<Delivery>,
-    /// Whether a preempt is still unanswered although its item is settled.
-    is_preempt_open: bool,
-    behind: Option<TurnId>,
-    recorded: Option<u64>,
-    back: Option<T>,
-}
-
-/// Where a steer was delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// In which turn.
-    pub turn: TurnId,
-    /// Before which of its model calls, from 1.
-    pub round: u32,
-}
-
-impl<T> TicketState<T> {
-    pub(super) fn new(id: ItemId) -> Self {
-        let known = Known {
-            fate: None,
-            preempted: None,
-            delivered: None,
-            is_preempt_open: false,
-            behind: None,
-            recorded: None,
-            back: None,
-        };
-        Self { id, known: Watched::new(known) }
-    }
-    pub(super) fn id(&self) -> ItemId {
-        self.id
-    }
-    pub(super) fn fate(&self, fate: ItemOutcome) {
-        self.known.update(|known| known.fate = Some(fate));
-    }
-    pub(super) fn fate_now(&self) -> Option<ItemOutcome> {
-        self.known.look(|known| known.fate)
-    }
-    pub(super) fn preempted(&self, preempted: PreemptOutcome) {
-        self.known.update(|known| known.preempted = Some(preempted));
-    }
-    /// The sender withdraws the item while its preempt is still pending.
-    pub(super) fn preempts_on(&self) {
-        self.known.update(|known| known.is_preempt_open = true);
-    }
-    pub(super) fn delivered(&self, delivered: Delivery) {
-        self.known.update(|known| known.delivered = Some(delivered));
-    }
-    pub(super) fn behind(&self, turn: Option<TurnId>) {
-        self.known.update(|known| known.behind = turn);
-    }
-    pub(super) fn recorded(&self, number: u64) {
-        self.known.update(|known| known.recorded = Some(number));
-    }
-    pub(super) fn back(&self, item: T, fate: ItemOutcome) {
-        self.known.update(|known| {
-            known.back = Some(item);
-            known.fate = Some(fate);
-        });
-    }
-}
-
-impl<T> Ticket<T> {
-    /// The item's position: its place in the order of acceptance.
-    #[must_use]
-    pub fn id(&self) -> ItemId {
-        self.slip.id
-    }
-
-    /// The durable promise (S6.2): resolves when the item is recorded, to its number in the store. None if it came back
-    /// instead. A session without a store promises no more than its own memory, and numbers from 0.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn recorded(&self) -> Option<u64> {
-        self.slip
-            .known
-            .wait(|known| {
-                known
-                    .recorded
-                    .map(Some)
-                    .or_else(|| matches!(known.fate, Some(ItemOutcome::Returned(_))).then_some(None))
-            })
-            .await
-    }
-
-    /// The first final outcome. A turn that ended early may be resumed, and its items with it;
-    /// [`Ticket::fate_now`] and the events have the latest outcome.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn outcome(&self) -> ItemOutcome {
-        self.slip.known.wait(|known| known.fate).await
-    }
-
-    /// The latest known outcome; `None` while the item is queued or its turn is running.
-    #[must_use]
-    pub fn fate_now(&self) -> Option<ItemOutcome> {
-        self.slip.fate_now()
-    }
-
-    /// The suspended turn that blocks the item until a decision; `None` if no turn does.
-    /// [`SessionEvent::Blocked`](super::SessionEvent::Blocked) reports it as it happens.
-    #[must_use]
-    pub fn blocked_by(&self) -> Option<TurnId> {
-        self.slip.known.look(|known| known.behind.filter(|_| known.fate.is_none()))
-    }
-
-    /// What a preempt came to, also if its item was withdrawn meanwhile. An item that was pushed without a
-    /// preempt gets [`PreemptOutcome::NoTurn`] once it is settled.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn preempted(&self) -> PreemptOutcome {
-        self.slip
-            .known
-            .wait(|known| {
-                let is_over = known.fate.is_some() && !known.is_preempt_open;
-                known.preempted.or_else(|| is_over.then_some(PreemptOutcome::NoTurn))
-            })
-            .await
-    }
-
-    /// Where a steer was delivered; `None` if the item was settled otherwise.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn delivered(&self) -> Option<Delivery> {
-        self.slip.known.wait(|known| known.delivered.map(Some).or_else(|| known.fate.map(|_over| None))).await
-    }
-
-    /// The item itself, if it came back ([`ItemOutcome::Returned`], [`ItemOutcome::Withdrawn`]); once.
-    #[must_use]
-    pub fn take_back(&self) -> Option<T> {
-        self.slip.known.look(|known| known.back.take())
-    }
-}
-
-impl<T> Clone for Ticket<T> {
-    fn clone(&self) -> Self {
-        Self { slip: Arc::clone(&self.slip) }
-    }
-}
-
-impl<T> fmt::Debug for Ticket<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("id", &self.slip.id).finish_non_exhaustive()
-    }
-}

@@ -26,15 +26,17 @@ use crate::{
     },
 };
 
+mod approvals;
 mod line;
+mod read;
 mod recover;
 mod turn_log;
-mod unasked;
 
-pub(super) use line::Line;
-pub(super) use recover::{Found, LeftTurn, recover};
+pub(super) use approvals::put_right;
+pub(super) use line::JournalLine;
+pub use read::{JournalFact, JournalStep, read_journal};
+pub(super) use recover::{LeftTurn, Recovered, recover};
 pub(super) use turn_log::TurnLog;
-pub(super) use unasked::put_right;
 
 /// A lease must be valid for this much longer before anything begins (S7.4).
 const MARGIN: Duration = Duration::from_millis(500);
@@ -273,7 +275,7 @@ impl Journal {
     /// Records for readers of the journal that nothing of a turn is alive, or what is. Nothing depends on
     /// this record; if the write fails, readers do not know.
     pub(super) async fn record_quiet(&self, turn: TurnId, survivors: Vec<String>) {
-        let line = Line::Quiet { turn, at: Timestamp::now(), survivors };
+        let line = JournalLine::Quiet { turn, at: Timestamp::now(), survivors };
         if let Ok(write) = line.write()
             && self.append(vec![write], Durability::Recorded).await.is_err()
         {

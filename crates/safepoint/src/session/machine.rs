@@ -9,23 +9,23 @@ use std::collections::{HashSet, VecDeque};
 
 use crate::{
     run::steer::SteerTiming,
-    session::words::{IfUndelivered, ItemOutcome},
+    session::outcome::{IfUndelivered, ItemOutcome},
     value::ids::{ItemId, TurnId},
 };
 
 #[cfg(test)]
 mod check;
+mod io;
 mod preempt;
 mod push;
 mod stop;
 mod turn;
-mod words;
 
-pub(crate) use words::{
-    Action, Answer, End, EndedBy, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, Record, Rules,
-    StartFrom, StopWhy, Strength, Wanted,
+pub(crate) use io::{
+    Action, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, RequestAnswer, Rules, StartFrom,
+    StopWhy, Strength, TurnEnd,
 };
-pub use words::{OnTurnFailure, PreemptedItems};
+pub use io::{OnTurnFailure, PlanRequest, PreemptedItems};
 
 use preempt::Preempt;
 use stop::Idleness;
@@ -34,7 +34,7 @@ use stop::Idleness;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Machine {
     rules: Rules,
-    phase: Phase,
+    phase: SessionPhase,
     /// In the order of their positions.
     waiting: VecDeque<ItemId>,
     /// Items before this one begin no turn by themselves: a turn ended early after they came (S5.3).
@@ -48,7 +48,7 @@ pub(crate) struct Machine {
     /// How many turns or plans in a row were preempted.
     streak: u32,
     /// The turn that ended early and can be resumed.
-    left: Option<Left>,
+    left: Option<EarlyTurn>,
     undo: Undo,
     want: PendingStart,
     turns: u64,
@@ -65,12 +65,14 @@ pub(crate) struct Machine {
 
 /// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Phase {
+pub(crate) enum SessionPhase {
     Idle,
     Planning {
         plan: u64,
-        wanted: Wanted,
-        asked: Asked,
+        wanted: PlanRequest,
+        /// Before which item the planner has seen everything. `None`: it is not asked yet, because items accepted
+        /// before the plan are still arriving.
+        asked_before: Option<ItemId>,
     },
     Running(Running),
     /// The turn is settled; the next one waits until it is quiet and its reader has returned.
@@ -80,14 +82,6 @@ pub(crate) enum Phase {
         is_read: bool,
     },
     Over,
-}
-
-/// The state of a plan. Exhaustive: items accepted before it are still arriving, or the planner runs and has
-/// seen what came before this item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Asked {
-    NotYet,
-    With(ItemId),
 }
 
 /// An item that steers a turn.
@@ -108,7 +102,8 @@ pub(crate) struct Running {
     has_session_stop: bool,
     /// What had arrived when a stop of this turn alone was requested.
     stopped_at: Option<ItemId>,
-    record: Record,
+    /// Whether its history is forgotten when a preempt stops it.
+    forgets: bool,
     /// What it started from.
     from: StartFrom,
     /// Whether its reader has returned already.
@@ -117,25 +112,19 @@ pub(crate) struct Running {
 
 /// A turn that ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Left {
+struct EarlyTurn {
     turn: TurnId,
     items: Vec<ItemId>,
-    how: Ended,
+    /// Whether it waits for a decision.
+    is_suspended: bool,
 }
 
 /// The state before a turn started, kept until the turn has ended: it may turn out that it could not be
 /// begun.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Undo {
-    left: Option<Left>,
+    left: Option<EarlyTurn>,
     barrier: Option<ItemId>,
-}
-
-/// How it ended. Exhaustive: it waits for a decision, or for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Ended {
-    Early,
-    Suspended,
 }
 
 /// What is wanted of the turn that ended early, as soon as the session is between turns.
@@ -152,7 +141,7 @@ impl Machine {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             rules,
-            phase: Phase::Idle,
+            phase: SessionPhase::Idle,
             waiting: VecDeque::new(),
             barrier: None,
             next_item: ItemId::new(0),
@@ -174,8 +163,8 @@ impl Machine {
     }
 
     /// A session as another owner left it: this many turns, and one that can be resumed.
-    pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, Ended)>) -> Self {
-        let left = left.map(|(turn, items, how)| Left { turn, items, how });
+    pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, bool)>) -> Self {
+        let left = left.map(|(turn, items, is_suspended)| EarlyTurn { turn, items, is_suspended });
         // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
         Self { turns, left, barrier, is_adopted: false, ..Self::new(rules) }
@@ -240,10 +229,10 @@ impl Machine {
 
     /// Does what the phase between turns allows: end, resume, plan, or be idle.
     fn go_on(&mut self, now: Moment, out: &mut Vec<Action>) {
-        if let Phase::Ending { is_quiet: true, is_read: true, .. } = self.phase {
-            self.phase = Phase::Idle;
+        if let SessionPhase::Ending { is_quiet: true, is_read: true, .. } = self.phase {
+            self.phase = SessionPhase::Idle;
         }
-        if self.phase != Phase::Idle {
+        if self.phase != SessionPhase::Idle {
             self.idleness.busy();
             return;
         }
@@ -271,7 +260,7 @@ impl Machine {
         for item in self.waiting.drain(..) {
             out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
         }
-        self.phase = Phase::Over;
+        self.phase = SessionPhase::Over;
         self.want = PendingStart::Nothing;
         self.idleness.forget();
         out.push(Action::End(exit));
@@ -287,7 +276,7 @@ impl Machine {
         self.stop.is_some()
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> SessionPhase {
         self.phase
     }
 
@@ -322,13 +311,16 @@ impl Machine {
 
     /// Whether a turn that ended early is about to be resumed: by a planned resume, or by a decision.
     pub(crate) fn takes_up(&self) -> bool {
-        let plans = matches!(self.phase, Phase::Planning { wanted: Wanted::Resume, .. });
+        let plans = matches!(self.phase, SessionPhase::Planning { wanted: PlanRequest::Resume, .. });
         plans || matches!(self.want, PendingStart::Resume | PendingStart::Decision)
     }
 
     /// Whether the running turn is a resumed one.
     pub(crate) fn took_up(&self) -> bool {
-        matches!(self.phase, Phase::Running(Running { from: StartFrom::Resume | StartFrom::Decision, .. }))
+        matches!(
+            self.phase,
+            SessionPhase::Running(Running { from: StartFrom::Resume | StartFrom::Decision, .. })
+        )
     }
 
     /// An item that a plan names and that does not wait, or that it names twice.
@@ -340,13 +332,13 @@ impl Machine {
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
-        self.left.as_ref().is_some_and(|left| left.how == Ended::Suspended)
+        self.left.as_ref().is_some_and(|left| left.is_suspended)
     }
 
     /// Whether a stop that a preempt requested first makes the turn a preempted one.
     pub(crate) fn would_be_preempted(&self) -> bool {
-        let end = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop };
-        matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
+        let end = TurnEnd::Preempted(PreemptedItems::Drop);
+        matches!(self.phase, SessionPhase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
     }
 
     /// The turn that can be resumed.

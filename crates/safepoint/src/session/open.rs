@@ -7,11 +7,11 @@ use safepoint_scope::Scope;
 use super::{
     Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
     driver::Driver,
-    envelope::encode_item,
-    journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
-    machine::{Ended, Machine},
-    watch::Watcher,
-    words::ItemOutcome,
+    journal::{Journal, LEASE, LeftTurn, Recovered, put_right, recover},
+    machine::Machine,
+    outcome::ItemOutcome,
+    store_watch::Watcher,
+    stored_item::encode_item,
 };
 use crate::{
     contract::store::{self, Durability, Error, ItemState, NewItem, NewSession, SessionRow, Store, Write},
@@ -203,7 +203,7 @@ impl<T: Item> SessionBuilder<T> {
             *shared.first.lock() = Some(first);
         }
         watcher.look().await?;
-        shared.mailbox.post(super::mail::SessionMessage::Adopted);
+        shared.mailbox.post(super::message::SessionMessage::Adopted);
         drop(engine.spawn("session", owner.own()));
         drop(engine.spawn("session's watcher", watcher.watch()));
         Ok(Session { handle: SessionHandle { shared } })
@@ -214,7 +214,7 @@ impl<T: Item> SessionBuilder<T> {
         &self,
         shared: &Arc<SharedSession<T>>,
         journal: &Arc<Journal>,
-        found: &Found,
+        found: &Recovered,
         first: Option<&u64>,
     ) -> Result<(Vec<(ItemId, T)>, Machine), Error> {
         let rows = journal.store().inbox(journal.session()).await?;
@@ -230,7 +230,7 @@ impl<T: Item> SessionBuilder<T> {
                 writes.push(Write::PutBackItem(row.number));
             } else if found.left.is_some() {
                 // An item of the turn, or a steer of it.
-                if let Ok((item, _policy)) = super::envelope::decode_item::<T>(&row.bytes) {
+                if let Ok((item, _policy)) = super::stored_item::decode_item::<T>(&row.bytes) {
                     let slip = shared.door.slip();
                     journal.number(slip.id(), row.number);
                     items.push((slip.id(), item));
@@ -244,8 +244,7 @@ impl<T: Item> SessionBuilder<T> {
         }
         let left = found.left.as_ref().map(|LeftTurn { turn, fate, .. }| {
             let is_suspended = matches!(fate, ItemOutcome::Suspended(_));
-            let how = if is_suspended { Ended::Suspended } else { Ended::Early };
-            (*turn, items.iter().map(|(id, _)| *id).collect(), how)
+            (*turn, items.iter().map(|(id, _)| *id).collect(), is_suspended)
         });
         let mut machine = Machine::recovered(self.settings.rules, found.turns, left);
         if self.on_left == PendingItems::Wait {

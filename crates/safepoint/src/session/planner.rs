@@ -3,7 +3,7 @@
 use futures_core::future::BoxFuture;
 use safepoint_scope::Failure;
 
-use super::{Item, PreemptedItems, machine};
+use super::{Item, PlanRequest, PreemptedItems};
 use crate::{
     agent::Agent,
     value::{
@@ -85,24 +85,6 @@ pub enum Arrival {
     Queued,
     /// With a preempt or a rollback, whether or not there was a turn to stop.
     Preempting,
-}
-
-/// What is asked of a planner. Exhaustive: whatever it likes, or a resume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanRequest {
-    /// Whatever it likes.
-    Any,
-    /// The turn that ended early.
-    Resume,
-}
-
-impl From<machine::Wanted> for PlanRequest {
-    fn from(wanted: machine::Wanted) -> Self {
-        match wanted {
-            machine::Wanted::Any => Self::Any,
-            machine::Wanted::Resume => Self::Resume,
-        }
-    }
 }
 
 /// What comes next. Exhaustive: a new turn, the last one again, or nothing until something is pushed.

@@ -1,18 +1,28 @@
-//! How a session is asked to stop (S6.7, S6.8).
+//! How a session, or its turn alone, is asked to stop (S6.7, S6.8), and what the request reached.
 
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use safepoint_scope::{Grace, Reach, Reason, StopRequest};
+use safepoint_scope::{Grace, Reach, Reason, StopAck, StopRequest};
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
-use super::machine::Strength;
+use super::{
+    Item, SessionHandle,
+    machine::{RequestAnswer, Strength},
+    message::SessionMessage,
+};
+use crate::value::ids::TurnId;
 
 /// A stop of a session. Stops can be requested many times: a later one may strengthen the demand and never
 /// weakens it.
 #[derive(Clone, Debug)]
 #[must_use = "hand it to `SessionHandle::stop`"]
 pub struct SessionStop {
-    pub(super) how: How,
+    pub(super) how: StopWhen,
     pub(super) request: StopRequest,
     pub(super) cause: Option<String>,
     pub(super) after: StoppedTurn,
@@ -20,7 +30,7 @@ pub struct SessionStop {
 
 /// Exhaustive: by strength, or once it was idle for long enough. Both at once cannot be written (S6.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum StopWhen {
     Strength(Strength),
     WhenIdle(Duration),
 }
@@ -37,34 +47,34 @@ pub enum StoppedTurn {
 }
 
 impl SessionStop {
-    fn new(how: How, request: StopRequest) -> Self {
+    fn new(how: StopWhen, request: StopRequest) -> Self {
         Self { how, request, cause: None, after: StoppedTurn::Resumable }
     }
 
     /// After the running turn has ended.
     pub fn at_turn_end() -> Self {
-        Self::new(How::Strength(Strength::AtTurnEnd), StopRequest::graceful_unbounded())
+        Self::new(StopWhen::Strength(Strength::AtTurnEnd), StopRequest::graceful_unbounded())
     }
 
     /// At the next safe point of the running turn and of everything that it has begun.
     pub fn graceful() -> Self {
-        Self::new(How::Strength(Strength::Graceful), StopRequest::graceful_unbounded())
+        Self::new(StopWhen::Strength(Strength::Graceful), StopRequest::graceful_unbounded())
     }
 
     /// At the next safe point, or after `grace` now.
     pub fn graceful_within(grace: Grace) -> Self {
-        Self::new(How::Strength(Strength::Graceful), StopRequest::graceful(grace))
+        Self::new(StopWhen::Strength(Strength::Graceful), StopRequest::graceful(grace))
     }
 
     /// Everything, now.
     pub fn now() -> Self {
-        Self::new(How::Strength(Strength::Now), StopRequest::now().with_reach(Reach::Tree))
+        Self::new(StopWhen::Strength(Strength::Now), StopRequest::now().with_reach(Reach::Tree))
     }
 
     /// Once the session was idle for `idle`: no turn, nothing queued, nothing suspended, and no background
     /// run alive, whether it runs or waits for a person. A running turn is not touched (S6.8).
     pub fn when_idle_for(idle: Duration) -> Self {
-        Self::new(How::WhenIdle(idle), StopRequest::graceful_unbounded())
+        Self::new(StopWhen::WhenIdle(idle), StopRequest::graceful_unbounded())
     }
 
     /// Bounds all clean-ups of the running turn.
@@ -98,6 +108,153 @@ impl SessionStop {
     }
 
     pub(super) fn is_when_idle(&self) -> bool {
-        matches!(self.how, How::WhenIdle(_))
+        matches!(self.how, StopWhen::WhenIdle(_))
+    }
+}
+
+/// A stop request. Dropping the ticket changes nothing.
+pub struct StopTicket {
+    pub(super) answer: oneshot::Receiver<RequestAnswer>,
+    /// What it added to the demand of the session's runs; none if it waits for a turn's end.
+    pub(super) joined: Option<StopAck>,
+    pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
+}
+
+/// Whether a stop outlives the process that requested it. Exhaustive: stored, no longer needed, or not
+/// stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopPersistence {
+    /// The stop is durable, under this number among the session's stops. If this process dies before the
+    /// session ends, the stop applies to the next owner.
+    Stored(u64),
+    /// Nothing is left to stop: the session or the turn has ended.
+    Ended,
+    /// The session has no store, or the store did not accept the stop. The stop still applies in this
+    /// process.
+    NotStored,
+}
+
+impl StopTicket {
+    /// Whether it was the first, strengthened what was asked, added nothing, or came too late (S1.9).
+    ///
+    /// # Cancel safety
+    /// The stop is asked all the same.
+    pub async fn asked(self) -> StopAck {
+        match self.answer.await {
+            Ok(RequestAnswer::First) => StopAck::First,
+            Ok(RequestAnswer::Strengthened) => StopAck::Strengthened,
+            // The new demand may have the same strength and an earlier deadline.
+            Ok(RequestAnswer::NothingAdded) if self.joined == Some(StopAck::Strengthened) => {
+                StopAck::Strengthened
+            }
+            Ok(RequestAnswer::NothingAdded) => StopAck::Unchanged,
+            Ok(_) | Err(_) => StopAck::TooLate,
+        }
+    }
+
+    /// The durable promise (S1.9): stores the stop, and resolves once it is stored. The stop itself does not
+    /// wait for the store; it took effect when it was requested.
+    ///
+    /// # Cancel safety
+    /// The stop may be stored even if the caller no longer waits.
+    pub async fn recorded(&self) -> StopPersistence {
+        let (reply, kept) = oneshot::channel();
+        (self.keep)(reply);
+        kept.await.unwrap_or(StopPersistence::Ended)
+    }
+}
+
+impl fmt::Debug for StopTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking").finish_non_exhaustive()
+    }
+}
+
+/// A stop request for one turn. Dropping the ticket changes nothing.
+pub struct TurnStopTicket {
+    pub(super) answer: oneshot::Receiver<RequestAnswer>,
+    pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
+}
+
+/// Which turn a stop reached. Exhaustive: this one, none, or a different one than the one named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnStopAck {
+    /// The stop reached this turn.
+    Stopping(TurnId),
+    /// There is no current turn.
+    NoTurn,
+    /// The current turn is a different one.
+    Mismatch(TurnId),
+}
+
+impl TurnStopTicket {
+    /// What the stop reached.
+    ///
+    /// # Cancel safety
+    /// The stop still applies.
+    pub async fn asked(self) -> TurnStopAck {
+        match self.answer.await {
+            Ok(RequestAnswer::StoppingTurn(turn)) => TurnStopAck::Stopping(turn),
+            Ok(RequestAnswer::TurnMismatch(turn)) => TurnStopAck::Mismatch(turn),
+            Ok(_) | Err(_) => TurnStopAck::NoTurn,
+        }
+    }
+
+    /// The durable promise (S1.9): stores the stop of the turn that it reached, and resolves once it is
+    /// stored. [`StopPersistence::Ended`] if the stop reached no turn, or the turn has ended. The stop itself
+    /// does not wait for the store.
+    ///
+    /// # Cancel safety
+    /// The stop may be stored even if the caller no longer waits.
+    pub async fn recorded(&self) -> StopPersistence {
+        let (reply, kept) = oneshot::channel();
+        (self.keep)(reply);
+        kept.await.unwrap_or(StopPersistence::Ended)
+    }
+}
+
+impl fmt::Debug for TurnStopTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnAsking").finish_non_exhaustive()
+    }
+}
+
+impl<T: Item> SessionHandle<T> {
+    /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
+    ///
+    /// Once this returns, no turn begins. Unless the stop waits for the end of the turn, no model call and no
+    /// tool call begins either (S6.13).
+    pub fn stop(&self, stop: SessionStop) -> StopTicket {
+        let (reply, answer) = oneshot::channel();
+        let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
+        self.shared.mailbox.post(SessionMessage::Stop { stop: stop.clone(), reply });
+        let joined = self.shared.family.ask(&stop);
+        let keep =
+            Box::new(move |reply| mailbox.post(SessionMessage::KeepStop { stop: kept.clone(), reply }));
+        StopTicket { answer, joined, keep }
+    }
+
+    /// Asks the current turn to stop, or only `turn` if given; the session continues (S5.3). Never blocks.
+    pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnStopTicket {
+        let (reply, answer) = oneshot::channel();
+        let (mailbox, kept, reached) =
+            (self.shared.mailbox.clone(), request.clone(), Arc::new(OnceLock::new()));
+        self.shared.mailbox.post(SessionMessage::StopTurn {
+            turn,
+            request,
+            reached: Arc::clone(&reached),
+            reply,
+        });
+        let keep = Box::new(move |reply| {
+            // Posted after the stop itself, so `reached` is known by the time the driver handles this.
+            let (request, reached) = (kept.clone(), Arc::clone(&reached));
+            mailbox.post(SessionMessage::KeepTurnStop { request, reached, reply });
+        });
+        TurnStopTicket { answer, keep }
+    }
+
+    /// Withdraws a [`SessionStop::when_idle_for`].
+    pub fn withdraw_idle_stop(&self) {
+        self.shared.mailbox.post(SessionMessage::KeepOpen);
     }
 }

@@ -23,12 +23,12 @@ use super::mutex::Mutex;
 
 /// The sending side. Clones are the same mailbox. Messages are boxed, so that a mailbox that was full once is
 /// small.
-pub(crate) struct Mailbox<M>(Arc<Mutex<State<M>>>);
+pub(crate) struct Mailbox<M>(Arc<Mutex<MailboxState<M>>>);
 
 /// The receiving side, for one task alone.
-pub(crate) struct Received<M>(Arc<Mutex<State<M>>>);
+pub(crate) struct Received<M>(Arc<Mutex<MailboxState<M>>>);
 
-struct State<M> {
+struct MailboxState<M> {
     mail: VecDeque<Box<M>>,
     hearer: Hearer,
 }
@@ -50,7 +50,7 @@ const KEPT: usize = 64;
 
 impl<M> Mailbox<M> {
     pub(crate) fn new() -> (Self, Received<M>) {
-        let state = State { mail: VecDeque::new(), hearer: Hearer::Awake };
+        let state = MailboxState { mail: VecDeque::new(), hearer: Hearer::Awake };
         let state = Arc::new(Mutex::new(state));
         (Self(Arc::clone(&state)), Received(state))
     }
@@ -112,7 +112,7 @@ impl<M> Received<M> {
     }
 }
 
-impl<M> State<M> {
+impl<M> MailboxState<M> {
     fn next(&mut self) -> Option<Box<M>> {
         let mail = self.mail.pop_front();
         if self.mail.is_empty() && self.mail.capacity() > KEPT {

@@ -18,13 +18,13 @@ use crate::value::{
 
 mod feed;
 mod limited;
-mod steered;
+mod steer;
 
 pub use feed::{Events, StreamEvent};
 pub(crate) use feed::{Feed, Relay, Took};
 pub use limited::RunLimits;
-pub(crate) use steered::NOTICE;
-pub use steered::{RecordedSteer, SteerSource};
+pub(crate) use steer::NOTICE;
+pub use steer::{RecordedSteer, SteerSource};
 
 /// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

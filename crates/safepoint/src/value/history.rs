@@ -13,13 +13,13 @@ use crate::value::{
 };
 
 mod earlier;
+mod omit;
 mod repair;
-mod shorten;
 
 pub use earlier::Earlier;
+pub use omit::{Omission, OmissionKind, Omitted};
+pub(crate) use omit::{View, bytes, bytes_of, said_from, tokens_of};
 pub use repair::Repair;
-pub use shorten::{Omission, OmissionKind, Omitted};
-pub(crate) use shorten::{View, bytes, bytes_of, said_from, tokens_of};
 
 /// One step of a conversation. Exhaustive: every wire must place each of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

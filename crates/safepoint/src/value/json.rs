@@ -54,16 +54,16 @@ pub fn is_wide(json: &[u8]) -> bool {
 /// An upper bound on its values: one more than the commas, colons and opening brackets outside of its
 /// strings.
 fn values(json: &[u8]) -> usize {
-    let (mut values, mut place) = (1, Place::Outside);
+    let (mut values, mut place) = (1, StringState::Outside);
     for byte in json {
         place = match (place, byte) {
-            (Place::Outside, b'"') | (Place::Escaped, _) => Place::Inside,
-            (Place::Outside, b',' | b':' | b'[' | b'{') => {
+            (StringState::Outside, b'"') | (StringState::Escaped, _) => StringState::Inside,
+            (StringState::Outside, b',' | b':' | b'[' | b'{') => {
                 values += 1;
-                Place::Outside
+                StringState::Outside
             }
-            (Place::Inside, b'"') => Place::Outside,
-            (Place::Inside, b'\\') => Place::Escaped,
+            (StringState::Inside, b'"') => StringState::Outside,
+            (StringState::Inside, b'\\') => StringState::Escaped,
             (place, _) => place,
         };
     }
@@ -72,7 +72,7 @@ fn values(json: &[u8]) -> usize {
 
 /// Where in the text a byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum StringState {
     Outside,
     /// In a string.
     Inside,

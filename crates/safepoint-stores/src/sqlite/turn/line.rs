@@ -25,24 +25,24 @@ pub(super) const STILL: Duration = Duration::from_secs(3);
 
 /// A place in one line, for one open store.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LockLine {
     /// Where it is tried, beside the queue.
     beside: fs::File,
-    queue: Arc<Queue>,
+    queue: Arc<LockQueue>,
     /// Started once there is another process to wait for.
     waits: Option<thread::JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Queue {
+struct LockQueue {
     file: fs::File,
-    place: Mutex<Place>,
+    place: Mutex<QueuePlace>,
     moved: Condvar,
 }
 
 /// How the one thread that waits in the queue stands. Exhaustive: each is seen to by both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum QueuePlace {
     /// It has nothing to do.
     Idle,
     /// It waits for the turn.
@@ -69,11 +69,11 @@ struct Marks {
 
 /// The turn; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Held<'a> {
+pub(super) struct HeldLine<'a> {
     file: &'a fs::File,
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldLine<'_> {
     fn drop(&mut self) {
         let Marks { ended, .. } = Marks::read(self.file);
         Marks::write(self.file, Marks::ENDED, ended.wrapping_add(1));
@@ -83,14 +83,14 @@ impl Drop for Held<'_> {
     }
 }
 
-impl Line {
+impl LockLine {
     /// The line at this file.
     ///
     /// # Errors
     /// If nothing can be written there.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         let (file, beside) = (open(path)?, open(path)?);
-        let queue = Queue { file, place: Mutex::new(Place::Idle), moved: Condvar::new() };
+        let queue = LockQueue { file, place: Mutex::new(QueuePlace::Idle), moved: Condvar::new() };
         Ok(Self { beside, queue: Arc::new(queue), waits: None })
     }
 
@@ -98,9 +98,9 @@ impl Line {
     ///
     /// # Errors
     /// [`Error::Busy`] once the time is over.
-    pub(super) fn wait(&mut self, until: &Until) -> Result<Option<Held<'_>>, Error> {
+    pub(super) fn wait(&mut self, until: &Until) -> Result<Option<HeldLine<'_>>, Error> {
         if self.queue.lock().is_free() && self.beside.try_lock().is_ok() {
-            return Ok(Some(Held { file: &self.beside }));
+            return Ok(Some(HeldLine { file: &self.beside }));
         }
         let mut last = Marks::read(&self.beside);
         if last.is_still() {
@@ -110,9 +110,9 @@ impl Line {
         let mut moved = Instant::now();
         let mut place = self.queue.lock();
         loop {
-            if *place == Place::Reached {
-                *place = Place::Idle;
-                return Ok(Some(Held { file: &self.queue.file }));
+            if *place == QueuePlace::Reached {
+                *place = QueuePlace::Idle;
+                return Ok(Some(HeldLine { file: &self.queue.file }));
             }
             let left = until.left();
             if left.is_zero() {
@@ -120,14 +120,14 @@ impl Line {
             }
             let waited = self.queue.moved.wait_timeout(place, left.min(LOOK));
             place = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if *place == Place::Reached {
+            if *place == QueuePlace::Reached {
                 continue;
             }
             let now = Marks::read(&self.beside);
             if !now.moves_since(last) && self.beside.try_lock().is_ok() {
                 *place = place.given_up();
                 Marks::write(&self.beside, Marks::PASSED, now.passed.wrapping_add(1));
-                return Ok(Some(Held { file: &self.beside }));
+                return Ok(Some(HeldLine { file: &self.beside }));
             }
             if now.ended != last.ended {
                 moved = Instant::now();
@@ -147,12 +147,12 @@ impl Line {
     #[cfg(test)]
     pub(super) fn waits(&self) -> impl Fn() -> bool + use<> {
         let queue = Arc::clone(&self.queue);
-        move || *queue.lock() == Place::Waiting
+        move || *queue.lock() == QueuePlace::Waiting
     }
 
     fn queue_up(&mut self) -> Result<(), Error> {
         let mut place = self.queue.lock();
-        *place = Place::Waiting;
+        *place = QueuePlace::Waiting;
         self.queue.moved.notify_all();
         drop(place);
         if self.waits.is_none() {
@@ -165,15 +165,15 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for LockLine {
     fn drop(&mut self) {
         // A thread that waits at the lock ends when it gets the lock, or with the process. Nothing waits for that end.
-        *self.queue.lock() = Place::Closed;
+        *self.queue.lock() = QueuePlace::Closed;
         self.queue.moved.notify_all();
     }
 }
 
-impl Place {
+impl QueuePlace {
     /// Whether the queue is empty.
     fn is_free(self) -> bool {
         self == Self::Idle
@@ -187,8 +187,8 @@ impl Place {
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Place> {
+impl LockQueue {
+    fn lock(&self) -> MutexGuard<'_, QueuePlace> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,21 +196,21 @@ impl Queue {
     fn wait(&self) {
         loop {
             let mut place = self.lock();
-            while !matches!(*place, Place::Waiting | Place::Closed) {
+            while !matches!(*place, QueuePlace::Waiting | QueuePlace::Closed) {
                 place = self.moved.wait(place).unwrap_or_else(PoisonError::into_inner);
             }
-            if *place == Place::Closed {
+            if *place == QueuePlace::Closed {
                 return;
             }
             drop(place);
             let locked = self.file.lock();
             let mut place = self.lock();
             match *place {
-                Place::Waiting if locked.is_ok() => *place = Place::Reached,
-                Place::Closed => return,
-                Place::Waiting | Place::GivenUp | Place::Idle | Place::Reached => {
-                    *place = Place::Idle;
-                    drop(Held { file: &self.file });
+                QueuePlace::Waiting if locked.is_ok() => *place = QueuePlace::Reached,
+                QueuePlace::Closed => return,
+                QueuePlace::Waiting | QueuePlace::GivenUp | QueuePlace::Idle | QueuePlace::Reached => {
+                    *place = QueuePlace::Idle;
+                    drop(HeldLine { file: &self.file });
                 }
             }
             self.moved.notify_all();

@@ -31,7 +31,7 @@ pub(super) trait Job: Send {
     fn tell(self: Box<Self>, ending: Result<(), Error>);
 }
 
-pub(super) struct Request<T, F> {
+pub(super) struct WriteRequest<T, F> {
     pub(super) class: Durability,
     pub(super) stake: Stake,
     pub(super) work: F,
@@ -39,7 +39,7 @@ pub(super) struct Request<T, F> {
     pub(super) reply: oneshot::Sender<Result<T, Error>>,
 }
 
-impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T, F> {
+impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for WriteRequest<T, F> {
     fn class(&self) -> Durability {
         self.class
     }

@@ -33,27 +33,27 @@ impl Guarded {
     }
 
     /// A conversation, or one that only reports the panic.
-    pub(crate) fn open(&self, spec: ModelSpec) -> Talk {
+    pub(crate) fn open(&self, spec: ModelSpec) -> GuardedConversation {
         let opened = match &self.name {
             Ok(_) => self.it.call(|model| model.open(spec)),
             Err(panic) => Err(panic.clone()),
         };
-        Talk(Some(opened))
+        GuardedConversation(Some(opened))
     }
 }
 
 /// A conversation, or the panic that kept it from opening.
-pub(crate) struct Talk(Option<Result<Box<dyn Conversation>, Panicked>>);
+pub(crate) struct GuardedConversation(Option<Result<Box<dyn Conversation>, Panicked>>);
 
-impl Talk {
+impl GuardedConversation {
     /// A reply, or one that only reports the panic.
-    pub(crate) fn stream(&mut self, history: &History) -> Reply {
+    pub(crate) fn stream(&mut self, history: &History) -> GuardedReply {
         let stream = match &mut self.0 {
             Some(Ok(open)) => callback::call(|| open.stream(history)),
             Some(Err(panic)) => Err(panic.clone()),
             None => Err(Panicked("its conversation is over".into())),
         };
-        Reply(Some(stream.unwrap_or_else(|panic| {
+        GuardedReply(Some(stream.unwrap_or_else(|panic| {
             let failed = Err(failure(&panic));
             Box::pin(futures_util::stream::iter([failed]))
         })))
@@ -72,7 +72,7 @@ impl Talk {
     }
 }
 
-impl Drop for Talk {
+impl Drop for GuardedConversation {
     fn drop(&mut self) {
         if self.end().is_err() {
             // Not used any more.
@@ -81,9 +81,9 @@ impl Drop for Talk {
 }
 
 /// A reply as it arrives.
-pub(crate) struct Reply(Option<DeltaStream>);
+pub(crate) struct GuardedReply(Option<DeltaStream>);
 
-impl Reply {
+impl GuardedReply {
     pub(crate) async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         poll_fn(|cx| {
             let Some(stream) = self.0.as_mut() else { return std::task::Poll::Ready(None) };
@@ -99,7 +99,7 @@ impl Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for GuardedReply {
     fn drop(&mut self) {
         if callback::let_go(self.0.take()).is_err() {
             // It was cut or has failed, and is not used any more.

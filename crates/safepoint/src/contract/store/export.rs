@@ -2,10 +2,7 @@
 
 use crate::value::ids::SessionId;
 
-use super::{
-    Error, JournalEntry, Store,
-    guarded::{Does, ask},
-};
+use super::{Error, JournalEntry, Store, guarded};
 
 /// How many records are in memory at once.
 const STRETCH: usize = 512;
@@ -25,7 +22,7 @@ pub async fn export(
 ) -> Result<(), Error> {
     let mut from = Some(0);
     while let Some(start) = from {
-        let page = ask(Does::Reads, || store.read(session, start, STRETCH)).await?;
+        let page = guarded::read(|| store.read(session, start, STRETCH)).await?;
         page.entries.into_iter().for_each(&mut each);
         from = page.next;
     }

@@ -3,8 +3,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_core::future::BoxFuture;
-
 use super::{
     Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Error,
     InboxRow, Lease, NewDecision, NewItem, NewSession, OwnerProcess, Page, PageCursor, Pushed, SessionRow,
@@ -23,141 +21,133 @@ pub(crate) fn guarded(store: Arc<dyn Store>) -> Arc<dyn Store> {
 #[derive(Debug)]
 struct Guarded(Foreign<dyn Store>);
 
-/// What a request does. After a panic in a write its result is unknown; a read has changed nothing.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
-    Reads,
-    Writes,
+/// Makes one request to a borrowed store that changes nothing.
+pub(crate) async fn read<'a, T: Send>(ask: impl FnOnce() -> StoreFuture<'a, T> + Send) -> Result<T, Error> {
+    callback::run(async move { ask().await }).await.unwrap_or_else(|panic| Err(Error::Failed(cause(panic))))
 }
 
-impl Does {
-    fn panicked(self, Panicked(why): Panicked) -> Error {
-        let cause = Cause::new(format!("the store panicked: {why}"));
-        if self == Self::Writes { Error::Unknown(cause) } else { Error::Failed(cause) }
-    }
+/// Makes one request to a borrowed store that changes it. After a panic its result is unknown.
+pub(crate) async fn write<'a, T: Send>(ask: impl FnOnce() -> StoreFuture<'a, T> + Send) -> Result<T, Error> {
+    callback::run(async move { ask().await }).await.unwrap_or_else(|panic| Err(Error::Unknown(cause(panic))))
 }
 
-/// Makes one request to a borrowed store.
-pub(crate) async fn ask<'a, T: Send>(
-    does: Does,
-    ask: impl FnOnce() -> StoreFuture<'a, T> + Send,
-) -> Result<T, Error> {
-    let answered = callback::run(async move { ask().await }).await;
-    answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
+fn cause(Panicked(why): Panicked) -> Cause {
+    Cause::new(format!("the store panicked: {why}"))
 }
 
 impl Guarded {
-    fn ask<'a, T: Send + 'a>(
+    fn read<'a, T: Send + 'a>(
         &'a self,
-        does: Does,
-        ask: impl FnOnce(&'a dyn Store) -> BoxFuture<'a, Result<T, Error>> + Send + 'a,
+        ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            let answered = self.0.run(move |store| ask(store)).await;
-            answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
-        })
+        let answered = self.0.run(ask);
+        Box::pin(async { answered.await.unwrap_or_else(|panic| Err(Error::Failed(cause(panic)))) })
+    }
+
+    fn write<'a, T: Send + 'a>(
+        &'a self,
+        ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        let answered = self.0.run(ask);
+        Box::pin(async { answered.await.unwrap_or_else(|panic| Err(Error::Unknown(cause(panic)))) })
     }
 }
 
 impl Store for Guarded {
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
-        self.ask(Does::Writes, |store| store.create(session))
+        self.write(|store| store.create(session))
     }
 
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
         let session = session.clone();
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.open(&session).await }))
+        self.read(move |store| Box::pin(async move { store.open(&session).await }))
     }
 
     fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
-        self.ask(Does::Reads, move |store| store.list(most, older))
+        self.read(move |store| store.list(most, older))
     }
 
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let session = session.clone();
-        self.ask(Does::Writes, move |store| Box::pin(async move { store.remove(&session).await }))
+        self.write(move |store| Box::pin(async move { store.remove(&session).await }))
     }
 
     fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
         let session = session.clone();
-        self.ask(Does::Writes, move |store| {
-            Box::pin(async move { store.acquire(&session, owner, ttl).await })
-        })
+        self.write(move |store| Box::pin(async move { store.acquire(&session, owner, ttl).await }))
     }
 
     fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
         let lease = lease.clone();
-        self.ask(Does::Writes, move |store| Box::pin(async move { store.renew(&lease).await }))
+        self.write(move |store| Box::pin(async move { store.renew(&lease).await }))
     }
 
     fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
         let lease = lease.clone();
-        self.ask(Does::Writes, move |store| Box::pin(async move { store.release(&lease).await }))
+        self.write(move |store| Box::pin(async move { store.release(&lease).await }))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
         let lease = lease.clone();
-        self.ask(Does::Writes, move |store| {
-            Box::pin(async move { store.append(&lease, writes, class).await })
-        })
+        self.write(move |store| Box::pin(async move { store.append(&lease, writes, class).await }))
     }
 
     fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
         let session = session.clone();
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.read(&session, from, most).await }))
+        self.read(move |store| Box::pin(async move { store.read(&session, from, most).await }))
     }
 
     fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
         let session = session.clone();
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.check(&session).await }))
+        self.read(move |store| Box::pin(async move { store.check(&session).await }))
     }
 
     fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
         let session = session.clone();
-        self.ask(Does::Writes, move |store| Box::pin(async move { store.push(&session, push).await }))
+        self.write(move |store| Box::pin(async move { store.push(&session, push).await }))
     }
 
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         let session = session.clone();
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.inbox(&session).await }))
+        self.read(move |store| Box::pin(async move { store.inbox(&session).await }))
     }
 
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         let session = session.clone();
-        self.ask(Does::Writes, move |store| Box::pin(async move { store.withdraw(&session, item).await }))
+        self.write(move |store| Box::pin(async move { store.withdraw(&session, item).await }))
     }
 
     fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
         let session = session.clone();
-        self.ask(Does::Writes, move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
+        self.write(move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
     }
 
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let session = session.clone();
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.stops(&session, after).await }))
+        self.read(move |store| Box::pin(async move { store.stops(&session, after).await }))
     }
 
     fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
         let session = session.clone();
-        self.ask(Does::Writes, move |store| Box::pin(async move { store.decide(&session, decision).await }))
+        self.write(move |store| Box::pin(async move { store.decide(&session, decision).await }))
     }
 
     fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
         let (session, id) = (session.clone(), id.clone());
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.approval(&session, &id).await }))
+        self.read(move |store| Box::pin(async move { store.approval(&session, &id).await }))
     }
 
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let session = session.clone();
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.approvals(&session).await }))
+        self.read(move |store| Box::pin(async move { store.approvals(&session).await }))
     }
 
     fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
-        self.ask(Does::Reads, |store| store.stamp())
+        self.read(|store| store.stamp())
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
         let session = session.clone();
-        self.ask(Does::Reads, move |store| Box::pin(async move { store.notice(&session).await }))
+        self.read(move |store| Box::pin(async move { store.notice(&session).await }))
     }
 }

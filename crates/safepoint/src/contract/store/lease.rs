@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use crate::value::ids::SessionId;
 
 use super::{
-    outside::{Environment, truncate_to_micros},
-    owner::{Liveness, OwnerProcess},
+    environment::{Environment, truncate_to_micros},
+    process::{Liveness, OwnerProcess},
     uptime::Since,
 };
 

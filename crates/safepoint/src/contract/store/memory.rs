@@ -24,17 +24,17 @@ mod append;
 mod items;
 mod session;
 
-use session::{Session, Touch};
+use session::Session;
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     outside: Environment,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     sessions: HashMap<SessionId, Session>,
     newest: BTreeSet<(Timestamp, SessionId)>,
     epoch: u64,
@@ -48,7 +48,7 @@ impl MemoryStore {
         Self { outside, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock()
     }
 
@@ -63,11 +63,11 @@ impl MemoryStore {
         ready(self.lock().session(id).and_then(read))
     }
 
-    /// Changes a session; on success it becomes the most recently changed one.
+    /// Changes a session. If `change` says that it changed anything, it becomes the most recently changed one.
     fn change<T>(
         &self,
         id: &SessionId,
-        change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, Touch), Error>,
+        change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, bool), Error>,
     ) -> StoreFuture<'static, T>
     where
         T: Send + 'static,
@@ -79,8 +79,8 @@ impl MemoryStore {
             Err(error) => return ready(Err(error)),
         };
         let answer = match change(session, now) {
-            Ok((answer, Touch::Changed)) => answer,
-            Ok((answer, Touch::Nothing)) => return ready(Ok(answer)),
+            Ok((answer, true)) => answer,
+            Ok((answer, false)) => return ready(Ok(answer)),
             Err(error) => return ready(Err(error)),
         };
         let before = std::mem::replace(&mut session.updated, now);
@@ -95,7 +95,7 @@ fn ready<T: Send + 'static>(answer: Result<T, Error>) -> StoreFuture<'static, T>
     Box::pin(std::future::ready(answer))
 }
 
-impl State {
+impl MemoryState {
     fn session(&self, id: &SessionId) -> Result<&Session, Error> {
         self.sessions.get(id).ok_or_else(|| Error::NoSession(id.clone()))
     }
@@ -201,7 +201,7 @@ impl Store for MemoryStore {
     fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Durability) -> StoreFuture<'_, Appended> {
         self.change(lease.session(), |session, now| {
             session.held_by(lease)?;
-            Ok((session.append(writes, now)?, Touch::Changed))
+            Ok((session.append(writes, now)?, true))
         })
     }
 

@@ -11,23 +11,16 @@ pub struct Asks {
     pub(crate) args: Value,
     pub(crate) ruled_by: Value,
     pub(crate) holds: Holds,
-    pub(crate) unruled: Unruled,
-}
-
-/// What happens if no rule applies. Exhaustive: a person decides, or it is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unruled {
-    Asks,
-    /// Refused, unless a rule that names it without a `*` says otherwise.
-    Refused(String),
+    /// With what text it is refused, unless a rule that names it without a `*` says otherwise. `None`: without
+    /// a rule a person decides.
+    pub(crate) refusal: Option<String>,
 }
 
 impl Asks {
     /// Asks whether this may be done. `tool` and `args` say what, and an approval is bound to both.
     #[must_use]
     pub fn about(tool: impl Into<String>, args: Value) -> Self {
-        let (tool, holds, unruled) = (tool.into(), Holds::Once, Unruled::Asks);
-        Self { tool, ruled_by: args.clone(), args, holds, unruled }
+        Self { tool: tool.into(), ruled_by: args.clone(), args, holds: Holds::Once, refusal: None }
     }
 
     /// Sets what rules see, if that is more than an approval is bound to.
@@ -48,7 +41,7 @@ impl Asks {
     /// text.
     #[must_use]
     pub fn only_by_rule(mut self, otherwise: impl Into<String>) -> Self {
-        self.unruled = Unruled::Refused(otherwise.into());
+        self.refusal = Some(otherwise.into());
         self
     }
 }

@@ -19,6 +19,14 @@ pub struct FnTool {
 }
 
 impl FnTool {
+    /// A tool with this declaration and this body.
+    pub(crate) fn shared(
+        spec: ToolSpec,
+        body: impl Fn(ToolContext, Value) -> BoxFuture<'static, ToolResult> + Send + Sync + 'static,
+    ) -> Arc<dyn Tool> {
+        Arc::new(Self { spec, body: Arc::new(body) })
+    }
+
     /// Changes the declaration.
     ///
     /// ```

@@ -58,7 +58,8 @@ struct CleanTalk {
 
 impl Conversation for CleanTalk {
     fn stream(&mut self, history: &History) -> DeltaStream {
-        let mut arriving = Arriving { secrets: self.secrets.clone(), held: None };
+        let mut arriving =
+            Arriving { secrets: self.secrets.clone(), held: String::new(), is_reasoning: false };
         let said = self.inner.stream(history).map(Some).chain(stream::iter([None]));
         Box::pin(said.flat_map(move |said| stream::iter(arriving.take(said))))
     }
@@ -73,22 +74,17 @@ type Said = Result<Delta, ModelError>;
 /// Text that arrives in pieces: a piece that may be the beginning of a secret waits for the next one.
 struct Arriving {
     secrets: Secrets,
-    held: Option<(Kind, String)>,
-}
-
-/// Exhaustive: the two texts of a message.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Reasoning,
+    held: String,
+    /// Whether what is held is reasoning, and not text.
+    is_reasoning: bool,
 }
 
 impl Arriving {
     fn take(&mut self, said: Option<Said>) -> Vec<Said> {
         match said {
             None => self.let_go().into_iter().collect(),
-            Some(Ok(Delta::Text(text))) => self.more(Kind::Text, text),
-            Some(Ok(Delta::Reasoning(text))) => self.more(Kind::Reasoning, text),
+            Some(Ok(Delta::Text(text))) => self.more(false, text),
+            Some(Ok(Delta::Reasoning(text))) => self.more(true, text),
             Some(other) => {
                 let cleaned = match other {
                     Ok(delta) => Ok(self.delta(delta)),
@@ -99,28 +95,27 @@ impl Arriving {
         }
     }
 
-    fn more(&mut self, kind: Kind, text: String) -> Vec<Said> {
+    fn more(&mut self, is_reasoning: bool, text: String) -> Vec<Said> {
         let mut out = Vec::new();
-        let before = match self.held.take() {
-            Some((held, text)) if held == kind => text,
-            Some(other) => {
-                self.held = Some(other);
-                out.extend(self.let_go());
-                String::new()
-            }
-            None => String::new(),
-        };
-        let mut text = self.secrets.clean_text(if before.is_empty() { text } else { before + &text });
-        let held = text.split_off(text.len() - self.secrets.begun(&text));
-        if !text.is_empty() {
-            out.push(Ok(kind.delta(text)));
+        if is_reasoning != self.is_reasoning {
+            out.extend(self.let_go());
+            self.is_reasoning = is_reasoning;
         }
-        self.held = Some((kind, held)).filter(|(_, held)| !held.is_empty());
+        let before = std::mem::take(&mut self.held);
+        let mut text = self.secrets.clean_text(if before.is_empty() { text } else { before + &text });
+        self.held = text.split_off(text.len() - self.secrets.begun(&text));
+        out.extend(self.said(text));
         out
     }
 
     fn let_go(&mut self) -> Option<Said> {
-        self.held.take().map(|(kind, text)| Ok(kind.delta(text)))
+        let held = std::mem::take(&mut self.held);
+        self.said(held)
+    }
+
+    fn said(&self, text: String) -> Option<Said> {
+        let delta = if self.is_reasoning { Delta::Reasoning } else { Delta::Text };
+        (!text.is_empty()).then(|| Ok(delta(text)))
     }
 
     /// Each text in it is cleaned: a kind of delta that is added does not compile until that is so of it.
@@ -153,15 +148,6 @@ impl Arriving {
     }
 }
 
-impl Kind {
-    fn delta(self, text: String) -> Delta {
-        match self {
-            Self::Text => Delta::Text(text),
-            Self::Reasoning => Delta::Reasoning(text),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +156,7 @@ mod tests {
     #[test]
     fn a_secret_that_arrives_in_pieces_is_replaced() {
         let secrets = Secrets::of([("KEY".to_owned(), "hunter22".to_owned())]);
-        let mut arriving = Arriving { secrets, held: None };
+        let mut arriving = Arriving { secrets, held: String::new(), is_reasoning: false };
         let mut said = String::new();
         for piece in ["the ke", "y is hun", "ter", "22, I thi", "nk; hunt", "s and hu"] {
             for delta in arriving.take(Some(Ok(Delta::Text(piece.into())))) {

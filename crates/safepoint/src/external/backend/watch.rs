@@ -10,7 +10,7 @@ use safepoint_scope::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{account, cell::WrappedRun};
+use super::{report, state::WrappedRun};
 use crate::value::{
     event::{EventKind, Fact},
     limits::after,
@@ -109,7 +109,7 @@ impl Watcher {
     fn settle(&mut self) {
         let cell = &self.cell;
         cell.shared().stop.settle();
-        let Some(account) = cell.settle(|state| account::of(cell, state)) else { return };
+        let Some(account) = cell.settle(|state| report::of(cell, state)) else { return };
         if let Some(at) = account.observed_at() {
             cell.show(Fact::StopObserved { at });
         }

@@ -12,8 +12,8 @@ use safepoint_scope::{Failure, Halt, Stop};
 use tokio::{runtime, sync::oneshot};
 
 use super::{
-    reach::Stands,
-    stopping::{Listening, StopResult, Stopping},
+    reach,
+    stopping::{StopResult, Stopping},
 };
 use crate::contract::remote::{Reattach, RemoteCall, RemoteEnd, RemoteEvent, RemoteSpec, Term};
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// An open question of the remote agent.
-struct Open {
+struct OpenQuestion {
     /// Its id at the remote agent.
     id: String,
     tool: String,
@@ -41,24 +41,11 @@ pub(super) struct CallLoop {
     row: RemoteReport,
     /// All bytes that the remote agent has sent, in its answer and beside it.
     bytes: usize,
-    asking: Vec<Open>,
+    asking: Vec<OpenQuestion>,
     /// The work's name is being recorded: no later event is received before that.
     naming: Option<oneshot::Receiver<()>>,
     /// What a person denied last.
     denied: Option<String>,
-}
-
-/// The result of a step.
-enum Step {
-    /// The call continues, or ends with this result.
-    Received(Option<ToolResult>),
-    MustEnd,
-}
-
-/// What came first: an event, or a decision.
-enum Received {
-    Said(RemoteEvent),
-    Decided(Open, Decision),
 }
 
 impl CallLoop {
@@ -76,25 +63,25 @@ impl CallLoop {
         }
     }
 
-    pub(super) async fn run(mut self, stands: Stands) -> ToolResult {
+    pub(super) async fn run(mut self, is_whole_run: bool) -> ToolResult {
         self.cx.report_remote(self.row.clone());
         let cx = self.cx.clone();
         loop {
-            match cx.run(self.step_unless(stands)).await {
+            match cx.run(self.step_unless(is_whole_run)).await {
                 // An agent that always has another event must not starve other tasks.
-                Ok(Step::Received(None)) => tokio::task::coop::consume_budget().await,
-                Ok(Step::Received(Some(end))) => return end,
-                Ok(Step::MustEnd) | Err(_) => return self.part().await,
+                Ok(Some(None)) => tokio::task::coop::consume_budget().await,
+                Ok(Some(Some(end))) => return end,
+                Ok(None) | Err(_) => return self.part().await,
             }
         }
     }
 
-    /// One step, unless the work must end: a step that is done comes first.
-    async fn step_unless(&mut self, stands: Stands) -> Step {
+    /// The result of one step; `None` if the work must end. A step that is done comes first.
+    async fn step_unless(&mut self, is_whole_run: bool) -> Option<Option<ToolResult>> {
         let scope = self.cx.scope().clone();
-        match select(pin!(self.step()), pin!(stands.reached(&scope))).await {
-            Either::Left((end, _)) => Step::Received(end),
-            Either::Right(((), _)) => Step::MustEnd,
+        match select(pin!(self.step()), pin!(reach::reached(is_whole_run, &scope))).await {
+            Either::Left((end, _)) => Some(end),
+            Either::Right(((), _)) => None,
         }
     }
 
@@ -107,14 +94,14 @@ impl CallLoop {
         }
         let line = self.line.as_mut()?;
         match receive(&mut **line, &mut self.asking).await {
-            Received::Decided(question, decision) => {
+            Either::Right((question, decision)) => {
                 if matches!(decision, Decision::Deny { .. }) {
                     self.denied = Some(question.tool);
                 }
                 line.answer(question.id, decision).await;
                 None
             }
-            Received::Said(said) => self.handle(said),
+            Either::Left(said) => self.handle(said),
         }
     }
 
@@ -150,7 +137,7 @@ impl CallLoop {
             RemoteEvent::Question(question) => {
                 let (cx, tool) = (self.cx.clone(), question.tool.clone());
                 let asked = async move { cx.ask(question.tool, question.args).await };
-                self.asking.push(Open { id: question.id, tool, decision: Box::pin(asked) });
+                self.asking.push(OpenQuestion { id: question.id, tool, decision: Box::pin(asked) });
             }
             RemoteEvent::Withdrawn { question } => self.asking.retain(|open| open.id != question),
             RemoteEvent::Done(answer, end) => return Some(self.done(answer, end)),
@@ -243,8 +230,7 @@ impl CallLoop {
         let row = self.row.clone();
         let left = cx.output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting =
-            Stopping { line, cx, spec, row, left, listening: Listening::InTime, term, noted: None };
+        let mut parting = Stopping { line, cx, spec, row, left, late: None, term, noted: None };
         // Reported before any reader can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(result)));
@@ -262,7 +248,10 @@ impl Drop for CallLoop {
 }
 
 /// The next event of the remote agent, or the next decision of a person; events come first.
-async fn receive(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Received {
+async fn receive(
+    line: &mut dyn RemoteCall,
+    asking: &mut Vec<OpenQuestion>,
+) -> Either<RemoteEvent, (OpenQuestion, Decision)> {
     let next = line.next();
     let decided = pin!(poll_fn(|cx| {
         for place in 0..asking.len() {
@@ -278,7 +267,7 @@ async fn receive(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Received 
     // Events are polled first. The future that loses is dropped without loss: `next` is cancel-safe by contract, and a
     // decision leaves `asking` only when it is returned.
     match select(next, decided).await {
-        Either::Left((said, _)) => Received::Said(said),
-        Either::Right(((question, decision), _)) => Received::Decided(question, decision),
+        Either::Left((said, _)) => Either::Left(said),
+        Either::Right((decided, _)) => Either::Right(decided),
     }
 }

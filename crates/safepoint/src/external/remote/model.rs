@@ -19,7 +19,8 @@ use crate::{
     },
 };
 
-/// The model of an agent that is a remote one.
+/// The model of an agent that is a remote one, and each conversation with it.
+#[derive(Clone)]
 pub(crate) struct RemoteModel {
     peer: String,
     tool: String,
@@ -37,16 +38,11 @@ impl Model for RemoteModel {
     }
 
     fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(Turns { peer: self.peer.clone(), tool: self.tool.clone() })
+        Box::new(self.clone())
     }
 }
 
-struct Turns {
-    peer: String,
-    tool: String,
-}
-
-impl Conversation for Turns {
+impl Conversation for RemoteModel {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let (asked, before) = newest(history);
         if let (Some(bad), true) = (before.and_then(bad_of), asked.is_empty()) {
@@ -69,7 +65,7 @@ impl Conversation for Turns {
     }
 }
 
-impl Turns {
+impl RemoteModel {
     fn undone(&self, bad: &CallResult) -> ModelError {
         let message = format!("the work of {} did not come to its end: {}", self.peer, bad.text);
         ModelError::new(ModelErrorKind::Broken, message)

@@ -45,7 +45,8 @@ pub(super) struct Stopping {
     pub(super) row: RemoteReport,
     /// How many more bytes of the agent's text are kept.
     pub(super) left: usize,
-    pub(super) listening: Listening,
+    /// How many bytes of text the agent has sent since the call ended: reported as late, and dropped (S3.5).
+    pub(super) late: Option<usize>,
     pub(super) term: Term,
     /// When the last reply arrived, if the agent is read only briefly after it.
     pub(super) noted: Option<Instant>,
@@ -56,14 +57,6 @@ enum Received {
     Came(StopResult),
     Word,
     Nothing,
-}
-
-/// What happens to text that the agent still sends. Exhaustive: it is the call's, or it is late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listening {
-    InTime,
-    /// The call has ended: the byte count is reported as late, and the text is dropped (S3.5).
-    Late(usize),
 }
 
 impl Stopping {
@@ -252,7 +245,7 @@ impl Stopping {
     }
 
     fn more(&mut self, text: &str) {
-        if let Listening::Late(bytes) = &mut self.listening {
+        if let Some(bytes) = &mut self.late {
             *bytes += text.len();
             return;
         }
@@ -263,15 +256,13 @@ impl Stopping {
             self.row.says(text);
         } else {
             // The call did not wait for it.
-            self.listening = Listening::Late(text.len());
+            self.late = Some(text.len());
         }
     }
 
     /// After the agent's time: what becomes of the work changes the row, and nothing else.
     async fn listen_on(&mut self) {
-        if self.listening == Listening::InTime {
-            self.listening = Listening::Late(0);
-        }
+        self.late.get_or_insert_default();
         let over = match self.spec.after_word {
             _ if self.is_unreached() => {
                 after(Instant::now(), self.spec.listen.saturating_mul(UNNAMED_FACTOR))
@@ -293,7 +284,7 @@ impl Stopping {
     /// Reports what arrived after the call had ended.
     fn report_late(&self, came: Option<StopResult>) {
         let peer = &self.row.peer;
-        let late = if let Listening::Late(bytes) = self.listening { bytes } else { 0 };
+        let late = self.late.unwrap_or_default();
         if let bytes @ 1.. = late {
             self.cx.report_late(format!("went on at {peer}, which said {bytes} bytes more"));
         }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{call::CallLoop, reach::Stands};
+use super::call::CallLoop;
 use crate::contract::remote::{Remote, RemoteSpec, RemoteTask};
 use crate::contract::tool::{Concurrency, OnStop, OnToolFailure, Tool, ToolContext, ToolResult, ToolSpec};
 
@@ -29,7 +29,8 @@ const SLACK: Duration = Duration::from_millis(500);
 pub struct RemoteTool {
     spec: ToolSpec,
     remote: Arc<dyn Remote>,
-    stands: Stands,
+    /// Whether its call is the whole run.
+    is_whole_run: bool,
 }
 
 impl RemoteTool {
@@ -55,7 +56,7 @@ impl RemoteTool {
             .overlap(Concurrency::Parallel)
             .on_stop(OnStop::Cooperate(Some(stop_within.saturating_add(SLACK))));
         spec.unseen_at = Some(unseen);
-        Self { spec, remote, stands: Stands::AsTool }
+        Self { spec, remote, is_whole_run: false }
     }
 
     /// The tool of an agent that is a remote one: its failures fail the run, and it continues conversations.
@@ -65,7 +66,7 @@ impl RemoteTool {
         tool.spec.on_failure = OnToolFailure::EndRun;
         // It is the run's answer, and not output that a model sees a part of.
         tool.spec.output_bytes = Some(usize::MAX);
-        tool.stands = Stands::Alone;
+        tool.is_whole_run = true;
         tool
     }
 
@@ -93,10 +94,10 @@ impl Tool for RemoteTool {
             earlier: cx.earlier(),
             most_bytes: cx.output_bytes(),
         };
-        let (remote, stands) = (Arc::clone(&self.remote), self.stands);
+        let (remote, is_whole_run) = (Arc::clone(&self.remote), self.is_whole_run);
         Box::pin(async move {
             let line = remote.open(brief, &cx);
-            CallLoop::new(remote.spec(), line, cx).run(stands).await
+            CallLoop::new(remote.spec(), line, cx).run(is_whole_run).await
         })
     }
 }

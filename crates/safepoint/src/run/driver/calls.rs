@@ -8,7 +8,6 @@ use safepoint_scope::{Actor, Code, Reason, Scope, StopHandle, StopRequest};
 use super::{Driver, LogFailure, RunContext};
 use crate::{
     contract::tool::OnToolFailure,
-    definition::AnswerOf,
     run::{
         executor::{self, CallBoard, CallEnd},
         machine::{Call, CallState},
@@ -104,7 +103,7 @@ impl Driver {
                 .get(&call.name)
                 .is_some_and(|work| work.spec().on_failure == OnToolFailure::EndRun);
         let failure =
-            fatal.then(|| (super::failure::of(&call, &ending, self.cx.def.answer), ending.hint.clone()));
+            fatal.then(|| (super::failure::of(&call, &ending, self.cx.def.is_remote), ending.hint.clone()));
         if ending.stopped_by == Some(StopSource::Run) {
             self.observe(None).await?;
         }
@@ -162,13 +161,11 @@ impl Driver {
 
     /// A call is over: what it said of the run's answer becomes the run's.
     fn call_over(&mut self, site: &CallScope, given: LastWords) {
-        let said = match (self.cx.def.answer, site.board.take_said()) {
-            (AnswerOf::TheCall, Some(said)) => self.cx.def.secrets.clean_text(said).into(),
-            // The run's answer is the call's result.
-            (AnswerOf::TheCall, None) => given,
-            (AnswerOf::TheModel, _) => LastWords::default(),
-        };
-        self.model.was_said(said);
+        if self.cx.def.is_remote {
+            // Without text of its own, the run's answer is the call's result.
+            let said = site.board.take_said();
+            self.model.was_said(said.map_or(given, |said| self.cx.def.secrets.clean_text(said).into()));
+        }
     }
 
     /// The rows of all calls, in order. If the log failed, what it did not take is reported too: an end that

@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{
     contract::{log::Log, model::OnModelStop},
-    definition::{Definition, child::Subagent},
+    definition::{Definition, subagent::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
-        machine::{ApprovalReuse, Call, CallState},
-        shared::{Activity, Decided, RunMessage, Shared},
+        machine::{Call, CallState},
+        shared::{Activity, Decided, RunMessage, SharedRun},
         spans,
     },
     sync::{callback, mailbox::Received},
@@ -134,15 +134,18 @@ pub(super) struct Begin {
     pub(super) child: Arc<Subagent>,
     pub(super) call: ToolCall,
     pub(super) args: serde_json::Value,
-    pub(super) entry: Entry,
+    pub(super) entry: ChildStart,
     pub(super) started_at: Timestamp,
 }
 
 /// Whether a call's run is new. Exhaustive: it is, or it was begun earlier and resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum ChildStart {
     Anew,
-    Again(ApprovalReuse),
+    /// And whether it asks its open questions again.
+    Again {
+        asks: bool,
+    },
 }
 
 impl Driver {
@@ -204,22 +207,22 @@ impl Driver {
     pub(super) fn unbegun(
         &self,
         call: &Call,
-        entry: Entry,
+        entry: ChildStart,
         stop: (safepoint_scope::Reason, StopSource),
     ) -> CallEnd {
         let (child, effect) = match (&call.step, entry) {
             (CallState::Suspended { child, .. }, _) => {
                 (child.clone(), child.receipt.as_deref().map_or(SideEffect::Unknown, effect_of))
             }
-            (_, Entry::Again(_)) => {
+            (_, ChildStart::Again { .. }) => {
                 let path = self.cx.shared.path.of(&call.call.id);
                 let child = ChildReport { path, work: CallKind::Child, receipt: None, cost: 0.0 };
                 (child, SideEffect::Unknown)
             }
-            (_, Entry::Anew) if call.is_in_doubt() => {
+            (_, ChildStart::Anew) if call.is_in_doubt() => {
                 return executor::stopped_unknown(stop, self.unseen_at(&call.call));
             }
-            (_, Entry::Anew) => return executor::not_begun(CallStatus::NotStarted, "", Some(stop)),
+            (_, ChildStart::Anew) => return executor::not_begun(CallStatus::NotStarted, "", Some(stop)),
         };
         let mut ending = executor::ended_as_run(CallStatus::Stopped, String::new(), effect, child);
         (ending.reason, ending.stopped_by) = (Some(stop.0), Some(stop.1));
@@ -320,7 +323,7 @@ fn total(child: &ChildReport) -> Option<&Usage> {
 /// Starts a child run's driver outside of any scope that is stopped. Not an async function: a driver's future
 /// would then contain its child's.
 fn launch(
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     log: Arc<dyn Log>,
     mailbox: Received<RunMessage>,
     up: Parent,

@@ -8,10 +8,10 @@ use tokio::{runtime, sync::oneshot};
 
 use crate::{
     contract::tool::{Asks, Host, Output},
-    definition::{AnswerOf, Definition, secret::Secrets},
+    definition::{Definition, secret::Secrets},
     run::{
-        executor::{self, CallBoard, Reply},
-        shared::{RunMessage, Shared},
+        executor::{self, CallBoard, CallReply},
+        shared::{RunMessage, SharedRun},
     },
     value::{
         approval::Decision,
@@ -25,19 +25,36 @@ use crate::{
 /// The engine behind one call's context. It holds the run weakly: a retained context does not keep the run
 /// alive.
 pub(super) struct RunHost {
-    shared: Weak<Shared>,
+    shared: Weak<SharedRun>,
     scope: Scope,
     board: Arc<CallBoard>,
     limits: Arc<Limits>,
     secrets: Secrets,
-    answer: AnswerOf,
+    is_remote: bool,
 }
 
 impl RunHost {
-    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<CallBoard>, def: &Definition) -> Self {
+    pub(super) fn new(
+        shared: &Arc<SharedRun>,
+        scope: &Scope,
+        board: &Arc<CallBoard>,
+        def: &Definition,
+    ) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
         let (shared, scope) = (Arc::downgrade(shared), scope.clone());
-        Self { shared, scope, board, limits, secrets, answer: def.answer }
+        Self { shared, scope, board, limits, secrets, is_remote: def.is_remote }
+    }
+
+    fn post(&self, msg: RunMessage) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.post(msg);
+        }
+    }
+
+    fn show(&self, kind: EventKind) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.feed.push(kind);
+        }
     }
 }
 
@@ -45,17 +62,13 @@ impl Host for RunHost {
     fn progress(&self, call: &CallId, text: String) {
         let text = self.secrets.clean_text(text);
         self.board.progress(&text, self.limits.call_output_bytes);
-        if let Some(shared) = self.shared.upgrade() {
-            shared.feed.push(EventKind::Progress { call_id: call.clone(), text });
-        }
+        self.show(EventKind::Progress { call_id: call.clone(), text });
     }
 
     fn notice(&self, call: &CallId, text: String) {
         let text = self.secrets.clean_text(text);
         self.board.progress(&format!("[{text}]\n"), self.limits.call_output_bytes);
-        if let Some(shared) = self.shared.upgrade() {
-            shared.feed.push(EventKind::Notice { call_id: call.clone(), text });
-        }
+        self.show(EventKind::Notice { call_id: call.clone(), text });
     }
 
     fn denied(&self) -> Vec<String> {
@@ -66,16 +79,14 @@ impl Host for RunHost {
         if !self.board.say(text) {
             return false;
         }
-        if self.answer == AnswerOf::TheModel {
+        if !self.is_remote {
             self.progress(call, text.to_owned());
             return true;
         }
         // It is the run's text, and is shown only as that.
         let text = self.secrets.clean_text(text.to_owned());
         self.board.progress(&text, self.limits.call_output_bytes);
-        if let Some(shared) = self.shared.upgrade() {
-            shared.feed.push(EventKind::Text(text.into()));
-        }
+        self.show(EventKind::Text(text.into()));
         true
     }
 
@@ -110,49 +121,44 @@ impl Host for RunHost {
     }
 
     fn report_process(&self, call: &CallId, process: ProcessReport) {
-        if let (Some(process), Some(shared)) = (self.board.process(process), self.shared.upgrade()) {
+        if let Some(process) = self.board.process(process) {
             let call_id = call.clone();
-            shared.post(RunMessage::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
+            self.post(RunMessage::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
         }
     }
 
     fn report_remote(&self, call: &CallId, mut remote: RemoteReport) {
         remote.word = self.secrets.clean_text(remote.word);
         remote.said = self.secrets.clean_text(remote.said);
-        if let (Some(remote), Some(shared)) = (self.board.remote(remote), self.shared.upgrade()) {
-            shared.post(RunMessage::Remote { call_id: call.clone(), remote });
+        if let Some(remote) = self.board.remote(remote) {
+            self.post(RunMessage::Remote { call_id: call.clone(), remote });
         }
     }
 
     fn named(&self, call: &CallId, task: String) -> oneshot::Receiver<()> {
         let (recorded, is_recorded) = oneshot::channel();
-        if let Some(shared) = self.shared.upgrade() {
-            shared.post(RunMessage::Named { call_id: call.clone(), task, recorded });
-        }
+        self.post(RunMessage::Named { call_id: call.clone(), task, recorded });
         is_recorded
     }
 
     fn late(&self, call: &CallId, what: String) {
         let what = self.secrets.clean_text(what);
-        if let Some(shared) = self.shared.upgrade() {
-            shared.post(RunMessage::Late { call_id: call.clone(), what });
-        }
+        self.post(RunMessage::Late { call_id: call.clone(), what });
     }
 
     /// If the run is gone, the answer's sender is dropped: the question is withdrawn.
     fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision> {
         let (reply, answer) = oneshot::channel();
-        if let Some(shared) = self.shared.upgrade() {
-            let (call_id, board) = (call.clone(), Arc::clone(&self.board));
-            shared.post(RunMessage::Asks { call_id, asks, reply: Reply::new(reply, &board) });
-        }
+        self.post(RunMessage::Asks {
+            call_id: call.clone(),
+            asks,
+            reply: CallReply::new(reply, &self.board),
+        });
         answer
     }
 
     fn withdraw(&self) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.post(RunMessage::Look);
-        }
+        self.post(RunMessage::Look);
     }
 
     fn output_bytes(&self) -> usize {

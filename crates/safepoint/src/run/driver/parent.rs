@@ -8,13 +8,13 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Mode, QuietGuard, Reach, Reason, SafePoints, Scope, StopRequest};
 
-use super::{Driver, children::Entry};
+use super::{Driver, children::ChildStart};
 use crate::{
-    definition::child::Subagent,
+    definition::subagent::Subagent,
     run::{
         executor::{self, CallEnd as CallEnding},
         outcome::Outcome,
-        shared::{Activity, RunMessage, WaitMode},
+        shared::{Activity, RunMessage},
     },
     sync::mailbox::Mailbox,
     value::{
@@ -33,7 +33,7 @@ pub(super) struct Parent {
     pub(super) child: Arc<Subagent>,
     /// The call's time limit.
     pub(super) limit: Option<Duration>,
-    pub(super) entry: Entry,
+    pub(super) entry: ChildStart,
     pub(super) started_at: Timestamp,
     /// The activity that the parent was last notified of.
     pub(super) reported: Activity,
@@ -179,8 +179,7 @@ impl Driver {
     /// Waits in place until an answer or the expiry, while no approver is asked. A background run has no
     /// parent that would resume it, and neither has a run below one in a session.
     pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
-        let waits_itself = self.cx.shared.waits == WaitMode::InPlace || self.tree.is_background();
-        if !waits_itself {
+        if !self.cx.shared.waits_in_place && !self.tree.is_background() {
             return;
         }
         let left = request.expires_at.duration_since(Timestamp::now());

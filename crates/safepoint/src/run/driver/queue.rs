@@ -4,7 +4,7 @@ use std::task::Poll;
 
 use futures_util::future::poll_fn;
 
-use super::{Driver, LogFailure, clock::Clock, grace::Grace, stop::StopTracker};
+use super::{Driver, LogFailure, clock::Clock, grace::Grace, stops::StopTracker};
 use crate::{
     run::shared::RunMessage,
     sync::{self, callback::Panicked, mailbox::Received},

@@ -5,7 +5,7 @@ use safepoint_scope::{Demand, Mode, StopRequest};
 
 use super::Driver;
 use crate::{
-    run::executor::{CallEnd, Ends},
+    run::executor::CallEnd,
     value::{ids::CallId, receipt::StopSource},
 };
 
@@ -30,7 +30,7 @@ impl Driver {
 
     /// One of them has ended: the run is at a boundary that the demand names.
     pub(super) fn note_rest(&mut self, id: &CallId, ending: &CallEnd) {
-        let with_the_run = self.calls.get(id).is_some_and(|site| site.board.ends() == Ends::WithTheRun);
+        let with_the_run = self.calls.get(id).is_some_and(|site| site.board.ends_with_the_run());
         if let Some(Demand { mode: Mode::At(points), .. }) = self.cx.scope.demand()
             && with_the_run
             && ending.stopped_by == Some(StopSource::Run)

@@ -13,11 +13,10 @@ use super::{
     Driver, LogFailure,
     calls::{Unbegun, is_of_a_failure, run_failed},
     late::unended,
-    starting::entry_of,
+    start_calls::entry_of,
 };
 use crate::{
     contract::log::LogError,
-    definition::AnswerOf,
     run::{
         machine::CallState,
         outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped, Suspended},
@@ -182,7 +181,7 @@ impl Driver {
 
     /// What was said last, by the model or by the remote agent in its place.
     fn said_last(&self) -> LastWords {
-        if self.cx.def.answer == AnswerOf::TheModel {
+        if !self.cx.def.is_remote {
             return self.machine.last_words();
         }
         match self.machine.history_now().last_result() {

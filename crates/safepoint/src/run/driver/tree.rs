@@ -5,7 +5,7 @@ use std::time::Duration;
 use safepoint_scope::{Demand, Scope};
 
 use super::{
-    children::{Children, Entry},
+    children::{ChildStart, Children},
     parent::Parent,
 };
 use crate::run::shared::Activity;
@@ -36,8 +36,8 @@ impl TreeLinks {
     }
 
     /// Whether this run is new; a run that no call has begun is.
-    pub(super) fn entry(&self) -> Entry {
-        self.parent.as_ref().map_or(Entry::Anew, |up| up.entry)
+    pub(super) fn entry(&self) -> ChildStart {
+        self.parent.as_ref().map_or(ChildStart::Anew, |up| up.entry)
     }
 
     /// Whether the call ended once this run had begun: no run above waits for it or resumes it.

@@ -2,18 +2,18 @@
 
 use std::{sync::Arc, thread};
 
-use crate::run::shared::{RunMessage, Shared};
+use crate::run::shared::{RunMessage, SharedRun};
 
 /// Sent once: by the performer, or by its death in a panic. If the driver drops the performer, nothing is
 /// sent.
 pub(super) struct Word {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     at_death: Option<RunMessage>,
 }
 
 impl Word {
     /// Sends `at_death` unless another message is sent first.
-    pub(super) fn or(shared: &Arc<Shared>, at_death: RunMessage) -> Self {
+    pub(super) fn or(shared: &Arc<SharedRun>, at_death: RunMessage) -> Self {
         Self { shared: Arc::clone(shared), at_death: Some(at_death) }
     }
 

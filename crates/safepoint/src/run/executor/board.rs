@@ -32,7 +32,8 @@ struct Posted {
     ruled: Vec<RuledReport>,
     /// Whether rows are sent as messages, because the supervisor has finished.
     is_by_mail: bool,
-    ends: Ends,
+    /// Whether a stop of the call alone is the run's, which is at a safe point while the call waits.
+    is_stopped_by_run: bool,
 }
 
 /// The text of the call's answer so far: the only copy while the call runs (S12.4). Exhaustive: more may
@@ -47,15 +48,6 @@ impl Default for Said {
     fn default() -> Self {
         Self::Open(String::new())
     }
-}
-
-/// By whose stop a call ends that is stopped alone. Exhaustive: by its own, or by the run's, which is at a
-/// safe point while the call waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Ends {
-    #[default]
-    Alone,
-    WithTheRun,
 }
 
 /// A clean-up of a call, and its name.
@@ -134,10 +126,10 @@ impl CallBoard {
     }
     /// From now on the call's stop is the run's.
     pub(crate) fn end_with_the_run(&self) {
-        self.posted.lock().ends = Ends::WithTheRun;
+        self.posted.lock().is_stopped_by_run = true;
     }
-    pub(crate) fn ends(&self) -> Ends {
-        self.posted.lock().ends
+    pub(crate) fn ends_with_the_run(&self) -> bool {
+        self.posted.lock().is_stopped_by_run
     }
     pub(super) fn see_remote(&self) -> Option<RemoteReport> {
         self.posted.lock().remote.clone()

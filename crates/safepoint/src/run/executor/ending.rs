@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use safepoint_scope::{Failure, Halt, Reason, SafePoints, Scope, TaskEnd};
 use serde_json::Value;
 
-use super::{Ends, effect_of, failed, output};
+use super::{effect_of, failed, output};
 use crate::{
     contract::tool::{EffectClass, FullOutput, Output, ToolResult},
     definition::secret::Secrets,
@@ -161,9 +161,9 @@ impl CallEnd {
     }
 
     /// Sets whose stop it was: the run's outranks the call's own.
-    pub(super) fn name_stop(&mut self, call: &Scope, (run, ends): (&Scope, Ends)) {
+    pub(super) fn name_stop(&mut self, call: &Scope, (run, ends_with_it): (&Scope, bool)) {
         if self.stopped_by.is_some() {
-            let by_run = run.is_stopping() || ends == Ends::WithTheRun;
+            let by_run = run.is_stopping() || ends_with_it;
             self.stopped_by = Some(if by_run { StopSource::Run } else { StopSource::Call });
             if self.reason.is_none() {
                 self.reason = call.reason();

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Machine, Round, Stage};
+use super::{Machine, Round, RunStage};
 use crate::{
     run::outcome::LastWords,
     value::{
@@ -27,7 +27,7 @@ impl Machine {
     ) {
         self.usage.add(&report.usage);
         self.summaries.push(report.clone());
-        self.stage = Stage::Ready;
+        self.stage = RunStage::Ready;
         match (shortened, whole) {
             (Some(shortened), _) => self.history.shorten(shortened),
             (None, Completion::Failed(error)) => self.fail(error.clone()),
@@ -50,15 +50,15 @@ impl Machine {
         // A complete message without a sent request came from no model: a remote agent's run decided it.
         self.model = (*whole != Completion::Complete || report.was_sent()).then(|| report.clone());
         self.stage = match whole {
-            Completion::Stopped => Stage::Cut(Arc::clone(message)),
+            Completion::Stopped => RunStage::Cut(Arc::clone(message)),
             Completion::Steered => {
                 self.taken.extend(message.calls().map(|call| call.id.clone()));
                 self.history.close_cut(Arc::clone(message), note::OVERTAKEN);
-                Stage::Ready
+                RunStage::Ready
             }
             Completion::Failed(error) => {
                 self.failure = Some(error.clone());
-                Stage::Cut(Arc::clone(message))
+                RunStage::Cut(Arc::clone(message))
             }
             Completion::Complete if message.calls().next().is_none() => {
                 if !message.is_blank() {
@@ -68,32 +68,36 @@ impl Machine {
             }
             Completion::Complete => {
                 self.taken.extend(message.calls().map(|call| call.id.clone()));
-                Stage::Calls(Round::new(Arc::clone(message), report.calls_left_out))
+                RunStage::Calls(Round::new(Arc::clone(message), report.calls_left_out))
             }
         };
     }
 
     /// What follows a complete message without calls; the message is in the history already.
-    pub(super) fn answered(&mut self, message: &Arc<AssistantMessage>) -> Stage {
-        let Some(form) = self.form.clone() else { return Stage::Answered(Arc::clone(message)) };
+    pub(super) fn answered(&mut self, message: &Arc<AssistantMessage>) -> RunStage {
+        let Some(form) = self.form.clone() else { return RunStage::Answered(Arc::clone(message)) };
         if form.found(message).is_some() {
-            return Stage::Answered(Arc::clone(message));
+            return RunStage::Answered(Arc::clone(message));
         }
         self.history.push(Message::User(UserMessage::from(form.correction(&message.text()))));
         self.missed();
-        Stage::Ready
+        RunStage::Ready
     }
 
     /// What follows a round whose calls are over.
-    pub(super) fn after_calls(&mut self, message: &Arc<AssistantMessage>, results: &[CallResult]) -> Stage {
-        let Some(form) = self.form.clone() else { return Stage::Ready };
+    pub(super) fn after_calls(
+        &mut self,
+        message: &Arc<AssistantMessage>,
+        results: &[CallResult],
+    ) -> RunStage {
+        let Some(form) = self.form.clone() else { return RunStage::Ready };
         if form.is_taken(results) {
-            return Stage::Answered(Arc::clone(message));
+            return RunStage::Answered(Arc::clone(message));
         }
         if results.iter().any(|result| result.name == form.name()) {
             self.missed();
         }
-        Stage::Ready
+        RunStage::Ready
     }
 
     fn missed(&mut self) {

@@ -42,10 +42,11 @@ pub(crate) enum CallState {
     AwaitingApproval(ApprovalRequest),
     /// A person approved it.
     Approved(Allowed),
-    /// Its run is to be resumed where it is: the call was approved earlier.
-    Resuming { args: Value, questions: ApprovalReuse },
-    /// It may begin, with these arguments.
-    Ready { args: Value, questions: ApprovalReuse },
+    /// Its run is to be resumed where it is: the call was approved earlier. A suspension keeps the open
+    /// questions of that run; a stop withdrew them, and they are asked again under new ids (S8.3).
+    Resuming { args: Value, asks_again: bool },
+    /// It may begin, with these arguments; a run that resumes treats its questions as above.
+    Ready { args: Value, asks_again: bool },
     /// It runs.
     Running,
     /// The run that is its work waits for a person, and nothing of it is alive.
@@ -60,32 +61,20 @@ pub(crate) enum CallState {
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
     pub(crate) args: Value,
-    pub(crate) shown: ApprovedArgs,
+    /// Whether the person changed them: the rules then still apply.
+    pub(crate) is_changed: bool,
     /// The arguments that the person was asked about.
     pub(crate) asked: Value,
     /// The tool as it was declared then; empty if an older release asked.
     pub(crate) definition: String,
 }
 
-/// What a person who approved was shown. Exhaustive: exactly these arguments, or others that the person
-/// changed into these; the rules then still apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApprovedArgs {
-    Exactly,
-    Others,
-}
-
-/// What a resumed child run does with its open questions. Exhaustive: a suspension keeps them; a stop
-/// withdrew them, and they are asked again under new ids (S8.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApprovalReuse {
-    Keep,
-    AskAgain,
-}
-
 impl Allowed {
-    fn by(request: &ApprovalRequest, args: Value, shown: ApprovedArgs) -> Self {
-        Self { args, shown, asked: request.args.clone(), definition: request.definition.clone() }
+    /// An approval of what was asked about, with the person's arguments if they changed it.
+    fn by(request: &ApprovalRequest, changed: Option<&Value>) -> Self {
+        let (is_changed, asked) = (changed.is_some(), request.args.clone());
+        let args = changed.unwrap_or(&asked).clone();
+        Self { args, is_changed, asked, definition: request.definition.clone() }
     }
 }
 
@@ -108,7 +97,7 @@ impl Call {
         if let CallState::Suspended { approvals, .. } = &mut self.step {
             approvals.retain(|request| request.id != *id);
             if approvals.is_empty() {
-                self.step = self.again(ApprovalReuse::AskAgain);
+                self.step = self.again(true);
             }
             return;
         }
@@ -116,13 +105,13 @@ impl Call {
             Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
                 // The approved arguments may differ from those that the model requested.
                 if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, request.args.clone(), ApprovedArgs::Exactly));
+                    self.allowed = Some(Allowed::by(request, None));
                 }
                 self.step = self.wanted();
             }
             Resolution::Decided(Decision::ApproveWith { args }) => {
                 if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, args.clone(), ApprovedArgs::Others));
+                    self.allowed = Some(Allowed::by(request, Some(args)));
                 }
                 self.step = self.wanted();
             }
@@ -148,8 +137,7 @@ impl Call {
                     self.step = self.wanted();
                 } else if child {
                     let is_kept = report.reason.as_ref().is_some_and(ReasonReport::is_of_a_failure);
-                    self.step =
-                        self.again(if is_kept { ApprovalReuse::Keep } else { ApprovalReuse::AskAgain });
+                    self.step = self.again(!is_kept);
                 } else if twice {
                     self.begin_to_doubt();
                     self.step = self.wanted();
@@ -160,11 +148,9 @@ impl Call {
                     report.stopped_by = None;
                 }
             }
-            CallState::Suspended { .. } | CallState::Running if child => {
-                self.step = self.again(ApprovalReuse::Keep)
-            }
-            CallState::Ready { args, questions } if child => {
-                self.step = CallState::Resuming { args: args.clone(), questions: *questions };
+            CallState::Suspended { .. } | CallState::Running if child => self.step = self.again(false),
+            CallState::Ready { args, asks_again } if child => {
+                self.step = CallState::Resuming { args: args.clone(), asks_again: *asks_again };
             }
             CallState::Running => {
                 self.begin_to_doubt();
@@ -214,9 +200,9 @@ impl Call {
     }
 
     /// Its run is to resume.
-    pub(super) fn again(&self, questions: ApprovalReuse) -> CallState {
+    pub(super) fn again(&self, asks_again: bool) -> CallState {
         match &self.run {
-            Some(args) => CallState::Resuming { args: args.clone(), questions },
+            Some(args) => CallState::Resuming { args: args.clone(), asks_again },
             None => CallState::Requested,
         }
     }

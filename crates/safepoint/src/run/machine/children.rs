@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use safepoint_scope::{Demand, Mode, SafePoints};
 
-use super::{ApprovalReuse, Call, CallState, Machine, Round, Stage};
+use super::{Call, CallState, Machine, Round, RunStage};
 use crate::value::{
     ids::{ApprovalId, CallId},
     receipt::ChildReport,
@@ -29,16 +29,12 @@ impl Machine {
 
     /// The run of this call has its answer and resumes; that run records the answer.
     pub(crate) fn resume_child(&mut self, id: &CallId) {
-        self.change(id, |call| call.step = call.again(ApprovalReuse::Keep));
+        self.change(id, |call| call.step = call.again(false));
     }
 
     /// The child runs that wait for decisions.
     pub(crate) fn suspended(&self) -> impl Iterator<Item = &ChildReport> {
-        let round = match &self.stage {
-            Stage::Calls(round) => Some(round),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        };
-        round.into_iter().flat_map(Round::open).filter_map(|call| match &call.step {
+        self.round().into_iter().flat_map(Round::open).filter_map(|call| match &call.step {
             CallState::Suspended { child, .. } => Some(child),
             _ => None,
         })
@@ -47,18 +43,15 @@ impl Machine {
     /// The call whose suspended run waits for this answer.
     pub(crate) fn suspended_on(&self, id: &ApprovalId) -> Option<CallId> {
         let waits = |call: &&Call| matches!(&call.step, CallState::Suspended { approvals, .. } if approvals.iter().any(|of| of.id == *id));
-        match &self.stage {
-            Stage::Calls(round) => round.open().find(waits).map(|call| call.call.id.clone()),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
+        self.round()?.open().find(waits).map(|call| call.call.id.clone())
     }
 
     /// Lets resuming child runs ask their open questions again.
     pub(crate) fn ask_again(&mut self) {
         for call in self.open_calls() {
             self.change(&call.call.id, |call| {
-                if let CallState::Resuming { questions, .. } = &mut call.step {
-                    *questions = ApprovalReuse::AskAgain;
+                if let CallState::Resuming { asks_again, .. } = &mut call.step {
+                    *asks_again = true;
                 }
             });
         }
@@ -66,20 +59,20 @@ impl Machine {
 
     /// Whether nothing would happen without a person, if `parked` of the running calls wait for one inside.
     pub(crate) fn is_resting(&self, parked: usize) -> bool {
-        matches!(&self.stage, Stage::Calls(round) if round.is_resting(parked))
+        self.round().is_some_and(|round| round.is_resting(parked))
     }
 
     /// Whether only a person's decision can continue the run, if `inside` of its calls are runs that wait for
     /// one.
     pub(crate) fn waits_for_a_person(&self, inside: usize, parallel: usize) -> bool {
-        let Stage::Calls(round) = &self.stage else { return false };
+        let Some(round) = self.round() else { return false };
         let asking: HashSet<&CallId> = self.live.iter().map(|request| &request.call_id).collect();
         round.waits_for_a_person(inside + asking.len(), parallel)
     }
 
     /// Whether nothing more begins: a stop has taken effect at the run's boundary, or the run fails.
     pub(crate) fn is_winding_down(&self, demand: Option<Demand>) -> bool {
-        let closes = matches!(&self.stage, Stage::Calls(round) if round.is_closing());
+        let closes = self.round().is_some_and(Round::is_closing);
         let fires = |demand: Demand| match self.boundary() {
             Some(gate) => demand.fires_at(gate),
             None => demand.mode == Mode::Now,
@@ -90,10 +83,10 @@ impl Machine {
     /// The run's boundary: the points that a demand other than `Now` must name to end the run here.
     pub(crate) fn boundary(&self) -> Option<SafePoints> {
         match &self.stage {
-            Stage::Ready | Stage::Summarising => Some(self.ready_gate()),
-            Stage::Calls(round) if round.only_questions() => Some(SafePoints::ANY),
-            Stage::Calls(round) => Some(round.gate()),
-            Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            RunStage::Ready | RunStage::Summarising => Some(self.ready_gate()),
+            RunStage::Calls(round) if round.only_questions() => Some(SafePoints::ANY),
+            RunStage::Calls(round) => Some(round.gate()),
+            RunStage::Streaming | RunStage::Cut(_) | RunStage::Answered(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{ChildUsage, Machine, Stage};
+use super::{ChildUsage, Machine, RunStage};
 use crate::value::{
     event::{Completion, RunLimits},
     receipt::{ModelReport, Receipt},
@@ -89,13 +89,15 @@ impl Machine {
     /// A model call without a recorded end may have been sent: its request is counted, as an estimate (S3.9).
     fn lost_call(&self) -> Usage {
         match self.stage {
-            Stage::Streaming | Stage::Summarising => Usage {
+            RunStage::Streaming | RunStage::Summarising => Usage {
                 input: self.history.tokens(0).max(1),
                 source: UsageSource::Estimated,
                 billed_beyond: ExtraBilling::Unknown,
                 ..Usage::default()
             },
-            Stage::Ready | Stage::Cut(_) | Stage::Calls(_) | Stage::Answered(_) => Usage::default(),
+            RunStage::Ready | RunStage::Cut(_) | RunStage::Calls(_) | RunStage::Answered(_) => {
+                Usage::default()
+            }
         }
     }
 

@@ -445,14 +445,16 @@ async fn a_child_that_waits_is_known_by_its_questions() {
     assert_eq!(logged.machine.suspended_on(&ApprovalId::from("other")), None);
     logged.machine.resume_child(&call_id);
     let questions = |logged: &Logged| match logged.machine.call(0).map(|call| call.step.clone()) {
-        Some(CallState::Resuming { questions, .. } | CallState::Ready { questions, .. }) => Some(questions),
+        Some(CallState::Resuming { asks_again, .. } | CallState::Ready { asks_again, .. }) => {
+            Some(asks_again)
+        }
         _ => None,
     };
-    assert_eq!((questions(&logged), logged.machine.suspended().count()), (Some(ApprovalReuse::Keep), 0));
+    assert_eq!((questions(&logged), logged.machine.suspended().count()), (Some(false), 0));
     logged.machine.ask_again();
-    assert_eq!(questions(&logged), Some(ApprovalReuse::AskAgain));
+    assert_eq!(questions(&logged), Some(true));
     logged.machine.clear(0, json!(1), false);
-    assert_eq!(questions(&logged), Some(ApprovalReuse::AskAgain), "the rules do not forget them");
+    assert_eq!(questions(&logged), Some(true), "the rules do not forget them");
 }
 
 /// S9.3, S2.14: nothing more begins once a stop has taken effect where the run stands, or the run fails.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, CallState, Machine, Round, Stage};
+use super::{Call, CallState, Machine, Round, RunStage};
 use crate::{
     run::outcome::LastWords,
     value::{
@@ -22,9 +22,9 @@ impl Machine {
     pub(crate) fn history_now(&self) -> History {
         let mut history = self.history.clone();
         match &self.stage {
-            Stage::Cut(message) => history.leave_open(OpenEnd::Cut { message: Arc::clone(message) }),
-            Stage::Calls(round) => history.leave_open(round.tail()),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Answered(_) => {}
+            RunStage::Cut(message) => history.leave_open(OpenEnd::Cut { message: Arc::clone(message) }),
+            RunStage::Calls(round) => history.leave_open(round.tail()),
+            RunStage::Ready | RunStage::Summarising | RunStage::Streaming | RunStage::Answered(_) => {}
         }
         history
     }
@@ -37,10 +37,10 @@ impl Machine {
     /// The text of the last message, complete or not.
     pub(crate) fn last_words(&self) -> LastWords {
         match &self.stage {
-            Stage::Answered(message) => self.answer_of(message),
-            Stage::Cut(message) => LastWords::of(message),
-            Stage::Calls(round) => LastWords::of(round.message()),
-            Stage::Ready | Stage::Summarising | Stage::Streaming => {
+            RunStage::Answered(message) => self.answer_of(message),
+            RunStage::Cut(message) => LastWords::of(message),
+            RunStage::Calls(round) => LastWords::of(round.message()),
+            RunStage::Ready | RunStage::Summarising | RunStage::Streaming => {
                 self.history.last_message().map(LastWords::of).unwrap_or_default()
             }
         }
@@ -49,53 +49,48 @@ impl Machine {
     /// Where the run is, for people and histograms.
     pub(crate) fn phase(&self) -> &'static str {
         match &self.stage {
-            Stage::Ready if self.model.is_none() => "not yet started",
-            Stage::Ready => "between rounds",
-            Stage::Summarising => "its history was being summarised",
-            Stage::Streaming | Stage::Cut(_) => "the model was streaming",
-            Stage::Calls(_) => "calls were running",
-            Stage::Answered(_) => "it was ending",
+            RunStage::Ready if self.model.is_none() => "not yet started",
+            RunStage::Ready => "between rounds",
+            RunStage::Summarising => "its history was being summarised",
+            RunStage::Streaming | RunStage::Cut(_) => "the model was streaming",
+            RunStage::Calls(_) => "calls were running",
+            RunStage::Answered(_) => "it was ending",
+        }
+    }
+
+    /// The calls of the message, while they are the run's work.
+    pub(super) fn round(&self) -> Option<&Round> {
+        match &self.stage {
+            RunStage::Calls(round) => Some(round),
+            RunStage::Ready
+            | RunStage::Summarising
+            | RunStage::Streaming
+            | RunStage::Cut(_)
+            | RunStage::Answered(_) => None,
         }
     }
 
     pub(crate) fn call(&self, index: usize) -> Option<&Call> {
-        match &self.stage {
-            Stage::Calls(round) => round.call(index),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
+        self.round()?.call(index)
     }
 
     pub(crate) fn find(&self, id: &CallId) -> Option<&Call> {
-        match &self.stage {
-            Stage::Calls(round) => round.place(id).and_then(|place| round.call(place)),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
+        let round = self.round()?;
+        round.call(round.place(id)?)
     }
 
     pub(crate) fn open_calls(&self) -> Vec<Call> {
-        match &self.stage {
-            Stage::Calls(round) => round.open().cloned().collect(),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => {
-                Vec::new()
-            }
-        }
+        self.round().into_iter().flat_map(Round::open).cloned().collect()
     }
 
     /// The call of this id, if it runs.
     pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
-        match &self.stage {
-            Stage::Calls(round) => round.running_call(id),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
+        self.round()?.running_call(id)
     }
 
     /// The calls whose runs resume with this one: they wait, or were cut with it.
     pub(crate) fn runs_to_go_on(&self) -> impl Iterator<Item = &CallId> {
-        let round = match &self.stage {
-            Stage::Calls(round) => Some(round),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        };
-        round.into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
+        self.round().into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
     }
 
     /// Open questions of running calls.
@@ -142,9 +137,7 @@ impl Machine {
     /// The rows of all calls that are over, in the order of the calls.
     pub(crate) fn call_reports(&self) -> Vec<CallReport> {
         let mut all = self.calls.clone();
-        if let Stage::Calls(round) = &self.stage {
-            all.extend(round.reports().cloned());
-        }
+        all.extend(self.round().into_iter().flat_map(Round::reports).cloned());
         all
     }
     pub(crate) fn failure(&self) -> Option<&ErrorReport> {

@@ -1,7 +1,7 @@
 //! How a decision reaches the run that asked: through its mailbox, or left for a run that has yet to be
 //! resumed.
 
-use super::{RunMessage, Shared, tree::Reply};
+use super::{RunMessage, SharedRun, tree::Reply};
 use crate::{
     sync::mailbox::Gone,
     value::{approval::Ruled, ids::ApprovalId},
@@ -15,7 +15,7 @@ pub(crate) enum Put {
     Gone,
 }
 
-impl Shared {
+impl SharedRun {
     /// Passes a decision to the run that asked, or leaves it for one that has yet to be resumed.
     pub(crate) fn put_decision(&self, id: &ApprovalId, ruled: Ruled, reply: Reply) -> Put {
         let Err((ruled, reply)) = self.tree.leave_early(id, ruled, reply) else { return Put::Left };

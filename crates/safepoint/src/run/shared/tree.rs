@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 use safepoint_scope::Scope;
 use tokio::sync::oneshot;
 
-use super::{AllowList, Closings, DecideError, RunMessage, Shared};
+use super::{AllowList, Closings, DecideError, RunMessage, SharedRun};
 use crate::{
     contract::log::Recorded,
     sync::{Mutex, mailbox::Mailbox},
@@ -94,7 +94,7 @@ impl RunTree {
 
     /// Registers who answers for an open question: the run that asked, or its parent once that run is
     /// suspended.
-    pub(crate) fn asks(&self, request: &ApprovalRequest, by: &Shared) {
+    pub(crate) fn asks(&self, request: &ApprovalRequest, by: &SharedRun) {
         let asker =
             ApprovalRoute { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
         self.asked.lock().insert(request.id.clone(), asker);

@@ -7,14 +7,14 @@ use tokio::time::timeout;
 
 use super::{
     Arrival, CurrentTurn, Driver, ErrorReport, HeldItem, Input, Item, ItemId, ItemOutcome, SessionEvent,
-    SessionMessage, TicketState, plan::report,
+    SessionMessage, TicketState, planning::report,
 };
 use crate::session::{
     exit::{ExitReason, OpenTurn, SessionExit},
     journal::{Journal, LeftTurn},
     machine,
+    outcome::{PreemptOutcome, RejectReason},
     stop::StoppedTurn,
-    words::{PreemptOutcome, RejectReason},
 };
 use crate::{
     run::{outcome::Persisted, shared::AllowList},
@@ -23,7 +23,7 @@ use crate::{
 
 /// How the session ends, as far as it is known.
 #[derive(Default)]
-pub(super) struct End {
+pub(super) struct SessionEnd {
     pub(super) exit: Option<machine::ExitKind>,
     pub(super) error: Option<Box<ErrorReport>>,
     pub(super) cause: Option<String>,

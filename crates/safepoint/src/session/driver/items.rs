@@ -5,12 +5,12 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, Arrival, Driver, HeldItem, Input, Item, ItemId, ItemOutcome, Policy, Request, SessionEvent,
-    SessionMessage, TicketState,
+    Arrival, Driver, HeldItem, Input, Item, ItemId, ItemOutcome, Policy, Request, RequestAnswer,
+    SessionEvent, SessionMessage, TicketState,
 };
 use crate::{
     run::steer::TakenBack,
-    session::driver::plan::report,
+    session::driver::planning::report,
     sync::{
         self,
         callback::{self, Panicked},
@@ -98,7 +98,7 @@ impl<T: Item> Driver<T> {
 
     pub(super) async fn give_back(&mut self, input: Input, item: ItemId, reply: Reply<T>) {
         let content = self.items.held.get(&item).map(|held| callback::call(|| held.item.clone())).transpose();
-        let was_waiting = self.ask(input, Request::None).await == Some(Answer::Withdrawn);
+        let was_waiting = self.ask(input, Request::None).await == Some(RequestAnswer::Withdrawn);
         match content {
             Ok(content) => send(reply, content.filter(|_| was_waiting)),
             // The item stays in its ticket.

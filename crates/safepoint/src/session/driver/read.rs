@@ -3,9 +3,9 @@
 use futures_util::future::{Either, select};
 use safepoint_scope::{Code, Reason, StopRequest};
 
-use super::{Driver, ErrorReport, Input, Item, Request, RunHandle, SessionMessage, TurnId, plan::report};
+use super::{Driver, ErrorReport, Input, Item, Request, RunHandle, SessionMessage, TurnId, planning::report};
 use crate::{
-    session::{machine::Phase, reader::Reader},
+    session::{machine::SessionPhase, reader::Reader},
     sync::callback::{Foreign, Panicked},
 };
 
@@ -36,7 +36,7 @@ impl<T: Item> Driver<T> {
 
     /// Ends the turn before the next one starts. A turn that waits for a decision has ended already.
     pub(super) async fn read_enough(&mut self, turn: TurnId) {
-        if matches!(self.machine.phase(), Phase::Running(running) if running.turn == turn) {
+        if matches!(self.machine.phase(), SessionPhase::Running(running) if running.turn == turn) {
             let reason = Reason::new(Code::DISCONNECT).with_text("the reader of its events returned");
             self.ask(
                 Input::StopTurn(Some(turn)),

@@ -6,7 +6,9 @@
 
 use tokio::sync::oneshot;
 
-use super::{Action, Answer, CurrentTurn, Driver, Input, Item, Request, asked::tell, plan::report};
+use super::{
+    Action, CurrentTurn, Driver, Input, Item, Request, RequestAnswer, planning::report, stops::tell,
+};
 use crate::{
     contract::approver::ApprovalMode,
     definition::OnRestart,
@@ -15,9 +17,9 @@ use crate::{
 };
 
 impl<T: Item> Driver<T> {
-    pub(super) async fn resume(&mut self, reply: oneshot::Sender<Answer>) {
+    pub(super) async fn resume(&mut self, reply: oneshot::Sender<RequestAnswer>) {
         if self.is_foreign() {
-            return tell(reply, Some(Answer::NothingToResume));
+            return tell(reply, Some(RequestAnswer::NothingToResume));
         }
         // The approver here gets the turn's questions again; overdue ones do not wait for the clock.
         let goes_on =
@@ -25,7 +27,7 @@ impl<T: Item> Driver<T> {
         let asks = self.machine.is_suspended() && goes_on;
         let input = if asks { Input::Decided } else { Input::Resume };
         match self.ask(input, Request::None).await {
-            Some(Answer::Resuming) => {
+            Some(RequestAnswer::Resuming) => {
                 self.turns.resumers.push(reply);
                 self.tell_resumers();
             }
@@ -38,7 +40,8 @@ impl<T: Item> Driver<T> {
         if self.machine.takes_up() {
             return;
         }
-        let answer = if self.machine.took_up() { Answer::Resuming } else { Answer::NothingToResume };
+        let answer =
+            if self.machine.took_up() { RequestAnswer::Resuming } else { RequestAnswer::NothingToResume };
         for resumer in self.turns.resumers.drain(..) {
             sync::reply(resumer, answer);
         }

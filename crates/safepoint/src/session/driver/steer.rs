@@ -1,11 +1,11 @@
 //! Steers: the planner says what an arriving item says to the turn, and the active run gets it.
 
 use super::{
-    Delivery, Driver, Input, Item, ItemId, RunHandle, SessionEvent, TurnId, UserMessage, plan::report,
+    Delivery, Driver, Input, Item, ItemId, RunHandle, SessionEvent, TurnId, UserMessage, planning::report,
 };
 use crate::{
     run::steer::{Steer, SteerTiming},
-    session::{item::Policy, machine::PushKind, words::RejectReason},
+    session::{item::Policy, machine::PushKind, outcome::RejectReason},
     sync::callback::Panicked,
 };
 

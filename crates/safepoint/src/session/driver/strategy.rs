@@ -6,12 +6,8 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use safepoint_scope::TaskEnd;
 
-use super::{Driver, Item, SessionMessage, plan::report};
-use crate::session::{
-    item::{Policy, TicketState},
-    mail::Strategy,
-    stop::How,
-};
+use super::{Driver, Item, SessionMessage, planning::report};
+use crate::session::{item::Policy, message::Strategy, stop::StopWhen, ticket::TicketState};
 
 impl<T: Item> Driver<T> {
     /// An item whose policy its strategy chooses.
@@ -71,5 +67,5 @@ impl<T: Item> Driver<T> {
 }
 
 fn is_stop<T>(mail: &SessionMessage<T>) -> bool {
-    matches!(mail, SessionMessage::Stop { stop, .. } if matches!(stop.how, How::Strength(_)))
+    matches!(mail, SessionMessage::Stop { stop, .. } if matches!(stop.how, StopWhen::Strength(_)))
 }

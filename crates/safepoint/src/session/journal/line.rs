@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     contract::store::{Damage, DamageKind, Record, Write},
-    session::words::ItemOutcome,
+    session::outcome::ItemOutcome,
     value::{
         event::Fact,
         history::{Message, View},
@@ -24,7 +24,7 @@ const FIRST: u32 = 1;
 /// What happened to a session. Exhaustive: recovery must fold each.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
-pub(in crate::session) enum Line {
+pub(in crate::session) enum JournalLine {
     /// A turn is about to begin on these items of the inbox.
     Planned {
         turn: TurnId,
@@ -81,7 +81,7 @@ pub(in crate::session) struct Grown {
     pub(in crate::session) view: View,
 }
 
-impl Line {
+impl JournalLine {
     pub(in crate::session) fn planned(turn: TurnId, items: Vec<u64>) -> Self {
         Self::Planned { turn, items, at: Some(Timestamp::now()) }
     }

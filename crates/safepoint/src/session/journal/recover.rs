@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use safepoint_scope::Code;
 
-use super::{Journal, Line, TurnLog, turn_log::restore};
+use super::{Journal, JournalLine, TurnLog, turn_log::restore};
 use crate::{
     contract::{
         log::{self, Log},
@@ -12,9 +12,9 @@ use crate::{
     },
     run::{machine::Machine, shared::AllowList},
     session::{
-        lost::{Aside, LostRun, begun_behind},
+        lost_runs::{Aside, LostRun, begun_behind},
+        outcome::ItemOutcome,
         stop::StoppedTurn,
-        words::ItemOutcome,
     },
     value::{
         event::Fact,
@@ -28,7 +28,7 @@ use crate::{
 const PAGE: usize = 1024;
 
 /// What the records say.
-pub(in crate::session) struct Found {
+pub(in crate::session) struct Recovered {
     pub(in crate::session) history: History,
     /// How many turns there were.
     pub(in crate::session) turns: u64,
@@ -58,7 +58,7 @@ pub(in crate::session) struct LeftTurn {
 }
 
 /// One turn as it is folded.
-struct Turn {
+struct FoldedTurn {
     turn: TurnId,
     from: u64,
     items: Vec<u64>,
@@ -71,7 +71,7 @@ struct Turn {
     after: StoppedTurn,
 }
 
-impl Turn {
+impl FoldedTurn {
     fn new(turn: TurnId, from: u64, items: Vec<u64>, before: History) -> Self {
         let machine = Machine::new();
         Self {
@@ -122,10 +122,10 @@ impl Turn {
 }
 
 /// Folds everything. An unreadable record is an error that says where, and nothing is changed.
-pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found, store::Error> {
+pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recovered, store::Error> {
     let mut history = History::new();
     let always = Arc::new(AllowList::default());
-    let mut turn: Option<Turn> = None;
+    let mut turn: Option<FoldedTurn> = None;
     let (mut behind, mut aside) = (HashSet::new(), Aside::default());
     let mut from = Some(0);
     while let Some(position) = from {
@@ -133,16 +133,16 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
         for entry in page.entries {
             let damaged = |damage| store::Error::Damaged(journal.session().clone(), damage);
             let record = entry.record.map_err(damaged)?;
-            match Line::read(entry.position, &record).map_err(damaged)? {
-                Line::Planned { turn: next, items, .. } => {
+            match JournalLine::read(entry.position, &record).map_err(damaged)? {
+                JournalLine::Planned { turn: next, items, .. } => {
                     if let Some(last) = turn.take() {
                         history = last.after();
                     }
                     let mut before = history.clone();
                     before.close();
-                    turn = Some(Turn::new(next, entry.position, items, before));
+                    turn = Some(FoldedTurn::new(next, entry.position, items, before));
                 }
-                Line::Fact { turn: of, path, fact, grown, .. } => {
+                JournalLine::Fact { turn: of, path, fact, grown, .. } => {
                     always.take(&fact);
                     behind.extend(begun_behind(&fact));
                     aside.take(of, &path, &fact);
@@ -152,37 +152,37 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                         turn.take(restore(&turn.before, fact, grown));
                     }
                 }
-                Line::Ended { turn: of, fate, .. } => {
+                JournalLine::Ended { turn: of, fate, .. } => {
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
                         turn.fate = Some(fate);
                     }
                 }
-                Line::Forgotten { turn: of, .. } => {
+                JournalLine::Forgotten { turn: of, .. } => {
                     aside.forget(of);
                     if let Some(last) = turn.take_if(|turn| turn.turn == of) {
                         history = last.before;
-                        turn = Some(Turn::new(of, entry.position, last.items, history.clone()));
+                        turn = Some(FoldedTurn::new(of, entry.position, last.items, history.clone()));
                         if let Some(turn) = &mut turn {
                             turn.fate = Some(ItemOutcome::RolledBack(of));
                         }
                     }
                 }
-                Line::GivenUp { turn: of, .. } => {
+                JournalLine::GivenUp { turn: of, .. } => {
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
                         turn.after = StoppedTurn::Abandoned;
                     }
                 }
                 // Only for readers of the journal.
-                Line::Quiet { .. } => {}
+                JournalLine::Quiet { .. } => {}
             }
         }
         from = page.next;
     }
-    Ok(Found { always, behind, lost: aside.lost(), ..found(journal, history, turn) })
+    Ok(Recovered { always, behind, lost: aside.lost(), ..found(journal, history, turn) })
 }
 
-fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found {
-    let mut found = Found {
+fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> Recovered {
+    let mut found = Recovered {
         history,
         turns: 0,
         left: None,

@@ -8,7 +8,7 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use super::{APPEND, Journal, Line, PAGE, line::Grown, unasked::answer_as_before, within};
+use super::{APPEND, Journal, JournalLine, PAGE, approvals::answer_as_before, line::Grown, within};
 use crate::{
     contract::{
         log::{Log, LogError, RunRecord},
@@ -33,14 +33,14 @@ pub(in crate::session) struct TurnLog {
     base: History,
     /// Where in the journal the turn may begin.
     from: u64,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenFacts>,
     /// Why a record was not written, or why that is unknown: none is written after it (S3.4).
     lost: OnceLock<String>,
 }
 
 /// What the facts so far say, as far as later ones need it.
 #[derive(Default)]
-struct Seen {
+struct SeenFacts {
     run: Option<RunId>,
     /// By run too: runs of one tree may name calls alike.
     calls: HashMap<(Path, CallId), EffectClass>,
@@ -58,7 +58,7 @@ impl TurnLog {
         }
     }
 
-    fn line(&self, record: &RunRecord) -> Line {
+    fn line(&self, record: &RunRecord) -> JournalLine {
         let RunRecord { path, fact } = record;
         let (fact, grown) = match &**fact {
             Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown, limits }
@@ -80,7 +80,7 @@ impl TurnLog {
             }
             _ => (Arc::clone(fact), None),
         };
-        Line::fact(self.turn, path.clone(), fact, grown)
+        JournalLine::fact(self.turn, path.clone(), fact, grown)
     }
 
     /// The durability that the fact needs before it is acknowledged, and what it changes beside the journal.
@@ -249,8 +249,8 @@ impl TurnLog {
                 journal.store().read(journal.session(), position, PAGE).await.map_err(LogError::new)?;
             for entry in page.entries {
                 let record = entry.record.map_err(LogError::new)?;
-                let line = Line::read(entry.position, &record).map_err(LogError::new)?;
-                if let Line::Fact { turn, path, fact, grown, .. } = line
+                let line = JournalLine::read(entry.position, &record).map_err(LogError::new)?;
+                if let JournalLine::Fact { turn, path, fact, grown, .. } = line
                     && turn == self.turn
                 {
                     records.push(RunRecord { path, fact: restore(&self.base, fact, grown) });

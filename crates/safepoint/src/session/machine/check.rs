@@ -8,12 +8,12 @@ use std::{
 use safepoint_scope::SafePoints;
 
 use super::{
-    Action, Answer, Asked, End, Ended, EndedBy, Input, Machine, Moment, OnTurnFailure, Phase, PlanResult,
-    PreemptSpec, PreemptedItems, PushKind, Record, Rules, StartFrom, StopWhy, Strength,
+    Action, Input, Machine, Moment, OnTurnFailure, PlanResult, PreemptSpec, PreemptedItems, PushKind,
+    RequestAnswer, Rules, SessionPhase, StartFrom, StopWhy, Strength, TurnEnd,
 };
 use crate::{
     run::steer::SteerTiming,
-    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome},
+    session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome},
     value::ids::{ItemId, TurnId},
 };
 
@@ -27,12 +27,12 @@ mod world;
 use world::{Budget, World};
 
 const PLAIN: PreemptSpec =
-    PreemptSpec { points: Some(SafePoints::ANY), grace: None, delay: None, turn: None, record: Record::Keep };
+    PreemptSpec { points: Some(SafePoints::ANY), grace: None, delay: None, turn: None, forgets: false };
 const NOW: PreemptSpec = PreemptSpec { points: None, ..PLAIN };
 const WITHIN: PreemptSpec = PreemptSpec { grace: Some(5), ..PLAIN };
 const LATER: PreemptSpec = PreemptSpec { delay: Some(3), ..PLAIN };
 const NAMED: PreemptSpec = PreemptSpec { turn: Some(TurnId::new(1)), ..PLAIN };
-const ROLLBACK: PreemptSpec = PreemptSpec { record: Record::Forget, ..NOW };
+const ROLLBACK: PreemptSpec = PreemptSpec { forgets: true, ..NOW };
 const STEER: PushKind = PushKind::Steer { when: SteerTiming::NextRequest, or: IfUndelivered::Return };
 const STEER_OR_QUEUE: PushKind = PushKind::Steer { when: SteerTiming::AtOnce, or: IfUndelivered::Queue };
 
@@ -225,7 +225,7 @@ fn the_door_before_the_machine() {
 fn what_the_store_holds_comes_before_what_is_pushed() {
     let stored = [PushKind::Enqueue, STEER_OR_QUEUE, PushKind::Enqueue];
     let budget = Budget { pushes: 1, stops: 1, resumes: 1, turns: 3, ..NONE };
-    for left in [None, Some(Ended::Early), Some(Ended::Suspended)] {
+    for left in [None, Some(false), Some(true)] {
         let opened = World::new(RULES, budget).opened(RULES, left, &stored).apart();
         let states = explore_from(opened, &[PushKind::Enqueue, PushKind::Preempt(NOW)]);
         println!("opened ({left:?}): {states} states");

@@ -1,9 +1,9 @@
 //! Items that come, and items that are taken back.
 
-use super::{Action, Answer, Machine, Moment, Phase, PreemptSpec, PushKind, Steered};
+use super::{Action, Machine, Moment, PreemptSpec, PushKind, RequestAnswer, SessionPhase, Steered};
 use crate::{
     run::steer::SteerTiming,
-    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
+    session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
     value::ids::{ItemId, TurnId},
 };
 
@@ -11,7 +11,7 @@ impl Machine {
     pub(super) fn push(&mut self, now: Moment, item: ItemId, how: PushKind, out: &mut Vec<Action>) {
         self.next_item = self.next_item.max(ItemId::new(item.number() + 1));
         self.idleness.busy();
-        if self.phase == Phase::Over {
+        if self.phase == SessionPhase::Over {
             // It was accepted a moment before the end.
             out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
             return;
@@ -29,15 +29,17 @@ impl Machine {
     }
 
     fn is_busy(&self) -> bool {
-        self.phase != Phase::Idle || self.is_suspended()
+        self.phase != SessionPhase::Idle || self.is_suspended()
     }
 
     /// The turn that runs, or waits for a decision.
     fn in_the_way(&self) -> Option<TurnId> {
         match self.phase {
-            Phase::Running(running) => Some(running.turn),
-            Phase::Ending { turn, .. } => Some(turn),
-            Phase::Idle | Phase::Planning { .. } | Phase::Over => self.left().filter(|_| self.is_suspended()),
+            SessionPhase::Running(running) => Some(running.turn),
+            SessionPhase::Ending { turn, .. } => Some(turn),
+            SessionPhase::Idle | SessionPhase::Planning { .. } | SessionPhase::Over => {
+                self.left().filter(|_| self.is_suspended())
+            }
         }
     }
 
@@ -60,15 +62,18 @@ impl Machine {
     /// The turn that a push can stop: the running one, or the one that waits for a decision.
     pub(super) fn target(&self) -> Option<TurnId> {
         match self.phase {
-            Phase::Running(running) => Some(running.turn),
-            Phase::Idle | Phase::Ending { .. } if self.is_suspended() => self.left(),
-            Phase::Idle | Phase::Planning { .. } | Phase::Ending { .. } | Phase::Over => None,
+            SessionPhase::Running(running) => Some(running.turn),
+            SessionPhase::Idle | SessionPhase::Ending { .. } if self.is_suspended() => self.left(),
+            SessionPhase::Idle
+            | SessionPhase::Planning { .. }
+            | SessionPhase::Ending { .. }
+            | SessionPhase::Over => None,
         }
     }
 
     fn push_steer(&mut self, item: ItemId, when: SteerTiming, or: IfUndelivered, out: &mut Vec<Action>) {
         match (self.phase, self.target(), or) {
-            (Phase::Running(running), _, _) => {
+            (SessionPhase::Running(running), _, _) => {
                 self.steering.push(Steered { item, when, or });
                 out.push(Action::Steer { turn: running.turn, item, when });
             }
@@ -84,7 +89,7 @@ impl Machine {
     }
 
     pub(super) fn steer_taken(&mut self, turn: TurnId, item: ItemId) {
-        if let Phase::Running(running) = self.phase
+        if let SessionPhase::Running(running) = self.phase
             && running.turn == turn
             && let Some(index) = self.place_of_steer(item)
         {
@@ -113,17 +118,17 @@ impl Machine {
     }
 
     pub(super) fn withdraw(&mut self, item: ItemId, out: &mut Vec<Action>) {
-        if self.is_steering(item) && !matches!(self.phase, Phase::Running(_)) {
+        if self.is_steering(item) && !matches!(self.phase, SessionPhase::Running(_)) {
             // No run has it.
             return self.took_back(item, out);
         }
         let Ok(index) = self.waiting.binary_search(&item) else {
-            out.push(Action::Answer(Answer::Taken));
+            out.push(Action::RequestAnswer(RequestAnswer::Taken));
             return;
         };
         self.waiting.remove(index);
         out.push(Action::Fate { item, fate: ItemOutcome::Withdrawn });
-        out.push(Action::Answer(Answer::Withdrawn));
+        out.push(Action::RequestAnswer(RequestAnswer::Withdrawn));
         // A plan may be about it already.
         self.plan_anew(out);
     }
@@ -136,7 +141,7 @@ impl Machine {
         };
         self.steering.remove(index);
         out.push(Action::Fate { item, fate: ItemOutcome::Withdrawn });
-        out.push(Action::Answer(Answer::Withdrawn));
+        out.push(Action::RequestAnswer(RequestAnswer::Withdrawn));
     }
 
     fn place_of_steer(&self, item: ItemId) -> Option<usize> {

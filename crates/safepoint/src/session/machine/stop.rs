@@ -1,6 +1,8 @@
 //! Stops of the session and of its turn alone, and the wait until it has been idle.
 
-use super::{Action, Answer, Ended, ExitKind, Machine, Moment, PendingStart, Phase, StopWhy, Strength};
+use super::{
+    Action, ExitKind, Machine, Moment, PendingStart, RequestAnswer, SessionPhase, StopWhy, Strength,
+};
 use crate::value::ids::TurnId;
 
 /// How long the session has been idle, and how long it may be (S6.8).
@@ -40,20 +42,20 @@ impl Idleness {
 
 impl Machine {
     pub(super) fn stop(&mut self, strength: Strength, out: &mut Vec<Action>) {
-        if self.phase == Phase::Over {
-            out.push(Action::Answer(Answer::TooLate));
+        if self.phase == SessionPhase::Over {
+            out.push(Action::RequestAnswer(RequestAnswer::TooLate));
             return;
         }
         let before = self.stop;
         self.stop = before.max(Some(strength));
-        out.push(Action::Answer(match before {
-            None => Answer::First,
-            Some(before) if before < strength => Answer::Strengthened,
-            Some(_) => Answer::NothingAdded,
+        out.push(Action::RequestAnswer(match before {
+            None => RequestAnswer::First,
+            Some(before) if before < strength => RequestAnswer::Strengthened,
+            Some(_) => RequestAnswer::NothingAdded,
         }));
         self.idleness.forget();
         self.drop_plan(out);
-        if let Phase::Running(running) = &mut self.phase
+        if let SessionPhase::Running(running) = &mut self.phase
             && strength > Strength::AtTurnEnd
         {
             running.has_session_stop = true;
@@ -63,40 +65,40 @@ impl Machine {
 
     pub(super) fn stop_when_idle(&mut self, now: Moment, micros: u64, out: &mut Vec<Action>) {
         let answer = match (self.phase, self.stop, self.idleness.allowed) {
-            (Phase::Over, _, _) => Answer::TooLate,
+            (SessionPhase::Over, _, _) => RequestAnswer::TooLate,
             (_, None, None) => {
                 self.idleness.allowed = Some((now, micros));
-                Answer::First
+                RequestAnswer::First
             }
-            (_, Some(_), _) | (_, None, Some(_)) => Answer::NothingAdded,
+            (_, Some(_), _) | (_, None, Some(_)) => RequestAnswer::NothingAdded,
         };
-        out.push(Action::Answer(answer));
+        out.push(Action::RequestAnswer(answer));
     }
 
     pub(super) fn stop_turn(&mut self, turn: Option<TurnId>, out: &mut Vec<Action>) {
         let target = self.target();
         let mismatch = turn.is_some() && turn != target;
         let answer = match target {
-            Some(target) if mismatch => Answer::TurnMismatch(target),
+            Some(target) if mismatch => RequestAnswer::TurnMismatch(target),
             Some(target) => {
                 self.stop_target(target, out);
-                Answer::StoppingTurn(target)
+                RequestAnswer::StoppingTurn(target)
             }
             None => {
-                if let Phase::Planning { .. } = self.phase
+                if let SessionPhase::Planning { .. } = self.phase
                     && turn.is_none()
                 {
                     self.barrier = Some(self.next_item);
                     self.drop_plan(out);
                 }
-                Answer::NoTurn
+                RequestAnswer::NoTurn
             }
         };
-        out.push(Action::Answer(answer));
+        out.push(Action::RequestAnswer(answer));
     }
 
     fn stop_target(&mut self, target: TurnId, out: &mut Vec<Action>) {
-        if let Phase::Running(running) = &mut self.phase {
+        if let SessionPhase::Running(running) = &mut self.phase {
             running.stopped_at.get_or_insert(self.next_item);
             out.push(Action::StopRun { turn: target, why: StopWhy::Asked });
         } else {
@@ -113,13 +115,13 @@ impl Machine {
 
     /// User code failed: the turn ends, and then the session.
     pub(super) fn broke(&mut self, out: &mut Vec<Action>) {
-        if self.phase == Phase::Over {
+        if self.phase == SessionPhase::Over {
             return;
         }
         self.is_broken = true;
         self.drop_plan(out);
         // Also if a gentler stop was requested before: there is nothing left to wait for.
-        if let Phase::Running(running) = &mut self.phase {
+        if let SessionPhase::Running(running) = &mut self.phase {
             running.has_session_stop = true;
             out.push(Action::StopRun { turn: running.turn, why: StopWhy::Broken });
         }
@@ -138,30 +140,34 @@ impl Machine {
 
     pub(super) fn resume(&mut self, out: &mut Vec<Action>) {
         let can = self.goes_on()
-            && self.left.as_ref().is_some_and(|left| left.how == Ended::Early)
+            && self.left.as_ref().is_some_and(|left| !left.is_suspended)
             && matches!(self.want, PendingStart::Nothing | PendingStart::Resume);
         if can && !self.takes_up() {
             self.want = PendingStart::Resume;
             self.drop_plan(out);
         }
-        out.push(Action::Answer(if can { Answer::Resuming } else { Answer::NothingToResume }));
+        out.push(Action::RequestAnswer(if can {
+            RequestAnswer::Resuming
+        } else {
+            RequestAnswer::NothingToResume
+        }));
     }
 
     pub(super) fn decided(&mut self, out: &mut Vec<Action>) {
         // Several may be decided before it resumes; a turn that is about to end takes none (S8.3).
         let can = self.is_suspended() && matches!(self.want, PendingStart::Nothing | PendingStart::Decision);
-        out.push(Action::Answer(match (self.goes_on(), can) {
+        out.push(Action::RequestAnswer(match (self.goes_on(), can) {
             (true, true) => {
                 self.want = PendingStart::Decision;
-                Answer::Resuming
+                RequestAnswer::Resuming
             }
-            (true, false) => Answer::NothingToResume,
-            (false, _) => Answer::TooLate,
+            (true, false) => RequestAnswer::NothingToResume,
+            (false, _) => RequestAnswer::TooLate,
         }));
     }
 
     /// Whether a turn may still start.
     fn goes_on(&self) -> bool {
-        self.phase != Phase::Over && self.exit().is_none()
+        self.phase != SessionPhase::Over && self.exit().is_none()
     }
 }

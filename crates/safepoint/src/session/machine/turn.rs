@@ -1,13 +1,13 @@
 //! A turn from its plan to its end.
 
 use super::{
-    Action, Asked, End, Ended, EndedBy, Left, Machine, PendingStart, Phase, PlanResult, Record, Running,
-    StartFrom, StopWhy, Undo, Wanted,
+    Action, EarlyTurn, Machine, PendingStart, PlanRequest, PlanResult, Running, SessionPhase, StartFrom,
+    StopWhy, TurnEnd, Undo,
 };
 use crate::{
     session::{
         machine::{OnTurnFailure, PreemptedItems},
-        words::{ItemOutcome, PreemptOutcome},
+        outcome::{ItemOutcome, PreemptOutcome},
     },
     value::ids::{ItemId, TurnId},
 };
@@ -19,13 +19,13 @@ impl Machine {
         let from = match std::mem::replace(&mut self.want, PendingStart::Nothing) {
             PendingStart::Nothing => return false,
             PendingStart::Resume => {
-                self.ask_planner(Wanted::Resume, out);
+                self.ask_planner(PlanRequest::Resume, out);
                 return true;
             }
             PendingStart::Decision => StartFrom::Decision,
             PendingStart::Withdrawal(why, asked_at) => {
                 let started = self.start_left(StartFrom::Withdrawal(why), out);
-                if let Phase::Running(running) = &mut self.phase {
+                if let SessionPhase::Running(running) = &mut self.phase {
                     running.stopped_at = (why == StopWhy::Asked).then_some(asked_at);
                 }
                 return started;
@@ -50,24 +50,26 @@ impl Machine {
         if !fresh || self.is_suspended() {
             return false;
         }
-        self.ask_planner(Wanted::Any, out);
+        self.ask_planner(PlanRequest::Any, out);
         true
     }
 
-    fn ask_planner(&mut self, wanted: Wanted, out: &mut Vec<Action>) {
+    fn ask_planner(&mut self, wanted: PlanRequest, out: &mut Vec<Action>) {
         self.plans += 1;
-        self.phase = Phase::Planning { plan: self.plans, wanted, asked: Asked::NotYet };
+        self.phase = SessionPhase::Planning { plan: self.plans, wanted, asked_before: None };
         out.push(Action::Gather(self.plans));
     }
 
     /// What was accepted before the plan was wanted is here: the planner is asked about all of it.
     pub(super) fn gathered(&mut self, number: u64, out: &mut Vec<Action>) {
         let left = self.left();
-        let Phase::Planning { plan, wanted, asked: asked @ Asked::NotYet } = &mut self.phase else { return };
+        let SessionPhase::Planning { plan, wanted, asked_before: asked @ None } = &mut self.phase else {
+            return;
+        };
         if *plan != number {
             return;
         }
-        *asked = Asked::With(self.next_item);
+        *asked = Some(self.next_item);
         let waiting = self.waiting.iter().copied().collect();
         out.push(Action::Plan { plan: number, waiting, left, wanted: *wanted });
     }
@@ -75,7 +77,7 @@ impl Machine {
     /// Before which item the planner that makes this plan has seen everything.
     fn planned_with(&self, number: u64) -> Option<ItemId> {
         match self.phase {
-            Phase::Planning { plan, asked: Asked::With(seen), .. } if plan == number => Some(seen),
+            SessionPhase::Planning { plan, asked_before, .. } if plan == number => asked_before,
             _ => None,
         }
     }
@@ -86,7 +88,7 @@ impl Machine {
 
     /// Stops asking, to ask again: a resume that was promised still holds.
     pub(super) fn plan_anew(&mut self, out: &mut Vec<Action>) {
-        if let Phase::Planning { wanted: Wanted::Resume, .. } = self.phase {
+        if let SessionPhase::Planning { wanted: PlanRequest::Resume, .. } = self.phase {
             self.want = PendingStart::Resume;
         }
         self.drop_plan(out);
@@ -94,8 +96,8 @@ impl Machine {
 
     /// Stops asking; queued items keep waiting.
     pub(super) fn drop_plan(&mut self, out: &mut Vec<Action>) {
-        if let Phase::Planning { .. } = self.phase {
-            self.phase = Phase::Idle;
+        if let SessionPhase::Planning { .. } = self.phase {
+            self.phase = SessionPhase::Idle;
             out.push(Action::DropPlan);
         }
     }
@@ -105,7 +107,7 @@ impl Machine {
         if self.stranger(made).is_some() {
             return self.broke(out);
         }
-        self.phase = Phase::Idle;
+        self.phase = SessionPhase::Idle;
         match made {
             PlanResult::Resume if self.start_left(StartFrom::Resume, out) => {}
             // What the planner has seen begins nothing by itself; what it has not seen does.
@@ -142,14 +144,13 @@ impl Machine {
     fn start(&mut self, turn: TurnId, from: StartFrom, out: &mut Vec<Action>) {
         let is_protected = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
         let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
-        let record = if forgets { Record::Forget } else { Record::Keep };
         self.undo.barrier = self.barrier.take();
-        self.phase = Phase::Running(Running {
+        self.phase = SessionPhase::Running(Running {
             turn,
             is_protected,
             has_session_stop: false,
             stopped_at: None,
-            record,
+            forgets,
             from,
             is_read: false,
         });
@@ -158,14 +159,14 @@ impl Machine {
     }
 
     /// The turn's outcome is fixed: everything in it is settled, or waits with it.
-    pub(super) fn settled(&mut self, turn: TurnId, end: End, out: &mut Vec<Action>) {
-        let Phase::Running(running) = self.phase else { return };
+    pub(super) fn settled(&mut self, turn: TurnId, end: TurnEnd, out: &mut Vec<Action>) {
+        let SessionPhase::Running(running) = self.phase else { return };
         if running.turn != turn {
             return;
         }
         self.undo = Undo::default();
         let fate = self.fate_of(running, end);
-        self.phase = Phase::Ending { turn, is_quiet: false, is_read: running.is_read };
+        self.phase = SessionPhase::Ending { turn, is_quiet: false, is_read: running.is_read };
         if let ItemOutcome::Suspended(_) = fate {
             self.suspend(running, out);
         } else {
@@ -180,19 +181,19 @@ impl Machine {
 
     /// S6.11: a failure is a failure; a natural end that came first is complete; a stop of the session
     /// interrupts, whatever else was requested; and only a preempt alone preempts.
-    pub(super) fn fate_of(&self, running: Running, end: End) -> ItemOutcome {
+    pub(super) fn fate_of(&self, running: Running, end: TurnEnd) -> ItemOutcome {
         let turn = running.turn;
         let is_preempted = self.preempts.iter().any(super::Preempt::is_asked);
         match end {
-            End::Done => ItemOutcome::Completed(turn),
-            End::Failed => ItemOutcome::Failed(turn),
-            End::Suspended => ItemOutcome::Suspended(turn),
-            End::Stopped { .. } if running.has_session_stop => ItemOutcome::Interrupted(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } if is_preempted => match running.record {
-                Record::Keep => ItemOutcome::Preempted(turn),
-                Record::Forget => ItemOutcome::RolledBack(turn),
-            },
-            End::Stopped { .. } => ItemOutcome::Interrupted(turn),
+            TurnEnd::Done => ItemOutcome::Completed(turn),
+            TurnEnd::Failed => ItemOutcome::Failed(turn),
+            TurnEnd::Suspended => ItemOutcome::Suspended(turn),
+            TurnEnd::Stopped | TurnEnd::Preempted(_) if running.has_session_stop => {
+                ItemOutcome::Interrupted(turn)
+            }
+            TurnEnd::Preempted(_) if is_preempted && running.forgets => ItemOutcome::RolledBack(turn),
+            TurnEnd::Preempted(_) if is_preempted => ItemOutcome::Preempted(turn),
+            TurnEnd::Stopped | TurnEnd::Preempted(_) => ItemOutcome::Interrupted(turn),
         }
     }
 
@@ -202,7 +203,7 @@ impl Machine {
         for item in &items {
             out.push(Action::Fate { item: *item, fate: ItemOutcome::Suspended(running.turn) });
         }
-        self.left = Some(Left { turn: running.turn, items, how: Ended::Suspended });
+        self.left = Some(EarlyTurn { turn: running.turn, items, is_suspended: true });
         self.preempts.iter_mut().for_each(super::Preempt::ask_if_held);
         if self.preempts.iter().any(super::Preempt::is_asked) {
             self.want =
@@ -212,7 +213,7 @@ impl Machine {
         }
     }
 
-    fn close_turn(&mut self, running: Running, fate: ItemOutcome, end: End, out: &mut Vec<Action>) {
+    fn close_turn(&mut self, running: Running, fate: ItemOutcome, end: TurnEnd, out: &mut Vec<Action>) {
         let turn = running.turn;
         let was_wanted = !self.preempts.is_empty();
         let came_to = match fate {
@@ -223,8 +224,8 @@ impl Machine {
         for preempt in self.preempts.drain(..) {
             out.push(preempt.came_to(came_to));
         }
-        let requeues = matches!(fate, ItemOutcome::Preempted(_))
-            && matches!(end, End::Stopped { after: PreemptedItems::Requeue, .. });
+        let requeues =
+            matches!(fate, ItemOutcome::Preempted(_)) && end == TurnEnd::Preempted(PreemptedItems::Requeue);
         let items = std::mem::take(&mut self.items);
         for item in &items {
             if requeues {
@@ -246,14 +247,14 @@ impl Machine {
         let is_open =
             matches!(fate, ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_))
                 && !requeues;
-        self.left = is_open.then_some(Left { turn, items, how: Ended::Early });
+        self.left = is_open.then_some(EarlyTurn { turn, items, is_suspended: false });
         if let ItemOutcome::RolledBack(turn) = fate {
             out.push(Action::Forget(turn));
         }
     }
 
     pub(super) fn quiet(&mut self, turn: TurnId) {
-        if let Phase::Ending { turn: ended, is_quiet, .. } = &mut self.phase
+        if let SessionPhase::Ending { turn: ended, is_quiet, .. } = &mut self.phase
             && *ended == turn
         {
             *is_quiet = true;
@@ -263,8 +264,8 @@ impl Machine {
     /// A reader may return before its turn has ended.
     pub(super) fn read(&mut self, turn: TurnId) {
         match &mut self.phase {
-            Phase::Running(Running { turn: followed, is_read, .. })
-            | Phase::Ending { turn: followed, is_read, .. }
+            SessionPhase::Running(Running { turn: followed, is_read, .. })
+            | SessionPhase::Ending { turn: followed, is_read, .. }
                 if *followed == turn =>
             {
                 *is_read = true;
@@ -275,23 +276,23 @@ impl Machine {
 
     /// Nothing of it happened: what it took waits again, and the turn that it resumed is left as it was.
     pub(super) fn unstarted(&mut self, turn: TurnId) {
-        if let Phase::Running(running) = self.phase
+        if let SessionPhase::Running(running) = self.phase
             && running.turn == turn
         {
-            self.phase = Phase::Idle;
+            self.phase = SessionPhase::Idle;
             let items = std::mem::take(&mut self.items);
             let Undo { left, barrier } = std::mem::take(&mut self.undo);
             self.barrier = barrier;
-            let how = match running.from {
+            let is_suspended = match running.from {
                 StartFrom::Plan => {
                     self.left = left;
                     items.into_iter().for_each(|item| self.wait_again(item));
                     return;
                 }
-                StartFrom::Resume => Ended::Early,
-                StartFrom::Decision | StartFrom::Withdrawal(_) => Ended::Suspended,
+                StartFrom::Resume => false,
+                StartFrom::Decision | StartFrom::Withdrawal(_) => true,
             };
-            self.left = Some(Left { turn, items, how });
+            self.left = Some(EarlyTurn { turn, items, is_suspended });
         }
     }
 }

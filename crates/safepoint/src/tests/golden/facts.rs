@@ -33,6 +33,7 @@ fn limits() -> Vec<RunLimits> {
     ]
 }
 
+/// Each source of a steer; each is read through `StoredSteer`.
 fn steers() -> Vec<RecordedSteer> {
     let sources = each!(SteerSource {
         SteerSource::Handle => SteerSource::Handle;

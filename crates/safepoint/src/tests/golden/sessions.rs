@@ -60,7 +60,7 @@ fn ors() -> Vec<IfUndelivered> {
     })
 }
 
-/// Each way to push, with what each can carry: `How` of the envelope, through `encode_item`.
+/// Each way to push, with what each can carry: `StoredPolicy` of the envelope, through `encode_item`.
 fn policies() -> Vec<Policy> {
     let turn = TurnId::new(2);
     each!(Policy {
@@ -103,7 +103,7 @@ fn reason() -> Reason {
     Reason::new(Code::SHUTDOWN).with_text("deploy").asked_at(at(1).into()).caused_by(&root)
 }
 
-/// Each kind of stop, with each strength, extent and time: `Wire`, `To`, `Extent` and `Strength`.
+/// Each kind of stop, with each strength, extent and time: `StoredForm`, `To`, `Extent` and `Strength`.
 fn intents() -> Vec<StoredStop> {
     let afters = each!(StoppedTurn {
         StoppedTurn::Resumable => StoppedTurn::Resumable;

@@ -4,7 +4,7 @@
 //! ever dropped, oldest first, and a reader behind them learns how many it missed. What a child run shows is
 //! shown above in the same order; locks are taken upwards only.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{collections::VecDeque, fmt, sync::Arc, task::Poll};
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
@@ -25,7 +25,7 @@ pub trait StreamEvent: Clone {
 
 #[derive(Debug)]
 pub(crate) struct Feed<K = EventKind> {
-    state: Mutex<State<K>>,
+    state: Mutex<FeedState<K>>,
     grown: Notify,
     retained_deltas: usize,
     relay: Option<Relay<K>>,
@@ -50,27 +50,21 @@ pub(crate) enum Took {
 }
 
 #[derive(Debug)]
-struct State<K> {
+struct FeedState<K> {
     events: VecDeque<Event<K>>,
     next: u64,
     deltas: usize,
     /// The weight of all deltas.
     weight: usize,
-    end: End,
+    is_closed: bool,
 }
 
 /// The total weight of provisional events that are kept for readers that lag; the newest is kept in any case.
 const RETAINED_BYTES: usize = 2 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Open,
-    Closed,
-}
-
 impl<K: StreamEvent> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
-        let state = State { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, end: End::Open };
+        let state = FeedState { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, is_closed: false };
         Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas, relay: None }
     }
 
@@ -86,23 +80,23 @@ impl<K: StreamEvent> Feed<K> {
 
     /// Shows an event, and returns whether it was shown.
     pub(crate) fn offer(&self, kind: K) -> Took {
-        self.show(kind, End::Open)
+        self.show(kind, false)
     }
 
     /// Shows the last event.
     pub(crate) fn close(&self, last: K) {
-        self.show(last, End::Closed);
+        self.show(last, true);
     }
 
-    fn show(&self, kind: K, end: End) -> Took {
+    fn show(&self, kind: K, is_last: bool) -> Took {
         let mut state = self.state.lock();
-        if state.end == End::Closed {
+        if state.is_closed {
             return Took::Nothing;
         }
         let took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
         state.push(kind);
         state.trim(self.retained_deltas);
-        state.end = end;
+        state.is_closed = is_last;
         drop(state);
         self.grown.notify_waiters();
         took
@@ -113,7 +107,7 @@ impl<K: StreamEvent> Feed<K> {
     }
 }
 
-impl<K: StreamEvent> State<K> {
+impl<K: StreamEvent> FeedState<K> {
     fn push(&mut self, kind: K) {
         if kind.is_provisional() {
             self.deltas += 1;
@@ -158,10 +152,8 @@ impl<K: StreamEvent> Events<K> {
         loop {
             let feed = Arc::clone(&self.feed);
             let grown = feed.grown.notified();
-            match self.try_next() {
-                Step::Event(event) => return Some(event),
-                Step::End => return None,
-                Step::NotYet => {}
+            if let Poll::Ready(next) = self.try_next() {
+                return next;
             }
             grown.await;
         }
@@ -169,32 +161,24 @@ impl<K: StreamEvent> Events<K> {
 
     /// The next event that is there already.
     pub fn now(&mut self) -> Option<Event<K>> {
-        match self.try_next() {
-            Step::Event(event) => Some(event),
-            Step::End | Step::NotYet => None,
-        }
+        if let Poll::Ready(next) = self.try_next() { next } else { None }
     }
 
-    fn try_next(&mut self) -> Step<K> {
+    /// The next event, or none at the stream's end; pending if neither has come yet.
+    fn try_next(&mut self) -> Poll<Option<Event<K>>> {
         let state = self.feed.state.lock();
         if self.next >= state.next {
-            return if state.end == End::Closed { Step::End } else { Step::NotYet };
+            return if state.is_closed { Poll::Ready(None) } else { Poll::Pending };
         }
         let index = state.events.partition_point(|event| event.seq < self.next);
-        let Some(event) = state.events.get(index) else { return Step::NotYet };
+        let Some(event) = state.events.get(index) else { return Poll::Pending };
         if event.seq > self.next {
             let count = event.seq - self.next;
             let missed = Event { seq: self.next, at: event.at, kind: K::missed(count) };
             self.next = event.seq;
-            return Step::Event(missed);
+            return Poll::Ready(Some(missed));
         }
         self.next += 1;
-        Step::Event(event.clone())
+        Poll::Ready(Some(event.clone()))
     }
-}
-
-enum Step<K> {
-    Event(Event<K>),
-    End,
-    NotYet,
 }

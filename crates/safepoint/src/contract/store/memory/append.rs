@@ -18,13 +18,11 @@ use super::{
 impl Session {
     pub(super) fn append(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<Appended, Error> {
         let before = (self.records.len(), self.chain, Arc::clone(&self.side));
-        let said = self.said.clone();
         let mut done = Done::default();
         for write in writes {
             if let Err(error) = self.write(write, now, &mut done) {
                 self.records.truncate(before.0);
                 (self.chain, self.side) = (before.1, before.2);
-                self.said = said;
                 self.items.undo(done.moved);
                 return Err(error);
             }
@@ -47,16 +45,7 @@ impl Session {
                 self.chain = self.chain.then(self.records.len() as u64, &record);
                 self.records.push((record, self.chain));
             }
-            Write::Label(label) => self.said.label = label,
-            Write::Title(title) => self.said.title = title,
-            Write::Setup(setup) => self.said.setup = setup,
-            Write::CloseInbox
-            | Write::OpenInbox
-            | Write::StopSeen(_)
-            | Write::OpenApproval(_)
-            | Write::CloseApproval(..) => {
-                return Arc::make_mut(&mut self.side).write(write, now, &mut done.decided);
-            }
+            other => return Arc::make_mut(&mut self.side).write(other, now, &mut done.decided),
         }
         Ok(())
     }
@@ -72,6 +61,9 @@ struct Done {
 impl Side {
     fn write(&mut self, write: Write, now: Timestamp, decided: &mut Vec<ApprovalId>) -> Result<(), Error> {
         match write {
+            Write::Label(label) => self.label = label,
+            Write::Title(title) => self.title = title,
+            Write::Setup(setup) => self.setup = setup,
             Write::CloseInbox => self.is_inbox_closed = true,
             Write::OpenInbox => self.is_inbox_closed = false,
             Write::StopSeen(number) => self.stop_seen(number)?,
@@ -82,13 +74,7 @@ impl Side {
                 }
             }
             // The session's own, and its items'.
-            Write::Record(_)
-            | Write::Label(_)
-            | Write::Title(_)
-            | Write::Setup(_)
-            | Write::TakeItem(_)
-            | Write::PutBackItem(_)
-            | Write::RemoveItem(_) => {}
+            Write::Record(_) | Write::TakeItem(_) | Write::PutBackItem(_) | Write::RemoveItem(_) => {}
         }
         Ok(())
     }

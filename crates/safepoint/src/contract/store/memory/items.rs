@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::super::{Error, InboxRow, ItemState, NewItem, Pushed};
 
 #[derive(Debug, Default)]
-pub(super) struct Items {
+pub(super) struct ItemRows {
     rows: Vec<InboxRow>,
     /// The number of each client's id, for the session's life.
     clients: HashMap<String, u64>,
@@ -24,7 +24,7 @@ pub(super) struct Moved {
     bytes: Option<Vec<u8>>,
 }
 
-impl Items {
+impl ItemRows {
     pub(super) fn known(&self, push: &NewItem) -> Option<Pushed> {
         let number = *self.clients.get(push.client_id.as_ref()?)?;
         let is_same = self.get(number).is_some_and(|item| item.digest == push.digest);

@@ -12,33 +12,27 @@ use super::super::{
     SessionRow, StopIntent, StopRow, Withdrawn,
 };
 
-use super::items::Items;
+use super::items::ItemRows;
 
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) created: Timestamp,
     pub(super) updated: Timestamp,
-    pub(super) said: Said,
     pub(super) records: Vec<(Record, Chain)>,
     pub(super) chain: Chain,
     pub(super) epoch: u64,
     pub(super) held: Option<LeaseHolder>,
-    pub(super) items: Items,
+    pub(super) items: ItemRows,
     /// Copied only by an append that changes it: a refused append restores the kept copy.
     pub(super) side: Arc<Side>,
-}
-
-/// The session's texts, each the newest.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Said {
-    pub(super) label: String,
-    pub(super) title: String,
-    pub(super) setup: String,
 }
 
 /// Everything except the journal and the items.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
+    pub(super) label: String,
+    pub(super) title: String,
+    pub(super) setup: String,
     pub(super) is_inbox_closed: bool,
     pub(super) inbox_changes: u64,
     pub(super) stops: Vec<StopRow>,
@@ -46,25 +40,19 @@ pub(super) struct Side {
     pub(super) decisions: u64,
 }
 
-/// Whether a request has changed anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Touch {
-    Changed,
-    Nothing,
-}
-
 impl Session {
     pub(super) fn new(new: &NewSession, now: Timestamp) -> Self {
+        let NewSession { label, title, setup, .. } = new.clone();
+        let side = Side { label, title, setup, ..Side::default() };
         Self {
             created: now,
             updated: now,
-            said: Said { label: new.label.clone(), title: new.title.clone(), setup: new.setup.clone() },
             records: Vec::new(),
             chain: Chain::of(&new.id),
             epoch: 0,
             held: None,
-            items: Items::default(),
-            side: Arc::default(),
+            items: ItemRows::default(),
+            side: Arc::new(side),
         }
     }
 
@@ -73,9 +61,9 @@ impl Session {
             id: id.clone(),
             created: self.created,
             updated: self.updated,
-            label: self.said.label.clone(),
-            title: self.said.title.clone(),
-            setup: self.said.setup.clone(),
+            label: self.side.label.clone(),
+            title: self.side.title.clone(),
+            setup: self.side.setup.clone(),
             head: self.records.len() as u64,
             chain: self.chain,
             epoch: self.epoch,
@@ -118,27 +106,28 @@ impl Session {
         (self.items.waiting() >= push.capacity).then_some(Pushed::Full)
     }
 
-    pub(super) fn push(&mut self, push: NewItem, at: Timestamp) -> (Pushed, Touch) {
+    /// Also whether it changed anything; so do the requests below.
+    pub(super) fn push(&mut self, push: NewItem, at: Timestamp) -> (Pushed, bool) {
         if let Some(known) = self.known(&push) {
-            return (known, Touch::Nothing);
+            return (known, false);
         }
         let number = self.items.push(push, at);
         self.side().inbox_changes += 1;
-        (Pushed::Accepted(number), Touch::Changed)
+        (Pushed::Accepted(number), true)
     }
 
-    pub(super) fn withdraw(&mut self, number: u64) -> (Withdrawn, Touch) {
+    pub(super) fn withdraw(&mut self, number: u64) -> (Withdrawn, bool) {
         let Some(item) = self.items.get(number).cloned() else {
-            return (Withdrawn::Unknown, Touch::Nothing);
+            return (Withdrawn::Unknown, false);
         };
         if self.items.shift(number, &[ItemState::Waiting], ItemState::Removed).is_err() {
-            return (Withdrawn::Taken, Touch::Nothing);
+            return (Withdrawn::Taken, false);
         }
         self.side().inbox_changes += 1;
-        (Withdrawn::Item(item), Touch::Changed)
+        (Withdrawn::Item(item), true)
     }
 
-    pub(super) fn ask_stop(&mut self, stop: StopIntent, at: Timestamp) -> (u64, Touch) {
+    pub(super) fn ask_stop(&mut self, stop: StopIntent, at: Timestamp) -> (u64, bool) {
         let side = self.side();
         let number = side.stops.len() as u64 + 1;
         side.stops.push(StopRow { number, at, seen: false, bytes: stop.bytes });
@@ -150,7 +139,7 @@ impl Session {
         let open = side.approvals.iter_mut().filter(|row| row.state == ApprovalState::Open && is_meant(row));
         let withdrawn = open.map(|row| row.state = ApprovalState::Withdrawn).count();
         side.decisions += withdrawn as u64;
-        (number, Touch::Changed)
+        (number, true)
     }
 
     pub(super) fn stops(&self, after: u64) -> Vec<StopRow> {
@@ -161,19 +150,19 @@ impl Session {
         self.side.approvals.iter().find(|row| row.asked.id == *id)
     }
 
-    pub(super) fn decide(&mut self, decision: NewDecision, at: Timestamp) -> (DecisionResult, Touch) {
+    pub(super) fn decide(&mut self, decision: NewDecision, at: Timestamp) -> (DecisionResult, bool) {
         let side = self.side();
         let Some(row) = side.approvals.iter_mut().find(|row| row.asked.id == decision.id) else {
-            return (DecisionResult::Unknown, Touch::Nothing);
+            return (DecisionResult::Unknown, false);
         };
         let decided = row.judge(&decision, at);
         if decided != DecisionResult::Taken {
-            return (decided, Touch::Nothing);
+            return (decided, false);
         }
         let NewDecision { principal, bytes, .. } = decision;
         row.state = ApprovalState::Decided { principal, at, bytes, used: DecisionUse::Waiting };
         side.decisions += 1;
-        (decided, Touch::Changed)
+        (decided, true)
     }
 
     pub(super) fn notice(&self) -> Changes {

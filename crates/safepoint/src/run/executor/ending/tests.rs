@@ -82,11 +82,9 @@ fn what_nobody_saw_end_is_unknown() {
 fn an_ending_says_whose_stop_it_was() {
     let (stopped, _) = scope_stopped();
     let (open, _) = Scope::root();
-    for (run, ends, by) in [
-        (&open, Ends::Alone, StopSource::Call),
-        (&open, Ends::WithTheRun, StopSource::Run),
-        (&stopped, Ends::Alone, StopSource::Run),
-    ] {
+    for (run, ends, by) in
+        [(&open, false, StopSource::Call), (&open, true, StopSource::Run), (&stopped, false, StopSource::Run)]
+    {
         let mut ending = CallEnd::stopped(None);
         ending.name_stop(&stopped, (run, ends));
         assert_eq!((ending.stopped_by, ending.reason.as_ref().map(Reason::text)), (Some(by), Some("enough")));
@@ -95,7 +93,7 @@ fn an_ending_says_whose_stop_it_was() {
         assert!(done.stopped_by.is_none() && done.reason.is_none());
     }
     let mut own = CallEnd::stopped(Some(Reason::user("mine")));
-    own.name_stop(&stopped, (&stopped, Ends::Alone));
+    own.name_stop(&stopped, (&stopped, false));
     assert_eq!(own.reason.as_ref().map(Reason::text), Some("mine"));
 }
 
@@ -292,7 +290,7 @@ fn what_comes_late_is_named() {
         (Err(TaskEnd::Dropped), "was dropped"),
     ] {
         assert_eq!(
-            late(&CallId::from("c1"), &super::super::judge::describe(&result)),
+            late(&CallId::from("c1"), &super::super::status::describe(&result)),
             format!("call c1 {words}")
         );
     }

@@ -4,10 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    run::machine::{
-        ApprovalReuse,
-        tests::made::{child, ended, question, tool_call},
-    },
+    run::machine::tests::made::{child, ended, question, tool_call},
     value::{
         effect::EffectClass,
         message::Block,
@@ -33,7 +30,7 @@ fn left_out(letters: &str, more: u64) -> Round {
                 'l' => CallState::EffectUnknown,
                 'q' => CallState::AwaitingApproval(question(&id)),
                 's' => CallState::Suspended { child: child(), approvals: vec![question(&id)] },
-                'c' => CallState::Ready { args: json!(1), questions: ApprovalReuse::Keep },
+                'c' => CallState::Ready { args: json!(1), asks_again: false },
                 'r' => CallState::Running,
                 'e' => ended(&id, CallStatus::Completed, None),
                 'x' => ended(&id, CallStatus::Stopped, Some(StopSource::Run)),

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::session::{
-    machine::{ExitKind, Wanted},
-    words::RejectReason,
+    machine::{ExitKind, PlanRequest},
+    outcome::RejectReason,
 };
 
 /// Feeds inputs to a machine.
@@ -40,14 +40,14 @@ impl Owner {
     }
 
     /// Settles it, and lets it be quiet and read.
-    pub(super) fn settle(&mut self, turn: u64, end: End) -> Vec<Action> {
+    pub(super) fn settle(&mut self, turn: u64, end: TurnEnd) -> Vec<Action> {
         let turn = TurnId::new(turn);
         let inputs = [Input::Settled { turn, end }, Input::Quiet(turn), Input::Read(turn)];
         inputs.into_iter().flat_map(|input| self.tell(input)).collect()
     }
 }
 
-pub(super) const STOPPED: End = End::Stopped { by: EndedBy::Other, after: PreemptedItems::Drop };
+pub(super) const STOPPED: TurnEnd = TurnEnd::Stopped;
 
 pub(super) fn item(number: u64) -> ItemId {
     ItemId::new(number)
@@ -68,7 +68,7 @@ pub(super) fn at_work() -> Owner {
 /// One whose first turn waits for a decision.
 pub(super) fn suspended() -> Owner {
     let mut owner = at_work();
-    owner.settle(1, End::Suspended);
+    owner.settle(1, TurnEnd::Suspended);
     owner
 }
 
@@ -114,11 +114,11 @@ fn a_busy_session_says_what_is_in_the_way() {
     assert_eq!(asked.push(9, PushKind::Reject), [busy(None)]);
     asked.begin(1);
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
-    asked.tell(Input::Settled { turn: TurnId::new(1), end: End::Suspended });
+    asked.tell(Input::Settled { turn: TurnId::new(1), end: TurnEnd::Suspended });
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
     asked.tell(Input::Quiet(TurnId::new(1)));
     asked.tell(Input::Read(TurnId::new(1)));
-    assert_eq!(asked.machine.phase(), Phase::Idle);
+    assert_eq!(asked.machine.phase(), SessionPhase::Idle);
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
 }
 
@@ -137,7 +137,7 @@ fn a_preempt_is_open_until_its_turn_ends() {
     asked.now = Moment(3);
     assert_eq!(asked.tell(Input::Tick).len(), 1);
     assert!(asked.machine.would_be_preempted());
-    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop });
+    asked.settle(1, TurnEnd::Preempted(PreemptedItems::Drop));
     assert_eq!((open(&asked), asked.machine.would_be_preempted()), ([false; 2], false));
     let mut stopped = Owner::new();
     stopped.push(0, PushKind::Enqueue);
@@ -161,10 +161,10 @@ fn a_turn_that_is_taken_up_says_so() {
     asked.tell(Input::Resume);
     assert_eq!(says(&asked), (Some(TurnId::new(1)), true, false));
     let plan = asked.tell(Input::Gathered(2));
-    assert!(matches!(plan[..], [Action::Plan { wanted: Wanted::Resume, .. }]));
+    assert!(matches!(plan[..], [Action::Plan { wanted: PlanRequest::Resume, .. }]));
     asked.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
     assert_eq!(says(&asked), (None, false, true));
-    asked.tell(Input::Settled { turn: TurnId::new(1), end: End::Suspended });
+    asked.tell(Input::Settled { turn: TurnId::new(1), end: TurnEnd::Suspended });
     assert!(asked.machine.is_suspended());
     asked.tell(Input::Decided);
     assert!(asked.machine.takes_up());
@@ -186,7 +186,7 @@ fn an_idle_session_ends_only_when_asked() {
     assert_eq!(asked.tell(Input::Tick), []);
     asked.now = Moment(4);
     assert_eq!(asked.tell(Input::Tick), [Action::End(ExitKind::Idle)]);
-    assert_eq!(asked.machine.phase(), Phase::Over);
+    assert_eq!(asked.machine.phase(), SessionPhase::Over);
 }
 
 /// S6.12: a planner is asked again for each preempt that finds it running, up to the limit and no further.
@@ -210,7 +210,7 @@ fn what_waits_again_stands_where_it_stood() {
     asked.push(0, PushKind::Enqueue);
     asked.begin(1);
     asked.push(1, PushKind::Preempt(NOW));
-    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Requeue });
+    asked.settle(1, TurnEnd::Preempted(PreemptedItems::Requeue));
     assert!(asked.machine.waiting().iter().copied().eq([item(0), item(1)]));
     let made =
         |take: &[u64]| PlanResult::Turn { take: take.iter().map(|n| item(*n)).collect(), drop: Vec::new() };

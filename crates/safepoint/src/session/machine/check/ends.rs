@@ -4,10 +4,10 @@ use super::{
     asked::{Owner, STOPPED, at_work, gathers, item, stops, suspended, turn},
     *,
 };
-use crate::session::{machine::ExitKind, words::RejectReason};
+use crate::session::{machine::ExitKind, outcome::RejectReason};
 
-const BY_PREEMPT: End = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop };
-const REQUEUE: End = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Requeue };
+const BY_PREEMPT: TurnEnd = TurnEnd::Preempted(PreemptedItems::Drop);
+const REQUEUE: TurnEnd = TurnEnd::Preempted(PreemptedItems::Requeue);
 
 fn resolved(effects: &[Action]) -> Vec<PreemptOutcome> {
     let to = |effect: &Action| match effect {
@@ -25,7 +25,7 @@ fn asked(wish: PreemptSpec) -> StopWhy {
 /// nothing by itself, and what comes now does.
 #[test]
 fn a_new_owner_waits_for_what_was_left() {
-    let left = Some((turn(1), vec![item(0)], Ended::Early));
+    let left = Some((turn(1), vec![item(0)], false));
     let mut owner = Owner::of(Machine::recovered(RULES, 1, left));
     assert_eq!(owner.machine.left(), Some(turn(1)));
     assert!(!gathers(&owner.push(1, PushKind::Enqueue)) && !gathers(&owner.tell(Input::Adopted)));
@@ -53,7 +53,7 @@ fn idleness_is_to_have_nothing_to_do() {
     keeps.settle(1, STOPPED);
     let mut aside = at_work();
     aside.tell(Input::Aside { is_alive: true });
-    aside.settle(1, End::Done);
+    aside.settle(1, TurnEnd::Done);
     for mut owner in [suspended(), keeps, aside] {
         owner.tell(Input::StopWhenIdle(4));
         owner.now = Moment(100);
@@ -64,7 +64,7 @@ fn idleness_is_to_have_nothing_to_do() {
     anew.now = Moment(3);
     anew.push(0, PushKind::Enqueue);
     anew.begin(1);
-    anew.settle(1, End::Done);
+    anew.settle(1, TurnEnd::Done);
     anew.now = Moment(4);
     assert_eq!(anew.tell(Input::Tick), []);
     anew.now = Moment(8);
@@ -118,7 +118,7 @@ fn a_turn_after_a_preempted_one_is_protected() {
     };
     let mut owner = protected();
     assert_eq!(stops(&owner.push(2, PushKind::Preempt(NOW))), []);
-    let effects = owner.settle(2, End::Suspended);
+    let effects = owner.settle(2, TurnEnd::Suspended);
     let from = |effect: &Action| {
         matches!(effect, Action::Start { from: StartFrom::Withdrawal(StopWhy::Preempt { .. }), .. })
     };
@@ -130,14 +130,14 @@ fn a_turn_after_a_preempted_one_is_protected() {
     );
     let mut later = at_work();
     later.push(1, PushKind::Preempt(LATER));
-    assert!(!later.settle(1, End::Suspended).iter().any(from), "its time has not come");
+    assert!(!later.settle(1, TurnEnd::Suspended).iter().any(from), "its time has not come");
     let mut done = protected();
-    done.settle(2, End::Done);
+    done.settle(2, TurnEnd::Done);
     done.push(2, PushKind::Enqueue);
     done.begin(3);
     assert_eq!(stops(&done.push(3, PushKind::Preempt(NOW))), [asked(NOW)]);
     let mut first = at_work();
-    first.settle(1, End::Done);
+    first.settle(1, TurnEnd::Done);
     first.push(1, PushKind::Enqueue);
     first.begin(2);
     assert_eq!(stops(&first.push(2, PushKind::Preempt(NOW))), [asked(NOW)]);
@@ -164,7 +164,7 @@ fn an_end_says_what_a_preempt_came_to() {
     for (end, session_stop, came_to) in [
         (BY_PREEMPT, false, PreemptOutcome::StoppedTurn(turn(1))),
         (STOPPED, false, PreemptOutcome::TurnEndedFirst),
-        (End::Done, false, PreemptOutcome::TurnEndedFirst),
+        (TurnEnd::Done, false, PreemptOutcome::TurnEndedFirst),
         (STOPPED, true, PreemptOutcome::SupersededByStop),
         (REQUEUE, true, PreemptOutcome::SupersededByStop),
     ] {
@@ -180,16 +180,16 @@ fn an_end_says_what_a_preempt_came_to() {
     }
     for (rules, end, begins) in [
         (RULES, STOPPED, false),
-        (RULES, End::Failed, false),
-        (Rules { on_failure: OnTurnFailure::Continue, ..RULES }, End::Failed, true),
-        (RULES, End::Done, true),
+        (RULES, TurnEnd::Failed, false),
+        (Rules { on_failure: OnTurnFailure::Continue, ..RULES }, TurnEnd::Failed, true),
+        (RULES, TurnEnd::Done, true),
     ] {
         let mut owner = Owner::of(Machine::new(rules));
         owner.push(0, PushKind::Enqueue);
         owner.begin(1);
         owner.push(1, PushKind::Enqueue);
         assert_eq!(gathers(&owner.settle(1, end)), begins, "{end:?}");
-        assert_eq!(owner.machine.left().is_some(), end != End::Done);
+        assert_eq!(owner.machine.left().is_some(), end != TurnEnd::Done);
     }
 }
 
@@ -199,7 +199,7 @@ fn a_steer_that_is_not_taken_waits_or_goes_back() {
     let mut owner = at_work();
     owner.push(1, STEER);
     owner.push(2, STEER_OR_QUEUE);
-    let effects = owner.settle(1, End::Done);
+    let effects = owner.settle(1, TurnEnd::Done);
     assert!(effects.contains(&Action::Return { item: item(1), why: RejectReason::NotDelivered }));
     assert!(effects.contains(&Action::Requeued(item(2))));
     assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held { turn: turn(1), item: item(1) }]);
@@ -210,29 +210,29 @@ fn a_steer_that_is_not_taken_waits_or_goes_back() {
 #[test]
 fn a_promise_is_given_only_where_it_can_be_kept() {
     let answer = |owner: &mut Owner, input| match owner.tell(input).first() {
-        Some(Action::Answer(answer)) => Some(*answer),
+        Some(Action::RequestAnswer(answer)) => Some(*answer),
         _ => None,
     };
-    let (no, late) = (Some(Answer::NothingToResume), Some(Answer::TooLate));
+    let (no, late) = (Some(RequestAnswer::NothingToResume), Some(RequestAnswer::TooLate));
     let mut fresh = Owner::new();
-    assert_eq!(fresh.tell(Input::Resume), [Action::Answer(Answer::NothingToResume)]);
-    assert_eq!(fresh.tell(Input::Decided), [Action::Answer(Answer::NothingToResume)]);
+    assert_eq!(fresh.tell(Input::Resume), [Action::RequestAnswer(RequestAnswer::NothingToResume)]);
+    assert_eq!(fresh.tell(Input::Decided), [Action::RequestAnswer(RequestAnswer::NothingToResume)]);
     let mut waits = suspended();
     assert_eq!(answer(&mut waits, Input::Resume), no);
-    assert_eq!(answer(&mut waits, Input::Decided), Some(Answer::Resuming));
+    assert_eq!(answer(&mut waits, Input::Decided), Some(RequestAnswer::Resuming));
     let mut early = at_work();
     early.settle(1, STOPPED);
     assert_eq!(
         (answer(&mut early, Input::Decided), answer(&mut early, Input::Resume)),
-        (no, Some(Answer::Resuming))
+        (no, Some(RequestAnswer::Resuming))
     );
     let mut stopping = at_work();
-    stopping.tell(Input::Settled { turn: turn(1), end: End::Suspended });
+    stopping.tell(Input::Settled { turn: turn(1), end: TurnEnd::Suspended });
     stopping.tell(Input::Stop(Strength::AtTurnEnd));
     assert_eq!((answer(&mut stopping, Input::Decided), answer(&mut stopping, Input::Resume)), (late, no));
     let mut over = suspended();
     over.tell(Input::Stop(Strength::Now));
-    assert_eq!((over.machine.phase(), answer(&mut over, Input::Decided)), (Phase::Over, late));
+    assert_eq!((over.machine.phase(), answer(&mut over, Input::Decided)), (SessionPhase::Over, late));
 }
 
 /// S6.2, S6.13: a turn that could not be begun leaves all as it was, and only the turn that ended is waited for.
@@ -252,11 +252,11 @@ fn a_turn_that_could_not_be_begun_leaves_all_as_it_was() {
     assert_eq!((resumed.machine.left(), resumed.machine.is_suspended()), (Some(turn(1)), false));
     let mut ends = at_work();
     for input in
-        [Input::Settled { turn: turn(1), end: End::Done }, Input::Quiet(turn(1)), Input::Read(turn(7))]
+        [Input::Settled { turn: turn(1), end: TurnEnd::Done }, Input::Quiet(turn(1)), Input::Read(turn(7))]
     {
         ends.tell(input);
     }
-    assert!(matches!(ends.machine.phase(), Phase::Ending { .. }), "another's reader is not its own");
+    assert!(matches!(ends.machine.phase(), SessionPhase::Ending { .. }), "another's reader is not its own");
     ends.tell(Input::Read(turn(1)));
-    assert_eq!(ends.machine.phase(), Phase::Idle);
+    assert_eq!(ends.machine.phase(), SessionPhase::Idle);
 }

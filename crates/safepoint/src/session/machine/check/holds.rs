@@ -1,8 +1,8 @@
 //! What holds in every state of a session, and that from each of them it can end.
 
 use super::{
-    Asked, End, EndedBy, Input, ItemId, Phase, PreemptedItems, Strength,
-    world::{Place, Step, World},
+    Input, ItemId, SessionPhase, Strength, TurnEnd,
+    world::{ItemPlace, World, WorldStep},
 };
 
 impl World {
@@ -14,37 +14,36 @@ impl World {
             let waits = waiting.iter().filter(|waiting| **waiting == item).count();
             let works = self.machine.items().iter().filter(|at_work| **at_work == item).count();
             let expected = match place {
-                Place::Waiting => (1, 0),
-                Place::InTurn(_) => (0, 1),
-                Place::Coming | Place::Steering(_) | Place::Left(_) | Place::AtRest => (0, 0),
+                ItemPlace::Waiting => (1, 0),
+                ItemPlace::InTurn(_) => (0, 1),
+                ItemPlace::Coming | ItemPlace::Steering(_) | ItemPlace::Left(_) | ItemPlace::AtRest => (0, 0),
             };
             assert_eq!((waits, works), expected, "{item} is {place:?}, after {input:?}: {:?}", self.machine);
         }
         let suspended = self.machine.left().filter(|_| self.machine.is_suspended());
-        let steered =
-            |place: &&Place| matches!(place, Place::Steering(turn) if self.run.or(suspended) != Some(*turn));
+        let steered = |place: &&ItemPlace| matches!(place, ItemPlace::Steering(turn) if self.run.or(suspended) != Some(*turn));
         assert_eq!(self.places.iter().find(steered), None, "a steer whose turn is over is forgotten");
         match self.machine.phase() {
-            Phase::Running(running) => assert_eq!(self.run, Some(running.turn)),
-            Phase::Planning { asked: Asked::NotYet, .. } => assert!(self.is_gathering()),
-            Phase::Planning { asked: Asked::With(_), .. } => assert!(self.plan.is_some()),
-            Phase::Idle => {
+            SessionPhase::Running(running) => assert_eq!(self.run, Some(running.turn)),
+            SessionPhase::Planning { asked_before: None, .. } => assert!(self.is_gathering()),
+            SessionPhase::Planning { asked_before: Some(_), .. } => assert!(self.plan.is_some()),
+            SessionPhase::Idle => {
                 assert!(self.stopped.is_none(), "idle, although it was stopped: {:?}", self.machine)
             }
-            Phase::Over => {
+            SessionPhase::Over => {
                 assert!(self.run.is_none() && self.ended);
                 assert!(!self.machine.takes_up(), "a caller waits for a turn to be resumed");
                 assert!(
                     self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
                 );
             }
-            Phase::Ending { .. } => {}
+            SessionPhase::Ending { .. } => {}
         }
     }
 
     /// Whether it never became a preempt: it named another turn.
     fn is_back(&self, item: ItemId) -> bool {
-        self.place(item) == Place::AtRest
+        self.place(item) == ItemPlace::AtRest
     }
 
     /// From here a stop leads to the end, with every item settled or in a turn that is reported.
@@ -55,23 +54,17 @@ impl World {
                 break;
             }
             let step = match (world.run, world.winding) {
-                _ if !world.stop_is_asked() => Step::Stop(Strength::Now),
-                _ if world.stopped < Some(Strength::Now) => Step::Deliver,
-                (Some(turn), _) => {
-                    let by = EndedBy::Other;
-                    Step::Happen(Input::Settled {
-                        turn,
-                        end: End::Stopped { by, after: PreemptedItems::Drop },
-                    })
-                }
-                (None, Some((turn, false, _))) => Step::Happen(Input::Quiet(turn)),
-                (None, Some((turn, true, false))) => Step::Happen(Input::Read(turn)),
-                _ => Step::Happen(Input::Tick),
+                _ if !world.stop_is_asked() => WorldStep::Stop(Strength::Now),
+                _ if world.stopped < Some(Strength::Now) => WorldStep::Deliver,
+                (Some(turn), _) => WorldStep::Happen(Input::Settled { turn, end: TurnEnd::Stopped }),
+                (None, Some((turn, false, _))) => WorldStep::Happen(Input::Quiet(turn)),
+                (None, Some((turn, true, false))) => WorldStep::Happen(Input::Read(turn)),
+                _ => WorldStep::Happen(Input::Tick),
             };
             world.take(&step);
         }
         assert!(world.ended, "no end from {:?}", self.machine);
-        let rests = |place: &Place| matches!(place, Place::AtRest | Place::Left(_));
+        let rests = |place: &ItemPlace| matches!(place, ItemPlace::AtRest | ItemPlace::Left(_));
         assert!(world.places.iter().all(rests), "{:?}", world.places);
     }
 }

@@ -10,13 +10,17 @@ use crate::session::machine::ExitKind;
 /// plan that is about it is made anew.
 #[test]
 fn what_nobody_has_yet_is_taken_back() {
-    let withdrawn =
-        |n| [Action::Fate { item: item(n), fate: ItemOutcome::Withdrawn }, Action::Answer(Answer::Withdrawn)];
+    let withdrawn = |n| {
+        [
+            Action::Fate { item: item(n), fate: ItemOutcome::Withdrawn },
+            Action::RequestAnswer(RequestAnswer::Withdrawn),
+        ]
+    };
     let mut owner = at_work();
     owner.push(1, STEER);
     owner.push(2, STEER);
-    assert_eq!(owner.tell(Input::Withdraw(item(0))), [Action::Answer(Answer::Taken)]);
-    assert_eq!(owner.tell(Input::Withdraw(item(2))), [Action::Answer(Answer::Taken)]);
+    assert_eq!(owner.tell(Input::Withdraw(item(0))), [Action::RequestAnswer(RequestAnswer::Taken)]);
+    assert_eq!(owner.tell(Input::Withdraw(item(2))), [Action::RequestAnswer(RequestAnswer::Taken)]);
     assert_eq!(owner.tell(Input::TookBack(item(2))), withdrawn(2));
     assert!(owner.machine.is_steering(item(1)) && !owner.machine.is_steering(item(2)));
     owner.push(3, PushKind::Enqueue);
@@ -38,18 +42,18 @@ fn what_nobody_has_yet_is_taken_back() {
 fn a_stop_of_a_session_only_strengthens() {
     let mut owner = at_work();
     for (strength, answer, asks) in [
-        (Strength::AtTurnEnd, Answer::First, false),
-        (Strength::Graceful, Answer::Strengthened, true),
-        (Strength::Graceful, Answer::NothingAdded, true),
-        (Strength::AtTurnEnd, Answer::NothingAdded, false),
-        (Strength::Now, Answer::Strengthened, true),
+        (Strength::AtTurnEnd, RequestAnswer::First, false),
+        (Strength::Graceful, RequestAnswer::Strengthened, true),
+        (Strength::Graceful, RequestAnswer::NothingAdded, true),
+        (Strength::AtTurnEnd, RequestAnswer::NothingAdded, false),
+        (Strength::Now, RequestAnswer::Strengthened, true),
     ] {
         let effects = owner.tell(Input::Stop(strength));
-        assert_eq!(effects[0], Action::Answer(answer));
+        assert_eq!(effects[0], Action::RequestAnswer(answer));
         assert_eq!(stops(&effects), Vec::from_iter(asks.then_some(StopWhy::Session(strength))));
     }
     assert!(owner.settle(1, STOPPED).contains(&Action::End(ExitKind::Stopped)));
-    assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Action::Answer(Answer::TooLate)]);
+    assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Action::RequestAnswer(RequestAnswer::TooLate)]);
 }
 
 /// S6.7: a stop of one turn means the running turn, or the one that is named; a plan that it finds is
@@ -58,13 +62,16 @@ fn a_stop_of_a_session_only_strengthens() {
 fn a_stop_of_a_turn_means_that_turn() {
     let stop = [
         Action::StopRun { turn: turn(1), why: StopWhy::Asked },
-        Action::Answer(Answer::StoppingTurn(turn(1))),
+        Action::RequestAnswer(RequestAnswer::StoppingTurn(turn(1))),
     ];
     let mut owner = at_work();
     assert_eq!(owner.tell(Input::StopTurn(None)), stop);
     assert_eq!(owner.tell(Input::StopTurn(Some(turn(1)))), stop);
-    assert_eq!(owner.tell(Input::StopTurn(Some(turn(2)))), [Action::Answer(Answer::TurnMismatch(turn(1)))]);
-    let no = || Action::Answer(Answer::NoTurn);
+    assert_eq!(
+        owner.tell(Input::StopTurn(Some(turn(2)))),
+        [Action::RequestAnswer(RequestAnswer::TurnMismatch(turn(1)))]
+    );
+    let no = || Action::RequestAnswer(RequestAnswer::NoTurn);
     assert_eq!(Owner::new().tell(Input::StopTurn(None)), [no()]);
     let mut planning = Owner::new();
     planning.push(0, PushKind::Enqueue);

@@ -2,11 +2,11 @@
 //! must end, what begins a turn, and what was promised.
 
 use super::{
-    Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, Phase, PushKind, Record,
-    Rules, StartFrom, StopWhy, Strength, TurnId,
-    world::{Asked, World},
+    Action, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, PushKind, RequestAnswer, Rules, SessionPhase,
+    StartFrom, StopWhy, Strength, TurnEnd, TurnId,
+    world::{AskedPreempt, World},
 };
-use crate::session::machine::{ExitKind, Wanted};
+use crate::session::machine::{ExitKind, PlanRequest};
 
 /// What the session has promised to a caller. Exhaustive: nothing, a plan of a resume, or a decision's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ pub(super) struct Witness {
     /// How the turn that was just settled must end.
     expected: Option<ItemOutcome>,
     /// The answer that the stop just requested must get.
-    answer: Option<Answer>,
+    answer: Option<RequestAnswer>,
 }
 
 impl Witness {
@@ -86,9 +86,9 @@ impl World {
             Input::Stop(strength) => {
                 self.witness.idle_asked = None;
                 self.witness.answer = Some(match self.stopped {
-                    None => Answer::First,
-                    Some(before) if before < *strength => Answer::Strengthened,
-                    Some(_) => Answer::NothingAdded,
+                    None => RequestAnswer::First,
+                    Some(before) if before < *strength => RequestAnswer::Strengthened,
+                    Some(_) => RequestAnswer::NothingAdded,
                 });
             }
             Input::StopTurn(wanted) => {
@@ -125,25 +125,25 @@ impl World {
     }
 
     /// S6.11.
-    fn must_end(&self, turn: TurnId, end: End) -> ItemOutcome {
+    fn must_end(&self, turn: TurnId, end: TurnEnd) -> ItemOutcome {
         match end {
-            End::Done => ItemOutcome::Completed(turn),
-            End::Failed => ItemOutcome::Failed(turn),
-            End::Suspended => ItemOutcome::Suspended(turn),
-            End::Stopped { .. } if self.witness.session_asked => ItemOutcome::Interrupted(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } if self.forgets(turn) => ItemOutcome::RolledBack(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } => ItemOutcome::Preempted(turn),
-            End::Stopped { by: EndedBy::Other, .. } => ItemOutcome::Interrupted(turn),
+            TurnEnd::Done => ItemOutcome::Completed(turn),
+            TurnEnd::Failed => ItemOutcome::Failed(turn),
+            TurnEnd::Suspended => ItemOutcome::Suspended(turn),
+            TurnEnd::Preempted(_) if self.witness.session_asked => ItemOutcome::Interrupted(turn),
+            TurnEnd::Preempted(_) if self.forgets(turn) => ItemOutcome::RolledBack(turn),
+            TurnEnd::Preempted(_) => ItemOutcome::Preempted(turn),
+            TurnEnd::Stopped => ItemOutcome::Interrupted(turn),
         }
     }
 
     fn forgets(&self, turn: TurnId) -> bool {
-        let asked = |asked: &Asked| asked.due.0 <= self.now && !self.witness.is_protected;
-        self.bound(turn).any(|preempt| preempt.record == Record::Forget && asked(preempt))
+        let asked = |asked: &AskedPreempt| asked.due.0 <= self.now && !self.witness.is_protected;
+        self.bound(turn).any(|preempt| preempt.forgets && asked(preempt))
     }
 
     /// The preempts that found this turn and are not answered.
-    fn bound(&self, turn: TurnId) -> impl Iterator<Item = &Asked> {
+    fn bound(&self, turn: TurnId) -> impl Iterator<Item = &AskedPreempt> {
         self.preempts.iter().filter(move |asked| asked.saw == Some(turn) && asked.answered.is_none())
     }
 
@@ -170,9 +170,9 @@ impl World {
                 assert!(!self.machine.is_suspended(), "a plan while a decision is waited for");
                 assert!(!witness.broken, "a plan after something broke");
                 let fresh = waiting.iter().any(|item| witness.barrier.is_none_or(|barrier| *item >= barrier));
-                assert!(fresh || *wanted == Wanted::Resume, "an old item begins a turn, by {input:?}");
+                assert!(fresh || *wanted == PlanRequest::Resume, "an old item begins a turn, by {input:?}");
                 assert!(
-                    *wanted == Wanted::Resume || witness.promise != Promise::Resume,
+                    *wanted == PlanRequest::Resume || witness.promise != Promise::Resume,
                     "a resume is forgotten"
                 );
             }
@@ -183,7 +183,7 @@ impl World {
             }
             Action::TurnEnded { fate, .. } => self.turn_ended(*fate),
             // A stop that is in the mail overtakes it.
-            Action::Answer(Answer::Resuming) if !ending => {
+            Action::RequestAnswer(RequestAnswer::Resuming) if !ending => {
                 assert!(self.stopped.is_none() && !witness.broken, "a promise that cannot be kept");
                 assert!(!witness.withdrawn, "a decision for a turn that is to be ended");
                 let is_decision = matches!(input, Input::Decided);
@@ -233,12 +233,15 @@ impl World {
         let asks = |wanted: fn(&StopWhy) -> bool| {
             effects.iter().any(|effect| matches!(effect, Action::StopRun { why, .. } if wanted(why)))
         };
-        let runs = matches!(self.machine.phase(), Phase::Running(_));
+        let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
         let begins = effects.iter().any(|effect| matches!(effect, Action::Start { .. }));
-        if let Some(answer) =
-            self.witness.answer.take().filter(|_| !effects.contains(&Action::Answer(Answer::TooLate)))
+        if let Some(answer) = self
+            .witness
+            .answer
+            .take()
+            .filter(|_| !effects.contains(&Action::RequestAnswer(RequestAnswer::TooLate)))
         {
-            assert!(effects.contains(&Action::Answer(answer)), "a stop that is weakened: {effects:?}");
+            assert!(effects.contains(&Action::RequestAnswer(answer)), "a stop that is weakened: {effects:?}");
         }
         match input {
             Input::Stop(strength) if runs && *strength > Strength::AtTurnEnd => {
@@ -259,19 +262,19 @@ impl World {
             }
             _ => {}
         }
-        if self.machine.phase() == Phase::Idle && !self.is_opening() {
+        if self.machine.phase() == SessionPhase::Idle && !self.is_opening() {
             assert_eq!(
                 self.witness.promise,
                 Promise::Nothing,
                 "idle with a promise to keep, after {input:?}"
             );
         }
-        if self.machine.phase() == Phase::Idle && !self.machine.is_suspended() && !self.is_opening() {
+        if self.machine.phase() == SessionPhase::Idle && !self.machine.is_suspended() && !self.is_opening() {
             let barrier = self.witness.barrier.unwrap_or(ItemId::new(0));
             let fresh = self.machine.waiting().iter().find(|item| **item >= barrier);
             assert_eq!(fresh, None, "it waits, and nothing comes of it, after {input:?}");
         }
-        let at_rest = self.machine.phase() == Phase::Idle
+        let at_rest = self.machine.phase() == SessionPhase::Idle
             && !self.is_opening()
             && self.machine.waiting().is_empty()
             && !self.machine.is_suspended()
@@ -289,10 +292,12 @@ impl World {
 
     /// Whether what waits for a person has been asked to stop.
     fn look_for_withdrawal(&mut self, input: &Input, effects: &[Action]) {
-        let runs = matches!(self.machine.phase(), Phase::Running(_));
+        let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
         let suspended = self.machine.is_suspended() && !runs;
         let withdraws = matches!(input, Input::StopTurn(_))
-            && effects.iter().any(|effect| matches!(effect, Action::Answer(Answer::StoppingTurn(_))));
+            && effects
+                .iter()
+                .any(|effect| matches!(effect, Action::RequestAnswer(RequestAnswer::StoppingTurn(_))));
         let asked = |due: Moment| due <= self.now;
         let target = self.machine.left();
         let preempted = self.preempts.iter().any(|preempt| {

@@ -3,18 +3,18 @@
 use std::collections::VecDeque;
 
 use super::{
-    Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome,
-    PreemptedItems, PushKind, Record, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId,
+    Action, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome, PreemptedItems,
+    PushKind, RequestAnswer, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnEnd, TurnId,
     witness::Witness,
 };
-use crate::session::{door::Count, machine::Ended};
+use crate::session::inbox::Count;
 
 mod inputs;
 mod mail;
 mod seen;
 
-pub(super) use mail::Step;
-use mail::{Delivery, Letter};
+use mail::Letter;
+pub(super) use mail::WorldStep;
 
 /// How often each thing may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ pub(super) struct Budget {
 
 /// Where the world believes an item to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ItemPlace {
     /// Accepted, and on its way to the owner.
     Coming,
     Waiting,
@@ -46,13 +46,13 @@ pub(super) enum Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Asked {
+pub(super) struct AskedPreempt {
     pub(super) item: ItemId,
     /// The turn that was running when it came.
     pub(super) saw: Option<TurnId>,
     /// When it may be asked, and when it may escalate.
     pub(super) due: (Moment, Option<Moment>),
-    pub(super) record: Record,
+    pub(super) forgets: bool,
     pub(super) answered: Option<PreemptOutcome>,
 }
 
@@ -70,15 +70,16 @@ pub(super) struct World {
     pub(super) machine: Machine,
     pub(super) now: Moment,
     budget: Budget,
-    delivery: Delivery,
+    /// Whether the owner handles one letter at a time, and not all at once, which keeps a search small.
+    is_apart: bool,
     door: Count,
     mail: VecDeque<Letter>,
     /// The plan that waits for what came before it, and how many items had been accepted then.
     gathering: Option<(u64, usize)>,
     /// Whether a stop of the session was requested, delivered or not.
     is_ending: bool,
-    pub(super) places: Vec<Place>,
-    pub(super) preempts: Vec<Asked>,
+    pub(super) places: Vec<ItemPlace>,
+    pub(super) preempts: Vec<AskedPreempt>,
     pub(super) plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
     pub(super) run: Option<TurnId>,
     at_work: AtWork,
@@ -97,7 +98,7 @@ impl World {
             machine: Machine::new(rules),
             now: Moment::default(),
             budget,
-            delivery: Delivery::AtOnce,
+            is_apart: false,
             door: Count::new(usize::MAX),
             mail: VecDeque::new(),
             gathering: None,
@@ -117,16 +118,16 @@ impl World {
 
     /// The same, but the owner handles one letter at a time.
     pub(super) fn apart(self) -> Self {
-        Self { delivery: Delivery::Apart, ..self }
+        Self { is_apart: true, ..self }
     }
 
-    /// A session as another owner left it: a turn that ended so, and what waits in the store, on its way.
-    pub(super) fn opened(self, rules: Rules, left: Option<Ended>, stored: &[PushKind]) -> Self {
+    /// A session as another owner left it: a turn, suspended or not, and what waits in the store, on its way.
+    pub(super) fn opened(self, rules: Rules, left: Option<bool>, stored: &[PushKind]) -> Self {
         let mut world = self;
         let turn = TurnId::new(1);
         let own: Vec<ItemId> = left.iter().map(|_| world.door.adopt()).collect();
-        world.places.extend(own.iter().map(|_| Place::Left(turn)));
-        world.machine = Machine::recovered(rules, 1, left.map(|how| (turn, own, how)));
+        world.places.extend(own.iter().map(|_| ItemPlace::Left(turn)));
+        world.machine = Machine::recovered(rules, 1, left.map(|is_suspended| (turn, own, is_suspended)));
         if left.is_some() {
             world.witness.holds_all();
         }
@@ -145,15 +146,15 @@ impl World {
         let target = self.run.or_else(|| self.machine.left().filter(|_| self.machine.is_suspended()));
         match input {
             Input::Push { item, how } => {
-                self.put(*item, Place::Waiting);
+                self.put(*item, ItemPlace::Waiting);
                 if let (PushKind::Preempt(wish), false) = (how, self.ended) {
                     let from = self.now.after(wish.delay.unwrap_or(0));
                     let due = (from, wish.grace.map(|grace| from.after(grace)));
-                    self.preempts.push(Asked {
+                    self.preempts.push(AskedPreempt {
                         item: *item,
                         saw: target,
                         due,
-                        record: wish.record,
+                        forgets: wish.forgets,
                         answered: None,
                     });
                 }
@@ -161,7 +162,7 @@ impl World {
             Input::Planned { plan, .. } => {
                 self.plan.take_if(|(asked, ..)| asked == plan);
             }
-            Input::SteerTaken { turn, item } => self.put(*item, Place::InTurn(*turn)),
+            Input::SteerTaken { turn, item } => self.put(*item, ItemPlace::InTurn(*turn)),
             Input::Settled { turn, .. } => {
                 self.run = None;
                 self.winding = Some((*turn, false, self.at_work.is_read));

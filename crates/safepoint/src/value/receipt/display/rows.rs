@@ -5,14 +5,14 @@ use super::line;
 /// A longer subject moves its own state to the right, and no other row's.
 const WIDEST: usize = 32;
 
-enum Entry {
+enum RowEntry {
     Row { label: &'static str, subject: String, state: String, detail: String },
     Note(String),
 }
 
 pub(super) struct Rows<'a> {
     headline: String,
-    entries: Vec<Entry>,
+    entries: Vec<RowEntry>,
     warnings: &'a mut Vec<String>,
 }
 
@@ -25,12 +25,12 @@ impl<'a> Rows<'a> {
     pub(super) fn row(&mut self, label: &'static str, subject: &str, state: &str, detail: &str) {
         let owned = |text| line(text).into_owned();
         let (subject, state, detail) = (owned(subject), owned(state), owned(detail));
-        self.entries.push(Entry::Row { label, subject, state, detail });
+        self.entries.push(RowEntry::Row { label, subject, state, detail });
     }
 
     /// A line below a row, indented by `indent` spaces.
     pub(super) fn note(&mut self, indent: usize, text: &str) {
-        self.entries.push(Entry::Note(format!("{:indent$}{}", "", line(text))));
+        self.entries.push(RowEntry::Note(format!("{:indent$}{}", "", line(text))));
     }
 
     /// A line below all rows; the same one is shown once.
@@ -48,16 +48,16 @@ impl<'a> Rows<'a> {
     /// The text, without a line break at its end.
     pub(super) fn finish(self) -> String {
         let widths = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Row { subject, .. } => Some(subject.chars().count()),
-            Entry::Note(_) => None,
+            RowEntry::Row { subject, .. } => Some(subject.chars().count()),
+            RowEntry::Note(_) => None,
         });
         let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
         let mut text = self.headline;
         for entry in self.entries {
             text.push('\n');
             match entry {
-                Entry::Note(note) => text.push_str(&note),
-                Entry::Row { label, subject, state, detail } => {
+                RowEntry::Note(note) => text.push_str(&note),
+                RowEntry::Row { label, subject, state, detail } => {
                     text.push_str(&format!("  {label:<9} "));
                     if !subject.is_empty() {
                         text.push_str(&format!("{subject:<width$}  "));

@@ -1,24 +1,25 @@
 //! What may happen next in a world.
 
 use super::{
-    End, EndedBy, Input, ItemId, Place, PlanResult, PreemptedItems, PushKind, Step, Strength, TurnId, World,
+    Input, ItemId, ItemPlace, PlanResult, PreemptedItems, PushKind, Strength, TurnEnd, TurnId, World,
+    WorldStep,
 };
 
 impl World {
     /// All that may happen next.
-    pub(in super::super) fn steps(&self, pushes: &[PushKind]) -> Vec<Step> {
+    pub(in super::super) fn steps(&self, pushes: &[PushKind]) -> Vec<WorldStep> {
         let mut all = Vec::new();
         if self.ended {
             return all;
         }
         if self.budget.pushes > 0 {
-            all.extend(pushes.iter().map(|how| Step::Come(*how)));
+            all.extend(pushes.iter().map(|how| WorldStep::Come(*how)));
         }
         if self.budget.stops > 0 {
-            all.extend([Strength::AtTurnEnd, Strength::Graceful, Strength::Now].map(Step::Stop));
+            all.extend([Strength::AtTurnEnd, Strength::Graceful, Strength::Now].map(WorldStep::Stop));
         }
-        all.extend((!self.mail.is_empty()).then_some(Step::Deliver));
-        all.extend(self.inputs().into_iter().map(Step::Happen));
+        all.extend((!self.mail.is_empty()).then_some(WorldStep::Deliver));
+        all.extend(self.inputs().into_iter().map(WorldStep::Happen));
         all
     }
 
@@ -36,7 +37,8 @@ impl World {
         }
         if left.withdraws > 0 {
             all.extend((0..self.seen_items().number()).map(|n| Input::Withdraw(ItemId::new(n))));
-            let steered = (0..self.places.len()).filter(|n| matches!(self.places[*n], Place::Steering(_)));
+            let steered =
+                (0..self.places.len()).filter(|n| matches!(self.places[*n], ItemPlace::Steering(_)));
             all.extend(steered.map(|n| Input::TookBack(ItemId::new(n as u64))));
         }
         if left.ticks > 0 && self.machine.deadline().is_some() {
@@ -84,14 +86,12 @@ impl World {
         }
         if let Some(turn) = self.run {
             all.extend((!self.at_work.is_read).then_some(Input::Read(turn)));
-            let mut ends = vec![End::Done, End::Failed, End::Suspended];
-            ends.push(End::Stopped { by: EndedBy::Other, after: PreemptedItems::Drop });
+            let mut ends = vec![TurnEnd::Done, TurnEnd::Failed, TurnEnd::Suspended, TurnEnd::Stopped];
             if self.at_work.is_preempted {
-                let afters = [PreemptedItems::Drop, PreemptedItems::Requeue];
-                ends.extend(afters.map(|after| End::Stopped { by: EndedBy::Preempt, after }));
+                ends.extend([PreemptedItems::Drop, PreemptedItems::Requeue].map(TurnEnd::Preempted));
             }
             all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));
-            let steered = (0..self.places.len()).filter(|n| self.places[*n] == Place::Steering(turn));
+            let steered = (0..self.places.len()).filter(|n| self.places[*n] == ItemPlace::Steering(turn));
             all.extend(steered.map(|n| Input::SteerTaken { turn, item: ItemId::new(n as u64) }));
         }
         if let Some((turn, quiet, read)) = self.winding {

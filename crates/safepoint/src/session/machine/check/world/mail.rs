@@ -1,10 +1,10 @@
 //! The entrance of a world, and the mail behind it.
 
-use super::{Input, ItemId, Place, PushKind, Strength, World};
+use super::{Input, ItemId, ItemPlace, PushKind, Strength, World};
 
 /// What happens next, before or behind the entrance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Step {
+pub(in super::super) enum WorldStep {
     /// An item is accepted at the entrance.
     Come(PushKind),
     /// A stop of the session is asked.
@@ -23,40 +23,32 @@ pub(in super::super) enum Letter {
     Adopted,
 }
 
-/// How the owner handles its mail. Exhaustive: all of it at once, which keeps a search small, or a letter at
-/// a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Delivery {
-    AtOnce,
-    Apart,
-}
-
 impl World {
     /// Takes the step, and delivers the mail.
-    pub(in super::super) fn take(&mut self, step: &Step) {
+    pub(in super::super) fn take(&mut self, step: &WorldStep) {
         match step {
-            Step::Come(how) => {
+            WorldStep::Come(how) => {
                 self.budget.pushes -= 1;
                 let item = self.door.admit().expect("there is room");
                 self.accepted(item, *how);
             }
-            Step::Stop(strength) => {
+            WorldStep::Stop(strength) => {
                 self.budget.stops = self.budget.stops.saturating_sub(1);
                 self.is_ending = true;
                 self.mail.push_back(Letter::Stop(*strength));
             }
-            Step::Deliver => self.deliver(),
-            Step::Happen(input) => self.happen(input),
+            WorldStep::Deliver => self.deliver(),
+            WorldStep::Happen(input) => self.happen(input),
         }
         // Items accepted a moment before the end are delivered too.
-        while (self.delivery == Delivery::AtOnce || self.ended) && !self.mail.is_empty() {
+        while (!self.is_apart || self.ended) && !self.mail.is_empty() {
             self.deliver();
         }
     }
 
     pub(super) fn accepted(&mut self, item: ItemId, how: PushKind) {
         assert_eq!(item, ItemId::new(self.places.len() as u64), "a position is not the order of acceptance");
-        self.places.push(Place::Coming);
+        self.places.push(ItemPlace::Coming);
         self.mail.push_back(Letter::Item(item, how));
     }
 
@@ -90,7 +82,7 @@ impl World {
 
     /// The owner has received all items before this one.
     pub(in super::super) fn seen_items(&self) -> ItemId {
-        let coming = self.places.iter().position(|place| *place == Place::Coming);
+        let coming = self.places.iter().position(|place| *place == ItemPlace::Coming);
         ItemId::new(coming.unwrap_or(self.places.len()) as u64)
     }
 }

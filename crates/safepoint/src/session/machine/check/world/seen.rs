@@ -1,7 +1,7 @@
 //! What a world sees of the machine's effects, and where it then believes items to be.
 
 use super::{
-    Action, Answer, Budget, Input, ItemId, ItemOutcome, Letter, Place, PreemptOutcome, StartFrom,
+    Action, Budget, Input, ItemId, ItemOutcome, ItemPlace, Letter, PreemptOutcome, RequestAnswer, StartFrom,
     SteerTiming, StopWhy, TurnId, World,
 };
 
@@ -9,7 +9,7 @@ impl World {
     pub(super) fn see(&mut self, effect: &Action, input: &Input) {
         let is_late = matches!(
             effect,
-            Action::Fate { fate: ItemOutcome::Unhandled, .. } | Action::Answer(Answer::TooLate)
+            Action::Fate { fate: ItemOutcome::Unhandled, .. } | Action::RequestAnswer(RequestAnswer::TooLate)
         );
         assert!(!self.ended || is_late, "{effect:?} after the end, by {input:?}");
         match effect {
@@ -37,25 +37,28 @@ impl World {
                 }
             }
             Action::Steer { turn, item, .. } | Action::Held { turn, item } => {
-                self.put(*item, Place::Steering(*turn));
+                self.put(*item, ItemPlace::Steering(*turn));
             }
-            Action::Requeued(item) => self.put(*item, Place::Waiting),
+            Action::Requeued(item) => self.put(*item, ItemPlace::Waiting),
             Action::Return { item, .. } => self.rest(*item),
             Action::Fate { item, fate } => match fate {
                 ItemOutcome::Interrupted(turn)
                 | ItemOutcome::Failed(turn)
                 | ItemOutcome::Suspended(turn)
                 | ItemOutcome::Preempted(turn) => {
-                    self.put(*item, Place::Left(*turn));
+                    self.put(*item, ItemPlace::Left(*turn));
                 }
                 _ => self.rest(*item),
             },
             Action::Resolve { item, preempted } => self.resolved(*item, *preempted),
             Action::End(_) => self.ended = true,
-            Action::Forget(_) | Action::TurnEnded { .. } | Action::Answer(_) => {}
+            Action::Forget(_) | Action::TurnEnded { .. } | Action::RequestAnswer(_) => {}
         }
-        if let (Action::Answer(answer), Input::Stop(_), false) = (effect, input, self.ended) {
-            assert!(matches!(answer, Answer::First | Answer::Strengthened | Answer::NothingAdded));
+        if let (Action::RequestAnswer(answer), Input::Stop(_), false) = (effect, input, self.ended) {
+            assert!(matches!(
+                answer,
+                RequestAnswer::First | RequestAnswer::Strengthened | RequestAnswer::NothingAdded
+            ));
         }
     }
 
@@ -67,14 +70,14 @@ impl World {
             self.seen_items().number() >= accepted as u64,
             "accepted before the plan, and received after it"
         );
-        let wait = |n: &usize| self.places[*n] == Place::Waiting;
+        let wait = |n: &usize| self.places[*n] == ItemPlace::Waiting;
         let all: Vec<ItemId> = (0..self.places.len()).filter(wait).map(|n| ItemId::new(n as u64)).collect();
         assert_eq!(waiting, all, "a plan that does not see all that waits, in its order");
     }
 
     /// A turn that is taken up is handed what steered it before it waited, in its order.
     pub(super) fn hands_over(&self, turn: TurnId, steers: &[(ItemId, SteerTiming)]) {
-        let held = |n: &usize| self.places[*n] == Place::Steering(turn);
+        let held = |n: &usize| self.places[*n] == ItemPlace::Steering(turn);
         let all: Vec<ItemId> = (0..self.places.len()).filter(held).map(|n| ItemId::new(n as u64)).collect();
         let handed: Vec<ItemId> = steers.iter().map(|(item, _)| *item).collect();
         assert_eq!(handed, all, "a steer that is not handed over");
@@ -92,7 +95,7 @@ impl World {
         self.winding = None;
         self.at_work.is_preempted = matches!(from, StartFrom::Withdrawal(StopWhy::Preempt { .. }));
         for item in self.machine.items().to_vec() {
-            self.put(item, Place::InTurn(turn));
+            self.put(item, ItemPlace::InTurn(turn));
         }
         self.budget.turns = self.budget.turns.saturating_sub(1);
         if self.budget.turns == 0 {
@@ -103,8 +106,8 @@ impl World {
     /// A new turn takes what waits, a resumed one what it had.
     pub(super) fn machine_items_fit(&self, turn: TurnId, from: StartFrom) -> bool {
         self.machine.items().iter().all(|item| match (self.place(*item), from) {
-            (Place::Waiting, StartFrom::Plan) => true,
-            (Place::Left(left), StartFrom::Resume | StartFrom::Decision | StartFrom::Withdrawal(_)) => {
+            (ItemPlace::Waiting, StartFrom::Plan) => true,
+            (ItemPlace::Left(left), StartFrom::Resume | StartFrom::Decision | StartFrom::Withdrawal(_)) => {
                 left == turn
             }
             _ => false,
@@ -125,14 +128,14 @@ impl World {
         }
     }
 
-    pub(in super::super) fn place(&self, item: ItemId) -> Place {
+    pub(in super::super) fn place(&self, item: ItemId) -> ItemPlace {
         self.places[usize::try_from(item.number()).expect("small")]
     }
-    pub(super) fn put(&mut self, item: ItemId, place: Place) {
-        assert_ne!(self.place(item), Place::AtRest, "{item} moves after it came to rest");
+    pub(super) fn put(&mut self, item: ItemId, place: ItemPlace) {
+        assert_ne!(self.place(item), ItemPlace::AtRest, "{item} moves after it came to rest");
         self.places[usize::try_from(item.number()).expect("small")] = place;
     }
     pub(super) fn rest(&mut self, item: ItemId) {
-        self.put(item, Place::AtRest);
+        self.put(item, ItemPlace::AtRest);
     }
 }

@@ -1,0 +1,189 @@
+//! The result of a wrapped run: its one row, its receipt, its outcome.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::Mode;
+
+use super::{
+    WrappedEnd,
+    state::{WORK, WorkState, WrappedRun},
+};
+use crate::{
+    contract::log::MemoryLog,
+    run::{
+        attempt::AttemptLock,
+        outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped},
+    },
+    value::{
+        effect::SideEffect,
+        event::{ErrorReport, Fact, OutputExtent},
+        history::{History, Message, OpenEnd, note},
+        ids::CallId,
+        message::{AssistantMessage, CallResult, ResultStatus},
+        receipt::{CallReport, CallStatus, Ending, ReasonReport, Receipt, StopReport, StopSource},
+        usage::Usage,
+    },
+};
+
+/// The code of a wrapped run that failed (S1.10).
+const CODE: &str = "provider";
+
+/// Why its outcome cannot be resumed.
+const NO_RECORDS: &str = "a wrapped run keeps no records";
+
+/// How it ended, before that is published.
+pub(super) struct WrappedReceipt {
+    receipt: Arc<Receipt>,
+    history: History,
+    said: LastWords,
+    error: Option<ErrorReport>,
+    row: Option<(CallReport, CallResult)>,
+}
+
+/// The ending, all considered: an answer stands; a failure under a stop that cut the work, or kept it from
+/// beginning, does not count.
+fn ending_of(state: &WorkState) -> Ending {
+    let is_now = match &state.fired {
+        Some(effect) => effect.mode == Mode::Now || state.begun_at.is_none(),
+        None => false,
+    };
+    match &state.end {
+        Some(WrappedEnd::Done(_)) => Ending::Done,
+        Some(WrappedEnd::Failed(_)) if is_now => Ending::Stopped,
+        Some(WrappedEnd::Stopped) | None if state.fired.is_some() => Ending::Stopped,
+        Some(WrappedEnd::Failed(_) | WrappedEnd::Stopped) | None => Ending::Failed,
+    }
+}
+
+pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
+    let ending = ending_of(state);
+    let shared = cell.shared();
+    let phase = if state.begun_at.is_some() { "call" } else { "before the start" };
+    let effect = state.fired.as_ref().filter(|_| ending == Ending::Stopped);
+    let stop = StopReport::of(&shared.scope.requests(), effect, phase);
+    let row = state.begun_at.map(|at| row(cell, state, ending, at));
+    let receipt = Receipt {
+        run: shared.run.clone(),
+        path: shared.path.clone(),
+        attempt: 1,
+        ending,
+        stop,
+        rounds: 0,
+        model: None,
+        summaries: Vec::new(),
+        calls: row.iter().map(|(report, _)| report.clone()).collect(),
+        approvals_cancelled: Vec::new(),
+        waiting: Vec::new(),
+        usage: Usage::default(),
+        usage_total: Usage::default(),
+        worked_ms: cell.worked_ms(),
+        started_at: cell.opened_at,
+        settled_at: Timestamp::now(),
+        quiet_at: None,
+        survivors: Vec::new(),
+        late: Vec::new(),
+        unrecorded: None,
+    };
+    let said = match &state.end {
+        Some(WrappedEnd::Done(answer)) => answer,
+        _ => &state.said,
+    };
+    let said = Arc::new(AssistantMessage::of_text(said));
+    let message = match (&state.end, ending) {
+        (_, Ending::Done | Ending::Stopped | Ending::Suspended) => None,
+        (Some(WrappedEnd::Failed(why)), Ending::Failed) => Some(why.clone()),
+        (_, Ending::Failed) => Some("the work ended without an answer, and no stop was requested".into()),
+    };
+    WrappedReceipt {
+        history: history_of(cell, &said, ending),
+        error: message.map(|message| ErrorReport { code: CODE.into(), message, hint: None }),
+        receipt: Arc::new(receipt),
+        said: LastWords::of(&said),
+        row,
+    }
+}
+
+fn row(cell: &WrappedRun, state: &WorkState, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
+    let (status, text) = match (&state.end, ending) {
+        (None, _) => (CallStatus::LeftRunning, note::STILL_RUNNING.to_owned()),
+        (Some(WrappedEnd::Done(answer)), _) => (CallStatus::Completed, answer.clone()),
+        (Some(_), Ending::Stopped) => (CallStatus::Stopped, note::STOPPED_UNKNOWN.to_owned()),
+        (Some(WrappedEnd::Failed(why)), _) => (CallStatus::Failed, why.clone()),
+        (Some(WrappedEnd::Stopped), _) => (CallStatus::Failed, String::new()),
+    };
+    let is_good = status == CallStatus::Completed;
+    let by_stop = ending == Ending::Stopped;
+    let reason = cell.shared().scope.reason().filter(|_| by_stop);
+    let report = CallReport {
+        call_id: CallId::from(WORK),
+        name: cell.spec.name.clone(),
+        round: 1,
+        status,
+        effect: if is_good { SideEffect::Done } else { SideEffect::Unknown },
+        started_at: Some(began),
+        ended_at: Some(Timestamp::now()),
+        reason: reason.as_ref().map(ReasonReport::from),
+        stopped_by: by_stop.then_some(StopSource::Run),
+        processes: Vec::new(),
+        cleanups: Vec::new(),
+        ruled: Vec::new(),
+        child: None,
+        remote: None,
+    };
+    let verdict = if is_good { ResultStatus::Ok } else { ResultStatus::Error };
+    let result = CallResult::of_text(WORK, &cell.spec.name, text, verdict);
+    (report, result)
+}
+
+/// The conversation including the work: an answer closes it, and cut work stays open (S5.4).
+fn history_of(cell: &WrappedRun, said: &Arc<AssistantMessage>, ending: Ending) -> History {
+    let mut history = cell.history.clone();
+    let message = Arc::clone(said);
+    match ending {
+        _ if said.text().is_empty() => {}
+        Ending::Done => history.push(Message::Assistant(message)),
+        Ending::Stopped | Ending::Suspended | Ending::Failed => history.leave_open(OpenEnd::Cut { message }),
+    }
+    history
+}
+
+impl WrappedReceipt {
+    pub(super) fn receipt(&self) -> &Arc<Receipt> {
+        &self.receipt
+    }
+
+    pub(super) fn error(&self) -> Option<ErrorReport> {
+        self.error.clone()
+    }
+
+    pub(super) fn observed_at(&self) -> Option<Timestamp> {
+        self.receipt.stop.as_ref().and_then(|stop| stop.observed_at)
+    }
+
+    /// What is shown before the settlement.
+    pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
+        let row = self.row.iter().cloned();
+        row.map(|(report, result)| Fact::CallEnded { report, result, extent: OutputExtent::All })
+    }
+
+    pub(super) fn into_outcome(self) -> Outcome {
+        let Self { receipt, history, said, error, .. } = self;
+        let ending = receipt.ending;
+        let ended = Arc::new(OutcomeContext {
+            receipt,
+            history,
+            said: said.clone(),
+            persisted: Persisted::No(NO_RECORDS.into()),
+            log: Arc::new(MemoryLog::default()),
+            desk: AttemptLock::default(),
+        });
+        match (ending, error) {
+            (Ending::Done, _) => Outcome::Done(Answer::new(said, ended)),
+            (Ending::Failed, Some(ErrorReport { code, message, hint })) => {
+                Outcome::Failed(RunError { code, message, hint, ended })
+            }
+            (Ending::Stopped | Ending::Suspended | Ending::Failed, _) => Outcome::Stopped(Stopped { ended }),
+        }
+    }
+}

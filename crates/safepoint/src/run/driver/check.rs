@@ -1,0 +1,175 @@
+//! Checks whether a call may run, against schema, rules and mode (S8). An approval is valid for what it was
+//! given for, and for nothing else (S8.2, S8.8).
+
+use super::{Driver, LogFailure, approvals::NO_APPROVER};
+use crate::{
+    contract::{
+        approver::{self, ApprovalMode, RuleAction, ToolApproval, WithoutApprover},
+        tool::Asks,
+    },
+    definition::toolset::{self, InvalidCall},
+    run::{
+        executor,
+        machine::{Allowed, Call, CallState},
+    },
+    value::{
+        approval::{ApprovalKind, OnUnknownEffect},
+        message::ToolCall,
+        receipt::CallKind,
+    },
+};
+
+/// What the model sees for a call that would nest too deep (S12.1).
+const TOO_DEEP: &str =
+    "error: agents are nested as deep as they may be here. Do this without calling another agent.";
+
+impl Driver {
+    /// Checks new calls: each ends, waits for a person, or may begin. Stop requests that arrive meanwhile are
+    /// noticed before the next call (S12.5).
+    pub(super) async fn check(&mut self, calls: Vec<usize>) -> Result<(), LogFailure> {
+        for index in calls {
+            if self.stops.is_asked_anew() {
+                return Ok(());
+            }
+            let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
+            self.calls.look_at(&self.cx, &call.id);
+            match step {
+                CallState::EffectUnknown => self.check_effect_unknown(index, &call).await?,
+                CallState::Approved(allowed) => self.check_approved(index, &call, allowed).await?,
+                CallState::Requested => self.check_requested(index, &call).await?,
+                CallState::Resuming { args, .. } => match self.cx.def.tools.fit(&call.name, &args) {
+                    Ok(work) => {
+                        let overlaps = work.spec().may_overlap();
+                        self.machine.clear(index, args, overlaps);
+                    }
+                    Err(InvalidCall(why)) => self.misfit(&call, why).await?,
+                },
+                CallState::AwaitingApproval(_)
+                | CallState::Ready { .. }
+                | CallState::Running
+                | CallState::Suspended { .. }
+                | CallState::Ended { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
+        let args = match toolset::parse_args(&call.name, &call.args) {
+            Ok(args) => args,
+            Err(InvalidCall(why)) => return self.misfit(call, why).await,
+        };
+        let tool = match self.cx.def.tools.fit(&call.name, &args) {
+            Ok(work) => work.clone(),
+            Err(InvalidCall(why)) => return self.misfit(call, why).await,
+        };
+        if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
+            return self.misfit(call, TOO_DEEP.into()).await;
+        }
+        let overlaps = tool.spec().may_overlap();
+        let ruling = match approver::rule(&self.cx.def.rules, tool.spec().approval, &call.name, &args) {
+            Ok(ruling) => ruling,
+            Err(panic) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+        };
+        match ruling {
+            RuleAction::Allow => self.machine.clear(index, args, overlaps),
+            RuleAction::Deny(why) => self.deny(call, why).await?,
+            RuleAction::Ask => match self.cx.def.approvals.clone() {
+                ApprovalMode::Auto => self.machine.clear(index, args, overlaps),
+                ApprovalMode::Deny => self.deny(call, String::new()).await?,
+                _ if self.is_covered(&call.name, &call.name, &args) => {
+                    self.machine.clear(index, args, overlaps);
+                }
+                ApprovalMode::Ask(None, WithoutApprover::Deny) => {
+                    self.deny(call, NO_APPROVER.into()).await?;
+                }
+                ApprovalMode::Ask(None, WithoutApprover::Suspend) => {
+                    let request =
+                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
+                    self.wait_behind(&request);
+                }
+                ApprovalMode::Ask(Some(approver), _) => {
+                    let request =
+                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
+                    self.put(approver, request);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The call was running when its process ended or when it was stopped, and only a person may decide what
+    /// happens to it.
+    async fn check_effect_unknown(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
+        let given = self.machine.call(index).and_then(Call::given).cloned();
+        let asks = match (self.cx.def.on_unknown, self.cx.def.approvals.clone()) {
+            (OnUnknownEffect::Ask, ApprovalMode::Ask(None, WithoutApprover::Suspend)) => {
+                given.map(|args| (args, None))
+            }
+            (OnUnknownEffect::Ask, ApprovalMode::Ask(Some(approver), _)) => {
+                given.map(|args| (args, Some(approver)))
+            }
+            _ => None,
+        };
+        let Some((args, approver)) = asks else {
+            return self.end_call(call, executor::end_unknown("", self.unseen_at(call))).await;
+        };
+        let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::AfterUnknownEnd).await?;
+        match approver {
+            Some(approver) => self.put(approver, request),
+            None => self.wait_behind(&request),
+        }
+        Ok(())
+    }
+
+    /// A person approved the tool as it was then. Arguments that the person changed are validated again: the
+    /// approval covers neither what a rule denies of them nor what another rule than the first one asks about
+    /// (S8.2).
+    pub(super) async fn check_approved(
+        &mut self,
+        index: usize,
+        call: &ToolCall,
+        Allowed { args, is_changed, asked, definition }: Allowed,
+    ) -> Result<(), LogFailure> {
+        let spec = match self.cx.def.tools.fit(&call.name, &args) {
+            Ok(tool) => tool.spec().clone(),
+            Err(InvalidCall(why)) => return self.misfit(call, why).await,
+        };
+        let is_same = definition.is_empty() || definition == self.cx.def.tools.definition(&call.name);
+        let own = if is_same { ToolApproval::NotNeeded } else { spec.approval };
+        let rules = &self.cx.def.rules;
+        let judged = approver::rule(rules, own, &call.name, &args)
+            .and_then(|ruling| Ok((ruling, approver::is_one_rule(rules, &call.name, (&asked, &args))?)));
+        let (ruling, is_asked_for) = match judged {
+            Ok(judged) => judged,
+            Err(panic) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+        };
+        let is_bound = is_same && (!is_changed || is_asked_for);
+        match ruling {
+            RuleAction::Deny(why) if is_changed || !is_same => self.deny(call, why).await,
+            // Where every call that a rule asks about may run, this one may too.
+            RuleAction::Ask if matches!(self.cx.def.approvals, ApprovalMode::Auto) => {
+                self.machine.clear(index, args, spec.may_overlap());
+                Ok(())
+            }
+            RuleAction::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
+                let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
+                match self.cx.def.approvals.clone() {
+                    ApprovalMode::Ask(Some(approver), _) => self.put(approver, request),
+                    _ => self.wait_behind(&request),
+                }
+                Ok(())
+            }
+            RuleAction::Deny(_) | RuleAction::Ask | RuleAction::Allow => {
+                self.machine.clear(index, args, spec.may_overlap());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Model calls: announced, permitted, streamed by a performer, and cut where required.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use safepoint_scope::{Code, Effect, SafePoints, Task};
+use tokio::time::timeout;
+use tracing::{Instrument as _, Span};
+
+use super::{
+    Driver, LogFailure, RunContext,
+    model_errors::{endless, filtered, report, too_long},
+    stream::{DraftWriter, SharedDraft, Writer, perform},
+    summary::SummaryCall,
+};
+use crate::{
+    contract::{
+        hook::{HookOf, HookedMessage},
+        log::Recorded,
+        model::{Finish, GuardedConversation, ModelError, ModelErrorKind, OnModelStop},
+    },
+    run::{draft::Draft, outcome::LastWords, spans},
+    sync::{
+        Mutex,
+        callback::{self, Panicked},
+    },
+    value::{
+        event::{Completion, Fact},
+        receipt::{ModelReport, ModelState},
+        usage::Usage,
+    },
+};
+
+/// The effect of calling a model.
+#[derive(Debug)]
+pub(super) enum CallModel {}
+
+impl Effect for CallModel {
+    type Announcement = Recorded;
+}
+
+/// The run's conversation with its model.
+pub(super) struct ModelCalls {
+    conversation: GuardedConversation,
+    /// The call in progress.
+    streaming: Option<ModelCall>,
+    /// A call that was cut and is still read for its bill.
+    draining: Option<ModelCall>,
+    /// What readers saw of the answer of the last call, if that is the run's answer.
+    said: LastWords,
+}
+
+impl ModelCalls {
+    pub(super) fn new(conversation: GuardedConversation) -> Self {
+        Self { conversation, streaming: None, draining: None, said: LastWords::default() }
+    }
+
+    /// Notes what readers saw of the answer of a call, if that is the run's answer.
+    pub(super) fn was_said(&mut self, said: LastWords) {
+        self.said = said;
+    }
+
+    pub(super) fn said(&self) -> &LastWords {
+        &self.said
+    }
+
+    /// How long a cut call is read for its bill.
+    pub(super) fn drain_time(&self, cx: &RunContext) -> Duration {
+        self.draining.as_ref().map_or(Duration::ZERO, |_| cx.def.limits.drain_timeout)
+    }
+
+    /// Drops the conversation: it may hold a connection's buffers, and is not needed any more.
+    pub(super) fn end(&mut self) -> Result<(), Panicked> {
+        self.conversation.end()
+    }
+
+    /// Tells the provider that the reply is not wanted, if dropping the exchange does not. Only quiet waits
+    /// for this.
+    fn part(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
+        let parting = match &mut streaming.summary {
+            None => self.conversation.release(),
+            Some(summary) => summary.release(),
+        };
+        if let Some(parting) = parting {
+            let bound = cx.def.limits.release_timeout;
+            drop(cx.scope.spawn("telling the provider", async move {
+                if timeout(bound, callback::run(parting)).await.is_err() {
+                    // The provider was asked; its answer changes nothing.
+                }
+            }));
+        }
+    }
+
+    /// Keeps reading the cut exchange for its bill alone, for a bounded time; the run is not quiet before.
+    fn drain(&mut self, cx: &RunContext, mut streaming: ModelCall) {
+        streaming.pen.lock().hand = Writer::UsageOnly;
+        let bound = cx.def.limits.drain_timeout;
+        if let Some(mut task) = streaming.task.take() {
+            drop(cx.scope.spawn("draining for the bill", async move {
+                if timeout(bound, &mut task).await.is_err() {
+                    task.dropper().drop_now();
+                }
+            }));
+        }
+        self.draining = Some(streaming);
+    }
+
+    /// The bill of a call that was read after its cut: its usage, and whether its end was reached.
+    pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
+        let streaming = self.draining.take()?;
+        let pen = streaming.pen.lock();
+        let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
+        Some((pen.draft.usage(), state))
+    }
+
+    /// Takes out the call of this round, which has ended. A call that exceeded the limit is cut by the stop
+    /// that this caused, even if its end came together with the excess.
+    fn ended(&mut self, round: u32) -> Option<ModelCall> {
+        let is_whole = |streaming: &ModelCall| !streaming.pen.lock().draft.is_full();
+        self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming))
+    }
+
+    /// Whether the call of this round is in progress.
+    fn is_at(&self, round: u32) -> bool {
+        self.streaming.as_ref().is_some_and(|streaming| streaming.round == round)
+    }
+}
+
+/// A model call in progress.
+pub(super) struct ModelCall {
+    round: u32,
+    /// What it summarises, if it is not the call of a round but the summary of the history before one.
+    summary: Option<Box<SummaryCall>>,
+    started_at: Timestamp,
+    pen: Arc<Mutex<SharedDraft>>,
+    task: Option<Task<()>>,
+    span: Span,
+}
+
+impl ModelCall {
+    pub(super) fn new(model: &str, round: u32, summary: Option<Box<SummaryCall>>, draft: Draft) -> Self {
+        let pen = SharedDraft { draft, hand: Writer::default(), retries: Vec::new() };
+        let pen = Arc::new(Mutex::new(pen));
+        let span = spans::model_call(model, round);
+        Self { round, summary, started_at: Timestamp::now(), pen, task: None, span }
+    }
+}
+
+impl Driver {
+    pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), LogFailure> {
+        let round = self.machine.next_round();
+        if !self
+            .hook_passed(HookOf::Model(round), |hooks, machine| hooks.before_model(round, machine.history()))
+        {
+            return self.wait().await;
+        }
+        let announced = self.record(Fact::ModelStarted { round }).await?;
+        let draft = self.draft();
+        let streaming = ModelCall::new(self.cx.def.model.name(), round, None, draft);
+        self.stream(streaming, gate, &announced).await
+    }
+
+    /// The draft for a message. A remote agent makes no model call here: a message counts as sent only if it
+    /// says so.
+    pub(super) fn draft(&self) -> Draft {
+        Draft::new(&self.cx.def.limits, self.cx.def.is_remote)
+    }
+
+    /// Begins the announced call, if the gate lets it pass.
+    pub(super) async fn stream(
+        &mut self,
+        mut streaming: ModelCall,
+        gate: SafePoints,
+        announced: &Recorded,
+    ) -> Result<(), LogFailure> {
+        match self.cx.scope.pass::<CallModel>(gate, announced) {
+            Ok(permit) => {
+                let (stream, is_shown) = match &mut streaming.summary {
+                    None => {
+                        let sent = self.machine.history().sent();
+                        (self.model.conversation.stream(&sent), true)
+                    }
+                    Some(summary) => (summary.stream(), false),
+                };
+                let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.cx.shared));
+                let said = std::mem::take(&mut self.model.said);
+                let page = DraftWriter { pen, shared, round: streaming.round, is_shown, said };
+                let performer = perform(permit, stream, page, self.cx.def.on_cut);
+                let span = streaming.span.clone();
+                streaming.task = Some(self.cx.scope.spawn("model call", performer.instrument(span)));
+            }
+            // The scope has the stop; there is nothing else to unwind to.
+            Err(stop) => {
+                drop(stop);
+                self.observe(Some(gate)).await?;
+            }
+        }
+        let refused = streaming.task.is_none();
+        self.model.streaming = Some(streaming);
+        if refused { self.cut_model(Completion::Stopped).await } else { Ok(()) }
+    }
+
+    /// Ends the exchange on this side, and keeps what has arrived. An exchange that a steer cuts is released
+    /// in any case.
+    pub(super) async fn cut_model(&mut self, whole: Completion) -> Result<(), LogFailure> {
+        let Some(mut streaming) = self.model.streaming.take() else { return Ok(()) };
+        if whole == Completion::Stopped {
+            self.observe(None).await?;
+        }
+        let is_drained = self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
+        if is_drained && streaming.task.is_some() && streaming.summary.is_none() {
+            self.end_model(&mut streaming, Completion::Stopped, ModelState::Draining).await?;
+            self.model.drain(&self.cx, streaming);
+            return Ok(());
+        }
+        if let Some(task) = &streaming.task {
+            task.dropper().drop_now();
+        }
+        self.model.part(&self.cx, &mut streaming);
+        self.end_model(&mut streaming, whole, ModelState::Closed).await
+    }
+
+    /// The message exceeds its limit: the limit's stop ends the call, whatever else is known of its end by
+    /// then.
+    pub(super) fn too_long(&mut self, round: u32) {
+        if self.model.is_at(round) {
+            let limit = self.cx.def.limits.model_output_bytes;
+            self.stop_for_limit(Code::OUTPUT_BYTES, format!("the model said more than {limit} bytes"));
+        }
+    }
+
+    pub(super) async fn model_ended(
+        &mut self,
+        round: u32,
+        error: Option<ModelError>,
+    ) -> Result<(), LogFailure> {
+        let Some(mut streaming) = self.model.ended(round) else { return Ok(()) };
+        if error.is_some() {
+            self.model.part(&self.cx, &mut streaming);
+        }
+        if error.as_ref().is_some_and(|error| error.kind() == ModelErrorKind::Unreachable) {
+            streaming.pen.lock().draft.never_left();
+        }
+        let finish = streaming.pen.lock().draft.finish().cloned();
+        let (whole, state) = match (error, finish) {
+            (Some(error), _) => (Completion::Failed(report(&error)), ModelState::Closed),
+            (None, Some(Finish::Length)) => (Completion::Failed(too_long()), ModelState::Completed),
+            (None, Some(Finish::Filtered)) => (Completion::Failed(filtered()), ModelState::Completed),
+            (None, Some(Finish::Natural | Finish::Other(_))) => (Completion::Complete, ModelState::Completed),
+            (None, None) => (Completion::Failed(endless()), ModelState::Closed),
+        };
+        self.end_model(&mut streaming, whole, state).await
+    }
+
+    async fn end_model(
+        &mut self,
+        streaming: &mut ModelCall,
+        whole: Completion,
+        state: ModelState,
+    ) -> Result<(), LogFailure> {
+        let (message, usage, state, model, retries, calls_left_out) = {
+            let mut pen = streaming.pen.lock();
+            pen.hand = Writer::Closed;
+            let state = if pen.draft.is_sent() { state } else { ModelState::NeverSent };
+            let model =
+                pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
+            let message = pen.draft.message(|id| self.machine.is_taken(id));
+            let left_out = pen.draft.calls_left_out();
+            (message, pen.draft.usage(), state, model, std::mem::take(&mut pen.retries), left_out)
+        };
+        let report = ModelReport {
+            model,
+            round: streaming.round,
+            state,
+            usage,
+            started_at: streaming.started_at,
+            ended_at: Timestamp::now(),
+            retries,
+            calls_left_out,
+        };
+        let (ending, status) = match &whole {
+            Completion::Complete => ("completed", spans::Status::Ok),
+            Completion::Stopped => ("stopped", spans::Status::Unset),
+            Completion::Steered => ("steered", spans::Status::Unset),
+            Completion::Failed(_) => ("failed", spans::Status::Error),
+        };
+        spans::end(&streaming.span, ending, status);
+        streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);
+        streaming.span.record("gen_ai.usage.output_tokens", report.usage.output);
+        let message = Arc::new(message);
+        if let Some(summary) = &mut streaming.summary {
+            return Box::pin(self.summarised(summary, &message, (whole, report))).await;
+        }
+        let hooked =
+            HookedMessage { message: Arc::clone(&message), whole: whole.clone(), report: report.clone() };
+        self.record(Fact::ModelEnded { message, whole, report }).await?;
+        self.notify(|hooks| hooks.after_model(&hooked));
+        Ok(())
+    }
+
+    fn model_of<'s>(&'s self, streaming: &'s ModelCall) -> &'s str {
+        streaming.summary.as_ref().map_or_else(|| self.cx.def.model.name(), |summary| summary.model())
+    }
+}

@@ -1,0 +1,163 @@
+//! Tool calls: announced, permitted, and handed to a supervisor.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::{Mode, Reason, SafePoints};
+use serde_json::Value;
+use tracing::Instrument as _;
+
+use super::{
+    Driver, LogFailure,
+    children::{Begin, ChildStart},
+    host::RunHost,
+};
+use crate::{
+    contract::{
+        hook::{HookCall, HookOf},
+        tool::{CallSite, ToolContext},
+    },
+    definition::toolset::Callable,
+    run::{
+        executor::{self, Job, RunCall},
+        machine::{Call, CallState},
+        shared::RunMessage,
+        spans,
+    },
+    value::{event::Fact, ids::CallId, message::ToolCall, receipt::StopSource},
+};
+
+impl Driver {
+    pub(super) async fn start_calls(
+        &mut self,
+        calls: Vec<usize>,
+        gate: SafePoints,
+    ) -> Result<(), LogFailure> {
+        let mut begun = 0;
+        for index in calls {
+            let Some(due) = self.machine.call(index).cloned() else { continue };
+            let how = (entry_of(&due), due.named.clone());
+            let Call { call, step: CallState::Ready { args, .. }, .. } = due else { continue };
+            let key = HookOf::Call(call.id.clone());
+            let hooked = HookCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
+            if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
+                // Calls after this one may not overtake it.
+                break;
+            }
+            self.start_call(&call, args, gate, how).await?;
+            begun += 1;
+        }
+        if begun == 0 { self.wait().await } else { Ok(()) }
+    }
+
+    async fn start_call(
+        &mut self,
+        call: &ToolCall,
+        args: Value,
+        gate: SafePoints,
+        (entry, named): (ChildStart, Option<String>),
+    ) -> Result<(), LogFailure> {
+        let Ok(work) = self.cx.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
+        let round = self.machine.rounds();
+        let started_at = Timestamp::now();
+        let key = format!("{}:{}", self.cx.shared.run, call.id);
+        let announced = self
+            .record(Fact::CallStarted {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                round,
+                args: args.clone(),
+                effect: work.spec().effect,
+                key: key.clone(),
+                work: work.kind(),
+                at: started_at,
+            })
+            .await?;
+        let site = self.calls.look_at(&self.cx, &call.id);
+        site.started_at = Some(started_at);
+        let permit = match site.scope.pass::<RunCall>(gate, &announced) {
+            Ok(permit) => permit,
+            Err(stop) => {
+                let reason = stop.reason().clone();
+                drop(stop);
+                return self.not_started(call, (reason, gate), entry).await;
+            }
+        };
+        let tool = match work {
+            Callable::Body(tool) => tool,
+            Callable::Child(child) => {
+                let call = call.clone();
+                return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
+            }
+        };
+        let host = RunHost::new(&self.cx.shared, permit.scope(), &site.board, &self.cx.def);
+        let earlier = if self.cx.def.is_remote { self.machine.history_now().earlier() } else { Vec::new() };
+        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
+        let job = Job {
+            cx: ToolContext::new(permit.scope().clone(), site_of, Arc::new(host)),
+            permit,
+            stop: site.stop.clone(),
+            tool,
+            args,
+            board: Arc::clone(&site.board),
+            limits: Arc::clone(&self.cx.def.limits),
+            run: self.cx.scope.clone(),
+            started_at,
+        };
+        self.supervise(job, call.id.clone());
+        Ok(())
+    }
+
+    fn supervise(&self, job: Job, call_id: CallId) {
+        let ended = Arc::clone(&self.cx.shared);
+        let cleaned = Arc::clone(&self.cx.shared);
+        let late = Arc::clone(&self.cx.shared);
+        let label = format!("call {call_id}");
+        let span = spans::tool_call(job.cx.name(), call_id.as_str());
+        let supervised = executor::supervise(
+            job,
+            move |ending| ended.post(RunMessage::CallEnded { call_id, ending }),
+            move |call_id, cleanups| {
+                cleaned.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() })
+            },
+            move |call_id, what| late.post(RunMessage::Late { call_id, what }),
+        );
+        // Dropping the handle leaves the task running; its end arrives as a message.
+        drop(self.cx.scope.spawn(label, supervised.instrument(span)));
+    }
+
+    async fn not_started(
+        &mut self,
+        call: &ToolCall,
+        (reason, gate): (Reason, SafePoints),
+        entry: ChildStart,
+    ) -> Result<(), LogFailure> {
+        let by = match self.cx.scope.demand() {
+            Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
+                self.observe(Some(gate)).await?;
+                StopSource::Run
+            }
+            _ => StopSource::Call,
+        };
+        let Some(of) = self.machine.find(&call.id) else { return Ok(()) };
+        let ending = self.unbegun(of, entry, (reason, by));
+        self.end_call(call, ending).await
+    }
+
+    /// Whether no stop was requested for this call alone.
+    fn call_is_silent(&self, id: &CallId) -> bool {
+        let run = self.cx.scope.requests().len();
+        self.calls.get(id).is_none_or(|site| site.scope.requests().len() == run)
+    }
+}
+
+/// Whether the call's run, if it has one, was begun earlier.
+pub(super) fn entry_of(call: &Call) -> ChildStart {
+    match (&call.step, call.has_run()) {
+        (_, false) => ChildStart::Anew,
+        (CallState::Ready { asks_again, .. } | CallState::Resuming { asks_again, .. }, true) => {
+            ChildStart::Again { asks: *asks_again }
+        }
+        (_, true) => ChildStart::Again { asks: false },
+    }
+}

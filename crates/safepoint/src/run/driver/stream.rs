@@ -1,0 +1,177 @@
+//! Where a model call's performer writes: the draft and its write permission, shown to readers as the draft
+//! grows.
+//!
+//! **Invariants**: nothing of a message is shown after it was cut, nor anything that exceeds its bounds;
+//! between two deltas the performer yields.
+
+use std::sync::Arc;
+
+use safepoint_scope::{Permit, Scope};
+
+use super::{
+    model::CallModel,
+    model_errors::{dead, retry},
+    unsaid::unsaid,
+    word::Word,
+};
+use crate::{
+    contract::model::{Delta, GuardedReply, ModelError, ModelErrorKind, OnModelStop},
+    run::{
+        draft::Draft,
+        outcome::LastWords,
+        shared::{RunMessage, SharedRun},
+    },
+    sync::Mutex,
+    value::{event::EventKind, receipt::RetryReport},
+};
+
+/// The draft and its write permission. The permission is withdrawn when the call is cut, so that a chunk that
+/// arrives later changes nothing and is not shown.
+pub(super) struct SharedDraft {
+    pub(super) draft: Draft,
+    pub(super) hand: Writer,
+    pub(super) retries: Vec<RetryReport>,
+}
+
+/// Who may write. Exhaustive: the performer; the performer, but only the usage; or no writer.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Writer {
+    #[default]
+    Performer,
+    Closed,
+    UsageOnly,
+}
+
+/// Where a performer writes, and whom it notifies.
+pub(super) struct DraftWriter {
+    pub(super) pen: Arc<Mutex<SharedDraft>>,
+    pub(super) shared: Arc<SharedRun>,
+    pub(super) round: u32,
+    /// Whether readers see the text: a summary is not shown.
+    pub(super) is_shown: bool,
+    /// The part of the text that readers have seen.
+    pub(super) said: LastWords,
+}
+
+/// Streams one message into its draft. Spends the permit; dropping the future releases the exchange.
+pub(super) async fn perform(
+    permit: Permit<CallModel>,
+    reply: GuardedReply,
+    page: DraftWriter,
+    on_cut: OnModelStop,
+) {
+    let scope = permit.into_scope();
+    let word = Word::or(&page.shared, RunMessage::ModelEnded { round: page.round, error: Some(dead()) });
+    let reading = read(reply, &page, (on_cut, &scope));
+    let read = match on_cut {
+        // The performer observes the stop itself, so that the exchange is released while the driver still
+        // records the request.
+        OnModelStop::Disconnect => scope.run(reading).await,
+        OnModelStop::Drain => Ok(reading.await),
+    };
+    match read {
+        Ok(ended) => word.say(RunMessage::ModelEnded { round: page.round, error: ended.err() }),
+        // The driver observes the same stop, and cuts the message.
+        Err(stop) => drop(stop),
+    }
+}
+
+async fn read(
+    mut reply: GuardedReply,
+    page: &DraftWriter,
+    (on_cut, scope): (OnModelStop, &Scope),
+) -> Result<(), ModelError> {
+    while let Some(delta) = reply.next().await {
+        let delta = match delta {
+            Err(error) if error.kind() == ModelErrorKind::OutputBytes => {
+                page.fill();
+                return Err(error);
+            }
+            delta => delta?,
+        };
+        let is_last = matches!(delta, Delta::Ended(_));
+        let is_full = page.write(delta);
+        // The message is complete: a stream that stays open is not waited for. A message beyond its bounds is
+        // not read either, except for its bill.
+        if is_last || is_full && on_cut == OnModelStop::Disconnect {
+            break;
+        }
+        // A stream that always has another delta must not hide the stop: it is checked between any two
+        // deltas.
+        if on_cut == OnModelStop::Disconnect && scope.is_stopping() {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::coop::consume_budget().await;
+    }
+    reply.end()
+}
+
+impl DraftWriter {
+    /// Writes one delta, and returns whether the message exceeds its bounds.
+    fn write(&self, delta: Delta) -> bool {
+        let mut pen = self.pen.lock();
+        match (pen.hand, &delta) {
+            (Writer::Performer, _) => {}
+            // What arrives after the cut is fenced; only the usage is written.
+            (Writer::UsageOnly, Delta::Usage(_) | Delta::Ended(_)) => {
+                pen.draft.take(delta);
+                return false;
+            }
+            (Writer::UsageOnly | Writer::Closed, _) => return false,
+        }
+        let was_full = pen.draft.is_full();
+        pen.retries.extend(retry(&delta));
+        let shown = self.shown(&delta);
+        pen.draft.take(delta);
+        let is_full = pen.draft.is_full();
+        // Content without room is not part of the message and is not shown. The rest is shown under the lock:
+        // a cut takes the same lock, so nothing is shown after it.
+        if !is_full && let Some(shown) = shown {
+            self.shared.feed.push(shown);
+        }
+        drop(pen);
+        if is_full && !was_full {
+            self.shared.post(RunMessage::TooLong { round: self.round });
+        }
+        is_full
+    }
+
+    /// The decoder has exceeded its bounds.
+    fn fill(&self) {
+        let mut pen = self.pen.lock();
+        let was_full = pen.draft.is_full();
+        pen.draft.fill();
+        drop(pen);
+        if !was_full {
+            self.shared.post(RunMessage::TooLong { round: self.round });
+        }
+    }
+
+    /// What readers see of a delta.
+    fn shown(&self, delta: &Delta) -> Option<EventKind> {
+        match delta {
+            Delta::Text(_) | Delta::Reasoning(_) | Delta::CallPreview { .. } | Delta::Usage(_)
+                if !self.is_shown =>
+            {
+                None
+            }
+            Delta::Text(text) => {
+                unsaid(self.said.as_str(), text).map(|text| EventKind::Text(text.as_ref().into()))
+            }
+            Delta::Reasoning(text) => Some(EventKind::Reasoning(text.as_str().into())),
+            Delta::CallPreview { name } => Some(EventKind::CallBegun(name.clone())),
+            Delta::Usage(usage) => Some(EventKind::Usage(usage.clone())),
+            Delta::Retrying { failed, after, error } | Delta::Reconnecting { failed, after, error } => {
+                let (failed, after, error) = (*failed, *after, error.clone());
+                Some(EventKind::Retrying { failed, after, error })
+            }
+            Delta::FailedOver { from, to, error } => {
+                let (from, to, error) = (Arc::clone(from), Arc::clone(to), error.clone());
+                Some(EventKind::FailedOver { from, to, error })
+            }
+            Delta::Sent | Delta::Opened | Delta::ReasoningSeal(_) | Delta::CallReady(_) | Delta::Ended(_) => {
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A history that does not fit: refused, shortened, or summarised by a separate model call (S12.2).
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::SafePoints;
+
+use super::{Driver, LogFailure, model::ModelCall};
+use crate::{
+    contract::model::{Guarded, GuardedConversation, GuardedReply, ModelSpec},
+    definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
+    value::{
+        event::{Completion, ErrorReport, Fact},
+        history::{History, Message},
+        message::AssistantMessage,
+        receipt::ModelReport,
+    },
+};
+
+/// The code of a conversation that does not fit, whether the engine or the provider finds out.
+const CODE: &str = "context_window";
+
+/// A summary in progress.
+pub(super) struct SummaryCall {
+    cut: Cut,
+    input: History,
+    model: Guarded,
+    conversation: GuardedConversation,
+}
+
+impl SummaryCall {
+    pub(super) fn stream(&mut self) -> GuardedReply {
+        self.conversation.stream(&self.input)
+    }
+
+    pub(super) fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
+        self.conversation.release()
+    }
+
+    pub(super) fn model(&self) -> &str {
+        self.model.name()
+    }
+}
+
+impl Driver {
+    /// Omits the oldest rounds from what is sent, with a note in their place.
+    pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), LogFailure> {
+        let def = Arc::clone(&self.cx.def);
+        if let Some(gauge) = &def.gauge {
+            let shortened = gauge.noted(self.machine.history(), cut);
+            self.record(Fact::HistoryShortened(shortened)).await?;
+        }
+        Ok(())
+    }
+
+    /// Has a model write a summary of them: announced, permitted and stopped like any model call.
+    pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), LogFailure> {
+        let def = Arc::clone(&self.cx.def);
+        let Some(gauge) = &def.gauge else { return Ok(()) };
+        let model = match gauge.summariser() {
+            Some(Summariser::Other(model)) => Guarded::new(Arc::clone(model)),
+            Some(Summariser::Own) | None => def.model.clone(),
+        };
+        let round = self.machine.next_round();
+        let announced = self.record(Fact::SummaryStarted { round }).await?;
+        let mut input = History::new();
+        let text = transcript(self.machine.history(), &cut, gauge.readable());
+        input.push(Message::User(text.into()));
+        let output_bytes = def.limits.model_output_bytes;
+        let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
+        let conversation = model.open(spec);
+        let name = model.name().to_owned();
+        let summing = Box::new(SummaryCall { cut, input, model, conversation });
+        let draft = self.draft();
+        let streaming = ModelCall::new(&name, round, Some(summing), draft);
+        self.stream(streaming, gate, &announced).await
+    }
+
+    /// A complete summary takes their place in the same fact; an incomplete one changes nothing.
+    pub(super) async fn summarised(
+        &mut self,
+        summing: &mut SummaryCall,
+        message: &AssistantMessage,
+        (whole, report): (Completion, ModelReport),
+    ) -> Result<(), LogFailure> {
+        let text = message.text();
+        let whole = match whole {
+            Completion::Complete if text.trim().is_empty() => Completion::Failed(silent()),
+            Completion::Failed(error) => Completion::Failed(unsummed(error)),
+            whole @ (Completion::Complete | Completion::Stopped | Completion::Steered) => whole,
+        };
+        let shortened = match (&whole, &self.cx.def.gauge) {
+            (Completion::Complete, Some(gauge)) => {
+                Some(gauge.summed_up(self.machine.history(), &summing.cut, text.trim()))
+            }
+            _ => None,
+        };
+        self.record(Fact::SummaryEnded { whole, report, shortened }).await?;
+        Ok(())
+    }
+
+    /// Fails the run, since nothing is sent that cannot fit.
+    pub(super) fn refuse(&mut self, text: String) {
+        let hint = "give the run a larger window (and a model that has it), let it drop or summarise its oldest \
+                    rounds, or begin a new conversation";
+        self.fail(CODE, text, Some(hint.into()));
+    }
+}
+
+fn unsummed(error: ErrorReport) -> ErrorReport {
+    let message = format!("the conversation does not fit, and its summary failed: {}", error.message);
+    ErrorReport { message, ..error }
+}
+
+fn silent() -> ErrorReport {
+    unsummed(ErrorReport {
+        code: "provider".into(),
+        message: "the model said nothing".into(),
+        hint: Some("resume to try again, or let the run drop its oldest rounds".into()),
+    })
+}

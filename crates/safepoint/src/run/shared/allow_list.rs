@@ -1,0 +1,83 @@
+//! What a person has allowed for the rest of a session, folded from recorded facts (S8.6).
+//!
+//! **Invariants**: it only grows, and by recorded facts alone. An approval after something may have happened
+//! already allows nothing further. An approval is valid for the tool as it was declared when the question was
+//! asked, and on the same host.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    sync::{Mutex, MutexGuard},
+    value::{
+        approval::{AllowScope, ApprovalKind, Decision, Holds},
+        event::{Fact, Resolution},
+        ids::ApprovalId,
+    },
+};
+
+/// The lasting approvals of one session, or of one tree of runs without a session.
+#[derive(Debug, Default)]
+pub(crate) struct AllowList(Mutex<AllowState>);
+
+#[derive(Debug, Default)]
+struct AllowState {
+    asked: HashMap<ApprovalId, About>,
+    /// Tools by name and definition.
+    tools: HashSet<(String, String)>,
+    /// Calls by their whole digest.
+    calls: HashSet<String>,
+}
+
+/// What a question is about.
+#[derive(Debug)]
+struct About {
+    tool: (String, String),
+    digest: String,
+    holds: Holds,
+}
+
+impl AllowList {
+    /// Applies a recorded fact.
+    pub(crate) fn take(&self, fact: &Fact) {
+        match fact {
+            // A question of an older release does not include the tool's definition: its approval does not
+            // last.
+            Fact::ApprovalRequested(asked)
+                if asked.question != ApprovalKind::AfterUnknownEnd && !asked.definition.is_empty() =>
+            {
+                let tool = (asked.tool.clone(), asked.definition.clone());
+                let about = About { tool, digest: asked.digest.clone(), holds: asked.holds };
+                self.lock().asked.insert(asked.id.clone(), about);
+            }
+            Fact::ApprovalResolved { id, answer, .. } => self.close(id, answer),
+            _ => {}
+        }
+    }
+
+    /// Whether this needs no further question: `tool` by its name and definition, `digest` of the whole of it.
+    pub(crate) fn covers(&self, tool: (&str, &str), digest: &str) -> bool {
+        let held = self.lock();
+        held.tools.iter().any(|(name, definition)| (name.as_str(), definition.as_str()) == tool)
+            || held.calls.contains(digest)
+    }
+
+    fn close(&self, id: &ApprovalId, answer: &Resolution) {
+        let mut held = self.lock();
+        let (Some(about), Resolution::Decided(decision)) = (held.asked.remove(id), answer) else { return };
+        match (decision, about.holds) {
+            (Decision::ApproveAlways { covers: AllowScope::Tool }, _) => {
+                held.tools.insert(about.tool);
+            }
+            (Decision::ApproveAlways { covers: AllowScope::Call }, _)
+            | (Decision::Approve, Holds::Session) => {
+                held.calls.insert(about.digest);
+            }
+            (Decision::Approve, Holds::Once)
+            | (Decision::ApproveWith { .. } | Decision::Deny { .. } | Decision::Respond { .. }, _) => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AllowState> {
+        self.0.lock()
+    }
+}

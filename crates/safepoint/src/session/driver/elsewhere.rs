@@ -1,0 +1,83 @@
+//! What other processes write into the store (items, withdrawals, stops), and what this driver writes there
+//! for its own callers.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{Driver, Item, ItemOutcome, Policy, SessionEvent, TicketState};
+use crate::session::{journal::in_time, outcome::RejectReason, stored_item::encode_item};
+use crate::{contract::store::Pushed, sync::callback};
+
+impl<T: Item> Driver<T> {
+    /// Makes an item durable before any caller learns that it is accepted (S6.2). `None` if it went back to
+    /// its sender.
+    pub(super) async fn store_item(
+        &mut self,
+        mut item: T,
+        slip: &Arc<TicketState<T>>,
+        policy: Policy,
+        client_id: Option<String>,
+    ) -> Option<T> {
+        let Some(journal) = self.recorder.journal.clone() else {
+            slip.recorded(slip.id().number());
+            return Some(item);
+        };
+        let sealed = callback::call(|| encode_item(&item, policy, client_id, self.cx.settings.inbox));
+        let why = match sealed {
+            Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
+            Ok(Ok(push)) => {
+                self.items.in_hand = Some((item, Arc::clone(slip)));
+                let pushed = in_time(journal.store().push(journal.session(), push)).await;
+                item = self.items.in_hand.take()?.0;
+                match pushed {
+                    Ok(Pushed::Accepted(number)) => {
+                        journal.number(slip.id(), number);
+                        slip.recorded(number);
+                        return Some(item);
+                    }
+                    Ok(Pushed::Same(_)) => RejectReason::Known,
+                    Ok(Pushed::Conflict(_)) => RejectReason::OtherContent,
+                    Ok(Pushed::Full) => RejectReason::Full,
+                    Ok(Pushed::Closed) => RejectReason::Closed,
+                    Err(_lost) => RejectReason::NotRecorded,
+                }
+            }
+        };
+        let fate = ItemOutcome::Returned(why);
+        self.show(SessionEvent::ItemSettled { item: slip.id(), fate });
+        slip.back(item, fate);
+        None
+    }
+
+    /// Accepts an item that is already in the store.
+    pub(super) async fn accept_stored(
+        &mut self,
+        number: u64,
+        (item, slip): (T, Arc<TicketState<T>>),
+        policy: Policy,
+    ) {
+        let Some(journal) = self.recorder.journal.clone() else { return };
+        if journal.item_of(number).is_some() {
+            return;
+        }
+        journal.number(slip.id(), number);
+        slip.recorded(number);
+        self.accept(item, slip, policy).await;
+    }
+
+    /// Another process withdrew an item.
+    pub(super) async fn item_withdrawn_elsewhere(&mut self, number: u64) {
+        let item = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
+        if let Some(item) = item
+            && (self.machine.is_waiting(item) || self.machine.is_steering(item))
+        {
+            // A withdrawn steer is reported where it is settled. Its run may return it before the item is
+            // taken from the run, and then recording that finds the item gone.
+            if self.machine.is_waiting(item) {
+                self.recorder.gone.insert(number);
+            }
+            self.withdraw(item, oneshot::channel().0).await;
+        }
+    }
+}

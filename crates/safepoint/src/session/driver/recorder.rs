@@ -1,0 +1,307 @@
+//! What the driver records before it acts: the beginning and end of a turn, and where its items are.
+//!
+//! **Invariants**: no turn starts unrecorded; after a failed write nothing more is written.
+
+use std::{collections::HashSet, sync::Arc};
+
+use safepoint_scope::Code;
+
+use super::{
+    Action, ApprovalId, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, Request, StoppedTurn,
+    TurnId, planning,
+};
+use crate::{
+    contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
+    run::outcome::Persisted,
+    session::{
+        journal::{Journal, JournalLine, in_time},
+        machine::StartFrom,
+    },
+};
+
+/// The session's journal, and what the driver has written through it.
+pub(super) struct Recorder {
+    /// `None`: nothing is stored.
+    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) persisted: Persisted,
+    /// Items that are taken in the store.
+    pub(super) taken: HashSet<ItemId>,
+    /// Numbers of items that another process withdrew.
+    pub(super) gone: HashSet<u64>,
+    /// The turn that is recorded as given up.
+    pub(super) given_up: Option<TurnId>,
+}
+
+impl Default for Recorder {
+    /// A recorder without a journal.
+    fn default() -> Self {
+        Self {
+            journal: None,
+            persisted: Persisted::Yes,
+            taken: HashSet::new(),
+            gone: HashSet::new(),
+            given_up: None,
+        }
+    }
+}
+
+impl<T: Item> Driver<T> {
+    /// Records what these actions announce. An action that could not be recorded does not happen: the turn
+    /// does not begin, and the session ends.
+    pub(super) async fn record(&mut self, effects: &mut Vec<Action>, request: &Request) {
+        let Some(journal) = self.recorder.journal.clone() else { return };
+        if self.recorder.persisted != Persisted::Yes {
+            return;
+        }
+        let questions = match self.questions_of_the_left(&journal, effects).await {
+            Ok(questions) => questions,
+            Err(error) => return self.lose(&error, effects),
+        };
+        loop {
+            let writes = match self.writes(effects, request) {
+                Ok(writes) if writes.is_empty() => return,
+                Ok(writes) => writes.into_iter().chain(questions.iter().cloned()).collect(),
+                Err(error) => {
+                    return self.lose(&store::Error::Failed(store::Cause::new(error.to_string())), effects);
+                }
+            };
+            match journal.append(writes, Durability::Recorded).await {
+                Ok(_) => return self.note_taken(effects),
+                // Another process withdrew the item while the turn was planned: it is planned again without
+                // the item.
+                Err(store::Error::ItemElsewhere(number)) if self.withdraw_from_plan(number, effects) => {}
+                Err(store::Error::ItemElsewhere(number)) if self.recorder.gone.insert(number) => {
+                    self.say_withdrawn(number, effects);
+                }
+                Err(error) => return self.lose(&error, effects),
+            }
+        }
+    }
+
+    /// A new turn closes the one that was left. Open questions of the left turn are withdrawn with it.
+    async fn questions_of_the_left(
+        &mut self,
+        journal: &Journal,
+        effects: &[Action],
+    ) -> Result<Vec<Write>, store::Error> {
+        let begins =
+            effects.iter().any(|effect| matches!(effect, Action::Start { from: StartFrom::Plan, .. }));
+        let Some((left, _)) = self.turns.left.as_ref().filter(|_| begins) else { return Ok(Vec::new()) };
+        let rows = in_time(journal.store().approvals(journal.session())).await?;
+        let open = rows.into_iter().filter(|row| {
+            row.state == ApprovalState::Open
+                && row.asked.run == left.run
+                && self.background_run_that_asked(&row.asked.id).is_none()
+        });
+        Ok(open.map(|row| Write::CloseApproval(row.asked.id, ApprovalClose::Withdrawn)).collect())
+    }
+
+    /// These actions as the writes of one transaction.
+    fn writes(&self, effects: &[Action], request: &Request) -> Result<Vec<Write>, serde_json::Error> {
+        let number = |item: &ItemId| {
+            let number = self.recorder.journal.as_ref().and_then(|journal| journal.number_of(*item));
+            number.filter(|number| !self.recorder.gone.contains(number))
+        };
+        let mut writes = Vec::new();
+        for effect in effects {
+            match effect {
+                Action::Start { turn, from: StartFrom::Plan, .. } => {
+                    let left = self.turns.left.iter().flat_map(|(work, _)| &work.items);
+                    writes.extend(
+                        left.filter(|item| self.recorder.taken.contains(item))
+                            .filter_map(number)
+                            .map(Write::RemoveItem),
+                    );
+                    let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
+                    writes.push(JournalLine::planned(*turn, items.clone()).write()?);
+                    writes.extend(items.into_iter().map(Write::TakeItem));
+                    writes.push(Write::Label("running".into()));
+                    writes.extend(self.title(*turn, request));
+                }
+                Action::Start { .. } => writes.push(Write::Label("running".into())),
+                Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
+                Action::TurnEnded { turn, fate } => {
+                    // A stop may still end a turn that waits for a decision.
+                    if !matches!(fate, ItemOutcome::Suspended(_)) {
+                        writes.extend(self.stops.of_turn(*turn));
+                    }
+                    writes.push(JournalLine::ended(*turn, *fate).write()?);
+                    writes.push(Write::Label(label(*fate).into()));
+                    if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
+                        writes.extend(self.give_up(*turn)?);
+                    }
+                }
+                Action::End(_) => {
+                    if let Some(turn) = self.gives_up() {
+                        writes.extend(self.give_up(turn)?);
+                    }
+                }
+                Action::Requeued(item) if self.recorder.taken.contains(item) => {
+                    writes.extend(number(item).map(Write::PutBackItem));
+                }
+                Action::Return { item, .. } => writes.extend(number(item).map(Write::RemoveItem)),
+                Action::Fate { item, fate } if is_over(*fate) => {
+                    writes.extend(number(item).map(Write::RemoveItem))
+                }
+                _ => {}
+            }
+        }
+        Ok(writes)
+    }
+
+    /// The turn that ended early and will not be resumed, if the session's stop says so (S6.7).
+    fn gives_up(&self) -> Option<TurnId> {
+        let is_left = |turn: &TurnId| self.recorder.given_up != Some(*turn);
+        self.machine.left().filter(|_| self.end.stopped_turn == StoppedTurn::Abandoned).filter(is_left)
+    }
+
+    /// No other owner resumes the turn, and its questions are closed.
+    fn give_up(&self, turn: TurnId) -> Result<Vec<Write>, serde_json::Error> {
+        let asked = self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref());
+        let open: Vec<ApprovalId> = match asked {
+            Some(Some(Outcome::Suspended(waiting))) => {
+                waiting.approvals().iter().map(|asked| asked.id.clone()).collect()
+            }
+            Some(None) => self.approvals.open.iter().cloned().collect(),
+            Some(Some(_)) | None => Vec::new(),
+        };
+        let closed = open.into_iter().map(|id| Write::CloseApproval(id, ApprovalClose::Withdrawn));
+        let writes = [JournalLine::given_up(turn).write()?, Write::Label("idle".into())];
+        Ok(writes.into_iter().chain(closed).collect())
+    }
+
+    /// The session's title, once there is text to derive it from.
+    fn title(&self, turn: TurnId, request: &Request) -> Option<Write> {
+        let Request::Plan(plan) = request else { return None };
+        let said = plan.input.first()?;
+        self.recorder.journal.as_ref()?.title(turn, said)
+    }
+
+    /// What a run could not record is not recorded around it either. This owner writes nothing more, and the
+    /// next one continues from what is stored (S3.4).
+    pub(super) fn note_lost(&mut self, outcome: &Outcome) -> Option<ErrorReport> {
+        let persisted = outcome.persisted();
+        if self.recorder.journal.is_none() || *persisted == Persisted::Yes {
+            return None;
+        }
+        self.recorder.persisted = persisted.clone();
+        let why = match persisted {
+            Persisted::No(why) => why.as_str(),
+            _ => "it is unknown whether the end of the turn was recorded",
+        };
+        Some(ErrorReport { code: "store".into(), message: why.to_owned(), hint: None })
+    }
+
+    /// Writes nothing more, and ends everything that runs (S7.14).
+    pub(super) async fn lose_hold(&mut self, error: ErrorReport) {
+        if self.recorder.persisted == Persisted::Yes {
+            self.recorder.persisted = Persisted::No(error.message.clone());
+        }
+        self.end.turns_end_by = Some(Code::LEASE);
+        self.fail_unless_stopped(error);
+        self.step(Input::Broke).await;
+    }
+
+    /// A session that was asked to stop has stopped, whatever became of its records; any other has failed
+    /// (S2.13).
+    pub(super) fn fail_unless_stopped(&mut self, error: ErrorReport) {
+        if !self.machine.is_stopping() {
+            self.fail(error);
+        }
+    }
+
+    fn note_taken(&mut self, effects: &[Action]) {
+        for effect in effects {
+            match effect {
+                Action::Start { from: StartFrom::Plan, .. } => {
+                    self.recorder.taken.extend(self.machine.items())
+                }
+                Action::TurnEnded { turn, fate } if !matches!(fate, ItemOutcome::Suspended(_)) => {
+                    self.stops.turn_noted(*turn);
+                    self.recorder.given_up = self.gives_up().or(self.recorder.given_up);
+                }
+                Action::End(_) => self.recorder.given_up = self.gives_up().or(self.recorder.given_up),
+                Action::Requeued(item) | Action::Return { item, .. } => {
+                    self.recorder.taken.remove(item);
+                }
+                Action::Fate { item, fate } if is_over(*fate) => {
+                    self.recorder.taken.remove(item);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Removes an item that is no longer in the store's inbox from the plan; false if it is not about to be
+    /// taken.
+    fn withdraw_from_plan(&mut self, number: u64, effects: &mut Vec<Action>) -> bool {
+        let Some(item) = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
+            return false;
+        };
+        let Some(turn) = begun(effects) else { return false };
+        effects.retain(|effect| !matches!(effect, Action::Start { .. }));
+        let now = self.now();
+        self.recorder.gone.insert(number);
+        // The machine may plan at once; the withdrawal drops that plan, and a new one is made.
+        self.machine.step(now, Input::Unstarted(turn), effects);
+        self.machine.step(now, Input::Withdraw(item), effects);
+        true
+    }
+
+    /// The item was withdrawn there a moment before it would have been returned here: the caller there has
+    /// it, and no other.
+    fn say_withdrawn(&self, number: u64, effects: &mut [Action]) {
+        let gone = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
+        for effect in effects {
+            if let Action::Return { item, .. } | Action::Fate { item, .. } = effect
+                && gone == Some(*item)
+            {
+                *effect = Action::Fate { item: *item, fate: ItemOutcome::Withdrawn };
+            }
+        }
+    }
+
+    /// The store did not accept a required record: nothing begins any more, and the session ends.
+    fn lose(&mut self, error: &store::Error, effects: &mut Vec<Action>) {
+        self.recorder.persisted =
+            if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
+        self.fail_unless_stopped(planning::store_report(error));
+        let now = self.now();
+        if let Some(turn) = begun(effects) {
+            effects.retain(|effect| !matches!(effect, Action::Start { .. }));
+            self.machine.step(now, Input::Broke, effects);
+            self.machine.step(now, Input::Unstarted(turn), effects);
+        } else {
+            self.machine.step(now, Input::Broke, effects);
+        }
+    }
+}
+
+fn begun(effects: &[Action]) -> Option<crate::value::ids::TurnId> {
+    effects.iter().find_map(|effect| match effect {
+        Action::Start { turn, .. } => Some(*turn),
+        _ => None,
+    })
+}
+
+/// Whether the item is done: no turn resumes it.
+fn is_over(fate: ItemOutcome) -> bool {
+    matches!(
+        fate,
+        ItemOutcome::Completed(_)
+            | ItemOutcome::RolledBack(_)
+            | ItemOutcome::Dropped
+            | ItemOutcome::Withdrawn
+            | ItemOutcome::Returned(_)
+    )
+}
+
+/// The session's state, for lists of sessions.
+fn label(fate: ItemOutcome) -> &'static str {
+    match fate {
+        ItemOutcome::Suspended(_) => "suspended",
+        ItemOutcome::Interrupted(_) | ItemOutcome::Preempted(_) => "stopped",
+        ItemOutcome::Failed(_) => "failed",
+        _ => "idle",
+    }
+}

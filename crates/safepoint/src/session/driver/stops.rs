@@ -1,0 +1,258 @@
+//! Stored stops: applied at once, and marked as seen only when they have completed.
+//!
+//! **Invariants**: a stop that was applied and not marked as seen applies to the next owner too (S7.2, S7.5);
+//! a stop that this owner stored is never applied a second time.
+
+use std::{collections::HashSet, sync::OnceLock, time::Duration};
+
+use safepoint_scope::{StopRequest, Task};
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{Driver, Input, Item, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, planning};
+use crate::{
+    contract::store::{Durability, Write},
+    run::outcome::Persisted,
+    session::{
+        item,
+        journal::in_time,
+        stop::{SessionStop, StopPersistence, StopWhen, StoppedTurn},
+        stored_stop::{StoredStop, store_stop},
+    },
+    sync,
+};
+
+/// How long the end of a session waits for the store to accept the release.
+const GIVE_BACK: Duration = Duration::from_secs(2);
+
+/// The stored stops that are not done.
+#[derive(Default)]
+pub(super) struct StoredStops {
+    /// Stops of the session, until it has ended.
+    session: Vec<u64>,
+    /// Those that wait until it is idle: done also when they are withdrawn.
+    idle: Vec<u64>,
+    /// Stops of one turn, until that turn has ended.
+    turns: Vec<(TurnId, u64)>,
+    /// Numbers that this owner stored for callers in this process.
+    own: HashSet<u64>,
+    /// Writes in flight, and how many of them have not been reported yet.
+    keeping: Vec<Task<Option<u64>>>,
+    under_way: usize,
+    /// Stops that arrived while those writes were in flight: each may be one of them.
+    deferred: Vec<(u64, StoredStop)>,
+}
+
+impl StoredStops {
+    /// The writes that mark the stops of a turn as seen when the turn ends.
+    pub(super) fn of_turn(&self, turn: TurnId) -> impl Iterator<Item = Write> {
+        self.turns.iter().filter(move |(of, _)| *of == turn).map(|(_, number)| Write::StopSeen(*number))
+    }
+
+    fn add(&mut self, number: u64, is_idle: bool) {
+        if is_idle { self.idle.push(number) } else { self.session.push(number) }
+    }
+
+    pub(super) fn turn_noted(&mut self, turn: TurnId) {
+        self.turns.retain(|(of, _)| *of != turn);
+    }
+}
+
+impl<T: Item> Driver<T> {
+    pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<RequestAnswer>) {
+        let SessionStop { how, cause, after, .. } = stop;
+        if self.end.cause.is_none() {
+            self.end.cause = cause;
+        }
+        if after == StoppedTurn::Abandoned {
+            self.end.stopped_turn = StoppedTurn::Abandoned;
+        }
+        let once_idle_for = match how {
+            StopWhen::WhenIdle(idle) => Some(idle),
+            StopWhen::Strength(_) => None,
+        };
+        self.show(SessionEvent::StopRequested { cause: self.end.cause.clone(), once_idle_for });
+        let input = match how {
+            StopWhen::Strength(strength) => Input::Stop(strength),
+            StopWhen::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
+        };
+        tell(reply, self.ask(input, Request::None).await);
+    }
+
+    pub(super) async fn stop_turn(
+        &mut self,
+        (turn, request): (Option<TurnId>, StopRequest),
+        reached: &OnceLock<TurnId>,
+        reply: oneshot::Sender<RequestAnswer>,
+    ) {
+        let answer = self.ask(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
+        if let Some(RequestAnswer::StoppingTurn(turn)) = answer {
+            reached.get_or_init(|| turn);
+            self.turns.stop_request.get_or_insert_with(|| Box::new(request));
+        }
+        tell(reply, answer);
+    }
+
+    /// Applies a stop that another process requested.
+    pub(super) async fn apply_stored_stop(&mut self, number: u64, intent: StoredStop) {
+        if self.stops.own.contains(&number) {
+            return;
+        }
+        if self.stops.under_way > 0 {
+            self.stops.deferred.push((number, intent));
+            return;
+        }
+        // A caller that wants the turn to end does not want it restarted.
+        self.turns.restart = None;
+        let (reply, mut answered) = oneshot::channel();
+        match intent {
+            StoredStop::Session(stop) => {
+                self.stops.add(number, stop.is_when_idle());
+                self.cx.shared.family.ask(&stop);
+                self.stop(stop, reply).await;
+            }
+            StoredStop::Turn(turn, request) => {
+                self.stop_turn((turn, request), &OnceLock::new(), reply).await;
+                match answered.try_recv() {
+                    Ok(RequestAnswer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
+                    _ => self.note_seen(vec![number]).await,
+                }
+            }
+        }
+    }
+
+    /// Stores a stop that was requested here, in parallel to other writes: nothing waits for the store.
+    pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<StopPersistence>) {
+        let is_idle = stop.is_when_idle();
+        self.keep(StoredStop::Session(stop), reply, move |number| SessionMessage::StopKept {
+            number,
+            is_idle,
+        });
+    }
+
+    fn keep(
+        &mut self,
+        intent: StoredStop,
+        reply: oneshot::Sender<StopPersistence>,
+        stored: impl FnOnce(Option<u64>) -> SessionMessage<T> + Send + 'static,
+    ) {
+        let Some(journal) =
+            self.recorder.journal.clone().filter(|_| self.recorder.persisted == Persisted::Yes)
+        else {
+            return sync::reply(reply, StopPersistence::NotStored);
+        };
+        let mailbox = self.cx.shared.mailbox.clone();
+        self.stops.under_way += 1;
+        self.stops.keeping.push(self.cx.scope.spawn("stop's record", async move {
+            let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
+            sync::reply(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
+            mailbox.post(stored(kept));
+            kept
+        }));
+    }
+
+    /// Stores the stop of a turn, while something of that turn can still be stopped.
+    pub(super) fn keep_turn_stop(
+        &mut self,
+        request: StopRequest,
+        reached: Option<TurnId>,
+        reply: oneshot::Sender<StopPersistence>,
+    ) {
+        match reached.filter(|turn| self.may_stop(*turn)) {
+            None => sync::reply(reply, StopPersistence::Ended),
+            Some(turn) => {
+                let intent = StoredStop::Turn(Some(turn), request);
+                self.keep(intent, reply, move |number| SessionMessage::TurnStopKept { number, turn });
+            }
+        }
+    }
+
+    /// Whether a stop of this turn has something to end: the turn runs, or waits for a decision.
+    fn may_stop(&self, turn: TurnId) -> bool {
+        self.turns.current.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none())
+            || self.machine.is_suspended() && self.machine.left() == Some(turn)
+    }
+
+    pub(super) async fn turn_stop_kept(&mut self, number: Option<u64>, turn: TurnId) {
+        if let Some(number) = number {
+            self.stops.own.insert(number);
+            if self.may_stop(turn) {
+                self.stops.turns.push((turn, number));
+            } else {
+                self.note_seen(vec![number]).await;
+            }
+        }
+        self.kept_one().await;
+    }
+
+    pub(super) async fn stop_kept(&mut self, number: Option<u64>, is_idle: bool) {
+        if let Some(number) = number {
+            self.stops.own.insert(number);
+            self.stops.add(number, is_idle);
+        }
+        self.kept_one().await;
+    }
+
+    async fn kept_one(&mut self) {
+        self.stops.under_way -= 1;
+        if self.stops.under_way > 0 {
+            return;
+        }
+        self.stops.keeping.clear();
+        if !self.machine.may_end_when_idle() {
+            self.note_open().await;
+        }
+        for (number, intent) in std::mem::take(&mut self.stops.deferred) {
+            Box::pin(self.apply_stored_stop(number, intent)).await;
+        }
+    }
+
+    /// Withdraws a stop that waits until the session is idle.
+    pub(super) async fn keep_open(&mut self) {
+        self.step(Input::KeepOpen).await;
+        self.note_open().await;
+    }
+
+    async fn note_open(&mut self) {
+        let idle = std::mem::take(&mut self.stops.idle);
+        self.note_seen(idle).await;
+    }
+
+    async fn note_seen(&mut self, numbers: Vec<u64>) {
+        let Some(journal) = self.recorder.journal.clone().filter(|_| !numbers.is_empty()) else { return };
+        let writes = numbers.into_iter().map(Write::StopSeen).collect();
+        if let Err(error) = journal.append(writes, Durability::Recorded).await {
+            self.fail_unless_stopped(planning::store_report(&error));
+            self.step(Input::Broke).await;
+        }
+    }
+
+    /// Releases the session in the store, together with the stops that ended it.
+    pub(super) async fn release(&mut self) {
+        let Some(journal) = self.recorder.journal.clone() else { return };
+        let mut numbers = [self.stops.session.as_slice(), &self.stops.idle].concat();
+        for task in std::mem::take(&mut self.stops.keeping) {
+            numbers.extend(task.await.ok().flatten());
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        let writes: Vec<_> = numbers.into_iter().map(Write::StopSeen).collect();
+        if self.recorder.persisted == Persisted::Yes
+            && !writes.is_empty()
+            && journal.append(writes, Durability::Recorded).await.is_err()
+        {
+            // The stops apply to the next owner, which ends at once: requested twice, never lost.
+        }
+        if !matches!(timeout(GIVE_BACK, journal.give_back()).await, Ok(Ok(()))) {
+            // A lease without an owner must not lock others out, and callers that wait for the end need not
+            // wait for this.
+            drop(self.cx.scope.spawn("giving the session back", journal.give_back_at_last()));
+        }
+    }
+}
+
+/// Sends the answer to the caller. Without one, the caller learns that the session is over.
+pub(super) fn tell(reply: oneshot::Sender<RequestAnswer>, answer: Option<RequestAnswer>) {
+    if let Some(answer) = answer {
+        sync::reply(reply, answer);
+    }
+}

@@ -1,0 +1,246 @@
+//! Watches the store for writes of other processes, and renews the lease, while the session is alive.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{
+    Item, SharedSession,
+    item::Policy,
+    journal::{Journal, LEASE},
+    message::SessionMessage,
+    stop::SessionStop,
+    stored_item::{LOOK, decode_row},
+    stored_stop::StoredStop,
+};
+use crate::{
+    contract::store::{ApprovalState, ChangeMark, Changes, DecisionUse, Error, ItemState},
+    sync::callback::{self, Panicked},
+    value::{approval::Decision, event::ErrorReport},
+};
+
+/// The lease is renewed after this fraction of it.
+const RENEW: u32 = 3;
+
+/// How long the store may take before it is asked again: several requests fit into one lease.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// How long the store may take once the lease has ended while no other process may have taken it. Well within
+/// the margin of a process that would.
+const LAST: Duration = Duration::from_secs(1);
+
+/// Watches one session's rows.
+pub(super) struct Watcher<T> {
+    shared: Weak<SharedSession<T>>,
+    journal: Arc<Journal>,
+    stamp: Option<ChangeMark>,
+    seen: Changes,
+    known: std::collections::HashSet<u64>,
+    stops: u64,
+}
+
+impl<T: Item> Watcher<T> {
+    pub(super) fn new(shared: &Arc<SharedSession<T>>, journal: Arc<Journal>) -> Self {
+        Self {
+            shared: Arc::downgrade(shared),
+            journal,
+            stamp: None,
+            seen: Changes::default(),
+            known: std::collections::HashSet::new(),
+            stops: 0,
+        }
+    }
+
+    /// Leaves this item to its sender, who pushes it.
+    pub(super) fn leave(&mut self, number: u64) {
+        self.known.insert(number);
+    }
+
+    /// Runs until the session is over, or belongs to another process.
+    pub(super) async fn watch(mut self) {
+        if let Some(error) = self.until_lost().await {
+            self.tell_lost(&error);
+        }
+    }
+
+    /// What ended the lease on the session; `None` if the session has ended.
+    async fn until_lost(&mut self) -> Option<Error> {
+        let mut renew_at = Instant::now() + LEASE / RENEW;
+        loop {
+            if !self.rests_until(renew_at).await {
+                return None;
+            }
+            // A lease that has ended, as after a pause of the process, is renewed first: it may not have been
+            // taken.
+            if Instant::now() >= renew_at || self.journal.lease().left().is_zero() {
+                match timeout(self.bound(), self.journal.renew()).await {
+                    Ok(Ok(())) => renew_at = Instant::now() + LEASE / RENEW,
+                    Ok(Err(error)) if is_final(&error) => return Some(error),
+                    Ok(Err(_)) | Err(_) if self.journal.lease().left().is_zero() => {
+                        return Some(self.journal.lapse());
+                    }
+                    Ok(Err(_)) | Err(_) => {}
+                }
+            }
+            // A passing error is met again at the next look; nothing is handled twice.
+            if let Ok(Err(error)) = timeout(self.bound(), self.look()).await
+                && is_final(&error)
+            {
+                return Some(error);
+            }
+        }
+    }
+
+    /// Until it is time to look again; false once the session has ended.
+    async fn rests_until(&self, renew_at: Instant) -> bool {
+        let Some(shared) = self.shared.upgrade() else { return false };
+        let is_over = || shared.exit.get().is_some();
+        if is_over() {
+            return false;
+        }
+        let now = Instant::now();
+        let nudged = async { shared.nudged.notified().await };
+        let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
+        // Either may win: both lead to the same look. A notification before this call is not lost, because `notify_one`
+        // keeps a permit until the next `notified`.
+        futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
+        !is_over()
+    }
+
+    /// How long the store may take now: no longer than the lease is valid, and after its end one last time.
+    fn bound(&self) -> Duration {
+        self.journal.lease().left().clamp(LAST, ANSWER)
+    }
+
+    fn post(&self, mail: SessionMessage<T>) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.mailbox.post(mail);
+        }
+    }
+
+    fn tell_lost(&self, error: &Error) {
+        let hint = match error {
+            Error::Fenced { .. } => {
+                Some("another process has taken the session over; talk to that one".into())
+            }
+            Error::Lapsed(_) => Some("open the session again once its store can be reached".into()),
+            _ => None,
+        };
+        self.post(SessionMessage::Lost(ErrorReport {
+            code: "store".into(),
+            message: error.to_string(),
+            hint,
+        }));
+    }
+
+    /// Handles everything that is new.
+    pub(super) async fn look(&mut self) -> Result<(), Error> {
+        let journal = Arc::clone(&self.journal);
+        let (store, session) = (journal.store(), journal.session());
+        let stamp = store.stamp().await?;
+        if self.stamp == Some(stamp) {
+            return Ok(());
+        }
+        let notice = store.notice(session).await?;
+        let epoch = journal.lease().epoch();
+        if notice.epoch != epoch {
+            return Err(Error::Fenced { session: session.clone(), epoch, newest: notice.epoch });
+        }
+        if self.stamp.is_none() || notice.items != self.seen.items {
+            self.look_at_items().await?;
+        }
+        if self.stamp.is_none() || notice.stops != self.seen.stops {
+            self.look_at_stops().await?;
+        }
+        if self.stamp.is_none() || notice.decisions != self.seen.decisions {
+            self.look_at_decisions().await?;
+        }
+        self.stamp = Some(stamp);
+        self.seen = notice;
+        Ok(())
+    }
+
+    async fn look_at_items(&mut self) -> Result<(), Error> {
+        // Taken before the rows are read, so that an item which another process removes before the first look
+        // is noticed too.
+        let fresh = self.journal.take_fresh();
+        self.known.extend(&fresh);
+        let rows = self.journal.store().inbox(self.journal.session()).await?;
+        let mut there = std::collections::HashSet::new();
+        let mut found = Vec::new();
+        for row in rows {
+            there.insert(row.number);
+            if row.state == ItemState::Waiting && self.known.insert(row.number) {
+                let read = callback::call(|| decode_row::<T>(&row));
+                let read =
+                    read.map_err(|Panicked(why)| why).and_then(|read| read.map_err(|why| why.to_string()));
+                match read {
+                    Ok(sealed) => found.push((row.number, sealed)),
+                    // It stays where it is, for a release that can read it.
+                    Err(why) => self.post(SessionMessage::Unreadable { number: row.number, why }),
+                }
+            }
+        }
+        self.let_in(found);
+        let gone: Vec<u64> = self.known.difference(&there).copied().collect();
+        for number in gone {
+            self.known.remove(&number);
+            self.post(SessionMessage::Gone { number });
+        }
+        Ok(())
+    }
+
+    /// Everything that one look has found comes in together, so that one plan sees all of it.
+    fn let_in(&self, found: Vec<(u64, (T, Policy))>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let letters = found
+            .into_iter()
+            .map(|(number, (item, policy))| move |slip| SessionMessage::Adopt { number, item, slip, policy });
+        shared.door.adopt(letters);
+    }
+
+    async fn look_at_stops(&mut self) -> Result<(), Error> {
+        for row in self.journal.store().stops(self.journal.session(), self.stops).await? {
+            self.stops = row.number;
+            if row.seen {
+                continue;
+            }
+            match StoredStop::from_bytes(&row.bytes) {
+                Ok(intent) => self.post(SessionMessage::Intent { number: row.number, intent }),
+                // A process requested a stop; an unreadable one counts as the strongest.
+                Err(error) => {
+                    let stop = SessionStop::now().with_cause(error.to_string());
+                    self.post(SessionMessage::Intent {
+                        number: row.number,
+                        intent: StoredStop::Session(stop),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_decisions(&mut self) -> Result<(), Error> {
+        for row in self.journal.store().approvals(self.journal.session()).await? {
+            if let ApprovalState::Decided { bytes, used: DecisionUse::Waiting, .. } = &row.state {
+                // An unreadable decision is not an approval, and its question waits for no other answer.
+                let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
+                let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
+                self.post(SessionMessage::Decided { id: row.asked.id.clone(), decision });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether no later look can succeed: another process owns the session, it is gone, or what is stored cannot
+/// be read.
+fn is_final(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Fenced { .. } | Error::NoSession(_) | Error::Damaged(..) | Error::Newer { .. } | Error::Gone
+    )
+}
