@@ -31,22 +31,22 @@ use safepoint::{
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::OnceCell;
 
-mod asking;
 mod bounds;
+mod call;
 mod card;
-mod hearing;
+mod events;
 mod http;
-mod line;
 mod look;
 mod questions;
+mod requests;
 mod stopping;
 mod text;
 mod wire;
 
 pub use bounds::Bounds;
 
-use self::{card::Place, http::Http, line::Talk};
-use crate::{exchange, known::Known};
+use self::{call::TaskCall, card::Place, http::Http};
+use crate::{conversation_ids::ConversationIds, exchange};
 
 /// An agent behind the A2A protocol.
 ///
@@ -87,7 +87,7 @@ pub(crate) struct Peer {
     url: Url,
     place: OnceCell<Place>,
     /// The remote agent's names for conversations that it names differently.
-    contexts: Arc<Known>,
+    contexts: Arc<ConversationIds>,
 }
 
 /// The agent's name while its card has not been read.
@@ -107,7 +107,7 @@ impl A2a {
         let parsed = parsed.ok_or_else(|| AddressError::NotWeb(url.to_owned()))?;
         let (shown, parsed, headers) = exchange::apart(url, parsed).map_err(AddressError::Http)?;
         let http = Http::new(headers, Bounds::default()).map_err(AddressError::Http)?;
-        let spec = RemoteSpec::new(NAME, "An agent of somebody else.", format!("a2a:{shown}"));
+        let spec = RemoteSpec::new(NAME, "Another agent, behind a protocol.", format!("a2a:{shown}"));
         let spec = spec.grade(StopSupport::CallerSide).rejoin(Reattach::ByTaskId);
         Ok(Self { spec, peer: Arc::new(Peer::new(http, parsed, Arc::default())) })
     }
@@ -146,7 +146,7 @@ impl A2a {
     #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
         let (http, url) = (self.peer.http.clone(), self.peer.url.clone());
-        let peer = Peer::new(http, url, Arc::new(Known::kept_in(folder.into())));
+        let peer = Peer::new(http, url, Arc::new(ConversationIds::kept_in(folder.into())));
         Self { peer: Arc::new(peer), ..self }
     }
 
@@ -226,12 +226,12 @@ impl Remote for A2a {
     }
 
     fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
-        Box::new(Talk::new(Arc::clone(&self.peer), brief, self.spec.grade))
+        Box::new(TaskCall::new(Arc::clone(&self.peer), brief, self.spec.grade))
     }
 }
 
 impl Peer {
-    fn new(http: Http, url: Url, contexts: Arc<Known>) -> Self {
+    fn new(http: Http, url: Url, contexts: Arc<ConversationIds>) -> Self {
         Self { http, url, place: OnceCell::new(), contexts }
     }
 

@@ -195,7 +195,7 @@ mod tests {
 
     /// S3.8, S10.3: only a request that was refused, or could not be sent, is known to have begun nothing.
     #[test]
-    fn what_shows_that_nothing_was_begun_is_told_from_what_does_not() {
+    fn what_shows_that_nothing_was_begun_is_distinguished() {
         let error = |code| Broke::Error { code, message: String::new() };
         for refused in [400, 401, 404, 422, 429].map(|code| status(code, None)) {
             assert!(refused.began_nothing(), "{refused}");
@@ -212,15 +212,15 @@ mod tests {
 
     /// S10.40: the adapter does not repeat a request that fails every time; it reports the server's message.
     #[test]
-    fn what_cannot_pass_is_told_from_what_may() {
+    fn a_failure_that_may_pass_is_distinguished() {
         let error = |code| Broke::Error { code, message: String::new() };
         for refused in [400, 401, 403, 404, 405, 406].map(|code| status(code, None)) {
             assert!(!refused.may_pass(), "{refused}");
         }
         assert!(!error(-32601).may_pass() && !error(-32602).may_pass());
         assert!(error(-32001).may_pass() && error(-32603).may_pass() && status(500, None).may_pass());
-        let told = refusal(StatusCode::NOT_ACCEPTABLE, b"{\"error\":\n  \"Not Acceptable\"}");
-        assert_eq!(told, "the server answered 406 Not Acceptable: {\"error\": \"Not Acceptable\"}");
+        let message = refusal(StatusCode::NOT_ACCEPTABLE, b"{\"error\":\n  \"Not Acceptable\"}");
+        assert_eq!(message, "the server answered 406 Not Acceptable: {\"error\": \"Not Acceptable\"}");
         assert_eq!(refusal(StatusCode::NOT_FOUND, b" "), "the server answered 404 Not Found");
     }
 

@@ -28,15 +28,15 @@ use safepoint::{
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
 
-use crate::{exchange, known::Known};
+use crate::{conversation_ids::ConversationIds, exchange};
 
+mod call;
 mod http;
 mod limits;
-mod line;
 mod reading;
 mod stopping;
 
-use self::{http::Http, line::Talk};
+use self::{call::ResponseCall, http::Http};
 
 /// An agent that is a provider's response in the background.
 ///
@@ -77,7 +77,7 @@ struct Provider {
     http: Http,
     model: String,
     fields: Map<String, Value>,
-    known: Arc<Known>,
+    known: Arc<ConversationIds>,
     look_every: Duration,
 }
 
@@ -85,7 +85,7 @@ struct Provider {
 const OPENAI: &str = "https://api.openai.com/v1";
 /// The name for models and rules.
 const NAME: &str = "background";
-const DESCRIPTION: &str = "Another agent, which works by itself for as long as it takes. Give it a task of its own, with \
+const DESCRIPTION: &str = "Another agent, which works by itself for as long as it takes. Give it a complete task, with \
                            all that it needs to know; its answer comes back when it is done.";
 
 impl Responses {
@@ -152,7 +152,7 @@ impl Responses {
     /// there after a restart. By default it is remembered as long as this value lives.
     #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
-        let known = Arc::new(Known::kept_in(folder.into()));
+        let known = Arc::new(ConversationIds::kept_in(folder.into()));
         self.with(|provider| provider.known = known)
     }
 
@@ -222,7 +222,7 @@ impl Remote for Responses {
     }
 
     fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
-        Box::new(Talk::new(Arc::clone(&self.provider), brief, self.spec.grade))
+        Box::new(ResponseCall::new(Arc::clone(&self.provider), brief, self.spec.grade))
     }
 }
 

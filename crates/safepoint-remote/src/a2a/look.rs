@@ -201,7 +201,7 @@ mod tests {
         let began = Instant::now();
         match watch.next().await {
             Watched::Due => began.elapsed(),
-            Watched::Looked(_) => panic!("nobody looked"),
+            Watched::Looked(_) => panic!("no read was requested"),
         }
     }
 
@@ -238,7 +238,7 @@ mod tests {
 
     /// S10.42: after an end the adapter makes five reads, and begins none when the time of an answer is over.
     #[tokio::test(start_paused = true)]
-    async fn behind_an_end_there_are_only_so_many_looks() {
+    async fn after_an_end_the_number_of_reads_is_bounded() {
         let bounds = Bounds::default();
         for (each, looks) in [(0, 5), (29, 2), (30, 1)] {
             let (mut watch, mut made) = (Watch::default(), 0);

@@ -7,7 +7,7 @@ use safepoint::{
 use serde_json::json;
 
 use super::{
-    line::{Feed, Talk},
+    call::{Feed, TaskCall},
     wire::{State, Status},
 };
 
@@ -36,19 +36,19 @@ impl Asking {
     }
 }
 
-impl Talk {
+impl TaskCall {
     /// The remote agent asks a person a question.
     pub(super) fn asks(&mut self, status: Status) {
         if self.asking.open.is_none() {
             self.asking.asked += 1;
             let id = self.asking.asked.to_string();
             let (tool, standing) = match status.state {
-                State::AuthRequired => ("sign_in", "it needs somebody to sign in"),
+                State::AuthRequired => ("sign_in", "it needs a person to sign in"),
                 _ => ("input", "it needs an answer"),
             };
             let args = json!({"asks": or(status.word.clone(), standing)});
             self.asking.open = Some((id.clone(), status));
-            self.heard.push_back(RemoteEvent::Question(RemoteQuestion { id, tool: tool.into(), args }));
+            self.events.push_back(RemoteEvent::Question(RemoteQuestion { id, tool: tool.into(), args }));
         }
         if !matches!(self.feed, Feed::Reading(..)) {
             self.wait();
@@ -70,7 +70,7 @@ impl Talk {
     /// The remote agent continues without an answer.
     pub(super) fn withdraw(&mut self) {
         if let Some((question, _)) = self.asking.open.take() {
-            self.heard.push_back(RemoteEvent::Withdrawn { question });
+            self.events.push_back(RemoteEvent::Withdrawn { question });
         }
     }
 }

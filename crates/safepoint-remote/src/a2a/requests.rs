@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::{
     Peer,
+    call::{Feed, Purpose, TaskCall, Words},
     card::Answers,
     http::{Broke, Opened},
-    line::{Feed, Purpose, Talk, Words},
     wire::{Message, Method},
 };
 
-impl Talk {
+impl TaskCall {
     /// Sends a message and waits for the answer.
     pub(super) fn message(&self, text: String, id: String) -> BoxFuture<'static, Result<Opened, Broke>> {
         let (peer, sent, task) = (Arc::clone(&self.peer), Arc::clone(&self.sent), self.task.clone());

@@ -1,7 +1,7 @@
 //! The surroundings of an agent's processes: outside parties that it works with, and what it left in the
 //! background (S10.60, S10.65).
 //!
-//! **Invariants** A look delays a stop by no more than its bound. The keeper waits for a slower one before it
+//! **Invariants** A look delays a stop by no more than its bound. The adapter waits for a slower one before it
 //! ends the agent.
 
 use std::{sync::Arc, time::Duration};

@@ -48,12 +48,12 @@ pub(super) fn of_stop(
     } else {
         format!("{said}; its process was ended by {} ({})", signals.join(", "), report.exit)
     };
-    let told = match (outside.names(), answered) {
+    let reply = match (outside.names(), answered) {
         ([], _) => RemoteStopReply::confirmed(word),
         (_, Some(_)) => RemoteStopReply::acknowledged(word),
         (_, None) => RemoteStopReply { word, ..RemoteStopReply::requested() },
     };
-    told.outside(outside)
+    reply.outside(outside)
 }
 
 /// It ended by itself before its turn did.
