@@ -3,15 +3,19 @@
 
 use std::{
     fmt,
+    future::Future,
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
 
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
-    header::{AUTHORIZATION, HeaderMap, RETRY_AFTER},
+    header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect,
 };
+use safepoint::{raw::remote::RemoteEvent, stop::Failure};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::timeout;
 
 /// Why an exchange failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +77,17 @@ impl Broke {
         matches!(self, Self::Foreign(_) | Self::Error { .. } | Self::Status { .. })
     }
 
+    /// The end of work whose first request failed with this: refused in these words, or this may have arrived.
+    pub(crate) fn at_first_request(self, refused: &str, sent: &str) -> RemoteEvent {
+        match self {
+            Self::Unreachable(why) => RemoteEvent::Failed(Failure::new(why).unreachable()),
+            broke if broke.began_nothing() => {
+                RemoteEvent::Failed(Failure::new(format!("{refused}: {broke}")).without_effect())
+            }
+            broke => RemoteEvent::Lost(Failure::new(format!("{sent} may have arrived: {broke}"))),
+        }
+    }
+
     /// How long to wait before the next request: as long as the server says, and at least this.
     pub(crate) fn wait(&self, least: Duration) -> Duration {
         match self {
@@ -125,6 +140,20 @@ pub(crate) async fn send(request: RequestBuilder) -> Result<Response, Broke> {
     })
 }
 
+/// The answer, if it arrives in this time.
+pub(crate) async fn within<T>(
+    time: Duration,
+    answer: impl Future<Output = Result<T, Broke>>,
+) -> Result<T, Broke> {
+    let answer = timeout(time, answer).await;
+    answer.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
+}
+
+/// A wait that is doubled for each time that it was too short.
+pub(crate) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(times)).min(longest)
+}
+
 /// The whole body, if it is within the bound.
 pub(crate) async fn whole(mut response: Response, bound: usize) -> Result<Vec<u8>, Broke> {
     let mut body = Vec::new();
@@ -157,6 +186,18 @@ pub(crate) fn client() -> Result<Client, String> {
             .map_err(|error| error.to_string())
     });
     client.clone()
+}
+
+/// An http or https address.
+pub(crate) fn web_address(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// A bearer token as a header that is never shown; none if it cannot be sent.
+pub(crate) fn bearer(token: &SecretString) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 /// Splits an address into one without user and password, which may be shown, and the header that carries

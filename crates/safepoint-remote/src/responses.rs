@@ -17,7 +17,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use reqwest::{
     Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+    header::{AUTHORIZATION, HeaderMap},
 };
 use safepoint::{
     ToolContext,
@@ -25,7 +25,7 @@ use safepoint::{
     receipt::StopSupport,
     tool::EffectClass,
 };
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use serde_json::{Map, Value};
 
 use crate::{conversation_ids::ConversationIds, exchange};
@@ -129,9 +129,7 @@ impl Responses {
     /// # Errors
     /// [`ProviderAddressError::Key`], if it cannot be sent.
     pub fn key(self, key: &SecretString) -> Result<Self, ProviderAddressError> {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-            .map_err(|_unsendable| ProviderAddressError::Key)?;
-        value.set_sensitive(true);
+        let value = exchange::bearer(key).ok_or(ProviderAddressError::Key)?;
         Ok(self.with(|provider| provider.http.headers = HeaderMap::from_iter([(AUTHORIZATION, value)])))
     }
 
@@ -212,8 +210,7 @@ impl Responses {
 }
 
 fn address(base: &str) -> Result<Url, ProviderAddressError> {
-    let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.ok_or_else(|| ProviderAddressError::NotWeb(base.to_owned()))
+    exchange::web_address(base).ok_or_else(|| ProviderAddressError::NotWeb(base.to_owned()))
 }
 
 impl Remote for Responses {

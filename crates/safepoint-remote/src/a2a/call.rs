@@ -31,6 +31,7 @@ use super::{
     text::Text,
     wire::{Event, From, Of, State, Status},
 };
+use crate::cancel::Phase;
 
 /// The exchange about one task.
 pub(super) struct TaskCall {
@@ -90,17 +91,6 @@ pub(super) enum Purpose {
 pub(super) enum Words {
     None,
     Some,
-}
-
-/// Whether the work is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Working,
-    /// A stop was requested, and the remote agent's report of the work's end counts.
-    Stopping,
-    /// A stop was requested, and the remote agent's report of the work's end does not count, unless the task
-    /// completed.
-    Doubted,
 }
 
 /// The first event to arrive.

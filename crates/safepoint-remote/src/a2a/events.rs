@@ -13,13 +13,14 @@ use safepoint::{
 use serde_json::Value;
 
 use super::{
-    call::{Feed, Phase, Purpose, TaskCall, Telling, Words},
+    call::{Feed, Purpose, TaskCall, Telling, Words},
     card::{Answers, Place},
     http::{Broke, Opened},
     look::{Mute, News, Sight, Subscriptions},
     text::Answer,
     wire::{self, Joins, State, Wire},
 };
+use crate::cancel::Phase;
 
 /// The source of an event: a stream, or a read of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +63,9 @@ impl TaskCall {
                 self.broke(&broke);
             }
             (Err(broke), Purpose::Send) if self.task.is_some() => self.broke(&broke),
-            (Err(broke), Purpose::Send) => self.over(match broke {
-                Broke::Unreachable(why) => RemoteEvent::Failed(Failure::new(why).unreachable()),
-                broke if broke.began_nothing() => {
-                    let failure = Failure::new(format!("the peer did not take the message: {broke}"));
-                    RemoteEvent::Failed(failure.without_effect())
-                }
-                broke => RemoteEvent::Lost(Failure::new(format!("the message may have arrived: {broke}"))),
-            }),
+            (Err(broke), Purpose::Send) => {
+                self.over(broke.at_first_request("the peer did not take the message", "the message"));
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{bounds::Bounds, http::Broke};
+use crate::exchange::doubled;
 
 /// When the adapter reads the task.
 #[derive(Default)]
@@ -122,7 +123,10 @@ impl Watch {
 
     /// There is a stream, and it sends nothing now.
     pub(super) fn silence(&mut self, bounds: &Bounds) {
-        self.due(Instant::now() + growing(bounds.quiet, self.still.max(self.failed)), Why::Silence);
+        self.due(
+            Instant::now() + doubled(bounds.quiet, self.still.max(self.failed), LONGEST.max(bounds.quiet)),
+            Why::Silence,
+        );
     }
 
     /// The stream reported an end, and not all of the answer: the adapter reads the task once more. False
@@ -158,7 +162,7 @@ impl Watch {
 
     /// How long to wait before the next read of a task without a stream.
     pub(super) fn pause(&self, bounds: &Bounds) -> Duration {
-        growing(bounds.look_every, self.still.saturating_sub(1))
+        doubled(bounds.look_every, self.still.saturating_sub(1), LONGEST.max(bounds.look_every))
     }
 
     /// A subscription ended that brought nothing, because it closed or because it was silent for too long.
@@ -186,11 +190,6 @@ pub(super) enum News {
 pub(super) enum Mute {
     Ended,
     Silent,
-}
-
-/// The pause, doubled for each read that showed nothing.
-fn growing(first: Duration, still: u32) -> Duration {
-    first.saturating_mul(2_u32.saturating_pow(still)).min(LONGEST.max(first))
 }
 
 #[cfg(test)]

@@ -14,23 +14,20 @@ use futures_core::future::BoxFuture;
 use safepoint::{
     raw::remote::{LAST_WORDS, RemoteEnd, RemoteEvent, RemoteStopReply},
     receipt::StopSupport,
-    stop::Failure,
 };
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    call::{Feed, Phase, TaskCall, Telling},
+    call::{Feed, TaskCall, Telling},
     events::Source,
     http::Broke,
     look::Sight,
     requests,
     wire::{self, Event, Method, State, Status},
 };
-use crate::cancel;
+use crate::cancel::{self, Phase};
 
-/// The text for work that was never requested.
-const NOTHING_SENT: &str = "nothing was sent";
 /// The text for work without a name that a cancel could use.
 const NO_NAME: &str = "it has not named its work yet";
 /// The text for an answer that names no task.
@@ -54,8 +51,8 @@ impl TaskCall {
         self.say(held);
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the remote agent.
-            self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
-            return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
+            self.over(cancel::never_begun(cancel::NOTHING_SENT));
+            return cancel::never_requested(cancel::NOTHING_SENT);
         }
         if self.has_ended() {
             return RemoteStopReply::requested();

@@ -30,7 +30,11 @@ use super::{
     reading::{Standing, State},
     stopping::Answer,
 };
-use crate::{conversation_ids::Turn, exchange::Broke};
+use crate::{
+    cancel::Phase,
+    conversation_ids::Turn,
+    exchange::{self, Broke},
+};
 
 /// The exchange about one response.
 pub(super) struct ResponseCall {
@@ -58,17 +62,6 @@ pub(super) enum Feed {
     Beginning(BoxFuture<'static, (Turn, Result<Value, Broke>)>),
     Looking(BoxFuture<'static, Result<Value, Broke>>),
     Over,
-}
-
-/// Whether the work is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Working,
-    /// A stop was requested.
-    Stopping,
-    /// A stop was requested, and the provider's report of the work's end does not count, unless there is an
-    /// answer.
-    Doubted,
 }
 
 /// What a step brought. Exhaustive: an answer to the cancel, to the request, or to a look.
@@ -182,13 +175,8 @@ impl ResponseCall {
                 let why = "the provider's answer is no response: it may have begun one";
                 self.over(RemoteEvent::Lost(Failure::new(why)));
             }
-            Err(Broke::Unreachable(why)) => self.over(RemoteEvent::Failed(Failure::new(why).unreachable())),
-            Err(broke) if broke.began_nothing() => {
-                let why = format!("the provider did not begin a response: {broke}");
-                self.over(RemoteEvent::Failed(Failure::new(why).without_effect()));
-            }
             Err(broke) => {
-                self.over(RemoteEvent::Lost(Failure::new(format!("the request may have arrived: {broke}"))));
+                self.over(broke.at_first_request("the provider did not begin a response", "the request"));
             }
         }
     }
@@ -212,8 +200,8 @@ impl ResponseCall {
             let why = format!("it is unknown what became of the response: {broke}");
             return self.over(RemoteEvent::Lost(Failure::new(why)));
         }
-        let pause = limits::PAUSE.saturating_mul(2_u32.saturating_pow(self.tried - 1));
-        self.look(broke.wait(pause.min(limits::LONGEST_PAUSE)));
+        let pause = exchange::doubled(limits::PAUSE, self.tried - 1, limits::LONGEST_PAUSE);
+        self.look(broke.wait(pause));
     }
 
     /// Handles the provider's report of the response; `end` grades a report that it completed.

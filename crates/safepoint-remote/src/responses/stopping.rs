@@ -5,20 +5,19 @@ use std::sync::{Arc, atomic::Ordering};
 use safepoint::{
     raw::remote::{LAST_WORDS, RemoteEnd, RemoteEvent, RemoteStopReply},
     receipt::{RemoteStopState, StopSupport},
-    stop::Failure,
 };
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
     Provider,
-    call::{Feed, Phase, ResponseCall},
+    call::{Feed, ResponseCall},
     reading::{Standing, State},
 };
-use crate::{cancel, exchange::Broke};
-
-/// The text for work that was never requested.
-const NOTHING_SENT: &str = "nothing was sent";
+use crate::{
+    cancel::{self, Phase},
+    exchange::Broke,
+};
 
 /// The text for work without an id that a cancel could name.
 const NO_NAME: &str = "it has not named its response yet";
@@ -38,8 +37,8 @@ impl ResponseCall {
         self.phase = if self.grade == StopSupport::Hard { Phase::Stopping } else { Phase::Doubted };
         if self.id.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the provider.
-            self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
-            return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
+            self.over(cancel::never_begun(cancel::NOTHING_SENT));
+            return cancel::never_requested(cancel::NOTHING_SENT);
         }
         if matches!(self.feed, Feed::Over) {
             return RemoteStopReply::requested();
