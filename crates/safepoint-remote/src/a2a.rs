@@ -36,13 +36,14 @@ mod http;
 mod look;
 mod questions;
 mod requests;
+mod state;
 mod stopping;
 mod text;
 mod wire;
 
 pub use bounds::Bounds;
 
-use self::{call::TaskCall, card::Place, http::Http};
+use self::{card::Place, http::Http, state::TaskCall};
 use crate::{conversation_ids::ConversationIds, exchange};
 
 /// An agent behind the A2A protocol.

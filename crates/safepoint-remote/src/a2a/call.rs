@@ -4,94 +4,27 @@
 //! **Invariants**: a message is never sent twice. Every wait is kept here, so dropping [`TaskCall::next`] loses
 //! nothing. After a stop whose answer does not count, only a completed task is an end.
 
-use std::{
-    collections::VecDeque,
-    future::pending,
-    pin::pin,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{collections::VecDeque, future::pending, pin::pin};
 
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
 use safepoint::{
     approval::Decision,
-    raw::remote::{RemoteCall, RemoteEnd, RemoteEvent, RemoteStopReply, RemoteTask},
-    receipt::StopSupport,
+    raw::remote::{RemoteCall, RemoteEnd, RemoteEvent, RemoteStopReply},
     stop::Failure,
 };
 use serde_json::Value;
 
 use super::{
-    Peer,
     events::Source,
-    http::{Broke, Events, Opened},
-    look::{Watch, Watched},
-    questions::{Asking, or, words},
+    http::{Broke, Opened},
+    look::Watched,
+    questions::{or, words},
+    state::{Feed, Purpose, TaskCall, Telling},
     stopping::{self, Answer},
-    text::Text,
     wire::{Event, From, Of, State, Status},
 };
 use crate::cancel::Phase;
-
-/// The exchange about one task.
-pub(super) struct TaskCall {
-    pub(super) peer: Arc<Peer>,
-    pub(super) brief: RemoteTask,
-    pub(super) grade: StopSupport,
-    pub(super) task: Option<String>,
-    pub(super) feed: Feed,
-    pub(super) watch: Watch,
-    pub(super) telling: Telling,
-    pub(super) events: VecDeque<RemoteEvent>,
-    pub(super) text: Text,
-    /// Set before the first byte of a message is sent.
-    pub(super) sent: Arc<AtomicBool>,
-    pub(super) phase: Phase,
-    pub(super) asking: Asking,
-    /// The last reported status of the task.
-    pub(super) stands: Option<Status>,
-}
-
-/// What is known of the answer to a cancel. No cancel was sent or its answer was reported; the answer is
-/// pending; or it was a refusal, reported, and the adapter reads the task. Or it says that the work was over,
-/// and waits for that end with what it is worth. Or the end is known, and waits briefly for the answer; or it
-/// was a refusal, with the task's state after it.
-#[derive(Default)]
-pub(super) enum Telling {
-    #[default]
-    Done,
-    Asked(BoxFuture<'static, Result<Value, Broke>>),
-    Refused(Broke, BoxFuture<'static, Option<Value>>),
-    WasOver(RemoteStopReply, RemoteEnd),
-    Ending(BoxFuture<'static, Result<Value, Broke>>, RemoteEvent),
-    Stands(RemoteStopReply),
-}
-
-/// The source of the next event, beside reads of the task.
-pub(super) enum Feed {
-    /// No request was sent.
-    Unsent,
-    /// The answer to a message or a subscription is pending.
-    Opening(BoxFuture<'static, Result<Opened, Broke>>, Purpose),
-    Reading(Box<Events>, Purpose),
-    /// Only reads, or no source while a person is to answer.
-    Closed,
-    Over,
-}
-
-/// What the adapter opens: a message, or a subscription to a known task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    Send,
-    Rejoin(Words),
-}
-
-/// Whether a stream sent any event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
-    None,
-    Some,
-}
 
 /// The first event to arrive.
 enum Came {
@@ -101,36 +34,7 @@ enum Came {
     Watched(Watched),
 }
 
-impl Feed {
-    async fn next(&mut self) -> Came {
-        match self {
-            Self::Opening(answer, _) => Came::Opened(answer.await),
-            Self::Reading(events, _) => Came::Read(events.next().await),
-            Self::Unsent | Self::Closed | Self::Over => pending().await,
-        }
-    }
-}
-
 impl TaskCall {
-    pub(super) fn new(peer: Arc<Peer>, brief: RemoteTask, grade: StopSupport) -> Self {
-        let (task, text) = (brief.task.clone(), Text::within(brief.most_bytes));
-        Self {
-            peer,
-            brief,
-            grade,
-            task,
-            feed: Feed::Unsent,
-            watch: Watch::default(),
-            telling: Telling::Done,
-            events: VecDeque::new(),
-            text,
-            sent: Arc::default(),
-            phase: Phase::Working,
-            asking: Asking::default(),
-            stands: None,
-        }
-    }
-
     /// Makes one step; `events` then has its events.
     ///
     /// Dropping this loses nothing: each wait is kept in its place, and polled again.
@@ -142,7 +46,7 @@ impl TaskCall {
             let telling = pin!(answered(&mut self.telling));
             let has_room = has_room(&self.events);
             let feed = &mut self.feed;
-            let stream = pin!(async { if has_room { feed.next().await } else { pending().await } });
+            let stream = pin!(async { if has_room { from_feed(feed).await } else { pending().await } });
             let look = pin!(async { Came::Watched(self.watch.next().await) });
             match select(telling, select(stream, look)).await {
                 Either::Left((reply, _)) => reply,
@@ -315,6 +219,15 @@ fn has_room(events: &VecDeque<RemoteEvent>) -> bool {
     const BACKLOG: usize = 64;
     const BACKLOG_BYTES: usize = 1 << 20;
     events.len() < BACKLOG && events.iter().map(RemoteEvent::bytes).sum::<usize>() < BACKLOG_BYTES
+}
+
+/// The next event of the feed; never completes where none is expected.
+async fn from_feed(feed: &mut Feed) -> Came {
+    match feed {
+        Feed::Opening(answer, _) => Came::Opened(answer.await),
+        Feed::Reading(events, _) => Came::Read(events.next().await),
+        Feed::Unsent | Feed::Closed | Feed::Over => pending().await,
+    }
 }
 
 /// The answer to a cancel, and a read after a refusal; never completes where none was sent.

@@ -13,10 +13,10 @@ use safepoint::{
 use serde_json::Value;
 
 use super::{
-    call::{Feed, Purpose, TaskCall, Telling, Words},
     card::{Answers, Place},
     http::{Broke, Opened},
     look::{Mute, News, Sight, Subscriptions},
+    state::{Feed, Purpose, TaskCall, Telling, Words},
     text::Answer,
     wire::{self, Joins, State, Wire},
 };

@@ -7,34 +7,9 @@ use safepoint::{
 use serde_json::json;
 
 use super::{
-    call::{Feed, TaskCall},
+    state::{Feed, TaskCall},
     wire::{State, Status},
 };
-
-/// The remote agent's questions so far.
-#[derive(Default)]
-pub(super) struct Asking {
-    /// The open question: its id, and its status.
-    pub(super) open: Option<(String, Status)>,
-    /// The status that was answered last, until the task continues.
-    pub(super) answered: Option<Status>,
-    asked: u32,
-}
-
-impl Asking {
-    /// Whether the remote agent has asked a question.
-    pub(super) fn has_asked(&self) -> bool {
-        self.asked > 0
-    }
-
-    /// Marks the open question of this id as answered; false if there is none.
-    pub(super) fn answers(&mut self, question: &str) -> bool {
-        let taken = self.open.take_if(|(id, _)| id == question);
-        let was_open = taken.is_some();
-        self.answered = taken.map(|(_, asked)| asked).or(self.answered.take());
-        was_open
-    }
-}
 
 impl TaskCall {
     /// The remote agent asks a person a question.

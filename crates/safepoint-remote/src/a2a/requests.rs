@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{
     Peer,
-    call::{Feed, Purpose, TaskCall, Words},
     card::Answers,
     http::{Broke, Opened},
+    state::{Feed, Purpose, TaskCall, Words},
     wire::{Message, Method},
 };
 

@@ -19,11 +19,11 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    call::{Feed, TaskCall, Telling},
     events::Source,
     http::Broke,
     look::Sight,
     requests,
+    state::{Feed, TaskCall, Telling},
     wire::{self, Event, Method, State, Status},
 };
 use crate::cancel::{self, Phase};

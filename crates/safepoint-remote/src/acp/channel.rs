@@ -13,15 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     dialogue::Dialogue,
-    process::{AgentProcess, Work, report},
+    process::{AgentProcess, Order, Work, report},
 };
-
-/// An order to the task of the process: an answer or a stop.
-pub(super) enum Order {
-    Answer(String, Decision),
-    /// The caller that waits for the result.
-    Stop(oneshot::Sender<RemoteStopReply>),
-}
 
 /// The engine's end.
 pub(super) struct Channel {

@@ -10,6 +10,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use safepoint::{
     ToolContext,
+    approval::Decision,
     raw::remote::{RemoteEvent, RemoteStopReply, Term},
     receipt::Outside,
     stop::Failure,
@@ -26,7 +27,6 @@ use tokio::{
 use crate::conversation_ids::{ConversationIds, Turn};
 
 use super::{
-    channel::Order,
     dialogue::{Act, Answered, Dialogue},
     limits,
     outbox::Outbox,
@@ -51,6 +51,13 @@ pub(super) struct Work {
     pub(super) services: Arc<[Service]>,
     pub(super) conversation: String,
     pub(super) cx: ToolContext,
+}
+
+/// An order to the task of the process: an answer or a stop.
+pub(super) enum Order {
+    Answer(String, Decision),
+    /// The caller that waits for the result.
+    Stop(oneshot::Sender<RemoteStopReply>),
 }
 
 /// The task of one agent's process.

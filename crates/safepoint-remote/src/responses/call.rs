@@ -28,7 +28,6 @@ use tokio::time::sleep;
 use super::{
     Provider, limits,
     reading::{Standing, State},
-    stopping::Answer,
 };
 use crate::{
     cancel::Phase,
@@ -62,6 +61,12 @@ pub(super) enum Feed {
     Beginning(BoxFuture<'static, (Turn, Result<Value, Broke>)>),
     Looking(BoxFuture<'static, Result<Value, Broke>>),
     Over,
+}
+
+/// A provider's answer to a cancel; a refusal comes with the response as it stood after it.
+pub(super) struct Answer {
+    pub(super) reply: Result<Value, Broke>,
+    pub(super) response: Option<Value>,
 }
 
 /// What a step brought. Exhaustive: an answer to the cancel, to the request, or to a look.

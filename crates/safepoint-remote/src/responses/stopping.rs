@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{
     Provider,
-    call::{Feed, ResponseCall},
+    call::{Answer, Feed, ResponseCall},
     reading::{Standing, State},
 };
 use crate::{
@@ -24,12 +24,6 @@ const NO_NAME: &str = "it has not named its response yet";
 
 /// The text for work that had ended before.
 const WAS_OVER: &str = "its response was over";
-
-/// A provider's answer to a cancel; a refusal comes with the response as it stood after it.
-pub(super) struct Answer {
-    reply: Result<Value, Broke>,
-    response: Option<Value>,
-}
 
 impl ResponseCall {
     /// Asks the provider to end the work.
