@@ -14,8 +14,7 @@ use serde_json::Value;
 
 use super::{
     Client,
-    client::Called,
-    content,
+    content::{self, Called},
     listing::{Hints, Listed},
     notices::{Afterwards, Sink},
     server::{Annotations, Server},
