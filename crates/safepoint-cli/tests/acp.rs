@@ -305,7 +305,7 @@ fn what_a_person_should_know_is_a_line() {
     assert!(run(&kept, Keeps::Nothing).status.success());
     let output = run(&kept, Keeps::Nothing);
     assert!(
-        text(&output.stderr).contains("cannot take up its sessions: it knows of what was said before only"),
+        text(&output.stderr).contains("cannot resume its sessions: it knows of what was said before only"),
         "{output:?}"
     );
 }

@@ -20,6 +20,7 @@ mod http;
 mod kept;
 pub mod openai;
 mod parts;
+mod reply;
 pub mod responses;
 mod retry;
 pub mod sse;

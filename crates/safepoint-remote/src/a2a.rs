@@ -17,10 +17,7 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use reqwest::{
-    Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue},
-};
+use reqwest::{Url, header::AUTHORIZATION};
 use safepoint::{
     ToolContext,
     raw::remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
@@ -28,25 +25,26 @@ use safepoint::{
     stop::Failure,
     tool::EffectClass,
 };
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
-mod asking;
 mod bounds;
+mod call;
 mod card;
-mod hearing;
+mod events;
 mod http;
-mod line;
 mod look;
 mod questions;
+mod requests;
+mod state;
 mod stopping;
 mod text;
 mod wire;
 
 pub use bounds::Bounds;
 
-use self::{card::Place, http::Http, line::Talk};
-use crate::{exchange, known::Known};
+use self::{card::Place, http::Http, state::TaskCall};
+use crate::{conversation_ids::ConversationIds, exchange};
 
 /// An agent behind the A2A protocol.
 ///
@@ -82,12 +80,13 @@ pub enum AddressError {
 }
 
 /// What all calls of one remote agent share.
+#[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) http: Http,
     url: Url,
     place: OnceCell<Place>,
     /// The remote agent's names for conversations that it names differently.
-    contexts: Arc<Known>,
+    contexts: Arc<ConversationIds>,
 }
 
 /// The agent's name while its card has not been read.
@@ -103,13 +102,13 @@ impl A2a {
     /// # Errors
     /// [`AddressError`], if it is no address.
     pub fn at(url: &str) -> Result<Self, AddressError> {
-        let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let parsed = parsed.ok_or_else(|| AddressError::NotWeb(url.to_owned()))?;
-        let (shown, parsed, headers) = exchange::apart(url, parsed).map_err(AddressError::Http)?;
+        let parsed = exchange::web_address(url).ok_or_else(|| AddressError::NotWeb(url.to_owned()))?;
+        let (shown, url, headers) = exchange::apart(url, parsed).map_err(AddressError::Http)?;
         let http = Http::new(headers, Bounds::default()).map_err(AddressError::Http)?;
-        let spec = RemoteSpec::new(NAME, "An agent of somebody else.", format!("a2a:{shown}"));
+        let spec = RemoteSpec::new(NAME, "Another agent, behind a protocol.", format!("a2a:{shown}"));
         let spec = spec.grade(StopSupport::CallerSide).rejoin(Reattach::ByTaskId);
-        Ok(Self { spec, peer: Arc::new(Peer::new(http, parsed, Arc::default())) })
+        let peer = Peer { http, url, place: OnceCell::new(), contexts: Arc::default() };
+        Ok(Self { spec, peer: Arc::new(peer) })
     }
 
     /// Sends this token as a bearer token, only to the address that the caller gave.
@@ -117,13 +116,8 @@ impl A2a {
     /// # Errors
     /// [`AddressError::Token`], if it cannot be sent.
     pub fn bearer(self, token: &SecretString) -> Result<Self, AddressError> {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
-            .map_err(|_unsendable| AddressError::Token)?;
-        value.set_sensitive(true);
-        let mut headers = self.peer.http.headers.clone();
-        headers.insert(AUTHORIZATION, value);
-        let bounds = self.peer.http.bounds.clone();
-        self.with(headers, bounds)
+        let value = exchange::bearer(token).ok_or(AddressError::Token)?;
+        Ok(self.with(|peer| drop(peer.http.headers.insert(AUTHORIZATION, value))))
     }
 
     /// Sets limits on the size and the time of the remote agent's answers.
@@ -131,23 +125,23 @@ impl A2a {
     /// # Errors
     /// [`AddressError::Http`], if there is no HTTP on this machine.
     pub fn bounds(self, bounds: Bounds) -> Result<Self, AddressError> {
-        let headers = self.peer.http.headers.clone();
-        self.with(headers, bounds)
+        Ok(self.with(|peer| peer.http.bounds = bounds))
     }
 
-    fn with(self, headers: HeaderMap, bounds: Bounds) -> Result<Self, AddressError> {
-        let http = Http::new(headers, bounds).map_err(AddressError::Http)?;
-        let peer = Peer::new(http, self.peer.url.clone(), Arc::clone(&self.peer.contexts));
-        Ok(Self { peer: Arc::new(peer), ..self })
+    /// The same agent with a change; its card is then read anew.
+    fn with(mut self, change: impl FnOnce(&mut Peer)) -> Self {
+        let peer = Arc::make_mut(&mut self.peer);
+        peer.place = OnceCell::new();
+        change(peer);
+        self
     }
 
     /// Stores in this folder the remote agent's names for conversations, where it has different ones. The
     /// same conversation then continues after a restart. By default the names last as long as this value.
     #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
-        let (http, url) = (self.peer.http.clone(), self.peer.url.clone());
-        let peer = Peer::new(http, url, Arc::new(Known::kept_in(folder.into())));
-        Self { peer: Arc::new(peer), ..self }
+        let contexts = Arc::new(ConversationIds::kept_in(folder.into()));
+        self.with(|peer| peer.contexts = contexts)
     }
 
     /// Sets the name for models and rules, in characters that every provider accepts.
@@ -226,15 +220,11 @@ impl Remote for A2a {
     }
 
     fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
-        Box::new(Talk::new(Arc::clone(&self.peer), brief, self.spec.grade))
+        Box::new(TaskCall::new(Arc::clone(&self.peer), brief, self.spec.grade))
     }
 }
 
 impl Peer {
-    fn new(http: Http, url: Url, contexts: Arc<Known>) -> Self {
-        Self { http, url, place: OnceCell::new(), contexts }
-    }
-
     /// The agent's endpoint, from its card.
     pub(crate) async fn place(&self) -> Result<&Place, Failure> {
         self.place.get_or_try_init(|| card::find(&self.http, &self.url)).await

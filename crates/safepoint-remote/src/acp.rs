@@ -38,21 +38,21 @@ use safepoint::{
 };
 use safepoint_tools::process::{CommandEnvironment, CommandSpec, OutputTarget, Processes, Service, Stdin};
 
-use crate::known::Known;
+use crate::conversation_ids::ConversationIds;
 
 mod answer;
+mod channel;
 mod dialogue;
-mod keeper;
 mod limits;
 mod message;
 mod outbox;
+mod process;
 mod program;
-mod talk;
 mod update;
 
+use channel::Channel;
 use dialogue::{Dialogue, Setting};
-use keeper::Work;
-use talk::Talk;
+use process::Work;
 
 /// An ACP agent, described. A process is started for each piece of work, when it begins.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ pub struct Acp {
     spec: RemoteSpec,
     site: Site,
     start: Duration,
-    known: Arc<Known>,
+    known: Arc<ConversationIds>,
     services: Vec<Service>,
 }
 
@@ -193,7 +193,7 @@ impl Acp {
     /// after a restart. By default it is remembered as long as this value lives.
     #[must_use]
     pub fn remember_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.known = Arc::new(Known::kept_in(folder.into()));
+        self.known = Arc::new(ConversationIds::kept_in(folder.into()));
         self
     }
 
@@ -227,7 +227,7 @@ impl Acp {
     }
 }
 
-const DESCRIPTION: &str = "Another agent, with tools of its own. Give it a task of its own, with all that it needs to \
+const DESCRIPTION: &str = "Another agent, with its own tools. Give it a complete task, with all that it needs to \
                            know; its answer comes back when it is done.";
 
 impl Remote for Acp {
@@ -248,7 +248,7 @@ impl Remote for Acp {
             conversation: brief.conversation.clone(),
             cx: cx.clone(),
         };
-        Box::new(Talk::new(work, Dialogue::new(setting, brief)))
+        Box::new(Channel::new(work, Dialogue::new(setting, brief)))
     }
 }
 

@@ -2,10 +2,27 @@
 
 use std::{fmt::Display, future::Future, time::Duration};
 
-use safepoint::raw::remote::RemoteStopReply;
+use safepoint::{
+    raw::remote::{RemoteEvent, RemoteStopReply},
+    stop::Failure,
+};
 use tokio::time::sleep;
 
 use crate::exchange::Broke;
+
+/// Whether the work is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Working,
+    /// A stop was requested, and the remote agent's report of the work's end counts.
+    Stopping,
+    /// A stop was requested, and the remote agent's report of the work's end does not count, unless the work
+    /// completed.
+    Doubted,
+}
+
+/// The text for work that was never requested over HTTP.
+pub(crate) const NOTHING_SENT: &str = "nothing was sent";
 
 /// How often the adapter tries a cancel while no connection can be made, so that nothing was sent.
 const TRIES: u32 = 3;
@@ -25,6 +42,16 @@ where
         }
     }
     cancel().await
+}
+
+/// The reply for work that was never requested, for this reason: there was nothing to stop.
+pub(crate) fn never_requested(why: &str) -> RemoteStopReply {
+    RemoteStopReply { word: why.into(), ..RemoteStopReply::requested() }
+}
+
+/// The end of work that was never requested, for this reason.
+pub(crate) fn never_begun(why: &str) -> RemoteEvent {
+    RemoteEvent::Failed(Failure::new(why).unreachable().without_effect())
 }
 
 /// A cancel that was sent without an answer that counts: the connection broke, or the answer is not about

@@ -3,15 +3,19 @@
 
 use std::{
     fmt,
+    future::Future,
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
 
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
-    header::{AUTHORIZATION, HeaderMap, RETRY_AFTER},
+    header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect,
 };
+use safepoint::{raw::remote::RemoteEvent, stop::Failure};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::timeout;
 
 /// Why an exchange failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +77,17 @@ impl Broke {
         matches!(self, Self::Foreign(_) | Self::Error { .. } | Self::Status { .. })
     }
 
+    /// The end of work whose first request failed with this: refused in these words, or this may have arrived.
+    pub(crate) fn at_first_request(self, refused: &str, sent: &str) -> RemoteEvent {
+        match self {
+            Self::Unreachable(why) => RemoteEvent::Failed(Failure::new(why).unreachable()),
+            broke if broke.began_nothing() => {
+                RemoteEvent::Failed(Failure::new(format!("{refused}: {broke}")).without_effect())
+            }
+            broke => RemoteEvent::Lost(Failure::new(format!("{sent} may have arrived: {broke}"))),
+        }
+    }
+
     /// How long to wait before the next request: as long as the server says, and at least this.
     pub(crate) fn wait(&self, least: Duration) -> Duration {
         match self {
@@ -125,6 +140,20 @@ pub(crate) async fn send(request: RequestBuilder) -> Result<Response, Broke> {
     })
 }
 
+/// The answer, if it arrives in this time.
+pub(crate) async fn within<T>(
+    time: Duration,
+    answer: impl Future<Output = Result<T, Broke>>,
+) -> Result<T, Broke> {
+    let answer = timeout(time, answer).await;
+    answer.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
+}
+
+/// A wait that is doubled for each time that it was too short.
+pub(crate) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(times)).min(longest)
+}
+
 /// The whole body, if it is within the bound.
 pub(crate) async fn whole(mut response: Response, bound: usize) -> Result<Vec<u8>, Broke> {
     let mut body = Vec::new();
@@ -157,6 +186,18 @@ pub(crate) fn client() -> Result<Client, String> {
             .map_err(|error| error.to_string())
     });
     client.clone()
+}
+
+/// An http or https address.
+pub(crate) fn web_address(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// A bearer token as a header that is never shown; none if it cannot be sent.
+pub(crate) fn bearer(token: &SecretString) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 /// Splits an address into one without user and password, which may be shown, and the header that carries
@@ -195,7 +236,7 @@ mod tests {
 
     /// S3.8, S10.3: only a request that was refused, or could not be sent, is known to have begun nothing.
     #[test]
-    fn what_shows_that_nothing_was_begun_is_told_from_what_does_not() {
+    fn what_shows_that_nothing_was_begun_is_distinguished() {
         let error = |code| Broke::Error { code, message: String::new() };
         for refused in [400, 401, 404, 422, 429].map(|code| status(code, None)) {
             assert!(refused.began_nothing(), "{refused}");
@@ -212,15 +253,15 @@ mod tests {
 
     /// S10.40: the adapter does not repeat a request that fails every time; it reports the server's message.
     #[test]
-    fn what_cannot_pass_is_told_from_what_may() {
+    fn a_failure_that_may_pass_is_distinguished() {
         let error = |code| Broke::Error { code, message: String::new() };
         for refused in [400, 401, 403, 404, 405, 406].map(|code| status(code, None)) {
             assert!(!refused.may_pass(), "{refused}");
         }
         assert!(!error(-32601).may_pass() && !error(-32602).may_pass());
         assert!(error(-32001).may_pass() && error(-32603).may_pass() && status(500, None).may_pass());
-        let told = refusal(StatusCode::NOT_ACCEPTABLE, b"{\"error\":\n  \"Not Acceptable\"}");
-        assert_eq!(told, "the server answered 406 Not Acceptable: {\"error\": \"Not Acceptable\"}");
+        let message = refusal(StatusCode::NOT_ACCEPTABLE, b"{\"error\":\n  \"Not Acceptable\"}");
+        assert_eq!(message, "the server answered 406 Not Acceptable: {\"error\": \"Not Acceptable\"}");
         assert_eq!(refusal(StatusCode::NOT_FOUND, b" "), "the server answered 404 Not Found");
     }
 

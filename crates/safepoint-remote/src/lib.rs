@@ -27,8 +27,8 @@
 //! 7. Name it in `agent/backend.rs` of the command line, for `--backend KIND:WHERE`.
 
 mod cancel;
+mod conversation_ids;
 mod exchange;
-mod known;
 
 pub mod a2a;
 pub mod acp;

@@ -17,7 +17,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use reqwest::{
     Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+    header::{AUTHORIZATION, HeaderMap},
 };
 use safepoint::{
     ToolContext,
@@ -25,18 +25,18 @@ use safepoint::{
     receipt::StopSupport,
     tool::EffectClass,
 };
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use crate::{exchange, known::Known};
+use crate::{conversation_ids::ConversationIds, exchange};
 
+mod call;
 mod http;
 mod limits;
-mod line;
 mod reading;
 mod stopping;
 
-use self::{http::Http, line::Talk};
+use self::{call::ResponseCall, http::Http};
 
 /// An agent that is a provider's response in the background.
 ///
@@ -77,7 +77,7 @@ struct Provider {
     http: Http,
     model: String,
     fields: Map<String, Value>,
-    known: Arc<Known>,
+    known: Arc<ConversationIds>,
     look_every: Duration,
 }
 
@@ -85,7 +85,7 @@ struct Provider {
 const OPENAI: &str = "https://api.openai.com/v1";
 /// The name for models and rules.
 const NAME: &str = "background";
-const DESCRIPTION: &str = "Another agent, which works by itself for as long as it takes. Give it a task of its own, with \
+const DESCRIPTION: &str = "Another agent, which works by itself for as long as it takes. Give it a complete task, with \
                            all that it needs to know; its answer comes back when it is done.";
 
 impl Responses {
@@ -129,9 +129,7 @@ impl Responses {
     /// # Errors
     /// [`ProviderAddressError::Key`], if it cannot be sent.
     pub fn key(self, key: &SecretString) -> Result<Self, ProviderAddressError> {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-            .map_err(|_unsendable| ProviderAddressError::Key)?;
-        value.set_sensitive(true);
+        let value = exchange::bearer(key).ok_or(ProviderAddressError::Key)?;
         Ok(self.with(|provider| provider.http.headers = HeaderMap::from_iter([(AUTHORIZATION, value)])))
     }
 
@@ -152,7 +150,7 @@ impl Responses {
     /// there after a restart. By default it is remembered as long as this value lives.
     #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
-        let known = Arc::new(Known::kept_in(folder.into()));
+        let known = Arc::new(ConversationIds::kept_in(folder.into()));
         self.with(|provider| provider.known = known)
     }
 
@@ -212,8 +210,7 @@ impl Responses {
 }
 
 fn address(base: &str) -> Result<Url, ProviderAddressError> {
-    let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.ok_or_else(|| ProviderAddressError::NotWeb(base.to_owned()))
+    exchange::web_address(base).ok_or_else(|| ProviderAddressError::NotWeb(base.to_owned()))
 }
 
 impl Remote for Responses {
@@ -222,7 +219,7 @@ impl Remote for Responses {
     }
 
     fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
-        Box::new(Talk::new(Arc::clone(&self.provider), brief, self.spec.grade))
+        Box::new(ResponseCall::new(Arc::clone(&self.provider), brief, self.spec.grade))
     }
 }
 

@@ -185,7 +185,7 @@ async fn other_ends_are_told_as_what_they_are() {
     let cases = [
         (Ends::Failed, "out of otters", false),
         (Ends::Cut, "the response was cut: max_output_tokens", false),
-        (Ends::Forgotten, "nobody knows what became of the response", true),
+        (Ends::Forgotten, "it is unknown what became of the response", true),
     ];
     for (ends, why, may_go_on) in cases {
         let provider = provider(OnProviderCancel::Ends, ends);

@@ -36,7 +36,8 @@ mod stdio;
 mod tool;
 mod watched;
 
-pub use client::{Called, Client, ServerEnd};
+pub use client::{Client, ServerEnd};
+pub use content::Called;
 pub use error::McpError;
 pub use listing::{Offer, Refused};
 pub use server::{Annotations, Protocol, Server};

@@ -10,7 +10,7 @@ const SELECTS: [&str; 9] = [
     "crates/safepoint/src/run/driver",
     "crates/safepoint/src/session",
     "crates/safepoint-tools/src/process/",
-    "crates/safepoint-remote/src/acp/keeper",
+    "crates/safepoint-remote/src/acp/process",
     "crates/safepoint-testkit/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",

@@ -13,15 +13,13 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::own;
-use crate::{error, http::ReplyReader, kept::Citations, sse::SseEvent};
-
-/// The type of an event or a block. Read by itself: what is not known is not read further, and an enum by its type would
-/// collect it first.
-#[derive(Deserialize)]
-struct Typed<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-}
+use crate::{
+    error,
+    http::ReplyReader,
+    kept::Citations,
+    reply::{Ending, ErrorWords, Typed},
+    sse::SseEvent,
+};
 
 /// An event of a known type.
 #[derive(Deserialize)]
@@ -35,7 +33,7 @@ struct MessageEvent<'a> {
     #[serde(default)]
     usage: Option<EventUsage>,
     #[serde(default, borrow)]
-    error: Option<ErrorEvent<'a>>,
+    error: Option<ErrorWords<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -80,12 +78,6 @@ struct BlockDelta<'a> {
 }
 
 #[derive(Deserialize)]
-struct ErrorEvent<'a> {
-    #[serde(default, borrow)]
-    message: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
 struct EventUsage {
     #[serde(default)]
     input_tokens: Option<u64>,
@@ -113,8 +105,7 @@ const KNOWN: [&str; 7] = [
 pub(crate) struct MessagesReader {
     block: Open,
     usage: Usage,
-    finish: Option<Finish>,
-    place: MessageEnd,
+    ending: Ending,
 }
 
 /// The block that is open.
@@ -143,15 +134,6 @@ enum Open {
     },
 }
 
-/// How far the reply is.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum MessageEnd {
-    #[default]
-    Inside,
-    Stopped,
-    Reported,
-}
-
 impl ReplyReader for MessagesReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let Typed { kind } = serde_json::from_str(&event.data).map_err(error::malformed)?;
@@ -168,7 +150,7 @@ impl ReplyReader for MessagesReader {
             ("message_delta", _, delta) => {
                 self.used(event.usage, out);
                 if let Some(reason) = delta.and_then(|delta| delta.stop_reason) {
-                    self.finish = Some(match &*reason {
+                    self.ending.finish = Some(match &*reason {
                         "end_turn" | "tool_use" | "stop_sequence" | "pause_turn" => Finish::Natural,
                         "max_tokens" | "model_context_window_exceeded" => Finish::Length,
                         "refusal" => Finish::Filtered,
@@ -176,10 +158,9 @@ impl ReplyReader for MessagesReader {
                     });
                 }
             }
-            ("message_stop", ..) => self.place = MessageEnd::Stopped,
+            ("message_stop", ..) => self.ending.is_over = true,
             ("error", ..) => {
-                let words = event.error.and_then(|error| error.message);
-                return Err(error::in_stream(words.as_deref().unwrap_or("no reason was given")));
+                return Err(event.error.unwrap_or_default().into_error());
             }
             _ => {}
         }
@@ -187,24 +168,12 @@ impl ReplyReader for MessagesReader {
     }
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        match (&self.place, self.finish.take()) {
-            (MessageEnd::Reported, _) => Ok(()),
-            (MessageEnd::Stopped, finish) => {
-                self.place = MessageEnd::Reported;
-                out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
-                Ok(())
-            }
-            (MessageEnd::Inside, Some(finish)) => {
-                self.place = MessageEnd::Reported;
-                out.push_back(Delta::Ended(finish));
-                Ok(())
-            }
-            (MessageEnd::Inside, None) => Err(error::ended_early()),
-        }
+        out.extend(self.ending.report()?.map(Delta::Ended));
+        Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.place != MessageEnd::Inside
+        self.ending.is_complete()
     }
 
     fn held(&self) -> usize {

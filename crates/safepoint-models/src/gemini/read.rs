@@ -12,7 +12,13 @@ use safepoint::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::{error, few::Few, http::ReplyReader, sse::SseEvent};
+use crate::{
+    error,
+    few::Few,
+    http::ReplyReader,
+    reply::{Ending, ErrorWords},
+    sse::SseEvent,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,13 +32,7 @@ struct Chunk<'a> {
     #[serde(default, borrow)]
     response_id: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
-    error: Option<ChunkError<'a>>,
-}
-
-#[derive(Deserialize)]
-struct ChunkError<'a> {
-    #[serde(default, borrow)]
-    message: Option<Cow<'a, str>>,
+    error: Option<ErrorWords<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -106,18 +106,16 @@ struct ChunkUsage {
 pub(crate) struct GeminiReader {
     response: String,
     calls: usize,
-    finish: Option<Finish>,
+    ending: Ending,
     /// Whether usage came with the reason to finish or behind it.
     has_bill: bool,
-    /// Whether the end was given.
-    is_ended: bool,
 }
 
 impl ReplyReader for GeminiReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let chunk: Chunk<'_> = serde_json::from_str(event.data.trim()).map_err(error::malformed)?;
         if let Some(failed) = chunk.error {
-            return Err(error::in_stream(failed.message.as_deref().unwrap_or("no reason was given")));
+            return Err(failed.into_error());
         }
         if let Some(response) = chunk.response_id {
             self.response = error::shown(&response);
@@ -133,34 +131,27 @@ impl ReplyReader for GeminiReader {
                 ));
             }
             if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
-                self.finish = Some(finish(&reason)?);
+                self.ending.finish = Some(finish(&reason)?);
             }
         }
         if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
-            self.finish = Some(Finish::Filtered);
+            self.ending.finish = Some(Finish::Filtered);
         }
         if let Some(usage) = chunk.usage_metadata {
             out.push_back(Delta::Usage(exact(&usage)));
-            self.has_bill |= self.finish.is_some();
+            self.has_bill |= self.ending.finish.is_some();
         }
         Ok(())
     }
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        match (self.is_ended, self.finish.take()) {
-            (true, _) => Ok(()),
-            (false, Some(finish)) => {
-                self.is_ended = true;
-                out.push_back(Delta::Ended(finish));
-                Ok(())
-            }
-            (false, None) => Err(error::ended_early()),
-        }
+        out.extend(self.ending.report()?.map(Delta::Ended));
+        Ok(())
     }
 
     /// This wire names no end; a reason to finish and the bill are all that can come.
     fn is_complete(&self) -> bool {
-        self.is_ended || (self.finish.is_some() && self.has_bill)
+        self.ending.is_complete() || (self.ending.finish.is_some() && self.has_bill)
     }
 
     fn held(&self) -> usize {

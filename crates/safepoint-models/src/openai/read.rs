@@ -11,12 +11,17 @@ use safepoint::{
     ids::CallId,
     message::ToolCall,
     model::{Delta, Finish, ModelError},
-    usage::UsageSource,
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::{error, few::Few, http::ReplyReader, sse::SseEvent};
+use crate::{
+    error,
+    few::Few,
+    http::ReplyReader,
+    reply::{self, Ending, ErrorWords, InputDetails, OutputDetails},
+    sse::SseEvent,
+};
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -25,13 +30,7 @@ struct Chunk<'a> {
     #[serde(default)]
     usage: Option<ChunkUsage>,
     #[serde(default, borrow)]
-    error: Option<ChunkError<'a>>,
-}
-
-#[derive(Deserialize)]
-struct ChunkError<'a> {
-    #[serde(default, borrow)]
-    message: Option<Cow<'a, str>>,
+    error: Option<ErrorWords<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -83,24 +82,9 @@ struct ChunkUsage {
     #[serde(default)]
     completion_tokens: u64,
     #[serde(default)]
-    prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Option<InputDetails>,
     #[serde(default)]
-    completion_tokens_details: Option<CompletionDetails>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    /// Not the provider's own word: that of servers that pass on another provider's figures.
-    #[serde(default)]
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
+    completion_tokens_details: Option<OutputDetails>,
 }
 
 /// Reads one reply.
@@ -112,29 +96,19 @@ pub(crate) struct ChatReader {
     last: Option<u32>,
     /// The numbers of all that have begun.
     begun: HashSet<u32>,
-    finish: Option<Finish>,
-    place: ChatEnd,
-}
-
-/// How far the reply is.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum ChatEnd {
-    #[default]
-    Inside,
-    Done,
-    Reported,
+    ending: Ending,
 }
 
 impl ReplyReader for ChatReader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let data = event.data.trim();
         if data == "[DONE]" {
-            self.place = ChatEnd::Done;
+            self.ending.is_over = true;
             return Ok(());
         }
         let chunk: Chunk<'_> = serde_json::from_str(data).map_err(error::malformed)?;
         if let Some(failed) = chunk.error {
-            return Err(error::in_stream(failed.message.as_deref().unwrap_or("no reason was given")));
+            return Err(failed.into_error());
         }
         if let Some(usage) = chunk.usage {
             out.push_back(Delta::Usage(exact(&usage)));
@@ -145,7 +119,7 @@ impl ReplyReader for ChatReader {
                 self.piece(piece, out)?;
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-                self.finish = Some(match &*reason {
+                self.ending.finish = Some(match &*reason {
                     "stop" | "tool_calls" | "function_call" => Finish::Natural,
                     "length" => Finish::Length,
                     "content_filter" => Finish::Filtered,
@@ -157,16 +131,8 @@ impl ReplyReader for ChatReader {
     }
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        if self.place == ChatEnd::Reported {
-            return Ok(());
-        }
-        // Some servers never say [DONE]; a reason to finish is as good. Without either the stream broke.
-        let finish = match (self.finish.take(), &self.place) {
-            (Some(finish), _) => finish,
-            (None, ChatEnd::Done) => Finish::Natural,
-            (None, ChatEnd::Inside | ChatEnd::Reported) => return Err(error::ended_early()),
-        };
-        self.place = ChatEnd::Reported;
+        // Some servers never say [DONE]; a reason to finish is as good.
+        let Some(finish) = self.ending.report()? else { return Ok(()) };
         // The last call may be cut in the middle of its arguments.
         if finish != Finish::Length {
             self.ready(out);
@@ -176,7 +142,7 @@ impl ReplyReader for ChatReader {
     }
 
     fn is_complete(&self) -> bool {
-        self.place != ChatEnd::Inside
+        self.ending.is_complete()
     }
 
     fn held(&self) -> usize {
@@ -247,17 +213,8 @@ impl ChatReader {
 }
 
 fn exact(usage: &ChunkUsage) -> Usage {
-    let details = usage.prompt_tokens_details.as_ref();
-    let cached = details.and_then(|details| details.cached_tokens);
-    let cache_write = details.and_then(|details| details.cache_write_tokens);
-    let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
-    Usage {
-        input: usage.prompt_tokens,
-        cached_input: cached.unwrap_or(0),
-        cache_write: cache_write.unwrap_or(0),
-        output: usage.completion_tokens,
-        reasoning: reasoning.unwrap_or(0),
-        source: UsageSource::Exact,
-        ..Usage::default()
-    }
+    reply::exact(
+        (usage.prompt_tokens, usage.prompt_tokens_details.as_ref()),
+        (usage.completion_tokens, usage.completion_tokens_details.as_ref()),
+    )
 }

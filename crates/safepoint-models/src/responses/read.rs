@@ -9,13 +9,18 @@ use safepoint::{
     ids::CallId,
     message::ToolCall,
     model::{Delta, Finish, ModelError},
-    usage::UsageSource,
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{handle::Handle, own};
-use crate::{error, few::Few, http::ReplyReader, sse::SseEvent};
+use crate::{
+    error,
+    few::Few,
+    http::ReplyReader,
+    reply::{self, Ending, ErrorWords, InputDetails, OutputDetails, Typed},
+    sse::SseEvent,
+};
 
 #[derive(Deserialize)]
 struct ResponseEvent<'a> {
@@ -29,19 +34,12 @@ struct ResponseEvent<'a> {
     summary_index: u64,
     #[serde(default, borrow)]
     item: Option<&'a RawValue>,
-    #[serde(default)]
-    response: Option<Response>,
-    #[serde(default)]
-    error: Option<Words>,
-    #[serde(default)]
-    message: Option<String>,
-}
-
-/// The kind of an item: what is not known is not read further.
-#[derive(Deserialize)]
-struct Typed<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+    #[serde(default, borrow)]
+    response: Option<Response<'a>>,
+    #[serde(default, borrow)]
+    error: Option<ErrorWords<'a>>,
+    #[serde(default, borrow)]
+    message: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -74,23 +72,17 @@ struct Content<'a> {
 }
 
 #[derive(Deserialize)]
-struct Response {
+struct Response<'a> {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
     status: Option<String>,
     #[serde(default)]
     usage: Option<EventUsage>,
-    #[serde(default)]
-    error: Option<Words>,
+    #[serde(default, borrow)]
+    error: Option<ErrorWords<'a>>,
     #[serde(default)]
     incomplete_details: Option<Incomplete>,
-}
-
-#[derive(Deserialize)]
-struct Words {
-    #[serde(default)]
-    message: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -111,38 +103,13 @@ struct EventUsage {
     output_tokens_details: Option<OutputDetails>,
 }
 
-#[derive(Deserialize)]
-struct InputDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    /// Not the provider's own word: that of servers that pass on another provider's figures.
-    #[serde(default)]
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
-}
-
 /// Reads one reply.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesReader {
     handle: Handle,
     seen: Option<u64>,
     args: String,
-    finish: Option<Finish>,
-    place: ResponseEnd,
-}
-
-/// How far the reply is.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum ResponseEnd {
-    #[default]
-    Inside,
-    Over,
-    Reported,
+    ending: Ending,
 }
 
 impl ReplyReader for ResponsesReader {
@@ -162,20 +129,15 @@ impl ReplyReader for ResponsesReader {
     }
 
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        match (&self.place, self.finish.take()) {
-            (ResponseEnd::Reported, _) => Ok(()),
-            (ResponseEnd::Over, finish) => {
-                self.place = ResponseEnd::Reported;
-                self.handle.is_over();
-                out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
-                Ok(())
-            }
-            (ResponseEnd::Inside, _) => Err(error::ended_early()),
+        if let Some(finish) = self.ending.report()? {
+            self.handle.is_over();
+            out.push_back(Delta::Ended(finish));
         }
+        Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.place != ResponseEnd::Inside
+        self.ending.is_complete()
     }
 
     fn held(&self) -> usize {
@@ -226,8 +188,8 @@ impl ResponsesReader {
             }
             ("error", ..) => {
                 self.handle.is_over();
-                let words = event.error.and_then(|error| error.message).or(event.message);
-                return Err(error::in_stream(words.as_deref().unwrap_or("no reason was given")));
+                let message = event.error.and_then(|error| error.message).or(event.message);
+                return Err(ErrorWords { message }.into_error());
             }
             _ => {}
         }
@@ -283,19 +245,19 @@ impl ResponsesReader {
         Ok(())
     }
 
-    fn over(&mut self, response: Response, out: &mut VecDeque<Delta>) {
+    fn over(&mut self, response: Response<'_>, out: &mut VecDeque<Delta>) {
         if let Some(usage) = response.usage {
             out.push_back(Delta::Usage(exact(&usage)));
         }
         let reason = response.incomplete_details.and_then(|details| details.reason);
-        self.finish = Some(match (response.status.as_deref(), reason.as_deref()) {
+        self.ending.finish = Some(match (response.status.as_deref(), reason.as_deref()) {
             (_, Some("max_output_tokens" | "max_tokens")) => Finish::Length,
             (_, Some("content_filter")) => Finish::Filtered,
             (_, Some(other)) => Finish::Other(error::shown(other)),
             (Some("incomplete"), None) => Finish::Other("incomplete".to_owned()),
             (_, None) => Finish::Natural,
         });
-        self.place = ResponseEnd::Over;
+        self.ending.is_over = true;
     }
 }
 
@@ -310,26 +272,17 @@ impl<'a> Item<'a> {
     }
 }
 
-fn failure(response: Option<Response>) -> String {
+fn failure(response: Option<Response<'_>>) -> String {
     let (error, status) = response.map_or((None, None), |response| (response.error, response.status));
-    error.and_then(|error| error.message).unwrap_or_else(|| match status.as_deref() {
+    error.and_then(|error| error.message).map(Cow::into_owned).unwrap_or_else(|| match status.as_deref() {
         Some("cancelled") => "the response was cancelled at the provider".to_owned(),
         _ => "no reason was given".to_owned(),
     })
 }
 
 fn exact(usage: &EventUsage) -> Usage {
-    let details = usage.input_tokens_details.as_ref();
-    let cached = details.and_then(|details| details.cached_tokens);
-    let cache_write = details.and_then(|details| details.cache_write_tokens);
-    let reasoning = usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
-    Usage {
-        input: usage.input_tokens,
-        cached_input: cached.unwrap_or(0),
-        cache_write: cache_write.unwrap_or(0),
-        output: usage.output_tokens,
-        reasoning: reasoning.unwrap_or(0),
-        source: UsageSource::Exact,
-        ..Usage::default()
-    }
+    reply::exact(
+        (usage.input_tokens, usage.input_tokens_details.as_ref()),
+        (usage.output_tokens, usage.output_tokens_details.as_ref()),
+    )
 }

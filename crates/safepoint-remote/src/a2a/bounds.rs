@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::exchange::doubled;
+
 /// How much a remote agent may send, and how long it may take.
 #[derive(Clone, Debug)]
 pub struct Bounds {
@@ -53,6 +55,6 @@ impl Default for Bounds {
 impl Bounds {
     /// The wait before the retry of this number, from 1.
     pub(super) fn wait(&self, tried: u32) -> Duration {
-        self.pause.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1))).min(LONGEST_PAUSE)
+        doubled(self.pause, tried.saturating_sub(1), LONGEST_PAUSE)
     }
 }

@@ -9,7 +9,7 @@ use reqwest::{
 use safepoint::raw::json::read;
 use safepoint_models::sse::SseDecoder;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use super::{bounds::Bounds, wire::Wire};
@@ -72,15 +72,12 @@ impl Http {
 
     /// Sends a request whose answer is one value.
     pub(super) async fn ask(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Value, Broke> {
-        let asked = async {
+        exchange::within(self.bounds.answer_time, async {
             let (request, id) = self.request(to, method, params);
             let response = send(request.header(ACCEPT, ONE_VALUE)).await?;
             self.value(response, &id).await
-        };
-        let time = self.bounds.answer_time;
-        timeout(time, asked)
-            .await
-            .unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
+        })
+        .await
     }
 
     /// Sends a request whose answer may be a stream. It waits `idle` for the head, as for each further event.
@@ -91,18 +88,13 @@ impl Http {
         idle: Duration,
     ) -> Result<Opened, Broke> {
         let (request, id) = self.request(to, method, params);
-        let response = timeout(idle, send(request.header(ACCEPT, EITHER))).await;
-        let response =
-            response.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {idle:?}"))))?;
+        let response = exchange::within(idle, send(request.header(ACCEPT, EITHER))).await?;
         if response.status().is_success() && is_stream(&response) {
             let decoder = SseDecoder::new(self.bounds.answer_bytes);
             let (came, alive) = (VecDeque::new(), Instant::now());
             return Ok(Opened::Stream(Box::new(Events { response, id, decoder, came, idle, alive })));
         }
-        let value = timeout(idle, self.value(response, &id)).await;
-        let value =
-            value.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {idle:?}"))))?;
-        Ok(Opened::Answer(value))
+        Ok(Opened::Answer(exchange::within(idle, self.value(response, &id)).await?))
     }
 
     fn request(&self, (url, wire): (&Url, Wire), method: &str, params: Value) -> (RequestBuilder, RequestId) {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{bounds::Bounds, http::Broke};
+use crate::exchange::doubled;
 
 /// When the adapter reads the task.
 #[derive(Default)]
@@ -122,7 +123,10 @@ impl Watch {
 
     /// There is a stream, and it sends nothing now.
     pub(super) fn silence(&mut self, bounds: &Bounds) {
-        self.due(Instant::now() + growing(bounds.quiet, self.still.max(self.failed)), Why::Silence);
+        self.due(
+            Instant::now() + doubled(bounds.quiet, self.still.max(self.failed), LONGEST.max(bounds.quiet)),
+            Why::Silence,
+        );
     }
 
     /// The stream reported an end, and not all of the answer: the adapter reads the task once more. False
@@ -158,7 +162,7 @@ impl Watch {
 
     /// How long to wait before the next read of a task without a stream.
     pub(super) fn pause(&self, bounds: &Bounds) -> Duration {
-        growing(bounds.look_every, self.still.saturating_sub(1))
+        doubled(bounds.look_every, self.still.saturating_sub(1), LONGEST.max(bounds.look_every))
     }
 
     /// A subscription ended that brought nothing, because it closed or because it was silent for too long.
@@ -188,11 +192,6 @@ pub(super) enum Mute {
     Silent,
 }
 
-/// The pause, doubled for each read that showed nothing.
-fn growing(first: Duration, still: u32) -> Duration {
-    first.saturating_mul(2_u32.saturating_pow(still)).min(LONGEST.max(first))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,7 +200,7 @@ mod tests {
         let began = Instant::now();
         match watch.next().await {
             Watched::Due => began.elapsed(),
-            Watched::Looked(_) => panic!("nobody looked"),
+            Watched::Looked(_) => panic!("no read was requested"),
         }
     }
 
@@ -238,7 +237,7 @@ mod tests {
 
     /// S10.42: after an end the adapter makes five reads, and begins none when the time of an answer is over.
     #[tokio::test(start_paused = true)]
-    async fn behind_an_end_there_are_only_so_many_looks() {
+    async fn after_an_end_the_number_of_reads_is_bounded() {
         let bounds = Bounds::default();
         for (each, looks) in [(0, 5), (29, 2), (30, 1)] {
             let (mut watch, mut made) = (Watch::default(), 0);

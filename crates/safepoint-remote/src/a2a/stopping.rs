@@ -14,23 +14,20 @@ use futures_core::future::BoxFuture;
 use safepoint::{
     raw::remote::{LAST_WORDS, RemoteEnd, RemoteEvent, RemoteStopReply},
     receipt::StopSupport,
-    stop::Failure,
 };
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    asking,
-    hearing::Source,
+    events::Source,
     http::Broke,
-    line::{Feed, Phase, Talk, Telling},
     look::Sight,
+    requests,
+    state::{Feed, TaskCall, Telling},
     wire::{self, Event, Method, State, Status},
 };
-use crate::cancel;
+use crate::cancel::{self, Phase};
 
-/// The text for work that was never requested.
-const NOTHING_SENT: &str = "nothing was sent";
 /// The text for work without a name that a cancel could use.
 const NO_NAME: &str = "it has not named its work yet";
 /// The text for an answer that names no task.
@@ -39,13 +36,13 @@ const NO_TASK: &str = "its answer is no task";
 /// The result of a cancel: the remote agent's answer; after a refusal, also the task as it stood then, if it
 /// could be read; or the answer to a cancel whose work ended meanwhile.
 pub(super) enum Answer {
-    Told(Result<Value, Broke>),
+    Reply(Result<Value, Broke>),
     Shown(Option<Value>),
     /// The answer about work whose end was reported meanwhile.
     Last(Result<Value, Broke>),
 }
 
-impl Talk {
+impl TaskCall {
     /// Asks the remote agent to end the work.
     pub(super) fn part_with(&mut self) -> RemoteStopReply {
         // Until the remote agent has answered, an end that it publishes is not an end of the work.
@@ -54,8 +51,8 @@ impl Talk {
         self.say(held);
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the remote agent.
-            self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
-            return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
+            self.over(cancel::never_begun(cancel::NOTHING_SENT));
+            return cancel::never_requested(cancel::NOTHING_SENT);
         }
         if self.has_ended() {
             return RemoteStopReply::requested();
@@ -70,7 +67,7 @@ impl Talk {
 
     /// Whether the work has ended by itself, or its connection is gone.
     fn has_ended(&self) -> bool {
-        self.heard.iter().any(|said| {
+        self.events.iter().any(|said| {
             matches!(
                 said,
                 RemoteEvent::Done(..)
@@ -85,30 +82,31 @@ impl Talk {
     /// Sends the cancel, by the task's name.
     pub(super) fn tell(&mut self) {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
-        let told = async move { cancel::send(|| asking::about(&peer, Method::Cancel, params.clone())).await };
-        self.telling = Telling::Asked(Box::pin(told));
+        let reply =
+            async move { cancel::send(|| requests::about(&peer, Method::Cancel, params.clone())).await };
+        self.telling = Telling::Asked(Box::pin(reply));
     }
 
     /// What the answer is worth; none while the adapter looks for the end that it names.
     pub(super) fn answered(&mut self, answer: Answer) -> Option<RemoteStopReply> {
         match (answer, std::mem::take(&mut self.telling)) {
-            (Answer::Told(Ok(value)), _) => self.nodded(&value),
-            (Answer::Told(Err(Broke::Unreachable(why))), _) => Some(RemoteStopReply::unreachable(why)),
+            (Answer::Reply(Ok(value)), _) => self.nodded(&value),
+            (Answer::Reply(Err(Broke::Unreachable(why))), _) => Some(RemoteStopReply::unreachable(why)),
             // The cancel may have arrived: no answer that counts will come.
-            (Answer::Told(Err(Broke::Lost(why) | Broke::Foreign(why))), _) => Some(cancel::unanswered(why)),
-            (Answer::Told(Err(refusal)), _) => {
+            (Answer::Reply(Err(Broke::Lost(why) | Broke::Foreign(why))), _) => Some(cancel::unanswered(why)),
+            (Answer::Reply(Err(refusal)), _) => {
                 // The remote agent's reports count from now on; the state of the task stands beside its
                 // answer.
-                let told = RemoteStopReply::refused(refusal.to_string());
+                let reply = RemoteStopReply::refused(refusal.to_string());
                 let look = self.ask(Method::Get);
                 self.telling = Telling::Refused(refusal, Box::pin(async { look.await.ok() }));
-                Some(told)
+                Some(reply)
             }
             (Answer::Shown(task), Telling::Refused(refusal, _)) => self.refused(&refusal, task),
-            (Answer::Last(told), Telling::Ending(_, said)) => {
-                let (told, end) = self.last_word(told);
-                self.heard.extend(told.map(RemoteEvent::Told));
-                self.heard.push_back(known_by(said, end));
+            (Answer::Last(reply), Telling::Ending(_, said)) => {
+                let (reply, end) = self.last_word(reply);
+                self.events.extend(reply.map(RemoteEvent::StopReply));
+                self.events.push_back(known_by(said, end));
                 None
             }
             (Answer::Shown(_) | Answer::Last(_), _) => None,
@@ -126,8 +124,8 @@ impl Talk {
     fn was_not_over(&mut self) {
         let is_seen = self.watch.sight == Sight::Clear && !self.is_completed();
         if is_seen && matches!(self.telling, Telling::WasOver(..)) && !matches!(self.feed, Feed::Over) {
-            let Telling::WasOver(told, _) = std::mem::take(&mut self.telling) else { return };
-            self.heard.push_back(RemoteEvent::Told(told));
+            let Telling::WasOver(reply, _) = std::mem::take(&mut self.telling) else { return };
+            self.events.push_back(RemoteEvent::StopReply(reply));
         }
     }
 
@@ -183,12 +181,12 @@ impl Talk {
         let Some(Event::Task { status: Status { state, .. }, .. }) = event else {
             return Some(RemoteStopReply::refused(refusal.to_string()));
         };
-        let told = RemoteStopReply::refused(format!("{refusal}; its task was {}", name(state)));
+        let reply = RemoteStopReply::refused(format!("{refusal}; its task was {}", name(state)));
         match task.filter(|_| state == State::Completed) {
             Some(task) => {
                 // By the remote agent's own answer the cancel changed nothing: the state of the task is that
                 // of its work.
-                self.telling = Telling::WasOver(told, RemoteEnd::Reported);
+                self.telling = Telling::WasOver(reply, RemoteEnd::Reported);
                 self.looked(Ok(task));
                 None
             }
@@ -197,8 +195,8 @@ impl Talk {
                     // A last read comes after the answer, and reports the end.
                     self.watch.want(self.peer.http.bounds.look_every);
                 }
-                self.telling = Telling::Stands(told.clone());
-                Some(told)
+                self.telling = Telling::Stands(reply.clone());
+                Some(reply)
             }
         }
     }
@@ -212,15 +210,15 @@ impl Talk {
 
     /// A refusal without later events is the last answer.
     pub(super) fn parts(&mut self) {
-        if let Telling::Stands(told) = std::mem::take(&mut self.telling) {
-            self.over(RemoteEvent::Parted(told));
+        if let Telling::Stands(reply) = std::mem::take(&mut self.telling) {
+            self.over(RemoteEvent::Parted(reply));
         }
     }
 
     /// What the answer to a cancel is worth beside the end of the work; none, if no answer counts. The order
     /// of the two is unknown: an answer that names the end itself makes it a claim in either order.
-    fn last_word(&self, told: Result<Value, Broke>) -> (Option<RemoteStopReply>, RemoteEnd) {
-        match told.map(|value| wire::event(&value).or_else(|| wire::task(&value))) {
+    fn last_word(&self, reply: Result<Value, Broke>) -> (Option<RemoteStopReply>, RemoteEnd) {
+        match reply.map(|value| wire::event(&value).or_else(|| wire::task(&value))) {
             Ok(Some(Event::Task { status, of, .. })) if self.task.as_deref() == Some(&of.task) => {
                 let end = match status.state {
                     State::Completed => RemoteEnd::in_answer_to_a_stop(self.grade),

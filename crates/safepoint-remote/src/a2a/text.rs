@@ -10,7 +10,7 @@ mod artifact;
 #[cfg(test)]
 mod tests;
 
-use self::artifact::{Artifact, Told};
+use self::artifact::{Artifact, Reported};
 use super::wire::Joins;
 
 /// An answer under construction.
@@ -20,9 +20,9 @@ pub(super) struct Text {
     /// Bytes of all artifacts.
     bytes: usize,
     /// The text of messages beside the artifacts.
-    notes: Told,
+    notes: Reported,
     /// All that was reported of the answer, in the order of the reports.
-    said: Told,
+    said: Reported,
     stream: Stream,
     gap: Gap,
     /// Whether a piece came twice in a row: the same event, or two alike.
@@ -113,19 +113,19 @@ impl Text {
             }
             (None, _) => (self.grows(id), 0),
             (Some(artifact), Joins::Replaces) => {
-                if artifact.is_as_told() {
+                if artifact.is_as_streamed() {
                     artifact.anew();
                 }
                 (artifact, 0)
             }
         };
-        let (before, was_told) = (artifact.text.len(), artifact.is_told());
+        let (before, was_reported) = (artifact.text.len(), artifact.is_reported());
         let is_double = joins == Joins::Appends && artifact.repeats(at, piece);
         artifact.put(at, piece);
         // The common case: the piece goes behind all that is known of the artifact, and needs no other check.
-        let is_plain = is_begun && was_told && joins == Joins::Appends && before == at;
+        let is_plain = is_begun && was_reported && joins == Joins::Appends && before == at;
         if is_plain {
-            artifact.told.add(piece);
+            artifact.reported.add(piece);
         }
         self.is_doubled |= is_double;
         if is_plain {
@@ -271,7 +271,7 @@ impl Text {
     /// The whole answer, if it differs from what was reported: the listener has the reports, so the answer is
     /// not built again (S12.4).
     pub(super) fn answer(&self) -> Answer {
-        let whole = Told::of(self.parts());
+        let whole = Reported::of(self.parts());
         if whole == self.said {
             Answer::AsSaid
         } else if self.said.bytes >= whole.bytes {
@@ -300,10 +300,10 @@ impl Text {
             return String::new();
         }
         self.bytes = self.parts().map(str::len).sum();
-        let is_first = self.artifacts.iter().all(|artifact| artifact.told.bytes == 0);
+        let is_first = self.artifacts.iter().all(|artifact| artifact.reported.bytes == 0);
         let news = self.artifacts.iter_mut().map(Artifact::news).collect();
         // Some agents send everything as messages, and then once more as an artifact.
-        if is_first && self.notes == Told::of(self.parts()) { String::new() } else { news }
+        if is_first && self.notes == Reported::of(self.parts()) { String::new() } else { news }
     }
 }
 

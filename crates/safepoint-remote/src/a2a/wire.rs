@@ -174,46 +174,46 @@ pub(super) fn event(result: &Value) -> Option<Event> {
         ("statusUpdate", "status-update"),
         ("artifactUpdate", "artifact-update"),
     ] {
-        let told = if kind == Some(name) { result } else { &result[member] };
-        if !told.is_object() || (kind.is_some() && kind != Some(name)) {
+        let value = if kind == Some(name) { result } else { &result[member] };
+        if !value.is_object() || (kind.is_some() && kind != Some(name)) {
             continue;
         }
         return match name {
-            "task" => task(told),
-            "message" => Some(message(told)),
+            "task" => task(value),
+            "message" => Some(message(value)),
             "status-update" => {
-                Some(Event::Status { of: of(told, "taskId"), status: status(&told["status"])? })
+                Some(Event::Status { of: of(value, "taskId"), status: status(&value["status"])? })
             }
-            _ => part(told),
+            _ => part(value),
         };
     }
     None
 }
 
 /// A task by itself.
-pub(super) fn task(told: &Value) -> Option<Event> {
-    let status = status(&told["status"])?;
-    let artifacts = told["artifacts"].as_array().into_iter().flatten();
+pub(super) fn task(value: &Value) -> Option<Event> {
+    let status = status(&value["status"])?;
+    let artifacts = value["artifacts"].as_array().into_iter().flatten();
     let artifacts = artifacts.map(|artifact| (id_of(artifact), text_of(artifact))).collect();
-    Some(Event::Task { of: of(told, "id"), status, artifacts })
+    Some(Event::Task { of: of(value, "id"), status, artifacts })
 }
 
-fn message(told: &Value) -> Event {
-    let from = match told["role"].as_str() {
+fn message(value: &Value) -> Event {
+    let from = match value["role"].as_str() {
         Some("user" | "ROLE_USER") => From::User,
         _ => From::Agent,
     };
-    Event::Message { from, text: text_of(told) }
+    Event::Message { from, text: text_of(value) }
 }
 
-fn part(told: &Value) -> Option<Event> {
-    let artifact = told.get("artifact").filter(|artifact| artifact.is_object())?;
-    let joins = if told["append"].as_bool().unwrap_or(false) { Joins::Appends } else { Joins::Replaces };
-    Some(Event::Part { of: of(told, "taskId"), artifact: id_of(artifact), text: text_of(artifact), joins })
+fn part(value: &Value) -> Option<Event> {
+    let artifact = value.get("artifact").filter(|artifact| artifact.is_object())?;
+    let joins = if value["append"].as_bool().unwrap_or(false) { Joins::Appends } else { Joins::Replaces };
+    Some(Event::Part { of: of(value, "taskId"), artifact: id_of(artifact), text: text_of(artifact), joins })
 }
 
-fn of(told: &Value, task: &str) -> Of {
-    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+fn of(value: &Value, task: &str) -> Of {
+    let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
     Of { task: text(task), context: text("contextId") }
 }
 
@@ -221,8 +221,8 @@ fn id_of(artifact: &Value) -> String {
     artifact["artifactId"].as_str().unwrap_or_default().to_owned()
 }
 
-fn status(told: &Value) -> Option<Status> {
-    let name = told["state"].as_str()?;
+fn status(value: &Value) -> Option<Status> {
+    let name = value["state"].as_str()?;
     let name = name.trim_start_matches("TASK_STATE_").to_ascii_lowercase().replace('_', "-");
     let state = match name.as_str() {
         "input-required" => State::InputRequired,
@@ -233,13 +233,13 @@ fn status(told: &Value) -> Option<Status> {
         "canceled" | "cancelled" => State::Canceled,
         _ => State::Working,
     };
-    let since = told["timestamp"].as_str().unwrap_or_default().to_owned();
-    Some(Status { state, word: text_of(&told["message"]), since })
+    let since = value["timestamp"].as_str().unwrap_or_default().to_owned();
+    Some(Status { state, word: text_of(&value["message"]), since })
 }
 
 /// The text of a message or an artifact; other content appears as the name of its kind.
-fn text_of(told: &Value) -> String {
-    let parts = told["parts"].as_array().into_iter().flatten();
+fn text_of(value: &Value) -> String {
+    let parts = value["parts"].as_array().into_iter().flatten();
     parts.filter_map(Value::as_object).map(text_of_part).collect()
 }
 
@@ -283,11 +283,11 @@ mod tests {
     /// S10.41: content that is not text is named by its kind, and not lost silently.
     #[test]
     fn a_part_that_is_no_text_is_named() {
-        let told = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [
+        let value = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [
             {"text": "see "}, {"data": {"n": 1}}, {"data": [2], "mediaType": "application/geo+json"}, {"url": "http://a/b.pdf", "filename": "b.pdf"}, {"raw": "AAAA"},
             {"kind": "file", "file": {"name": "c.png", "bytes": "AAAA"}},
         ]}}});
-        let Some(Event::Part { text, .. }) = event(&told) else { panic!("it is a part") };
+        let Some(Event::Part { text, .. }) = event(&value) else { panic!("it is a part") };
         let named = "[b.pdf: http://a/b.pdf][a file, not shown][c.png, not shown]";
         assert_eq!(text, format!("see [data: {{\"n\":1}}][application/geo+json: [2]]{named}"));
     }
@@ -306,10 +306,10 @@ mod tests {
     /// A value outside the protocol is not an event.
     #[test]
     fn what_is_not_of_the_protocol_is_no_event() {
-        for told in
+        for value in
             [json!(null), json!("task"), json!({"task": 1}), json!({"kind": "other"}), json!({"task": {}})]
         {
-            assert_eq!(event(&told), None, "{told}");
+            assert_eq!(event(&value), None, "{value}");
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Setting {
     pub(super) method: Option<String>,
 }
 
-/// An action for the keeper.
+/// An action for the task of the process.
 #[derive(Debug)]
 pub(super) enum Act {
     /// Write this.
@@ -148,10 +148,10 @@ impl Dialogue {
         self.stage == Stage::Over
     }
 
-    pub(super) fn hear(&mut self, line: &TextLine) -> Vec<Act> {
+    pub(super) fn handle(&mut self, line: &TextLine) -> Vec<Act> {
         let message = match line {
             TextLine::Whole(line) => Message::read(line),
-            TextLine::TooLong(scan) => return self.hear_too_long(scan),
+            TextLine::TooLong(scan) => return self.too_long(scan),
         };
         match message {
             None => Vec::new(),
@@ -161,7 +161,7 @@ impl Dialogue {
         }
     }
 
-    fn hear_too_long(&mut self, scan: &Scan) -> Vec<Act> {
+    fn too_long(&mut self, scan: &Scan) -> Vec<Act> {
         let limit = limits::MESSAGE_BYTES;
         if let Some(id) = scan.answers().and_then(|id| u64::try_from(id).ok()) {
             let broken =
@@ -171,7 +171,7 @@ impl Dialogue {
         if let Some(id) = scan.asks() {
             return vec![Act::Send(message::refusal(&json!(id), NO_METHOD, "larger than what is read"))];
         }
-        if self.is_told() {
+        if self.is_reported() {
             let note = format!(
                 "[it said more than {limit} bytes or {MOST_VALUES} values at once, which were not read]\n"
             );
@@ -181,14 +181,14 @@ impl Dialogue {
     }
 
     /// Whether the agent's updates are reported: also while it has not answered a stop (S10.45).
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         self.stage == Stage::Prompt
     }
 
     fn noticed(&mut self, method: &str, params: &Value) -> Vec<Act> {
         match method {
-            "session/update" if self.is_told() && params["sessionId"] == *self.session => {
-                self.titles.hear(&params["update"]).map(Act::Tell).into_iter().collect()
+            "session/update" if self.is_reported() && params["sessionId"] == *self.session => {
+                self.titles.event(&params["update"]).map(Act::Tell).into_iter().collect()
             }
             "$/cancel_request" => {
                 let id = params["requestId"].to_string();
@@ -213,7 +213,7 @@ impl Dialogue {
                 "too many open questions",
             ))];
         }
-        if !self.is_told() || self.wanted == Wanted::Ended {
+        if !self.is_reported() || self.wanted == Wanted::Ended {
             return vec![Act::Send(asked.cancelled())];
         }
         self.asked.insert(question.id.clone(), asked);
@@ -256,7 +256,7 @@ impl Dialogue {
             (Stage::Session(_), Ok(_)) => self.prompt(),
             // Some agents offer a method that they do not have.
             (Stage::Session(How::Resume), Err(refusal)) if refusal.code != AUTH_REQUIRED && self.loads() => {
-                vec![self.take_up(How::Load)]
+                vec![self.resume(How::Load)]
             }
             (Stage::Session(How::Load | How::Resume), Err(refusal)) if refusal.code != AUTH_REQUIRED => {
                 self.begin_anew(&refusal)
@@ -295,7 +295,7 @@ impl Dialogue {
             (Ok(_), "cancelled") => {
                 RemoteEvent::Ended { word: "it says `cancelled`, and we did not ask".into() }
             }
-            (Ok(_), "refusal") => failed("it refuses to go on (`refusal`)".into()),
+            (Ok(_), "refusal") => failed("it refuses to continue (`refusal`)".into()),
             (Ok(_), other) => failed(format!("it ended for a reason that is not known: `{other}`")),
         };
         vec![Act::Tell(said)]

@@ -49,7 +49,7 @@ impl Outbox {
             match written {
                 Ok(written) => drop(self.bytes.drain(..written)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_nobody_reads) => {
+                Err(_closed) => {
                     self.pipe = None;
                     self.bytes.clear();
                 }

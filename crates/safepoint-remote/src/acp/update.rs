@@ -15,7 +15,7 @@ pub(super) struct Titles {
 
 impl Titles {
     /// The event in an update. Plans, modes and kinds of later releases give none, and are not kept.
-    pub(super) fn hear(&mut self, update: &Value) -> Option<RemoteEvent> {
+    pub(super) fn event(&mut self, update: &Value) -> Option<RemoteEvent> {
         match update["sessionUpdate"].as_str()? {
             "agent_message_chunk" => Some(RemoteEvent::Text(text_of(&update["content"]))),
             "agent_thought_chunk" => Some(RemoteEvent::Thought(text_of(&update["content"]))),
@@ -77,22 +77,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_told_by_its_name_also_when_only_its_number_comes_again() {
+    fn a_call_has_its_name_also_when_only_its_number_comes_again() {
         let mut titles = Titles::default();
         let said = |said: Option<RemoteEvent>| match said {
             Some(RemoteEvent::Progress(text) | RemoteEvent::Text(text)) => Some(text),
             _ => None,
         };
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Pay\n the rent"});
-        assert_eq!(said(titles.hear(&call)).as_deref(), Some("[Pay the rent]\n"));
+        assert_eq!(said(titles.event(&call)).as_deref(), Some("[Pay the rent]\n"));
         let more = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "in_progress"});
-        assert_eq!(said(titles.hear(&more)), None);
+        assert_eq!(said(titles.event(&more)), None);
         let done = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "failed"});
-        assert_eq!(said(titles.hear(&done)).as_deref(), Some("[Pay the rent: failed]\n"));
+        assert_eq!(said(titles.event(&done)).as_deref(), Some("[Pay the rent: failed]\n"));
         let image =
             json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "…"}});
-        assert_eq!(said(titles.hear(&image)).as_deref(), Some("[image]"));
-        assert_eq!(said(titles.hear(&json!({"sessionUpdate": "moon_phase"}))), None);
+        assert_eq!(said(titles.event(&image)).as_deref(), Some("[image]"));
+        assert_eq!(said(titles.event(&json!({"sessionUpdate": "moon_phase"}))), None);
     }
 
     #[test]

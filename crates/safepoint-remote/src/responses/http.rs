@@ -6,7 +6,6 @@ use reqwest::{
 };
 use safepoint::raw::json;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use super::limits;
 use crate::exchange::{self, Broke, send, whole};
@@ -44,7 +43,7 @@ impl Http {
     }
 
     async fn answer(&self, request: RequestBuilder) -> Result<Value, Broke> {
-        let asked = async {
+        exchange::within(limits::ANSWER, async {
             let response = send(request.headers(self.headers.clone())).await?;
             let (status, again) = (response.status(), exchange::again(response.headers()));
             let body = whole(response, limits::ANSWER_BYTES).await?;
@@ -62,10 +61,7 @@ impl Http {
                 let shown = String::from_utf8_lossy(&body[..body.len().min(limits::SHOWN)]).into_owned();
                 Broke::Foreign(format!("the answer is no JSON ({error}): {shown}"))
             })
-        };
-        let time = limits::ANSWER;
-        timeout(time, asked)
-            .await
-            .unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
+        })
+        .await
     }
 }

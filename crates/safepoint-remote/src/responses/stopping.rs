@@ -5,20 +5,19 @@ use std::sync::{Arc, atomic::Ordering};
 use safepoint::{
     raw::remote::{LAST_WORDS, RemoteEnd, RemoteEvent, RemoteStopReply},
     receipt::{RemoteStopState, StopSupport},
-    stop::Failure,
 };
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
     Provider,
-    line::{Feed, Phase, Talk},
+    call::{Answer, Feed, ResponseCall},
     reading::{Standing, State},
 };
-use crate::{cancel, exchange::Broke};
-
-/// The text for work that was never requested.
-const NOTHING_SENT: &str = "nothing was sent";
+use crate::{
+    cancel::{self, Phase},
+    exchange::Broke,
+};
 
 /// The text for work without an id that a cancel could name.
 const NO_NAME: &str = "it has not named its response yet";
@@ -26,20 +25,14 @@ const NO_NAME: &str = "it has not named its response yet";
 /// The text for work that had ended before.
 const WAS_OVER: &str = "its response was over";
 
-/// A provider's answer to a cancel; a refusal comes with the response as it stood after it.
-pub(super) struct Answer {
-    told: Result<Value, Broke>,
-    response: Option<Value>,
-}
-
-impl Talk {
+impl ResponseCall {
     /// Asks the provider to end the work.
     pub(super) async fn part(&mut self) -> RemoteStopReply {
         self.phase = if self.grade == StopSupport::Hard { Phase::Stopping } else { Phase::Doubted };
         if self.id.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the provider.
-            self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
-            return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
+            self.over(cancel::never_begun(cancel::NOTHING_SENT));
+            return cancel::never_requested(cancel::NOTHING_SENT);
         }
         if matches!(self.feed, Feed::Over) {
             return RemoteStopReply::requested();
@@ -50,14 +43,14 @@ impl Talk {
         self.tell();
         loop {
             self.step().await;
-            let place = self.heard.iter().position(|said| matches!(said, RemoteEvent::Told(_)));
-            if let Some(RemoteEvent::Told(told)) = place.and_then(|place| self.heard.remove(place)) {
-                if told.stop == RemoteStopState::Requested {
+            let place = self.events.iter().position(|said| matches!(said, RemoteEvent::StopReply(_)));
+            if let Some(RemoteEvent::StopReply(reply)) = place.and_then(|place| self.events.remove(place)) {
+                if reply.stop == RemoteStopState::Requested {
                     // No answer will come; an event reports that.
-                    self.heard.push_front(RemoteEvent::Told(told));
+                    self.events.push_front(RemoteEvent::StopReply(reply));
                     return RemoteStopReply::requested();
                 }
-                return told;
+                return reply;
             }
             if matches!(self.feed, Feed::Over) {
                 return self.last_word().await;
@@ -73,11 +66,11 @@ impl Talk {
             None => None,
         };
         self.telling = None;
-        let standing = answer.and_then(|answer| answer.told.ok()).and_then(|value| Standing::read(&value));
+        let standing = answer.and_then(|answer| answer.reply.ok()).and_then(|value| Standing::read(&value));
         if standing.is_none_or(|it| !self.is_ours(&it) || it.state != State::Completed) {
             return RemoteStopReply::requested();
         }
-        if let Some(RemoteEvent::Done(_, end)) = self.heard.back_mut() {
+        if let Some(RemoteEvent::Done(_, end)) = self.events.back_mut() {
             *end = RemoteEnd::in_answer_to_a_stop(self.grade);
         }
         RemoteStopReply::acknowledged(WAS_OVER)
@@ -91,7 +84,7 @@ impl Talk {
 
     /// What the provider's answer is worth.
     pub(super) fn answered(&mut self, answer: Answer) -> RemoteStopReply {
-        match answer.told.map(|value| Standing::read(&value)) {
+        match answer.reply.map(|value| Standing::read(&value)) {
             Ok(Some(standing)) if self.is_ours(&standing) => self.nodded(standing),
             Ok(Some(_)) => cancel::unanswered("its answer is another response"),
             Ok(None) => cancel::unanswered("its answer is no response"),
@@ -141,10 +134,10 @@ impl Talk {
 
 /// Sends the cancel, and reads the response if the provider refuses.
 async fn tell(provider: Arc<Provider>, id: String) -> Answer {
-    let told = cancel::send(|| provider.http.cancel(&id)).await;
-    let response = match &told {
+    let reply = cancel::send(|| provider.http.cancel(&id)).await;
+    let response = match &reply {
         Err(Broke::Error { .. } | Broke::Status { .. }) => provider.http.look(&id).await.ok(),
         Ok(_) | Err(Broke::Unreachable(_) | Broke::Lost(_) | Broke::Foreign(_)) => None,
     };
-    Answer { told, response }
+    Answer { reply, response }
 }

@@ -54,7 +54,7 @@ async fn a_line_that_is_gone_for_good_is_lost() {
     let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     let outcome = handle.done().await;
     let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
-    assert!(error.to_string().contains("nobody knows what became of the work"), "{error}");
+    assert!(error.to_string().contains("it is unknown what became of the work"), "{error}");
     assert_eq!(
         (row(outcome.receipt()).status, row(outcome.receipt()).effect),
         (CallStatus::Failed, SideEffect::Unknown)

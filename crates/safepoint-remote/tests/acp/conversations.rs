@@ -63,7 +63,7 @@ async fn what_the_agent_has_lost_is_sent_along() {
 async fn an_agent_without_memory_is_told_as_that() {
     let place = Place::new();
     let mut running = second(&place, Keeps::Nothing).await;
-    running.says("cannot take up its sessions").await;
+    running.says("cannot resume its sessions").await;
     assert_eq!(running.end().await.answer(), "prompt 1");
     assert_eq!(place.received("session/new").len(), 2);
 }

@@ -5,14 +5,13 @@ use std::{fmt, sync::Arc};
 use safepoint::{
     Reason, StopRequest, Tool,
     stop::{Code, Failure, Scope, StopHandle},
-    tool::Output,
 };
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
     McpError, Offer, Server,
-    content::{self, Answer},
+    content::{self, Answer, Called},
     error::Kind,
     exchange::Fault,
     link::{self, Link, Pauses},
@@ -45,15 +44,6 @@ impl Drop for Owner {
 fn end(stop: &StopHandle) {
     let reason = Reason::new(Code::SHUTDOWN).with_text("this server is no longer used");
     let _any_answer_will_do = stop.stop(StopRequest::now().with_reason(reason));
-}
-
-/// What a tool answered, in its own words. Exhaustive: it did it, or it says that it could not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Called {
-    /// A result: its words, and what goes with them.
-    Good(Output),
-    /// What the tool calls an error.
-    Bad(String),
 }
 
 /// What is left of a server after its end.

@@ -6,6 +6,15 @@ use serde_json::Value;
 
 use super::shown;
 
+/// What a tool answered, in its own words. Exhaustive: it did it, or it says that it could not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// A result: its words, and what goes with them.
+    Good(Output),
+    /// What the tool calls an error.
+    Bad(String),
+}
+
 /// An answer, and whether it is the answer of a tool that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {

@@ -14,8 +14,7 @@ use serde_json::Value;
 
 use super::{
     Client,
-    client::Called,
-    content,
+    content::{self, Called},
     listing::{Hints, Listed},
     notices::{Afterwards, Sink},
     server::{Annotations, Server},
@@ -97,7 +96,7 @@ impl Row {
                 Afterwards::Abandoned => {
                     (report.stop, report.asked_at) = (Some(RemoteStopState::Requested), now)
                 }
-                Afterwards::Answered(_) => (report.heard_at, report.ended_at) = (now, now),
+                Afterwards::Answered(_) => (report.replied_at, report.ended_at) = (now, now),
                 Afterwards::Gone => report.ended_at = now,
             }
             report.clone()

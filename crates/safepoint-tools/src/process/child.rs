@@ -1,22 +1,23 @@
 //! One command that runs: waiting for it, reading it, stopping it.
 
-use std::{fmt, sync::Arc, time::Duration, time::SystemTime};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::net::unix::pipe;
 
 use super::{
     SpawnError,
-    contacts::{Members, Root},
+    contacts::Members,
     group::Group,
-    guarded::Env,
-    guarded::GuardedCommand,
+    guarded::{Env, GuardedCommand},
+    holder::Holder,
     launch::Guard,
     lease::Under,
     output::Capture,
-    report::{CommandReport, Containment, Exit, ProcessRecord, TreeMember},
+    report::{CommandReport, Containment, ProcessRecord},
     spec::{CommandSpec, Ladder},
+    started::{End, Started},
     stdio::{self, Reader, Talk},
-    wire::{Account, Rungs},
+    wire::Rungs,
     witness::Witness,
 };
 
@@ -43,104 +44,6 @@ pub(super) struct Ties {
     pub(super) witness: Option<Witness>,
     /// The lease under which it lives.
     pub(super) lease: Option<Under>,
-}
-
-/// What is known of a command from its start.
-#[derive(Clone, Debug)]
-pub(super) struct Started {
-    pub(super) record: ProcessRecord,
-    pub(super) at: SystemTime,
-    pub(super) containment: Containment,
-}
-
-/// Who holds the tree.
-#[derive(Debug)]
-pub(super) enum Holder {
-    Keeper(Box<GuardedCommand>),
-    Group(Box<Group>),
-    /// Its witness has it now.
-    SeenOff,
-}
-
-/// What a holder has to say. Exhaustive: a job's command may end before its tree does.
-#[derive(Debug)]
-pub(super) enum End {
-    /// The command ended; these continue, as was declared.
-    Command { exit: Exit, running: Vec<TreeMember>, at: SystemTime },
-    /// The tree ended, or survived.
-    Tree(Box<Account>),
-}
-
-impl Started {
-    /// The account of what came of it.
-    pub(super) fn report(&self, label: &str, end: End) -> CommandReport {
-        let report = CommandReport {
-            record: self.record.clone(),
-            label: label.to_owned(),
-            started_at: self.at,
-            ended_at: self.at,
-            exit: Exit::Unknown,
-            rungs: Vec::new(),
-            left_behind: Vec::new(),
-            background: Vec::new(),
-            survivors: Vec::new(),
-            containment: self.containment,
-            hold: super::Hold::Kept,
-        };
-        match end {
-            End::Command { exit, running, at } => {
-                CommandReport { exit, background: running, ended_at: at, ..report }
-            }
-            End::Tree(account) => CommandReport {
-                exit: account.exit,
-                ended_at: account.ended_at,
-                rungs: account.rungs,
-                left_behind: account.left_behind,
-                survivors: account.survivors,
-                hold: account.hold,
-                ..report
-            },
-        }
-    }
-}
-
-impl Holder {
-    /// What it holds, if anything was started.
-    pub(super) fn started(&self) -> Option<&Started> {
-        match self {
-            Self::Keeper(held) => held.started(),
-            Self::Group(group) => Some(group.started()),
-            Self::SeenOff => None,
-        }
-    }
-
-    fn root(&self) -> Root {
-        match self {
-            Self::Keeper(held) => held.root(),
-            Self::Group(group) => group.root(),
-            Self::SeenOff => Root::Nowhere,
-        }
-    }
-
-    pub(super) async fn order(&mut self, rungs: Rungs) {
-        match self {
-            Self::Keeper(held) => held.order(rungs).await,
-            Self::Group(group) => group.order(rungs),
-            Self::SeenOff => {}
-        }
-    }
-
-    /// What it says next.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(super) async fn next(&mut self) -> End {
-        match self {
-            Self::Keeper(held) => held.next().await,
-            Self::Group(group) => group.next().await,
-            Self::SeenOff => std::future::pending().await,
-        }
-    }
 }
 
 /// A start under way: what it has begun when it is given up is seen off.

@@ -1,9 +1,9 @@
-//! What a command's tree works with on this machine and that is not of it: a process that it has handed its work to goes on
-//! without it, so that the end of the tree is not the end of the work (S10.60).
+//! The processes of this machine that a command's tree works with and that are not part of it. A process that got the tree's
+//! work continues without the tree, so that the end of the tree is not the end of the work (S10.60).
 //!
 //! **Invariants**
-//! - A look changes nothing, and asks nobody but the kernel.
-//! - What could not be looked at is never told as nothing.
+//! - A look changes nothing, and asks only the kernel.
+//! - What could not be looked at is never reported as nothing.
 
 use std::{collections::HashMap, fmt};
 
@@ -33,7 +33,7 @@ pub(super) enum Root {
     Nowhere,
 }
 
-/// Somebody at the other end of a connection of a tree's.
+/// The other end of a connection of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Contact {
@@ -131,7 +131,7 @@ impl Members {
     }
 }
 
-/// Who holds the far ends, the tree and this runtime left out. Where nobody does any more, who takes calls there.
+/// Who holds the far ends, the tree and this runtime left out. Where no process holds one any more, who takes calls there.
 fn owners(Ends { far, nameless }: Ends, members: &[TreeMember]) -> Vec<Contact> {
     let wanted: Inodes =
         far.iter().flat_map(|(inode, end)| end.taken_by.into_iter().chain([*inode])).collect();
@@ -191,7 +191,7 @@ impl fmt::Display for Contact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(member) => member.fmt(f),
-            Self::Unseen(address) => write!(f, "somebody at {address}"),
+            Self::Unseen(address) => write!(f, "an unknown process at {address}"),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{ffi::OsStr, fmt, fs};
 
-use super::{guard, runtime, spec::RUN_MARK, tree};
+use super::{environment::RUN_MARK, guard, runtime, tree};
 
 /// What shows that this process belongs to a command of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,10 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::spec::{COMMAND_MARK, RUN_MARK};
+/// The environment variable that marks every process of a run (S4.9).
+pub const RUN_MARK: &str = "SAFEPOINT_RUN";
+/// The environment variable that marks every process of one command.
+pub const COMMAND_MARK: &str = "SAFEPOINT_COMMAND";
 
 /// What every program needs to work, and nothing that anybody would keep to themselves.
 const CORE: [&str; 9] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];

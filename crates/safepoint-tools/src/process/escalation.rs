@@ -114,7 +114,7 @@ mod tests {
 
     /// S4.9: "never" is a time that a rung may have.
     #[test]
-    fn a_rung_may_last_for_ever() {
+    fn a_rung_may_last_without_end() {
         let start = Instant::now();
         let never = Duration::MAX;
         let mut climb =

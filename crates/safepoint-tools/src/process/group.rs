@@ -17,12 +17,12 @@ use tokio::{
 
 use super::{
     SpawnError,
-    child::{End, Started},
     contacts::Root,
     escalation::{self, EscalationTimes},
     fresh,
     report::{Climbed, Containment, Exit, Hold, ProcessRecord, Rung, TreeMember},
     spec::{Background, CommandSpec, marked},
+    started::{End, Started},
     stdio::Theirs,
     tree,
     wire::{Account, Rungs},

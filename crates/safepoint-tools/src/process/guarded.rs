@@ -19,13 +19,14 @@ use tokio::{
 
 use super::{
     SpawnError,
-    child::{End, Started},
     contacts::Root,
+    environment::COMMAND_MARK,
     escalation::EscalationTimes,
     groups,
     launch::Guard,
     report::{Climbed, Exit, Hold, ProcessRecord, Rung, TreeMember},
-    spec::{COMMAND_MARK, CommandSpec, marked},
+    spec::{CommandSpec, marked},
+    started::{End, Started},
     stdio::Theirs,
     tree,
     wire::{self, Account, Order, Rungs, SpawnOrder, Stage, Word},

@@ -4,13 +4,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::environment::CommandEnvironment;
+use super::environment::{COMMAND_MARK, CommandEnvironment, RUN_MARK};
 use crate::limits;
-
-/// The environment variable that marks every process of a run (S4.9).
-pub const RUN_MARK: &str = "SAFEPOINT_RUN";
-/// The environment variable that marks every process of one command.
-pub const COMMAND_MARK: &str = "SAFEPOINT_COMMAND";
 
 /// What a command reads. Exhaustive: nothing, what it is given, or what is written while it runs.
 #[derive(Clone, Debug, Default)]

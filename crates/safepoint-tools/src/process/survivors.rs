@@ -5,8 +5,8 @@ use std::{collections::HashSet, thread, time::Instant};
 use rustix::process::Signal;
 
 use super::{
+    environment::RUN_MARK,
     report::{ProcessRecord, TreeMember},
-    spec::RUN_MARK,
     tree,
 };
 use crate::limits;

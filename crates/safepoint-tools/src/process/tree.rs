@@ -7,7 +7,7 @@ use std::{collections::HashMap, fs};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::{report::TreeMember, spec::COMMAND_MARK};
+use super::{environment::COMMAND_MARK, report::TreeMember};
 
 /// What the kernel says of a process.
 #[derive(Clone, Debug)]

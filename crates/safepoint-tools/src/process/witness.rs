@@ -6,11 +6,7 @@ use std::fmt;
 use safepoint::{ToolContext, stop::Scope};
 use tokio::runtime;
 
-use super::{
-    child::{End, Holder},
-    lease::Under,
-    wire::Rungs,
-};
+use super::{holder::Holder, lease::Under, started::End, wire::Rungs};
 use crate::limits;
 
 /// The scope that a command belongs to, and the call that gets the report, if there is one.

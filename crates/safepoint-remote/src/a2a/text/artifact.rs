@@ -17,7 +17,7 @@ pub(super) struct Artifact {
     pub(super) at: Option<usize>,
     /// The bytes of the last piece from the stream.
     last: usize,
-    pub(super) told: Told,
+    pub(super) reported: Reported,
     unplaced: Unplaced,
     /// Where pieces without a known place were put behind the known text: something may be missing before
     /// each.
@@ -30,7 +30,7 @@ pub(super) struct Artifact {
 
 /// How much was reported: a length and a hash recognise the text, without a copy of it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Reported {
     pub(super) bytes: usize,
     hash: DefaultHasher,
 }
@@ -45,7 +45,7 @@ struct Unplaced {
 /// How many bytes back a new subscription is known to repeat reported text.
 const REPEATS: usize = 1 << 16;
 
-impl Told {
+impl Reported {
     pub(super) fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.hash.write(text.as_bytes());
@@ -53,13 +53,13 @@ impl Told {
 
     /// How much text these parts are.
     pub(super) fn of<'p>(parts: impl Iterator<Item = &'p str>) -> Self {
-        let mut told = Self::default();
-        parts.for_each(|part| told.add(part));
-        told
+        let mut reported = Self::default();
+        parts.for_each(|part| reported.add(part));
+        reported
     }
 }
 
-impl PartialEq for Told {
+impl PartialEq for Reported {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes && self.hash.finish() == other.hash.finish()
     }
@@ -106,7 +106,7 @@ impl Artifact {
             text,
             at,
             last: 0,
-            told: Told::default(),
+            reported: Reported::default(),
             unplaced: Unplaced::default(),
             guessed: Vec::new(),
             is_held: false,
@@ -120,8 +120,8 @@ impl Artifact {
     }
 
     /// Whether all of it was reported.
-    pub(super) fn is_told(&self) -> bool {
-        self.told.bytes == self.text.len()
+    pub(super) fn is_reported(&self) -> bool {
+        self.reported.bytes == self.text.len()
     }
 
     /// Puts a piece at this place: the known text from there on may be more, less, or different.
@@ -159,7 +159,7 @@ impl Artifact {
     }
 
     /// Whether nothing is known beyond what the stream has sent, or what was put behind that.
-    pub(super) fn is_as_told(&self) -> bool {
+    pub(super) fn is_as_streamed(&self) -> bool {
         self.at == Some(self.text.len()) || !self.guessed.is_empty()
     }
 
@@ -177,7 +177,7 @@ impl Artifact {
 
     /// What was put behind the known text is not reported before its release.
     pub(super) fn hold(&mut self) {
-        self.is_held = !self.is_told();
+        self.is_held = !self.is_reported();
     }
 
     pub(super) fn release(&mut self) {
@@ -186,7 +186,7 @@ impl Artifact {
 
     /// How many bytes of it are held back.
     pub(super) fn held(&self) -> usize {
-        if self.is_held { self.text.len().saturating_sub(self.told.bytes) } else { 0 }
+        if self.is_held { self.text.len().saturating_sub(self.reported.bytes) } else { 0 }
     }
 
     /// The stream broke, or the adapter subscribes again. Pieces without a place go behind the known text
@@ -238,27 +238,29 @@ impl Artifact {
     /// does, and lacks a part of it. A newer read has all of it.
     fn is_behind(&self, text: &str) -> bool {
         let known = self.guessed.first().and_then(|place| self.text.get(..*place));
-        let is_told = self.guessed.first().is_some_and(|place| self.told.bytes > *place);
-        is_told && known.is_some_and(|known| text.starts_with(known)) && self.missing(text).is_none()
+        let is_reported = self.guessed.first().is_some_and(|place| self.reported.bytes > *place);
+        is_reported && known.is_some_and(|known| text.starts_with(known)) && self.missing(text).is_none()
     }
 
     /// Text was missing inside what was reported, and nothing is revoked: the missing text is what is new.
     fn fill(&mut self, text: &str) {
         if let Some(missing) = self.missing(text) {
             self.within.push_str(&missing);
-            self.told = Told::of([text].into_iter());
+            self.reported = Reported::of([text].into_iter());
         }
     }
 
     /// The text beside all that was reported, if it contains that in order, with gaps where something may be
     /// missing.
     fn missing(&self, text: &str) -> Option<String> {
-        let told =
-            self.text.get(..self.told.bytes).filter(|told| Told::of([*told].into_iter()) == self.told)?;
-        let places = self.guessed.iter().copied().filter(|place| *place < told.len());
+        let reported = self
+            .text
+            .get(..self.reported.bytes)
+            .filter(|reported| Reported::of([*reported].into_iter()) == self.reported)?;
+        let places = self.guessed.iter().copied().filter(|place| *place < reported.len());
         let (mut missing, mut rest, mut from) = (String::new(), text, 0);
-        for (number, end) in places.chain([told.len()]).enumerate() {
-            let known = told.get(from..end)?;
+        for (number, end) in places.chain([reported.len()]).enumerate() {
+            let known = reported.get(from..end)?;
             let at = if number == 0 { rest.starts_with(known).then_some(0) } else { rest.find(known) }?;
             missing.push_str(&rest[..at]);
             (rest, from) = (&rest[at + known.len()..], end);
@@ -273,9 +275,9 @@ impl Artifact {
             return String::new();
         }
         let within = std::mem::take(&mut self.within);
-        let is_known = |known: &&str| Told::of([*known].into_iter()) == self.told;
-        let known = self.text.get(..self.told.bytes).filter(is_known).map(str::len);
-        self.told = Told::of([self.text.as_str()].into_iter());
+        let is_known = |known: &&str| Reported::of([*known].into_iter()) == self.reported;
+        let known = self.text.get(..self.reported.bytes).filter(is_known).map(str::len);
+        self.reported = Reported::of([self.text.as_str()].into_iter());
         match known {
             Some(known) => within + &self.text[known..],
             None => format!("{within}\n{}", self.text),

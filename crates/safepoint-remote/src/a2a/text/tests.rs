@@ -9,7 +9,7 @@ fn task(text: &str) -> Vec<(String, String)> {
 
 /// S5.4: reported text is not reported again when everything arrives once more.
 #[test]
-fn what_was_told_is_not_told_again() {
+fn what_was_reported_is_not_reported_again() {
     let mut text = Text::default();
     assert_eq!(text.part("a", "one", Joins::Replaces).as_deref(), Some("one"));
     assert_eq!(text.part("a", " two", Joins::Appends).as_deref(), Some(" two"));
@@ -22,7 +22,7 @@ fn what_was_told_is_not_told_again() {
 
 /// An answer that the remote agent sends as messages and then as an artifact is reported once.
 #[test]
-fn an_answer_said_in_passing_is_not_told_again() {
+fn an_answer_said_in_passing_is_not_reported_again() {
     let mut text = Text::default();
     text.note("step 1. ");
     text.note("step 2. ");
@@ -67,23 +67,23 @@ fn a_piece_of_a_torn_stream_has_no_place() {
 /// S10.42: of artifacts that grow in turn each piece is reported once, as it comes; the answer has them in
 /// order.
 #[test]
-fn artifacts_that_grow_in_turn_are_told_once() {
+fn artifacts_that_grow_in_turn_are_reported_once() {
     let whole = || [("a", "1 3 5 "), ("b", "2 4 ")].map(|(id, text)| (id.to_owned(), text.to_owned())).into();
     for looks in [true, false] {
         let mut text = Text::default();
-        let mut told = String::new();
+        let mut reported = String::new();
         for (id, piece) in [("a", "1 "), ("b", "2 "), ("a", "3 "), ("b", "4 "), ("a", "5 ")] {
             let news = text.part(id, piece, Joins::Appends).unwrap();
             text.says(&news);
-            told.push_str(&news);
+            reported.push_str(&news);
         }
-        assert_eq!(told, "1 2 3 4 5 ");
+        assert_eq!(reported, "1 2 3 4 5 ");
         assert_eq!(if looks { text.looked(whole()) } else { text.ended(whole()) }, "");
         assert_eq!((text.bytes(), text.answer()), (10, Answer::Reordered("1 3 5 2 4 ".into())));
     }
     let mut text = Text::default();
     assert_eq!(text.part("b", "2 ", Joins::Appends).as_deref(), Some("2 "));
-    assert_eq!(text.ended(whole()), "1 3 5 4 ", "of each artifact what is yet to be told");
+    assert_eq!(text.ended(whole()), "1 3 5 4 ", "of each artifact what is yet to be reported");
 }
 
 /// S10.42: where the task cannot be read, a stream that repeats reported text, from any place, adds nothing
@@ -92,33 +92,33 @@ fn artifacts_that_grow_in_turn_are_told_once() {
 fn what_arrives_again_is_known_again() {
     const PIECES: [&str; 4] = ["one ", "two ", "three ", "four"];
     for from in 0..3 {
-        let (mut text, mut told) = (Text::default(), String::new());
+        let (mut text, mut reported) = (Text::default(), String::new());
         for piece in &PIECES[..3] {
-            told.push_str(&text.part("a", piece, Joins::Appends).unwrap());
+            reported.push_str(&text.part("a", piece, Joins::Appends).unwrap());
         }
         text.torn();
         for piece in &PIECES[from..] {
             let news = text.part("a", piece, Joins::Appends);
-            told.push_str(&news.unwrap_or_else(|| text.place("a")));
+            reported.push_str(&news.unwrap_or_else(|| text.place("a")));
         }
         assert_eq!(text.held(), 0, "{from}: there is no gap");
         assert_eq!(
-            (told.as_str(), text.whole().as_str()),
+            (reported.as_str(), text.whole().as_str()),
             ("one two three four", "one two three four"),
             "{from}"
         );
-        assert!(!text.is_whole(), "nobody knows what was missed");
+        assert!(!text.is_whole(), "it is unknown what was missed");
     }
 }
 
 /// S10.42: text that may be a repeat and is not is reported when no source will show its place.
 #[test]
-fn what_was_kept_is_told_at_the_end() {
+fn what_was_kept_is_reported_at_the_end() {
     let mut text = Text::default();
     assert_eq!(text.part("a", "ha! ho.", Joins::Appends).as_deref(), Some("ha! ho."));
     text.torn();
     assert_eq!(text.part("a", "ha!", Joins::Appends), None);
-    assert_eq!(text.place("a"), "", "it may be what was told, and go on as that does");
+    assert_eq!(text.place("a"), "", "it may repeat reported text, and continue as that does");
     assert_eq!(text.settle(), "ha!");
     text.torn();
     assert_eq!(text.part("b", "new", Joins::Appends), None);
@@ -128,7 +128,7 @@ fn what_was_kept_is_told_at_the_end() {
 
 /// S10.42: where a later read shows the task, the missing text is reported, and nothing twice.
 #[test]
-fn what_was_missing_is_told_when_the_task_is_seen() {
+fn what_was_missing_is_reported_when_the_task_is_seen() {
     for ends in [true, false] {
         let mut text = Text::default();
         assert_eq!(text.part("a", "one ", Joins::Appends).as_deref(), Some("one "));
@@ -148,7 +148,7 @@ fn what_was_missing_is_told_when_the_task_is_seen() {
         assert_eq!(text.part("a", "eight", Joins::Appends), None);
         assert_eq!(text.place("a") + &text.release(), "eight");
         assert_eq!(text.looked(task("one two three four five ")), "", "an old look");
-        assert_eq!(text.looked(task("one two three four five six")), "", "it has not all that was told");
+        assert_eq!(text.looked(task("one two three four five six")), "", "it has not all that was reported");
         let whole = || task("one two three four five six seven eight nine");
         assert_eq!(if ends { text.ended(whole()) } else { text.looked(whole()) }, " five  seven  nine");
         assert_eq!(text.looked(whole()), "");

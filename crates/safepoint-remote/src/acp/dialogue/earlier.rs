@@ -9,7 +9,7 @@ const BEGINS: &str = "[What was said before in this conversation, as your client
 const ENDS: &str = "[End of what was said before. What follows is new.]";
 
 /// As much of it as an agent is sent, oldest first; none where nothing was said.
-pub(super) fn told(earlier: &[Earlier]) -> Option<String> {
+pub(super) fn quoted(earlier: &[Earlier]) -> Option<String> {
     let mut left = limits::EARLIER_BYTES;
     let mut parts: Vec<String> = Vec::new();
     for said in earlier.iter().rev() {
@@ -38,13 +38,13 @@ mod tests {
     /// S10.66
     #[test]
     fn what_is_sent_along_is_marked_bounded_and_the_newest() {
-        assert_eq!(told(&[]), None);
+        assert_eq!(quoted(&[]), None);
         let said = |text: &str| Earlier::Person(text.to_owned());
-        let both = told(&[said("mend it"), Earlier::Agent("mended".into())]).expect("something was said");
+        let both = quoted(&[said("fix it"), Earlier::Agent("fixed".into())]).expect("something was said");
         assert!(both.starts_with(BEGINS) && both.ends_with(ENDS), "{both}");
-        assert!(both.contains("Person: mend it\n\nYou: mended"), "{both}");
+        assert!(both.contains("Person: fix it\n\nYou: fixed"), "{both}");
         let long = "x".repeat(limits::EARLIER_BYTES);
-        let newest = told(&[said(&long), said("now")]).expect("something was said");
+        let newest = quoted(&[said(&long), said("now")]).expect("something was said");
         assert!(newest.contains("[1 earlier messages are left out]\n\nPerson: now"), "{newest}");
         assert!(newest.len() < limits::EARLIER_BYTES);
     }

@@ -58,9 +58,9 @@ impl Dialogue {
         let resumes = !self.agent["agentCapabilities"]["sessionCapabilities"]["resume"].is_null();
         match (&self.earlier, resumes, self.loads()) {
             (None, ..) => vec![self.new_session()],
-            (Some(_), true, _) => vec![self.take_up(How::Resume)],
-            (Some(_), false, true) => vec![self.take_up(How::Load)],
-            (Some(_), false, false) => self.forgotten("this agent cannot take up its sessions"),
+            (Some(_), true, _) => vec![self.resume(How::Resume)],
+            (Some(_), false, true) => vec![self.resume(How::Load)],
+            (Some(_), false, false) => self.forgotten("this agent cannot resume its sessions"),
         }
     }
 
@@ -68,7 +68,7 @@ impl Dialogue {
         self.agent["agentCapabilities"]["loadSession"] == true
     }
 
-    pub(super) fn take_up(&mut self, how: How) -> Act {
+    pub(super) fn resume(&mut self, how: How) -> Act {
         let method = match how {
             How::Resume => "session/resume",
             How::Load | How::New => "session/load",
@@ -86,7 +86,7 @@ impl Dialogue {
 
     /// The agent no longer has the session.
     pub(super) fn begin_anew(&mut self, refusal: &Refusal) -> Vec<Act> {
-        self.forgotten(&format!("the agent cannot take up its session ({})", shown(&refusal.message)))
+        self.forgotten(&format!("the agent cannot resume its session ({})", shown(&refusal.message)))
     }
 
     /// A new session: the prompt carries the earlier messages, as far as they are known here.
@@ -110,7 +110,7 @@ impl Dialogue {
     pub(super) fn prompt(&mut self) -> Vec<Act> {
         let before = match self.memory {
             Memory::Its => None,
-            Memory::Lost => earlier::told(&self.brief.earlier),
+            Memory::Lost => earlier::quoted(&self.brief.earlier),
         };
         let texts = before.iter().chain([&self.brief.text]);
         let blocks: Vec<Value> = texts.map(|text| json!({ "type": "text", "text": text })).collect();

@@ -17,7 +17,7 @@ use crate::limits;
 pub(super) async fn hear(peer: Peer<RoleClient>, changes: &watch::Sender<u64>) -> Infallible {
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
     let (mut pause, mut missed) = (limits::MCP_PAUSE, 0);
-    while is_told_when_asked(&peer) {
+    while offers_changes(&peer) {
         let began = Instant::now();
         match peer.listen(filter.clone()).await {
             Ok(mut stream) => {
@@ -43,7 +43,7 @@ pub(super) async fn hear(peer: Peer<RoleClient>, changes: &watch::Sender<u64>) -
     pending().await
 }
 
-fn is_told_when_asked(peer: &Peer<RoleClient>) -> bool {
+fn offers_changes(peer: &Peer<RoleClient>) -> bool {
     let Some(server) = peer.peer_info() else { return false };
     let tools = server.capabilities.tools.as_ref();
     !server.protocol_version.has_initialize() && tools.is_some_and(|tools| tools.list_changed == Some(true))

@@ -36,7 +36,7 @@ pub(super) fn look(members: &[TreeMember], held: &Inodes, services: &[Service], 
         }
         match by_ends.get(&(row.remote, row.local)) {
             Some(far) if held.contains(far) => {}
-            // Nobody has taken it yet, or has it any more.
+            // No process has taken it yet, or has it any more.
             Some(0) => {}
             Some(far) => {
                 let (address, taken_by) = (row.remote.to_string(), taker(&rows, row.remote));

@@ -1,4 +1,4 @@
-//! Services of this machine that a command calls and that do no work of its own, as their user declares them.
+//! Services of this machine that a command calls and that do none of its work, as their user declares them.
 
 use std::{
     fmt,
@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-/// Where such a service is: a call of it is not looked for among what goes on. Written as `PORT`, `HOST:PORT` (an address,
+/// Where such a service is: a call of it is not among what may continue. Written as `PORT`, `HOST:PORT` (an address,
 /// or `localhost`), or as the path of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Service(At);

@@ -1,4 +1,4 @@
-//! Unix sockets: who is connected with whom, as the kernel tells it to whoever asks (`sock_diag(7)`).
+//! Unix sockets: who is connected with whom, as the kernel reports it to any process (`sock_diag(7)`).
 
 use std::{collections::HashMap, time::Duration};
 
@@ -157,14 +157,14 @@ mod tests {
 
     use super::{super::inodes, *};
 
-    /// S10.60: both ends of a connection know each other, and an accepted one has the name of whoever listens.
+    /// S10.60: both ends of a connection know each other, and an accepted one has the name of its listener.
     #[test]
     fn a_connection_is_known_by_both_ends() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("hub");
         let listens = UnixListener::bind(&path).expect("a socket");
-        let calls = UnixStream::connect(&path).expect("somebody listens");
-        let taken = listens.accept().expect("somebody calls");
+        let calls = UnixStream::connect(&path).expect("it is listened to");
+        let taken = listens.accept().expect("it is called");
         let own = inodes::own();
         let rows = rows().expect("the kernel answers");
         let named: Vec<&Row> = rows.iter().filter(|row| path.to_str() == Some(row.name.as_str())).collect();

@@ -64,7 +64,7 @@ fn answered(bench: &Bench, outcome: &Value, answer: &str) -> anyhow::Result<()> 
 fn is_unknown(outcome: &Value) -> anyhow::Result<()> {
     ensure!(outcome["status"] == "failed" && outcome["receipt"]["quiet"].is_null(), "{outcome}");
     let error = outcome["error"]["message"].as_str().unwrap_or_default();
-    ensure!(error.contains("nobody knows what became of the work"), "{outcome}");
+    ensure!(error.contains("it is unknown what became of the work"), "{outcome}");
     Ok(())
 }
 

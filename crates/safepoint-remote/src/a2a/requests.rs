@@ -9,11 +9,11 @@ use super::{
     Peer,
     card::Answers,
     http::{Broke, Opened},
-    line::{Feed, Purpose, Talk, Words},
+    state::{Feed, Purpose, TaskCall, Words},
     wire::{Message, Method},
 };
 
-impl Talk {
+impl TaskCall {
     /// Sends a message and waits for the answer.
     pub(super) fn message(&self, text: String, id: String) -> BoxFuture<'static, Result<Opened, Broke>> {
         let (peer, sent, task) = (Arc::clone(&self.peer), Arc::clone(&self.sent), self.task.clone());

@@ -10,14 +10,14 @@ use safepoint::{
 use safepoint_tools::process::{CommandReport, Waited, names};
 use tokio::time::{Instant, timeout};
 
-use super::{Held, Keeper, Order, Over, account, told};
+use super::{AgentProcess, Held, Order, Over, reply, report};
 use crate::acp::{dialogue::Answered, limits};
 
-impl Keeper {
+impl AgentProcess {
     pub(super) async fn part(mut self, mut held: Held, over: Over) {
         let mut background = self.surroundings.background(&held.process);
-        let was_at_work = self.stop.as_ref().is_some_and(|stop| stop.answered != Some(Answered::Unasked));
-        if was_at_work {
+        let was_working = self.stop.as_ref().is_some_and(|stop| stop.answered != Some(Answered::Unasked));
+        if was_working {
             self.surroundings.look(held.process.members(), self.work.cx.scope()).await;
             self.surroundings.finish(self.time_to_look()).await;
         }
@@ -32,32 +32,34 @@ impl Keeper {
         let mut row = receipt::ProcessReport::from(&report);
         row.ended_with = names(&background);
         self.work.cx.report_process(row);
-        let outside = if was_at_work { self.surroundings.outside() } else { receipt::Outside::Unasked };
-        let words = account::last_words(&held.process);
+        let outside = if was_working { self.surroundings.outside() } else { receipt::Outside::Unasked };
+        let words = report::last_words(&held.process);
         if let Some(stopping) = &mut self.stop {
             if stopping.answered == Some(Answered::Unasked) && report.survivors.is_empty() {
                 if let Some(tell) = stopping.tell.take() {
-                    told(tell, account::unasked());
+                    reply(tell, report::unasked());
                 }
-                return self.tell_last(account::nothing_done()).await;
+                return self.tell_last(report::nothing_done()).await;
             }
-            let word = account::of_stop(stopping.answered.as_ref(), &report, outside);
-            let told_in_time = stopping.tell.take().map(|tell| tell.send(word.clone()));
+            let word = report::of_stop(stopping.answered.as_ref(), &report, outside);
+            let answered = stopping.tell.take().map(|tell| tell.send(word.clone()));
             // Otherwise the agent's acknowledgement was reported, or its time was over: this event then
             // arrives if the engine still listens. After an answer that leaves the end open, this event says
             // that no more will come.
-            let is_heard = matches!(told_in_time, Some(Ok(())));
-            if !is_heard || matches!(word.stop, RemoteStopState::Acknowledged | RemoteStopState::Requested) {
+            let is_delivered = matches!(answered, Some(Ok(())));
+            if !is_delivered
+                || matches!(word.stop, RemoteStopState::Acknowledged | RemoteStopState::Requested)
+            {
                 self.tell_last(RemoteEvent::Parted(word)).await;
             }
             return;
         }
         let has_begun = self.dialogue.has_begun();
         let said = match over {
-            Over::Told | Over::Stopped => None,
-            Over::Gone(report) => Some(account::ended(&report, has_begun, &words)),
-            Over::Mute => Some(account::mute(has_begun, &words)),
-            Over::Slow => Some(account::slow(self.work.start, &words)),
+            Over::Reported | Over::Stopped => None,
+            Over::Gone(report) => Some(report::ended(&report, has_begun, &words)),
+            Over::Mute => Some(report::mute(has_begun, &words)),
+            Over::Slow => Some(report::slow(self.work.start, &words)),
         };
         match said {
             Some(said) => self.tell_last(said).await,
@@ -77,8 +79,8 @@ impl Keeper {
         let word = RemoteStopReply::acknowledged(word).outside(named.clone());
         stopping.named = named;
         match stopping.tell.take() {
-            Some(tell) => told(tell, word),
-            None => self.backlog.push_back(RemoteEvent::Told(word)),
+            Some(tell) => reply(tell, word),
+            None => self.backlog.push_back(RemoteEvent::StopReply(word)),
         }
     }
 
@@ -97,7 +99,7 @@ impl Keeper {
                 order = self.orders.recv() => match order {
                     Some(order) => {
                         if let Order::Stop(tell) = order {
-                            told(tell, RemoteStopReply::acknowledged("its process is gone"));
+                            reply(tell, RemoteStopReply::acknowledged("its process is gone"));
                         }
                         self.backlog.push_front(said);
                     }
@@ -106,7 +108,7 @@ impl Keeper {
                 // Dropped only with an order, and then what it carried is of no use.
                 sent = self.tell.reserve() => match sent {
                     Ok(place) => place.send(said),
-                    Err(_nobody_hears) => return,
+                    Err(_closed) => return,
                 },
             }
         }

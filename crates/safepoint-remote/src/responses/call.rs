@@ -1,6 +1,6 @@
 //! The exchange with a provider about one response: requested once, read until it has ended.
 //!
-//! **Invariants**: a response is never requested twice. Every wait is kept here, so dropping [`Talk::next`]
+//! **Invariants**: a response is never requested twice. Every wait is kept here, so dropping [`ResponseCall::next`]
 //! loses nothing. After a stop whose answer does not count, only an answer of the response is an end.
 
 use std::{
@@ -28,18 +28,21 @@ use tokio::time::sleep;
 use super::{
     Provider, limits,
     reading::{Standing, State},
-    stopping::Answer,
 };
-use crate::{exchange::Broke, known::Turn};
+use crate::{
+    cancel::Phase,
+    conversation_ids::Turn,
+    exchange::{self, Broke},
+};
 
 /// The exchange about one response.
-pub(super) struct Talk {
+pub(super) struct ResponseCall {
     pub(super) provider: Arc<Provider>,
     pub(super) brief: RemoteTask,
     pub(super) grade: StopSupport,
     pub(super) id: Option<String>,
     pub(super) feed: Feed,
-    pub(super) heard: VecDeque<RemoteEvent>,
+    pub(super) events: VecDeque<RemoteEvent>,
     /// Set before the first byte of the request is sent.
     pub(super) sent: Arc<AtomicBool>,
     pub(super) phase: Phase,
@@ -47,7 +50,7 @@ pub(super) struct Talk {
     pub(super) telling: Option<BoxFuture<'static, Answer>>,
     /// The right to run this conversation's work.
     turn: Option<Turn>,
-    told: String,
+    reported: String,
     tried: u32,
 }
 
@@ -60,20 +63,15 @@ pub(super) enum Feed {
     Over,
 }
 
-/// Whether the work is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Working,
-    /// A stop was requested.
-    Stopping,
-    /// A stop was requested, and the provider's report of the work's end does not count, unless there is an
-    /// answer.
-    Doubted,
+/// A provider's answer to a cancel; a refusal comes with the response as it stood after it.
+pub(super) struct Answer {
+    pub(super) reply: Result<Value, Broke>,
+    pub(super) response: Option<Value>,
 }
 
 /// What a step brought. Exhaustive: an answer to the cancel, to the request, or to a look.
 enum Came {
-    Told(Answer),
+    StopReply(Answer),
     Begun(Turn, Result<Value, Broke>),
     Looked(Result<Value, Broke>),
 }
@@ -93,12 +91,12 @@ impl Feed {
 
 async fn answered(telling: &mut Option<BoxFuture<'static, Answer>>) -> Came {
     match telling {
-        Some(answer) => Came::Told(answer.await),
+        Some(answer) => Came::StopReply(answer.await),
         None => pending().await,
     }
 }
 
-impl Talk {
+impl ResponseCall {
     pub(super) fn new(provider: Arc<Provider>, brief: RemoteTask, grade: StopSupport) -> Self {
         let id = brief.task.clone();
         Self {
@@ -107,17 +105,17 @@ impl Talk {
             grade,
             id,
             feed: Feed::Unsent,
-            heard: VecDeque::new(),
+            events: VecDeque::new(),
             sent: Arc::default(),
             phase: Phase::Working,
             telling: None,
             turn: None,
-            told: String::new(),
+            reported: String::new(),
             tried: 0,
         }
     }
 
-    /// Makes one step; `heard` then has its events.
+    /// Makes one step; `events` then has its events.
     ///
     /// Dropping this loses nothing: each wait is kept in its place, and polled again.
     pub(super) async fn step(&mut self) {
@@ -136,10 +134,10 @@ impl Talk {
             }
         };
         match came {
-            Came::Told(answer) => {
+            Came::StopReply(answer) => {
                 self.telling = None;
-                let told = self.answered(answer);
-                self.heard.push_back(RemoteEvent::Told(told));
+                let reply = self.answered(answer);
+                self.events.push_back(RemoteEvent::StopReply(reply));
             }
             Came::Begun(turn, answer) => {
                 self.turn = Some(turn);
@@ -171,7 +169,7 @@ impl Talk {
         match answer.map(|value| Standing::read(&value)) {
             Ok(Some(standing)) => {
                 self.id = Some(standing.id.clone());
-                self.heard.push_back(RemoteEvent::Begun { task: standing.id.clone() });
+                self.events.push_back(RemoteEvent::Begun { task: standing.id.clone() });
                 self.take(standing, RemoteEnd::Reported);
                 if self.phase != Phase::Working && !matches!(self.feed, Feed::Over) {
                     // Before this, no cancel was possible.
@@ -182,13 +180,8 @@ impl Talk {
                 let why = "the provider's answer is no response: it may have begun one";
                 self.over(RemoteEvent::Lost(Failure::new(why)));
             }
-            Err(Broke::Unreachable(why)) => self.over(RemoteEvent::Failed(Failure::new(why).unreachable())),
-            Err(broke) if broke.began_nothing() => {
-                let why = format!("the provider did not begin a response: {broke}");
-                self.over(RemoteEvent::Failed(Failure::new(why).without_effect()));
-            }
             Err(broke) => {
-                self.over(RemoteEvent::Lost(Failure::new(format!("the request may have arrived: {broke}"))));
+                self.over(broke.at_first_request("the provider did not begin a response", "the request"));
             }
         }
     }
@@ -209,19 +202,19 @@ impl Talk {
     fn missed(&mut self, broke: &Broke) {
         self.tried += 1;
         if !broke.may_pass() || self.tried > limits::TRIES {
-            let why = format!("nobody knows what became of the response: {broke}");
+            let why = format!("it is unknown what became of the response: {broke}");
             return self.over(RemoteEvent::Lost(Failure::new(why)));
         }
-        let pause = limits::PAUSE.saturating_mul(2_u32.saturating_pow(self.tried - 1));
-        self.look(broke.wait(pause.min(limits::LONGEST_PAUSE)));
+        let pause = exchange::doubled(limits::PAUSE, self.tried - 1, limits::LONGEST_PAUSE);
+        self.look(broke.wait(pause));
     }
 
     /// Handles the provider's report of the response; `end` grades a report that it completed.
     pub(super) fn take(&mut self, standing: Standing, end: RemoteEnd) {
         let Standing { id, state, text } = standing;
-        if let Some(news) = text.strip_prefix(self.told.as_str()).filter(|news| !news.is_empty()) {
-            self.heard.push_back(RemoteEvent::Text(news.to_owned()));
-            self.told.clone_from(&text);
+        if let Some(news) = text.strip_prefix(self.reported.as_str()).filter(|news| !news.is_empty()) {
+            self.events.push_back(RemoteEvent::Text(news.to_owned()));
+            self.reported.clone_from(&text);
         }
         match (state, self.phase) {
             (State::Working(_), _) => self.look(self.provider.look_every),
@@ -252,15 +245,15 @@ impl Talk {
 
     pub(super) fn over(&mut self, said: RemoteEvent) {
         self.feed = Feed::Over;
-        self.heard.push_back(said);
+        self.events.push_back(said);
     }
 }
 
-impl RemoteCall for Talk {
+impl RemoteCall for ResponseCall {
     fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         Box::pin(async move {
             loop {
-                if let Some(said) = self.heard.pop_front() {
+                if let Some(said) = self.events.pop_front() {
                     return said;
                 }
                 self.step().await;

@@ -15,11 +15,12 @@ use serde_json::Value;
 use super::{
     card::{Answers, Place},
     http::{Broke, Opened},
-    line::{Feed, Phase, Purpose, Talk, Telling, Words},
     look::{Mute, News, Sight, Subscriptions},
+    state::{Feed, Purpose, TaskCall, Telling, Words},
     text::Answer,
     wire::{self, Joins, State, Wire},
 };
+use crate::cancel::Phase;
 
 /// The source of an event: a stream, or a read of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ const NOT_WHOLE: &str = "[a part of this answer may be missing: the line to the 
 /// How many bytes of an answer wait behind a gap.
 const MOST_HELD: usize = 1 << 16;
 
-impl Talk {
+impl TaskCall {
     pub(super) fn opened(&mut self, opened: Result<Opened, Broke>) {
         let Feed::Opening(_, purpose) = std::mem::replace(&mut self.feed, Feed::Closed) else { return };
         match (opened, purpose) {
@@ -62,14 +63,9 @@ impl Talk {
                 self.broke(&broke);
             }
             (Err(broke), Purpose::Send) if self.task.is_some() => self.broke(&broke),
-            (Err(broke), Purpose::Send) => self.over(match broke {
-                Broke::Unreachable(why) => RemoteEvent::Failed(Failure::new(why).unreachable()),
-                broke if broke.began_nothing() => {
-                    let failure = Failure::new(format!("the peer did not take the message: {broke}"));
-                    RemoteEvent::Failed(failure.without_effect())
-                }
-                broke => RemoteEvent::Lost(Failure::new(format!("the message may have arrived: {broke}"))),
-            }),
+            (Err(broke), Purpose::Send) => {
+                self.over(broke.at_first_request("the peer did not take the message", "the message"));
+            }
         }
     }
 
@@ -110,11 +106,11 @@ impl Talk {
 
     /// The stream broke. The adapter missed all later events, so it reads the task.
     fn broke(&mut self, broke: &Broke) {
-        let was_taken_up = matches!(self.feed, Feed::Reading(_, Purpose::Rejoin(_)));
+        let was_rejoined = matches!(self.feed, Feed::Reading(_, Purpose::Rejoin(_)));
         self.feed = Feed::Closed;
         self.text.torn();
         let Some(mut after) = self.failed(broke) else { return };
-        if was_taken_up {
+        if was_rejoined {
             // A new subscription ended again: the adapter subscribes no more often than it reads a task.
             after = after.max(self.peer.http.bounds.look_every);
         }
@@ -136,7 +132,7 @@ impl Talk {
     }
 
     fn lost(&mut self, broke: &Broke) {
-        let why = format!("nobody knows what became of the work: {broke}");
+        let why = format!("it is unknown what became of the work: {broke}");
         self.over(RemoteEvent::Lost(Failure::new(why)));
     }
 
@@ -164,12 +160,12 @@ impl Talk {
         if self.task.is_none() {
             return self.lost(&Broke::Foreign("the answer names no task".into()));
         }
-        self.goes_on();
+        self.go_to_next_source();
         self.holds();
     }
 
     /// A read showed a task that continues: selects the source of its next event.
-    fn goes_on(&mut self) {
+    fn go_to_next_source(&mut self) {
         let peer = Arc::clone(&self.peer);
         let bounds = &peer.http.bounds;
         let is_ended = self.stands.as_ref().is_some_and(|stands| stands.state.is_terminal());
@@ -204,7 +200,7 @@ impl Talk {
                 if broke.may_pass() && !self.text.is_whole() {
                     self.last_look();
                 } else {
-                    self.done_as_told();
+                    self.done_as_reported();
                 }
             }
             // The server answers but does not show the task; its stream may.
@@ -289,12 +285,12 @@ impl Talk {
     fn last_look(&mut self) {
         let is_all = self.text.is_whole() && !self.text.has_doubles();
         if is_all || !self.watch.last_look(&self.peer.http.bounds) {
-            self.done_as_told();
+            self.done_as_reported();
         }
     }
 
     /// The stream reported the task as completed, and no source shows more of its answer.
-    fn done_as_told(&mut self) {
+    fn done_as_reported(&mut self) {
         if self.text.is_whole() {
             let word = self.stands.as_ref().map(|stands| stands.word.clone());
             self.done(word.unwrap_or_default());

@@ -22,7 +22,7 @@ pub(crate) type Turn = OwnedMutexGuard<()>;
 
 /// Remembers the newest conversations of this process; with a folder, also those of earlier processes.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct ConversationIds {
     state: Mutex<State>,
     folder: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ struct Conversation {
     turns: Arc<Turns<()>>,
 }
 
-impl Known {
+impl ConversationIds {
     pub(crate) fn kept_in(folder: PathBuf) -> Self {
         Self { state: Mutex::default(), folder: Some(folder) }
     }

@@ -1,7 +1,7 @@
 //! The surroundings of an agent's processes: outside parties that it works with, and what it left in the
 //! background (S10.60, S10.65).
 //!
-//! **Invariants** A look delays a stop by no more than its bound. The keeper waits for a slower one before it
+//! **Invariants** A look delays a stop by no more than its bound. The adapter waits for a slower one before it
 //! ends the agent.
 
 use std::{sync::Arc, time::Duration};
@@ -76,7 +76,7 @@ impl Surroundings {
     pub(super) fn named(&mut self) -> Outside {
         match self.outside() {
             named @ Outside::Named(_) => named,
-            Outside::Unasked | Outside::Nobody | Outside::Unseen => Outside::Unasked,
+            Outside::Unasked | Outside::None | Outside::Unseen => Outside::Unasked,
         }
     }
 
@@ -84,7 +84,7 @@ impl Surroundings {
     pub(super) fn outside(&mut self) -> Outside {
         self.found.forget_the_dead();
         match (self.found.found.as_slice(), self.found.sight) {
-            ([], Sight::Whole) => Outside::Nobody,
+            ([], Sight::Whole) => Outside::None,
             ([], Sight::Partial) => Outside::Unseen,
             (found, _) => Outside::Named(found.iter().map(ToString::to_string).collect()),
         }

@@ -1,15 +1,16 @@
-//! The keeper of one agent's process: it starts the process, carries messages both ways, and ends it.
+//! The task of one agent's process: it starts the process, carries messages both ways, and ends it.
 //!
 //! **Invariants**
 //! - A stop waits only for a short look at the agent's connections: not for the agent to read, not for the
 //!   engine to take events, not for the end of the prompt.
-//! - The process is gone, or its survivors are named, before the keeper ends.
+//! - The process is gone, or its survivors are named, before this task ends.
 //! - The end of work that did not end by itself is reported when its process is gone.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use safepoint::{
     ToolContext,
+    approval::Decision,
     raw::remote::{RemoteEvent, RemoteStopReply, Term},
     receipt::Outside,
     stop::Failure,
@@ -23,17 +24,16 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use crate::known::{Known, Turn};
+use crate::conversation_ids::{ConversationIds, Turn};
 
 use super::{
     dialogue::{Act, Answered, Dialogue},
     limits,
     outbox::Outbox,
-    talk::Order,
 };
 
-pub(super) mod account;
-mod parting;
+mod ending;
+pub(super) mod report;
 mod surroundings;
 
 use surroundings::Surroundings;
@@ -46,15 +46,22 @@ pub(super) struct Work {
     pub(super) start: Duration,
     /// How long a stop may take.
     pub(super) stop: Duration,
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<ConversationIds>,
     /// The local services that the agent calls and that do no work for it.
     pub(super) services: Arc<[Service]>,
     pub(super) conversation: String,
     pub(super) cx: ToolContext,
 }
 
-/// The keeper.
-pub(super) struct Keeper {
+/// An order to the task of the process: an answer or a stop.
+pub(super) enum Order {
+    Answer(String, Decision),
+    /// The caller that waits for the result.
+    Stop(oneshot::Sender<RemoteStopReply>),
+}
+
+/// The task of one agent's process.
+pub(super) struct AgentProcess {
     work: Work,
     dialogue: Dialogue,
     tell: mpsc::Sender<RemoteEvent>,
@@ -87,7 +94,7 @@ struct Held {
 enum Came {
     Ordered(Option<Order>),
     Gone(CommandReport),
-    Heard(Option<TextLine>),
+    Read(Option<TextLine>),
     /// Something can continue that could not.
     Moved,
     /// A wait exceeded its time.
@@ -97,7 +104,7 @@ enum Came {
 /// Why no more events will come; each case has its own report.
 enum Over {
     /// The work ended or never began, and that was reported; or the engine no longer listens.
-    Told,
+    Reported,
     /// The agent was asked to end, and has ended, or used its time.
     Stopped,
     /// Its process ended.
@@ -108,7 +115,7 @@ enum Over {
     Slow,
 }
 
-impl Keeper {
+impl AgentProcess {
     pub(super) fn new(
         work: Work,
         dialogue: Dialogue,
@@ -148,8 +155,8 @@ impl Keeper {
             biased;
             order = orders.recv() => {
                 if let Some(Order::Stop(tell)) = order {
-                    told(tell, account::unasked());
-                    self.tell_last(account::nothing_done()).await;
+                    reply(tell, report::unasked());
+                    self.tell_last(report::nothing_done()).await;
                 }
                 return None;
             }
@@ -185,14 +192,14 @@ impl Keeper {
             }
             match self.next(held).await {
                 Came::Moved => {}
-                Came::Ordered(None) => return Over::Told,
+                Came::Ordered(None) => return Over::Reported,
                 Came::Ordered(Some(Order::Answer(question, decision))) => {
                     let acts = self.dialogue.decide(&question, &decision);
                     self.act(held, acts);
                 }
                 // Its end came before, and is reported first.
                 Came::Ordered(Some(Order::Stop(tell))) if self.dialogue.is_over() => {
-                    told(tell, RemoteStopReply::acknowledged("its turn was over"));
+                    reply(tell, RemoteStopReply::acknowledged("its turn was over"));
                 }
                 Came::Ordered(Some(Order::Stop(tell))) => {
                     let term = Term::begin(self.work.cx.scope(), self.work.stop);
@@ -203,14 +210,18 @@ impl Keeper {
                     let acts = self.dialogue.stop();
                     self.act(held, acts);
                 }
-                Came::Heard(Some(line)) => {
-                    let acts = self.dialogue.hear(&line);
+                Came::Read(Some(line)) => {
+                    let acts = self.dialogue.handle(&line);
                     self.act(held, acts);
                 }
-                Came::Heard(None) => return self.mute(held).await,
+                Came::Read(None) => return self.mute(held).await,
                 Came::Gone(report) => {
-                    self.hear_last_words(held).await;
-                    return if self.dialogue.is_over() { Over::Told } else { Over::Gone(Box::new(report)) };
+                    self.read_last_words(held).await;
+                    return if self.dialogue.is_over() {
+                        Over::Reported
+                    } else {
+                        Over::Gone(Box::new(report))
+                    };
                 }
                 Came::Late if self.stop.is_some() => return Over::Stopped,
                 Came::Late => return Over::Slow,
@@ -221,7 +232,7 @@ impl Keeper {
     fn is_over(&self) -> Option<Over> {
         match &self.stop {
             Some(stopping) if stopping.answered.is_some() => Some(Over::Stopped),
-            _ if self.dialogue.is_over() && self.backlog.is_empty() => Some(Over::Told),
+            _ if self.dialogue.is_over() && self.backlog.is_empty() => Some(Over::Reported),
             _ => None,
         }
     }
@@ -229,8 +240,8 @@ impl Keeper {
     /// The next event. The others are not lost: each waits again.
     async fn next(&mut self, held: &mut Held) -> Came {
         // Under a stop the adapter reads the answer, however many updates come before.
-        let is_heard = self.stop.is_some() || self.has_room();
-        let has_room = is_heard && held.outbox.waiting() < limits::OUTBOX_BYTES;
+        let may_read = self.stop.is_some() || self.has_room();
+        let has_room = may_read && held.outbox.waiting() < limits::OUTBOX_BYTES;
         let (deadline, scope) = (self.deadline(), self.work.cx.scope().clone());
         // A later request may leave less time than the one that was seen for the deadline.
         let more = scope.changed(scope.demand());
@@ -255,7 +266,7 @@ impl Keeper {
                 Came::Moved
             }
             () = held.outbox.write() => Came::Moved,
-            line = held.lines.next(), if has_room => Came::Heard(line),
+            line = held.lines.next(), if has_room => Came::Read(line),
         }
     }
 
@@ -328,12 +339,12 @@ impl Keeper {
             && let Some(tell) = stopping.tell.take()
         {
             stopping.named = self.surroundings.named();
-            told(tell, RemoteStopReply::acknowledged(word).outside(stopping.named.clone()));
+            reply(tell, RemoteStopReply::acknowledged(word).outside(stopping.named.clone()));
         }
         stopping.answered = Some(answered);
     }
 
-    /// Its output is closed: the process ends soon, or the keeper ends it.
+    /// Its output is closed: the process ends soon, or the adapter ends it.
     async fn mute(&mut self, held: &mut Held) -> Over {
         match timeout(limits::LAST_WORDS, held.process.wait()).await {
             Ok(report) => Over::Gone(Box::new(report)),
@@ -342,14 +353,14 @@ impl Keeper {
     }
 
     /// Output that the agent wrote before its end still counts: an answer that was written is an answer.
-    async fn hear_last_words(&mut self, held: &mut Held) {
+    async fn read_last_words(&mut self, held: &mut Held) {
         let until = Instant::now() + limits::LAST_WORDS;
         // One of its processes may keep the pipe and continue to write: this read is bounded too.
         let most = self.backlog_bytes + limits::BACKLOG_BYTES;
         while self.backlog_bytes < most
             && let Ok(Some(line)) = tokio::time::timeout_at(until, held.lines.next()).await
         {
-            let acts = self.dialogue.hear(&line);
+            let acts = self.dialogue.handle(&line);
             self.act(held, acts);
         }
     }
@@ -360,7 +371,7 @@ fn never(what: &str) -> RemoteEvent {
     RemoteEvent::Failed(Failure::new(format!("the agent {what}")).unreachable())
 }
 
-fn told(tell: oneshot::Sender<RemoteStopReply>, word: RemoteStopReply) {
+fn reply(tell: oneshot::Sender<RemoteStopReply>, word: RemoteStopReply) {
     if tell.send(word).is_err() {
         // The time for this event is over.
     }

@@ -10,18 +10,19 @@ use safepoint::{
 use safepoint_tools::process::{CommandReport, Process};
 
 use super::super::{dialogue::Answered, limits};
+use crate::cancel;
 
 /// The text for work that was never requested.
 const UNASKED: &str = "it had not been asked anything";
 
 /// The answer for an agent without work: there was nothing to stop.
 pub(in crate::acp) fn unasked() -> RemoteStopReply {
-    RemoteStopReply { word: UNASKED.into(), ..RemoteStopReply::requested() }
+    cancel::never_requested(UNASKED)
 }
 
 /// The end of work that was never requested.
 pub(in crate::acp) fn nothing_done() -> RemoteEvent {
-    RemoteEvent::Failed(Failure::new(UNASKED).unreachable().without_effect())
+    cancel::never_begun(UNASKED)
 }
 
 /// What is known of a stop now that the process was ended. Where outside parties may continue the work, this
@@ -48,12 +49,12 @@ pub(super) fn of_stop(
     } else {
         format!("{said}; its process was ended by {} ({})", signals.join(", "), report.exit)
     };
-    let told = match (outside.names(), answered) {
+    let reply = match (outside.names(), answered) {
         ([], _) => RemoteStopReply::confirmed(word),
         (_, Some(_)) => RemoteStopReply::acknowledged(word),
         (_, None) => RemoteStopReply { word, ..RemoteStopReply::requested() },
     };
-    told.outside(outside)
+    reply.outside(outside)
 }
 
 /// It ended by itself before its turn did.

@@ -1,4 +1,4 @@
-//! The engine's end of the connection to an agent: events come in, orders leave. The keeper does the rest in
+//! The engine's end of the connection to an agent: events come in, orders leave. The rest runs in
 //! a task of the call's own scope, so that the run is not quiet before the process is gone.
 
 use std::pin::pin;
@@ -13,18 +13,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     dialogue::Dialogue,
-    keeper::{Keeper, Work, account},
+    process::{AgentProcess, Order, Work, report},
 };
 
-/// An order to the keeper: an answer or a stop.
-pub(super) enum Order {
-    Answer(String, Decision),
-    /// The caller that waits for the result.
-    Stop(oneshot::Sender<RemoteStopReply>),
-}
-
 /// The engine's end.
-pub(super) struct Talk {
+pub(super) struct Channel {
     state: State,
 }
 
@@ -39,12 +32,12 @@ enum State {
     Over,
 }
 
-impl Talk {
+impl Channel {
     pub(super) fn new(work: Work, dialogue: Dialogue) -> Self {
         Self { state: State::Fresh(Box::new((work, dialogue))) }
     }
 
-    /// Starts the keeper with the first poll of [`RemoteCall::next`], and with nothing else.
+    /// Starts the process with the first poll of [`RemoteCall::next`], and with nothing else.
     fn open(&mut self) {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Fresh(fresh) => {
@@ -52,9 +45,10 @@ impl Talk {
                 let (tell, said) = mpsc::channel(1);
                 let (orders, given) = mpsc::unbounded_channel();
                 let scope = work.cx.scope().clone();
-                drop(
-                    scope.spawn(work.command.label.clone(), Keeper::new(work, dialogue, tell, given).keep()),
-                );
+                drop(scope.spawn(
+                    work.command.label.clone(),
+                    AgentProcess::new(work, dialogue, tell, given).keep(),
+                ));
                 self.state = State::Open { said, orders };
             }
             other => self.state = other,
@@ -62,15 +56,18 @@ impl Talk {
     }
 }
 
-impl RemoteCall for Talk {
+impl RemoteCall for Channel {
     fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         async move {
             self.open();
-            let lost =
-                || RemoteEvent::Lost(Failure::new("the agent's keeper is gone, and its process with it"));
+            let lost = || {
+                RemoteEvent::Lost(Failure::new(
+                    "the task of the agent's process is gone, and its process with it",
+                ))
+            };
             match &mut self.state {
                 State::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
-                State::Unasked => account::nothing_done(),
+                State::Unasked => report::nothing_done(),
                 State::Fresh(_) | State::Over => lost(),
             }
         }
@@ -87,22 +84,22 @@ impl RemoteCall for Talk {
     }
 
     fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
-        let (tell, told) = oneshot::channel();
+        let (tell, reply) = oneshot::channel();
         let State::Open { orders, .. } = &self.state else {
             self.state = State::Unasked;
-            return async { account::unasked() }.boxed();
+            return async { report::unasked() }.boxed();
         };
         if orders.send(Order::Stop(tell)).is_err() {
-            // The keeper is gone: the reply is lost with the sender.
+            // The task is gone: the reply is lost with the sender.
         }
-        let keeper = orders.clone();
+        let task = orders.clone();
         async move {
             // A message sent as its receiver goes may stay in the channel, neither received nor dropped,
-            // while a sender exists, and this task has one. So the call also checks whether the keeper still
+            // while a sender exists, and this task has one. So the call also checks whether that task still
             // exists (S12.30).
-            match select(told, pin!(keeper.closed())).await {
-                Either::Left((told, _)) => told.ok(),
-                Either::Right(((), mut told)) => told.try_recv().ok(),
+            match select(reply, pin!(task.closed())).await {
+                Either::Left((reply, _)) => reply.ok(),
+                Either::Right(((), mut reply)) => reply.try_recv().ok(),
             }
             .unwrap_or_else(|| RemoteStopReply::confirmed("its process is gone"))
         }

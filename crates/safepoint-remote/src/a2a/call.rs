@@ -1,147 +1,41 @@
 //! The exchange with a remote agent about one task: sent once, read to its end, resumed where the connection
 //! breaks.
 //!
-//! **Invariants**: a message is never sent twice. Every wait is kept here, so dropping [`Talk::next`] loses
+//! **Invariants**: a message is never sent twice. Every wait is kept here, so dropping [`TaskCall::next`] loses
 //! nothing. After a stop whose answer does not count, only a completed task is an end.
 
-use std::{
-    collections::VecDeque,
-    future::pending,
-    pin::pin,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{collections::VecDeque, future::pending, pin::pin};
 
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
 use safepoint::{
     approval::Decision,
-    raw::remote::{RemoteCall, RemoteEnd, RemoteEvent, RemoteStopReply, RemoteTask},
-    receipt::StopSupport,
+    raw::remote::{RemoteCall, RemoteEnd, RemoteEvent, RemoteStopReply},
     stop::Failure,
 };
 use serde_json::Value;
 
 use super::{
-    Peer,
-    hearing::Source,
-    http::{Broke, Events, Opened},
-    look::{Watch, Watched},
-    questions::{Asking, or, words},
+    events::Source,
+    http::{Broke, Opened},
+    look::Watched,
+    questions::{or, words},
+    state::{Feed, Purpose, TaskCall, Telling},
     stopping::{self, Answer},
-    text::Text,
     wire::{Event, From, Of, State, Status},
 };
-
-/// The exchange about one task.
-pub(super) struct Talk {
-    pub(super) peer: Arc<Peer>,
-    pub(super) brief: RemoteTask,
-    pub(super) grade: StopSupport,
-    pub(super) task: Option<String>,
-    pub(super) feed: Feed,
-    pub(super) watch: Watch,
-    pub(super) telling: Telling,
-    pub(super) heard: VecDeque<RemoteEvent>,
-    pub(super) text: Text,
-    /// Set before the first byte of a message is sent.
-    pub(super) sent: Arc<AtomicBool>,
-    pub(super) phase: Phase,
-    pub(super) asking: Asking,
-    /// The last reported status of the task.
-    pub(super) stands: Option<Status>,
-}
-
-/// What is known of the answer to a cancel. No cancel was sent or its answer was reported; the answer is
-/// pending; or it was a refusal, reported, and the adapter reads the task. Or it says that the work was over,
-/// and waits for that end with what it is worth. Or the end is known, and waits briefly for the answer; or it
-/// was a refusal, with the task's state after it.
-#[derive(Default)]
-pub(super) enum Telling {
-    #[default]
-    Done,
-    Asked(BoxFuture<'static, Result<Value, Broke>>),
-    Refused(Broke, BoxFuture<'static, Option<Value>>),
-    WasOver(RemoteStopReply, RemoteEnd),
-    Ending(BoxFuture<'static, Result<Value, Broke>>, RemoteEvent),
-    Stands(RemoteStopReply),
-}
-
-/// The source of the next event, beside reads of the task.
-pub(super) enum Feed {
-    /// No request was sent.
-    Unsent,
-    /// The answer to a message or a subscription is pending.
-    Opening(BoxFuture<'static, Result<Opened, Broke>>, Purpose),
-    Reading(Box<Events>, Purpose),
-    /// Only reads, or no source while a person is to answer.
-    Closed,
-    Over,
-}
-
-/// What the adapter opens: a message, or a subscription to a known task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    Send,
-    Rejoin(Words),
-}
-
-/// Whether a stream sent any event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
-    None,
-    Some,
-}
-
-/// Whether the work is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Working,
-    /// A stop was requested, and the remote agent's report of the work's end counts.
-    Stopping,
-    /// A stop was requested, and the remote agent's report of the work's end does not count, unless the task
-    /// completed.
-    Doubted,
-}
+use crate::cancel::Phase;
 
 /// The first event to arrive.
 enum Came {
-    Told(Answer),
+    StopReply(Answer),
     Opened(Result<Opened, Broke>),
     Read(Result<Option<Value>, Broke>),
     Watched(Watched),
 }
 
-impl Feed {
-    async fn next(&mut self) -> Came {
-        match self {
-            Self::Opening(answer, _) => Came::Opened(answer.await),
-            Self::Reading(events, _) => Came::Read(events.next().await),
-            Self::Unsent | Self::Closed | Self::Over => pending().await,
-        }
-    }
-}
-
-impl Talk {
-    pub(super) fn new(peer: Arc<Peer>, brief: RemoteTask, grade: StopSupport) -> Self {
-        let (task, text) = (brief.task.clone(), Text::within(brief.most_bytes));
-        Self {
-            peer,
-            brief,
-            grade,
-            task,
-            feed: Feed::Unsent,
-            watch: Watch::default(),
-            telling: Telling::Done,
-            heard: VecDeque::new(),
-            text,
-            sent: Arc::default(),
-            phase: Phase::Working,
-            asking: Asking::default(),
-            stands: None,
-        }
-    }
-
-    /// Makes one step; `heard` then has its events.
+impl TaskCall {
+    /// Makes one step; `events` then has its events.
     ///
     /// Dropping this loses nothing: each wait is kept in its place, and polled again.
     pub(super) async fn step(&mut self) {
@@ -150,19 +44,19 @@ impl Talk {
         }
         let came = {
             let telling = pin!(answered(&mut self.telling));
-            let has_room = has_room(&self.heard);
+            let has_room = has_room(&self.events);
             let feed = &mut self.feed;
-            let stream = pin!(async { if has_room { feed.next().await } else { pending().await } });
+            let stream = pin!(async { if has_room { from_feed(feed).await } else { pending().await } });
             let look = pin!(async { Came::Watched(self.watch.next().await) });
             match select(telling, select(stream, look)).await {
-                Either::Left((told, _)) => told,
+                Either::Left((reply, _)) => reply,
                 Either::Right((Either::Left((came, _)) | Either::Right((came, _)), _)) => came,
             }
         };
         match came {
-            Came::Told(answer) => {
-                let told = self.answered(answer);
-                self.heard.extend(told.map(RemoteEvent::Told));
+            Came::StopReply(answer) => {
+                let reply = self.answered(answer);
+                self.events.extend(reply.map(RemoteEvent::StopReply));
             }
             Came::Opened(opened) => self.opened(opened),
             Came::Read(read) => self.read(read),
@@ -232,7 +126,7 @@ impl Talk {
             self.peer.calls(&self.brief.conversation, &of.context);
         }
         self.task = Some(of.task.clone());
-        self.heard.push_back(RemoteEvent::Begun { task: of.task.clone() });
+        self.events.push_back(RemoteEvent::Begun { task: of.task.clone() });
         if self.phase != Phase::Working {
             // Before this, no cancel was possible.
             self.tell();
@@ -243,14 +137,14 @@ impl Talk {
     pub(super) fn say(&mut self, news: String) {
         if !news.is_empty() {
             self.text.says(&news);
-            self.heard.push_back(RemoteEvent::Text(news));
+            self.events.push_back(RemoteEvent::Text(news));
         }
     }
 
     fn note(&mut self, text: String) {
         if !text.is_empty() {
             self.text.note(&text);
-            self.heard.push_back(RemoteEvent::Progress(text));
+            self.events.push_back(RemoteEvent::Progress(text));
         }
     }
 
@@ -308,40 +202,49 @@ impl Talk {
                 self.telling = Telling::Ending(stopping::briefly(answer), said);
                 return;
             }
-            Telling::WasOver(told, end) => {
-                self.heard.push_back(RemoteEvent::Told(told));
+            Telling::WasOver(reply, end) => {
+                self.events.push_back(RemoteEvent::StopReply(reply));
                 said = stopping::known_by(said, end);
             }
             Telling::Done | Telling::Asked(_) | Telling::Stands(_) => {}
             Telling::Refused(..) | Telling::Ending(..) => {}
         }
-        self.heard.push_back(said);
+        self.events.push_back(said);
     }
 }
 
 /// Whether there is room for more events. A remote agent that sends more than the adapter reads must wait,
 /// also while its answer to a stop is pending (S12.4).
-fn has_room(heard: &VecDeque<RemoteEvent>) -> bool {
+fn has_room(events: &VecDeque<RemoteEvent>) -> bool {
     const BACKLOG: usize = 64;
     const BACKLOG_BYTES: usize = 1 << 20;
-    heard.len() < BACKLOG && heard.iter().map(RemoteEvent::bytes).sum::<usize>() < BACKLOG_BYTES
+    events.len() < BACKLOG && events.iter().map(RemoteEvent::bytes).sum::<usize>() < BACKLOG_BYTES
+}
+
+/// The next event of the feed; never completes where none is expected.
+async fn from_feed(feed: &mut Feed) -> Came {
+    match feed {
+        Feed::Opening(answer, _) => Came::Opened(answer.await),
+        Feed::Reading(events, _) => Came::Read(events.next().await),
+        Feed::Unsent | Feed::Closed | Feed::Over => pending().await,
+    }
 }
 
 /// The answer to a cancel, and a read after a refusal; never completes where none was sent.
 async fn answered(telling: &mut Telling) -> Came {
     match telling {
-        Telling::Asked(answer) => Came::Told(Answer::Told(answer.await)),
-        Telling::Refused(_, look) => Came::Told(Answer::Shown(look.await)),
-        Telling::Ending(answer, _) => Came::Told(Answer::Last(answer.await)),
+        Telling::Asked(answer) => Came::StopReply(Answer::Reply(answer.await)),
+        Telling::Refused(_, look) => Came::StopReply(Answer::Shown(look.await)),
+        Telling::Ending(answer, _) => Came::StopReply(Answer::Last(answer.await)),
         Telling::Done | Telling::WasOver(..) | Telling::Stands(_) => pending().await,
     }
 }
 
-impl RemoteCall for Talk {
+impl RemoteCall for TaskCall {
     fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         Box::pin(async move {
             loop {
-                if let Some(said) = self.heard.pop_front() {
+                if let Some(said) = self.events.pop_front() {
                     return said;
                 }
                 self.step().await;
@@ -359,7 +262,7 @@ impl RemoteCall for Talk {
     }
 
     fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
-        let told = self.part_with();
-        Box::pin(async { told })
+        let reply = self.part_with();
+        Box::pin(async { reply })
     }
 }

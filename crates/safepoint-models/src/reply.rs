@@ -1,0 +1,95 @@
+//! What the replies of several wires have in common: their end, their errors and their usage.
+
+use std::borrow::Cow;
+
+use safepoint::{
+    Usage,
+    model::{Finish, ModelError},
+    usage::UsageSource,
+};
+use serde::Deserialize;
+
+use crate::error;
+
+/// The type of an event, a block or an item. Read by itself: what is not known is not read further, and an enum by its
+/// type would collect it first.
+#[derive(Deserialize)]
+pub(crate) struct Typed<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(crate) kind: Cow<'a, str>,
+}
+
+/// An error inside a reply.
+#[derive(Default, Deserialize)]
+pub(crate) struct ErrorWords<'a> {
+    #[serde(default, borrow)]
+    pub(crate) message: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct InputDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    /// Not the provider's own word: that of servers that pass on another provider's figures.
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct OutputDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// How far a reply is. Its end is reported once.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// The provider's reason to finish.
+    pub(crate) finish: Option<Finish>,
+    /// Whether the provider said that the reply is over.
+    pub(crate) is_over: bool,
+    is_reported: bool,
+}
+
+impl Ending {
+    /// Whether the reply is over.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_over || self.is_reported
+    }
+
+    /// The end of the reply; none where it was reported before.
+    ///
+    /// # Errors
+    /// Without a reason to finish and without an end the stream broke.
+    pub(crate) fn report(&mut self) -> Result<Option<Finish>, ModelError> {
+        if self.is_reported {
+            return Ok(None);
+        }
+        let natural = self.is_over.then_some(Finish::Natural);
+        let finish = self.finish.take().or(natural).ok_or_else(error::ended_early)?;
+        self.is_reported = true;
+        Ok(Some(finish))
+    }
+}
+
+impl ErrorWords<'_> {
+    pub(crate) fn into_error(self) -> ModelError {
+        error::in_stream(self.message.as_deref().unwrap_or("no reason was given"))
+    }
+}
+
+/// The usage of a reply: the tokens of each direction, and what of them is of a kind.
+pub(crate) fn exact(
+    (input, input_details): (u64, Option<&InputDetails>),
+    (output, output_details): (u64, Option<&OutputDetails>),
+) -> Usage {
+    Usage {
+        input,
+        cached_input: input_details.and_then(|details| details.cached_tokens).unwrap_or(0),
+        cache_write: input_details.and_then(|details| details.cache_write_tokens).unwrap_or(0),
+        output,
+        reasoning: output_details.and_then(|details| details.reasoning_tokens).unwrap_or(0),
+        source: UsageSource::Exact,
+        ..Usage::default()
+    }
+}
