@@ -20,7 +20,7 @@
 //! ```
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -36,6 +36,7 @@ use tokio::sync::Notify;
 
 use crate::{
     backend_suite::{Account, Probe},
+    sync::lock,
     tool_gate::ToolGate,
 };
 
@@ -240,7 +241,7 @@ impl Peer {
 
 impl World {
     fn received(&self) -> MutexGuard<'_, Received> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.received)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
@@ -22,6 +22,8 @@ use safepoint::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::sync::lock;
 
 mod diff;
 
@@ -100,7 +102,7 @@ impl Conversation for Recorded {
 }
 
 fn write(file: &Mutex<File>, lines: impl Iterator<Item = Line>) -> io::Result<()> {
-    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut file = lock(&file);
     for line in lines {
         let mut bytes = serde_json::to_vec(&line)?;
         bytes.push(b'\n');
@@ -154,11 +156,11 @@ impl Replay {
     /// done.
     #[must_use]
     pub fn left(&self) -> usize {
-        self.exchanges.len() - *self.next.lock().unwrap_or_else(PoisonError::into_inner)
+        self.exchanges.len() - *lock(&self.next)
     }
 
     fn answer(&self, now: &Value) -> Result<Vec<Result<Delta, ModelError>>, ModelError> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = lock(&self.next);
         let number = *next + 1;
         let Some(exchange) = self.exchanges.get(*next) else {
             return Err(differs(format!(

@@ -19,7 +19,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use futures_util::{StreamExt as _, stream};
@@ -30,7 +30,10 @@ use safepoint::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::script::{Asked, Chosen, Director, Script};
+use crate::{
+    script::{Asked, Chosen, Director, Script},
+    sync::lock,
+};
 
 mod deltas;
 
@@ -181,7 +184,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::sync::lock;
+
 /// A gate. Clones are the same gate. One that is open for all stays so.
 #[derive(Clone, Debug, Default)]
 pub struct ToolGate {
@@ -103,7 +105,7 @@ impl ToolGate {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.state)
     }
 }
 

@@ -10,11 +10,13 @@ use std::{
     fmt::{Debug, Display},
     future::Future,
     pin::Pin,
-    sync::{Mutex, MutexGuard, Once, PoisonError},
+    sync::{Mutex, MutexGuard, Once},
     task::{Context, Poll, Waker},
     thread,
     time::{Duration, Instant},
 };
+
+use crate::sync::lock;
 
 /// How long anything may take. `SAFEPOINT_PATIENCE`, in seconds, sets another.
 #[must_use]
@@ -186,7 +188,7 @@ static WAITS: Mutex<Waits> = Mutex::new(Waits { pending: Vec::new(), next: 0 });
 static ALARM: Once = Once::new();
 
 fn waits() -> MutexGuard<'static, Waits> {
-    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&WAITS)
 }
 
 fn wake_at(number: Option<u64>, deadline: Instant, waker: &Waker) -> u64 {

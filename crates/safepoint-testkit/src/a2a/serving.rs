@@ -1,9 +1,6 @@
 //! A server's connections: its card, JSON-RPC, and streams of events.
 
-use std::{
-    io,
-    sync::{Arc, PoisonError},
-};
+use std::{io, sync::Arc};
 
 use serde_json::{Value, json};
 use tokio::task::yield_now;
@@ -13,7 +10,7 @@ use super::{
     task::{Event, State, Task},
     wire,
 };
-use crate::http::Connection;
+use crate::{http::Connection, sync::lock};
 
 mod stream;
 
@@ -33,21 +30,21 @@ const LAG: usize = 64;
 const TOO_LATE: &str = " done";
 
 /// Serves one connection to its end.
-pub(super) async fn serve(mut connection: Connection, mind: &Arc<Mind>) -> io::Result<()> {
+pub(super) async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
     while let Some(request) = connection.request().await? {
         let authorization = request.header("authorization").map(ToOwned::to_owned);
-        mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).extend(authorization);
+        lock(&mind.bearers).extend(authorization);
         if request.method == "GET" {
-            card::show(&mut connection, mind, &request.path).await?;
+            card::show(&mut connection, &mind, &request.path).await?;
             continue;
         }
         let Ok(asked) = serde_json::from_slice::<Value>(&request.body) else {
             connection.respond("400 Bad Request", "text/plain", "no JSON").await?;
             continue;
         };
-        mind.ids.lock().unwrap_or_else(PoisonError::into_inner).push(asked["id"].clone());
+        lock(&mind.ids).push(asked["id"].clone());
         let accept = request.header("accept").unwrap_or(ANYTHING).to_owned();
-        Exchange { connection: &mut connection, mind, id: asked["id"].clone(), accept }
+        Exchange { connection: &mut connection, mind: &mind, id: asked["id"].clone(), accept }
             .answer(&asked)
             .await?;
     }
@@ -118,7 +115,7 @@ impl Exchange<'_> {
 
     /// How often tasks were looked at so far.
     fn looks(&self) -> usize {
-        let seen = self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.mind.seen);
         seen.iter().filter(|seen| matches!(seen, A2aSeen::Asked(name, _) if name == "GetTask")).count()
     }
 

@@ -3,9 +3,11 @@
 //! **Invariants**: events are never removed. The server drops events after the end of a task, unless it
 //! completes cancelled tasks.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::{Notify, watch};
+
+use crate::sync::lock;
 
 /// A task's state. Exhaustive: those that the servers here have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +94,11 @@ impl Task {
     }
 
     pub(super) fn events(&self) -> Vec<Event> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.events).clone()
     }
 
     pub(super) fn state(&self) -> State {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = lock(&self.events);
         let newest = events.iter().rev().find_map(|event| match event {
             Event::Status(state, _) => Some(*state),
             Event::Part { .. } | Event::Anew(_) => None,
@@ -115,7 +117,7 @@ impl Task {
     /// The artifacts so far, each with its parts.
     pub(super) fn artifacts(&self) -> Vec<(String, Vec<String>)> {
         let mut artifacts: Vec<(String, Vec<String>)> = Vec::new();
-        let listened = self.listened.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listened = lock(&self.listened).clone();
         for (place, event) in self.events().into_iter().enumerate() {
             let Some(name) = event.artifact() else { continue };
             let at = artifacts.iter().position(|(id, _)| id == name).unwrap_or_else(|| {
@@ -144,7 +146,7 @@ impl Task {
 
     /// Tells it also behind the end.
     pub(super) fn tell_anyway(&self, event: Event) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = lock(&self.events);
         events.push(event);
         self.count.send_replace(events.len());
     }
@@ -153,7 +155,7 @@ impl Task {
     /// the task.
     pub(super) fn is_written_twice(&self) {
         let next = self.events().len();
-        self.listened.lock().unwrap_or_else(PoisonError::into_inner).push(next);
+        lock(&self.listened).push(next);
     }
 
     pub(super) fn looks_on(&self) -> watch::Receiver<usize> {
@@ -162,14 +164,14 @@ impl Task {
 
     /// A person's answer.
     pub(super) fn answer(&self, text: String) {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        lock(&self.answers).push(text);
         self.answered.notify_one();
     }
 
     /// Waits for a person's answer.
     pub(super) async fn asked(&self) -> String {
         loop {
-            let answer = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let answer = lock(&self.answers).pop();
             if let Some(answer) = answer {
                 return answer;
             }

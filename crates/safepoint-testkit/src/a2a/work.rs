@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: a work that has begun counts as running until it has recorded its end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -10,6 +10,7 @@ use super::{
     Mind, OnCancel, WorkStep,
     task::{Event, State, Task},
 };
+use crate::sync::lock;
 
 /// Where the works are.
 #[derive(Debug)]
@@ -33,11 +34,11 @@ impl Default for Yard {
 
 impl Yard {
     fn note(&self, deed: impl Into<String>) {
-        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).push(deed.into());
+        lock(&self.deeds).push(deed.into());
     }
 
     pub(super) fn deeds(&self) -> Vec<String> {
-        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.deeds).clone()
     }
 
     pub(super) fn at_work(&self) -> usize {

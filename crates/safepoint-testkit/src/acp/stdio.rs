@@ -5,7 +5,7 @@ use std::{
     // Exit: this agent is a program for itself: its manners choose when and with which code it ends.
     process::{Child, Command, Stdio, exit},
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         mpsc::{self, RecvTimeoutError},
     },
     thread,
@@ -17,7 +17,10 @@ use super::{
     brain::{Brain, Step},
     hub, turn,
 };
-use crate::stdio::{self, die, park, say};
+use crate::{
+    stdio::{self, die, park, say},
+    sync::lock,
+};
 
 /// How often it looks whether it may end.
 const LOOK: Duration = Duration::from_millis(5);
@@ -86,7 +89,7 @@ fn act(step: Step, start: AgentStart) {
         Step::Command => spawn_near(),
         Step::EndCommands => end_commands(),
         Step::HandOver(to) => match hub::hand_over(&to) {
-            Ok(line) => LINES.lock().unwrap_or_else(PoisonError::into_inner).push(line),
+            Ok(line) => lock(&LINES).push(line),
             Err(error) => die(&format!("no hub: {error}"), 8),
         },
     }
@@ -118,13 +121,13 @@ static COMMANDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 /// A command as agents run them: a signal ends it.
 fn spawn_near() {
     match Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
-        Ok(command) => COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).push(command),
+        Ok(command) => lock(&COMMANDS).push(command),
         Err(error) => die(&format!("no command: {error}"), 9),
     }
 }
 
 fn end_commands() {
-    for mut command in COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    for mut command in lock(&COMMANDS).drain(..) {
         if let Err(error) = command.kill().and_then(|()| command.wait()) {
             eprintln!("the command does not end: {error}");
         }

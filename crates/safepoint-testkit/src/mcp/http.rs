@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -16,9 +16,12 @@ use super::{
     brain::{Brain, Step},
     now_ns,
 };
-use crate::http::{
-    self, Connection, Serving,
-    response::{self, EVENT_STREAM, LAST_CHUNK},
+use crate::{
+    http::{
+        self, Connection, Serving,
+        response::{self, EVENT_STREAM, LAST_CHUNK},
+    },
+    sync::lock,
 };
 
 /// A server that listens until it is dropped.
@@ -73,11 +76,7 @@ impl HttpServer {
         let brain = Mutex::new(Brain::new(manners));
         let news = broadcast::Sender::new(NEWS);
         let mind = Arc::new(Mind { brain, seen: Mutex::new(Vec::new()), news, session: AtomicU64::new(1) });
-        let serves = Arc::clone(&mind);
-        let serving = Serving::start(listener, move |connection| {
-            let mind = Arc::clone(&serves);
-            async move { serve(connection, &mind).await }
-        });
+        let serving = Serving::start(listener, &mind, serve);
         Ok(Self { url, mind, _serving: serving })
     }
 
@@ -102,36 +101,36 @@ impl HttpServer {
     /// What it saw so far, with the time of the world's clock in nanoseconds.
     #[must_use]
     pub fn seen(&self) -> Vec<(u64, McpSeen)> {
-        self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.mind.seen).clone()
     }
 }
 
 impl Mind {
     fn note(&self, seen: McpSeen) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((now_ns(), seen));
+        lock(&self.seen).push((now_ns(), seen));
     }
 
     fn hear(&self, message: &Value) -> Vec<Step> {
         self.note(McpSeen::Got(message.clone()));
-        self.brain.lock().unwrap_or_else(PoisonError::into_inner).hear(message)
+        lock(&self.brain).hear(message)
     }
 
     fn start(&self) -> ServerStart {
-        self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.start
+        lock(&self.brain).manners.start
     }
 
     fn speaks(&self) -> Speaks {
-        self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.speaks
+        lock(&self.brain).manners.speaks
     }
 }
 
-async fn serve(mut connection: Connection, mind: &Mind) -> io::Result<()> {
+async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
     while let Some(request) = connection.request().await? {
         let known = mind.session.load(Ordering::SeqCst).to_string();
         let status = match request.method.as_str() {
             _ if request.header(SESSION).is_some_and(|session| session != known) => "404 Not Found",
             "POST" => {
-                answer(&mut connection, mind, &request.body).await?;
+                answer(&mut connection, &mind, &request.body).await?;
                 continue;
             }
             "DELETE" => "200 OK",

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize},
 };
 
 use serde_json::{Value, json};
@@ -23,7 +23,10 @@ use super::{
     render::{self, How, Step},
     route::{self, WireRequest},
 };
-use crate::script::{Asked, Chosen, Director, Reply, Script};
+use crate::{
+    script::{Asked, Chosen, Director, Reply, Script},
+    sync::lock,
+};
 
 /// Replies that are always the same, encoded, by their place and how they were wanted.
 type Encoded = HashMap<(usize, How), Arc<[u8]>>;
@@ -78,7 +81,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn queue(&self, steps: gate::Steps) {
@@ -177,13 +180,13 @@ impl Shared {
             return render::reply(how, reply);
         }
         let key = (place, how.clone());
-        if let Some(bytes) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(bytes) = lock(&self.ready).get(&key) {
             return vec![Step::Whole(200, Arc::clone(bytes))];
         }
         let steps = render::reply(how, reply);
         if let [Step::Whole(200, bytes)] = steps.as_slice() {
             let bytes = Arc::clone(bytes);
-            self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(key, bytes);
+            lock(&self.ready).insert(key, bytes);
         }
         steps
     }
@@ -201,7 +204,7 @@ impl Shared {
     }
 
     pub(super) fn keep(&self, chunks: Vec<Vec<u8>>, fate: watch::Receiver<Fate>, by: Option<String>) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(chunks, fate, by);
+        lock(&self.kept).keep(chunks, fate, by);
     }
 
     /// Answers a request about a kept response.
@@ -209,10 +212,10 @@ impl Shared {
         self.tell(
             || json!({"type": "about_a_response", "response": ask.response, "what": ask.what.as_str()}),
         );
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).answer(ask, by)
+        lock(&self.kept).answer(ask, by)
     }
 
     pub(super) fn asked_about(&self) -> Vec<kept::Ask> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).asked()
+        lock(&self.kept).asked()
     }
 }
