@@ -192,7 +192,7 @@ fn listens(calls: &Arc<Calls>) -> Agent {
     asks(1, 1).tool(tool::from_fn("work", "works", body).with(|spec| spec.on_stop(cooperates))).build()
 }
 
-/// How long a call may take to hear of a stop: more than any does.
+/// How long a call may take to see a stop: more than any does.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Microseconds a live node until the stop is in force in every leaf's scope, so that nothing can begin there any more, and
@@ -218,7 +218,7 @@ async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, li
     }
     let what = |until: &str| format!("stop of {what}: until {until}, a live node");
     table.alone(&what("it is in force in every leaf's scope"), "µs", median(in_force), 5.0);
-    table.alone(&what("the last leaf's call has heard it"), "µs", median(noticed), 5.0);
+    table.alone(&what("the last leaf's call has seen it"), "µs", median(noticed), 5.0);
 }
 
 /// Microseconds a leaf until the last leaf's exchange was dropped, and until the root has its outcome.

@@ -280,7 +280,7 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         listed.push(micros(began) / 1e3);
         drop(store);
         let began = Instant::now();
-        take_up(path, &format!("real {number}"), &agent).await?;
+        resume(path, &format!("real {number}"), &agent).await?;
         resumed.push(micros(began) / 1e3);
     }
     table.alone(
@@ -298,7 +298,7 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn take_up(path: &Path, name: &str, agent: &Agent) -> anyhow::Result<()> {
+async fn resume(path: &Path, name: &str, agent: &Agent) -> anyhow::Result<()> {
     const BOUND: Duration = Duration::from_secs(10);
     let path: PathBuf = path.into();
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);

@@ -157,7 +157,12 @@ impl Times {
     fn show(self, table: &mut Table, name: &str) {
         let what = format!("stop during a call of an MCP server {name}");
         table.alone(&format!("{what}: caller has the outcome"), "µs", median(self.caller), REPORTED_US);
-        table.alone(&format!("{what}: the server is told"), "µs", median(self.server), SERVER_REPORTED_US);
+        table.alone(
+            &format!("{what}: the server has the notice"),
+            "µs",
+            median(self.server),
+            SERVER_REPORTED_US,
+        );
     }
 }
 

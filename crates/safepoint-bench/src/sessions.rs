@@ -19,7 +19,7 @@ use safepoint::{
 use tokio::sync::mpsc;
 
 use crate::{
-    crowd::{come_to_rest, resident, switches},
+    crowd::{resident, settle_down, switches},
     table::{Table, median},
 };
 
@@ -137,7 +137,7 @@ async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, tal
 }
 
 fn between(began: Instant, then: Option<Instant>) -> anyhow::Result<f64> {
-    let then = then.ok_or_else(|| anyhow::anyhow!("nobody was asked"))?;
+    let then = then.ok_or_else(|| anyhow::anyhow!("the model or the planner was not asked"))?;
     Ok(micros(then.duration_since(began)))
 }
 
@@ -171,8 +171,12 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
         ends.push(began.elapsed().as_secs_f64() * 1e3);
         anyhow::ensure!(exit.unhandled().len() == PUSHES, "an item is lost");
     }
-    table.least("pushes into one session while a turn is at work", "a second", median(rates), 100_000.0);
-    table.beside("the end of a session with 100,000 items unhandled, each of them told", "ms", median(ends));
+    table.least("pushes into one session while a turn is running", "a second", median(rates), 100_000.0);
+    table.beside(
+        "the end of a session with 100,000 items unhandled, each of them reported",
+        "ms",
+        median(ends),
+    );
     Ok(())
 }
 
@@ -269,7 +273,7 @@ async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
     for _ in 0..SESSIONS {
         all.push(make().await);
     }
-    come_to_rest().await;
+    settle_down().await;
     let weight = (resident()? - before) / SESSIONS as f64;
     let switched = switches()?;
     tokio::time::sleep(WATCHED).await;

@@ -2,7 +2,7 @@
 //! hostile ones.
 //!
 //! A server's *statements* and its *work* are separate here: [`A2aServer::deeds`] lists what was done, and
-//! [`A2aServer::at_work`] counts the work that runs.
+//! [`A2aServer::running`] counts the work that runs.
 
 use std::{
     collections::HashMap,
@@ -135,7 +135,7 @@ impl A2aServer {
         self.seen().iter().any(|seen| matches!(seen, A2aSeen::GaveUp(_)))
     }
 
-    /// What the work did, in order: `began`, `said TEXT`, `was told TEXT`, `torn down`, `ended`, and `unheard
+    /// What the work did, in order: `began`, `said TEXT`, `got TEXT`, `torn down`, `ended`, and `unheard
     /// TEXT` for text after the end of its task.
     #[must_use]
     pub fn deeds(&self) -> Vec<String> {
@@ -144,8 +144,8 @@ impl A2aServer {
 
     /// The number of works that run.
     #[must_use]
-    pub fn at_work(&self) -> usize {
-        self.mind.yard.at_work()
+    pub fn running(&self) -> usize {
+        self.mind.yard.running()
     }
 
     /// Waits until this many works in all have reached a [`WorkStep::Wait`], a [`WorkStep::Ask`] or a

@@ -7,7 +7,7 @@
 //! use safepoint_testkit::peer::{OnPeerStop, Peer};
 //!
 //! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnPeerStop::OnlySays);
-//! let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
+//! let handle = Agent::remote(peer.clone()).build().run("fix it").detach();
 //! peer.gate().came(1).await; // it works
 //! handle.stop(StopRequest::now());
 //!
@@ -117,7 +117,7 @@ impl Peer {
     /// A peer of this name, which works by the steps that follow.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let spec = RemoteSpec::new(name, "Does what it is told", format!("script:{name}"));
+        let spec = RemoteSpec::new(name, "Follows its script", format!("script:{name}"));
         Self { spec, steps: Vec::new(), on_stop: OnPeerStop::default(), world: Arc::default() }
     }
 

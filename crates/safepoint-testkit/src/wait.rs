@@ -150,7 +150,7 @@ impl<F: Future> Future for Bounded<F> {
         if let Poll::Ready(output) = self.future.as_mut().poll(cx) {
             return Poll::Ready(output);
         }
-        end_in_time(&self.stage, self.began, "it is still pending, and nobody wakes it");
+        end_in_time(&self.stage, self.began, "it is still pending, and nothing wakes it");
         let deadline = self.began + patience();
         let number = self.number;
         self.number = Some(wake_at(number, deadline, cx.waker()));
@@ -245,7 +245,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_leaves_a_paused_clock_alone() {
         let (began, mut looks) = (tokio::time::Instant::now(), 0);
-        let found = so("so many looks", || {
+        let found = so("enough looks", || {
             looks += 1;
             (looks > 2 * GIVES_WAY).then_some(looks)
         });
@@ -255,7 +255,7 @@ mod tests {
 
     /// A hang: no waker fires, and the runtime has nothing else to do.
     #[tokio::test]
-    async fn a_future_that_nobody_wakes_is_ended_in_time() {
+    async fn a_future_that_nothing_wakes_is_ended_in_time() {
         let began = Instant::now().checked_sub(patience()).expect("the machine has run for longer");
         let hangs = async move {
             let mut hangs = std::future::pending::<()>().in_time("what never comes");

@@ -16,7 +16,7 @@ use crate::sync::lock;
 #[derive(Debug)]
 pub(super) struct Yard {
     deeds: Mutex<Vec<String>>,
-    at_work: watch::Sender<usize>,
+    running: watch::Sender<usize>,
     came: watch::Sender<usize>,
     gate: Semaphore,
 }
@@ -25,7 +25,7 @@ impl Default for Yard {
     fn default() -> Self {
         Self {
             deeds: Mutex::default(),
-            at_work: watch::Sender::new(0),
+            running: watch::Sender::new(0),
             came: watch::Sender::new(0),
             gate: Semaphore::new(0),
         }
@@ -41,8 +41,8 @@ impl Yard {
         lock(&self.deeds).clone()
     }
 
-    pub(super) fn at_work(&self) -> usize {
-        *self.at_work.borrow()
+    pub(super) fn running(&self) -> usize {
+        *self.running.borrow()
     }
 
     pub(super) async fn came(&self, works: usize) {
@@ -50,7 +50,7 @@ impl Yard {
     }
 
     pub(super) async fn idle(&self) {
-        until(&self.at_work, |at_work| at_work == 0).await;
+        until(&self.running, |running| running == 0).await;
     }
 
     pub(super) fn let_on(&self, works: usize) {
@@ -74,7 +74,7 @@ async fn until(count: &watch::Sender<usize>, holds: impl Fn(usize) -> bool) {
 /// Begins a task's work; it has begun when this returns.
 pub(super) fn begin(mind: Arc<Mind>, task: Arc<Task>) {
     mind.yard.note("began");
-    mind.yard.at_work.send_modify(|works| *works += 1);
+    mind.yard.running.send_modify(|works| *works += 1);
     tokio::spawn(async move {
         tokio::select! {
             biased;
@@ -82,7 +82,7 @@ pub(super) fn begin(mind: Arc<Mind>, task: Arc<Task>) {
             () = task.torn() => mind.yard.note("torn down"),
             () = work(&mind, &task) => mind.yard.note("ended"),
         }
-        mind.yard.at_work.send_modify(|works| *works -= 1);
+        mind.yard.running.send_modify(|works| *works -= 1);
     });
 }
 
@@ -131,6 +131,6 @@ async fn ask(mind: &Mind, task: &Task, state: State, text: &str) {
     task.tell(Event::Status(state, Some(text.to_owned())));
     mind.yard.came.send_modify(|came| *came += 1);
     let answer = task.asked().await;
-    mind.yard.note(format!("was told {answer}"));
+    mind.yard.note(format!("got {answer}"));
     task.tell(Event::Status(State::Working, None));
 }

@@ -82,13 +82,13 @@ impl Hub {
         fs::read_to_string(self.folder.join("count")).ok()?.trim().parse().ok()
     }
 
-    /// Waits until its work has gone on from here.
+    /// Waits until its work has continued from here.
     ///
     /// # Panics
     /// If it does not.
-    pub fn goes_on(&self) {
+    pub fn continues(&self) {
         let before = self.count();
-        wait::until("the hub's work goes on", || self.count().is_some_and(|count| Some(count) > before));
+        wait::until("the hub's work continues", || self.count().is_some_and(|count| Some(count) > before));
     }
 
     fn port(&self, file: &str) -> Option<u16> {

@@ -10,21 +10,21 @@ use super::{
 /// What the first word of a prompt's last line makes of the turn.
 pub const WORDS: [(&str, &str); 34] = [
     ("say", "says the rest of the line, in chunks of one word, and ends"),
-    ("think", "thinks, uses a tool of its own, says `thought about it`, and ends"),
-    ("work", "says `working`, begins a tool call, and works until it is told to end, which it confirms"),
-    ("deaf", "the same, but hears no `session/cancel`"),
+    ("think", "thinks, uses its own tool, says `thought about it`, and ends"),
+    ("work", "says `working`, begins a tool call, and works until it is asked to end, which it confirms"),
+    ("deaf", "the same, but ignores `session/cancel`"),
     ("sly", "the same, but says `end_turn` where it should say that it was cancelled"),
-    ("fail", "the same, but answers with an error when it is told to end"),
+    ("fail", "the same, but answers with an error when it is asked to end"),
     (
         "babble",
         "the same, but says a hundred more things, and that its tool call is done, before it confirms",
     ),
-    ("late", "hears no `session/cancel`, but says more and answers when its input ends"),
-    ("ask", "asks whether it may pay; pays if it may; and ends, or confirms that it was told to"),
+    ("late", "ignores `session/cancel`, but says more and answers when its input ends"),
+    ("ask", "asks whether it may pay; pays if it may; and ends, or confirms that it was asked to"),
     ("nag", "asks the same twice at once, and then as `ask`"),
     ("odd-ask", "asks with no answer to choose from that allows anything"),
-    ("tree", "starts a grandchild in a session of its own, and then as `deaf`"),
-    ("command", "runs a command as `work` does, and confirms its end at once, while the command goes on"),
+    ("tree", "starts a grandchild in its own session, and then as `deaf`"),
+    ("command", "runs a command as `work` does, and confirms its end at once, while the command continues"),
     ("hand", "hands its work to the hub of its manners, and then as `work`"),
     ("clan", "starts a grandchild as `tree` does, and then as `hand`"),
     (
@@ -47,7 +47,7 @@ pub const WORDS: [(&str, &str); 34] = [
     ("count", "says how many prompts this session has had, and ends"),
     ("refuse", "ends with `refusal`"),
     ("tokens", "says `cut`, and ends with `max_tokens`"),
-    ("new-reason", "ends with a reason that nobody knows"),
+    ("new-reason", "ends with an unknown reason"),
     ("broken", "answers with neither a result nor an error"),
 ];
 
@@ -205,7 +205,7 @@ pub(super) fn finish(brain: &mut Brain) -> Vec<Step> {
 pub(super) fn cancelled(brain: &mut Brain) -> Vec<Step> {
     let Some(mut turn) = brain.turn.take() else { return Vec::new() };
     turn.is_cancelled = true;
-    note(brain, "told");
+    note(brain, "asked");
     let (id, session) = (turn.prompt.clone(), turn.session.clone());
     match turn.word.as_str() {
         "deaf" | "late" | "tree" => {
@@ -268,7 +268,7 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
             ]
         }
         _ if turn.is_cancelled => vec![end(&prompt, "cancelled")],
-        _ => vec![chunk(&session, "nobody said"), end(&prompt, "end_turn")],
+        _ => vec![chunk(&session, "no answer"), end(&prompt, "end_turn")],
     }
 }
 
@@ -279,7 +279,7 @@ pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
         return if is_tidy { vec![Step::EndCommands] } else { Vec::new() };
     };
     if !turn.is_cancelled {
-        note(brain, "told");
+        note(brain, "asked");
     }
     if turn.word != "late" {
         return Vec::new();
@@ -298,7 +298,7 @@ fn noise(session: &str) -> Vec<Step> {
         Step::Raw("\"text\"".into()),
         Step::Raw("{\"jsonrpc\":\"2.0\"}".into()),
         result(&json!(424_242), json!({"stopReason": "refusal"})),
-        result(&json!("nobody"), json!({})),
+        result(&json!("unknown"), json!({})),
         chunk("another-session", "not for you "),
         update(session, json!({"sessionUpdate": "moon_phase", "phase": "full"})),
         Step::Say(json!({"jsonrpc": "2.0", "method": "_vendor/hello", "params": {}})),

@@ -9,11 +9,11 @@ pub const TOOLS: [(&str, &str); 17] = [
     ("echo", "answers with its argument `text`"),
     ("look", "the same, and is annotated as read-only"),
     ("deaf", "never answers"),
-    ("late", "answers when it is told that nobody waits"),
+    ("late", "answers when its call is cancelled"),
     ("twice", "answers twice, differently"),
     ("progress", "gives three notices, then answers"),
     ("big", "answers with as many bytes as its argument `bytes` says"),
-    ("fail", "answers with an error of its own"),
+    ("fail", "answers with its own error"),
     ("refuse", "answers with an error of the protocol"),
     ("broken", "answers with no valid message"),
     ("noise", "writes lines that are no messages, then answers"),
@@ -21,7 +21,7 @@ pub const TOOLS: [(&str, &str); 17] = [
     ("mislead", "asks something with the call's own id, takes that back, and then answers"),
     (
         "grow",
-        "says that its tools changed (of 2026-07-28: to whoever listens), and has one more from then on",
+        "says that its tools changed (of 2026-07-28: to clients that listen), and has one more from then on",
     ),
     ("picture", "answers with words, a picture and a value"),
     ("down", "answers with HTTP 500 and a page, and over pipes not at all"),
@@ -142,7 +142,7 @@ impl Brain {
             "refuse" => vec![error(id, -32602, "not like this")],
             "broken" => vec![Step::Say(json!({"jsonrpc": "2.0", "id": id}))],
             "noise" => {
-                vec![Step::Raw("Listening on {port".into()), Step::Raw(String::new()), said(id, "heard")]
+                vec![Step::Raw("Listening on {port".into()), Step::Raw(String::new()), said(id, "received")]
             }
             "crash" => vec![Step::Die("the disk is on fire", 3)],
             "mislead" => vec![

@@ -22,9 +22,9 @@ impl Ender {
 }
 
 /// Work that runs, by the peer's own account.
-struct AtWork(Arc<World>);
+struct Running(Arc<World>);
 
-impl AtWork {
+impl Running {
     fn begin(world: &Arc<World>) -> Self {
         world.begun.fetch_add(1, Ordering::AcqRel);
         world.working.fetch_add(1, Ordering::AcqRel);
@@ -33,7 +33,7 @@ impl AtWork {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for Running {
     fn drop(&mut self) {
         self.0.working.fetch_sub(1, Ordering::AcqRel);
         self.0.moved.notify_waiters();
@@ -50,13 +50,13 @@ pub(super) struct Ends {
 pub(super) fn begin(peer: &Peer, ends: Ends) -> Ender {
     let ender = Ender::default();
     let (steps, world) = (peer.steps.clone(), Arc::clone(&peer.world));
-    let (at_work, ended) = (AtWork::begin(&world), Arc::clone(&ender.0));
+    let (running, ended) = (Running::begin(&world), Arc::clone(&ender.0));
     tokio::spawn(async move {
         let work = Box::pin(work(steps, Arc::clone(&world), ends));
         if let Either::Left(_) = select(work, Box::pin(ended.notified())).await {
             world.finished.fetch_add(1, Ordering::AcqRel);
         }
-        drop(at_work);
+        drop(running);
     });
     ender
 }

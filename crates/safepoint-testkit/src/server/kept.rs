@@ -85,7 +85,7 @@ impl Kept {
         let id = events.first().and_then(|event| id_of(event));
         let response = Response { events, fate, state: State::Running, by };
         if self.responses.insert(id.unwrap_or_default(), response).is_some() {
-            unreachable!("each kept response has an id of its own");
+            unreachable!("each kept response has its own id");
         }
     }
 
