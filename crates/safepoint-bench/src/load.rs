@@ -20,6 +20,7 @@ use crate::{
     server::{Server, Serving},
     silent::Count,
     table::{Table, median},
+    timing::micros,
 };
 
 /// The others.
@@ -30,7 +31,7 @@ const BATCHES: usize = 20;
 const REPEATS: usize = 7;
 
 /// Where the measurement takes place.
-struct Place {
+struct Setup {
     silent: Server,
     count: Count,
     busy: Server,
@@ -39,7 +40,7 @@ struct Place {
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let silent = Server::start(Serving::Silence)?;
     let count = Count::of(&silent.control).await?;
-    let mut place = Place { silent, count, busy: Server::start(Serving::Rounds(20))? };
+    let mut place = Setup { silent, count, busy: Server::start(Serving::Rounds(20))? };
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         theirs.extend(under_bare_load(&mut place).await?);
@@ -52,7 +53,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn under_bare_load(place: &mut Place) -> anyhow::Result<Vec<f64>> {
+async fn under_bare_load(place: &mut Setup) -> anyhow::Result<Vec<f64>> {
     let client = Client::new();
     let busy = (client.clone(), place.busy.url.clone());
     let others = Others::begin(move || {
@@ -77,7 +78,7 @@ async fn under_bare_load(place: &mut Place) -> anyhow::Result<Vec<f64>> {
     Ok(took)
 }
 
-async fn under_our_load(place: &mut Place) -> anyhow::Result<Vec<f64>> {
+async fn under_our_load(place: &mut Setup) -> anyhow::Result<Vec<f64>> {
     let busy = rounds::agent(openai::model("m").base_url(&place.busy.url));
     let silent = Agent::builder(openai::model("m").base_url(&place.silent.url)).build();
     let others = Others::begin(move || {
@@ -133,7 +134,7 @@ async fn stop_each<H: Send + 'static, E: Future<Output = ()> + Send + 'static>(
     });
     let mut took = Vec::new();
     for (n, seen) in (0..).zip(seen) {
-        took.push(seen.await?.saturating_duration_since(intended(n)).as_secs_f64() * 1e6);
+        took.push(micros(seen.await?.saturating_duration_since(intended(n))));
     }
     anyhow::ensure!(asking.join().is_ok(), "the thread that asks panicked");
     Ok(took)

@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::BoxFuture;
 use rmcp::{
     RoleClient, ServiceExt as _,
     model::CallToolRequestParams,
@@ -15,12 +14,13 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, TokioChildProcess},
 };
 use safepoint::{
-    Agent, RunHandle, StopRequest,
+    Agent, StopRequest,
     event::{EventKind, Fact},
     receipt::Ending,
 };
 use safepoint_testkit::{
     mcp::{self, ASKED, HttpServer, McpManners, McpSeen, Speaks},
+    recorder,
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -30,7 +30,10 @@ use safepoint_tools::{
 };
 use serde_json::json;
 
-use crate::table::{Table, median};
+use crate::{
+    table::{Table, median},
+    timing::{Times, micros, settle_down},
+};
 
 const CALLS: usize = 2000;
 const BATCH: usize = 100;
@@ -40,9 +43,9 @@ const REPORTED_US: f64 = 1000.0;
 const SERVER_REPORTED_US: f64 = 3000.0;
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
-    calls(table, "over pipes", &Place::Pipes).await?;
+    calls(table, "over pipes", &Transport::Pipes).await?;
     let http = HttpServer::start(McpManners::default()).await?;
-    calls(table, "over HTTP", &Place::Http(http)).await?;
+    calls(table, "over HTTP", &Transport::Http(http)).await?;
     stop_over_pipes(table).await?;
     for (name, speaks) in [("2025-11-25", Speaks::Older), ("2026-07-28", Speaks::Newest)] {
         stop_over_http(table, name, speaks).await?;
@@ -50,36 +53,38 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-enum Place {
+enum Transport {
     Pipes,
     Http(HttpServer),
 }
 
 type Bare = RunningService<RoleClient, ()>;
 
-async fn bare(place: &Place) -> anyhow::Result<Bare> {
+async fn bare(place: &Transport) -> anyhow::Result<Bare> {
     Ok(match place {
-        Place::Pipes => {
+        Transport::Pipes => {
             let mut command = tokio::process::Command::new(std::env::current_exe()?);
             command.env(ASKED, McpManners::default().to_json());
             ().serve(TokioChildProcess::new(command)?).await?
         }
-        Place::Http(http) => ().serve(StreamableHttpClientTransport::from_uri(http.url().to_owned())).await?,
+        Transport::Http(http) => {
+            ().serve(StreamableHttpClientTransport::from_uri(http.url().to_owned())).await?
+        }
     })
 }
 
-async fn ours(place: &Place, manners: &McpManners) -> anyhow::Result<Client> {
+async fn ours(place: &Transport, manners: &McpManners) -> anyhow::Result<Client> {
     let server = match place {
-        Place::Pipes => Server::stdio("bench", std::env::current_exe()?)
+        Transport::Pipes => Server::stdio("bench", std::env::current_exe()?)
             .env(ASKED, manners.to_json())
             .under(&Processes::unguarded("bench")),
-        Place::Http(http) => Server::http("bench", http.url()),
+        Transport::Http(http) => Server::http("bench", http.url()),
     };
     Ok(server.connect().await?)
 }
 
 /// The time of a call, in turns of a hundred, so that both meet the same machine.
-async fn calls(table: &mut Table, name: &str, place: &Place) -> anyhow::Result<()> {
+async fn calls(table: &mut Table, name: &str, place: &Transport) -> anyhow::Result<()> {
     let (bare, ours) = (bare(place).await?, ours(place, &McpManners::default()).await?);
     let (mut of_bare, mut of_ours) = (Vec::new(), Vec::new());
     for _ in 0..CALLS / BATCH {
@@ -109,7 +114,7 @@ async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("log");
     let manners = McpManners { log: Some(log.clone()), ..McpManners::default() };
-    let client = ours(&Place::Pipes, &manners).await?;
+    let client = ours(&Transport::Pipes, &manners).await?;
     let mut times = Times::default();
     for number in 0..STOPS {
         let called = || count(&log, "tools/call") > number;
@@ -117,7 +122,7 @@ async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
         times.push(stop(&client, called, reported).await?);
     }
     client.close().await;
-    times.show(table, "over pipes");
+    show(times, table, "over pipes");
     Ok(())
 }
 
@@ -138,32 +143,14 @@ async fn stop_over_http(table: &mut Table, name: &str, speaks: Speaks) -> anyhow
         times.push(stop(&client, || of(&is_call).is_some(), || of(&is_reported)).await?);
     }
     client.close().await;
-    times.show(table, &format!("over HTTP, {name}"));
+    show(times, table, &format!("over HTTP, {name}"));
     Ok(())
 }
 
-#[derive(Default)]
-struct Times {
-    caller: Vec<f64>,
-    server: Vec<f64>,
-}
-
-impl Times {
-    fn push(&mut self, (caller, server): (f64, f64)) {
-        self.caller.push(caller);
-        self.server.push(server);
-    }
-
-    fn show(self, table: &mut Table, name: &str) {
-        let what = format!("stop during a call of an MCP server {name}");
-        table.alone(&format!("{what}: caller has the outcome"), "µs", median(self.caller), REPORTED_US);
-        table.alone(
-            &format!("{what}: the server has the notice"),
-            "µs",
-            median(self.server),
-            SERVER_REPORTED_US,
-        );
-    }
+fn show(times: Times, table: &mut Table, name: &str) {
+    let what = format!("stop during a call of an MCP server {name}");
+    table.alone(&format!("{what}: caller has the outcome"), "µs", median(times.caller), REPORTED_US);
+    table.alone(&format!("{what}: the server has the notice"), "µs", median(times.other), SERVER_REPORTED_US);
 }
 
 /// Stops a call without an answer: the times until the caller has the outcome and until the server gets the
@@ -176,7 +163,7 @@ async fn stop(
     let model = ScriptedModel::new(Script::of([Reply::call("bench__deaf", json!({}))]));
     let agent = Agent::builder(model).tools(client.tools().await?).build();
     let handle = agent.run("go").detach();
-    started(&handle).await;
+    recorder::until(&handle, is_call).await;
     until(is_called).await;
     settle_down().await;
     let (asked_ns, asked) = (mcp::now_ns(), Instant::now());
@@ -189,17 +176,8 @@ async fn stop(
     Ok((caller, micros(Duration::from_nanos(reported))))
 }
 
-fn started(handle: &RunHandle) -> BoxFuture<'static, ()> {
-    let mut events = handle.events();
-    Box::pin(async move {
-        while let Some(event) = events.next().await {
-            if let EventKind::Fact(fact) = &event.kind
-                && matches!(**fact, Fact::CallStarted { .. })
-            {
-                return;
-            }
-        }
-    })
+fn is_call(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. }))
 }
 
 fn count(log: &Path, method: &str) -> usize {
@@ -217,12 +195,4 @@ async fn until(holds: impl Fn() -> bool) {
     while !holds() {
         tokio::time::sleep(LOOK).await;
     }
-}
-
-async fn settle_down() {
-    tokio::time::sleep(Duration::from_millis(2)).await;
-}
-
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
 }

@@ -9,10 +9,10 @@ use std::{
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
-    Agent, History, Model, Session, StopRequest,
+    Agent, Model, Session, StopRequest,
     ids::TurnId,
     message::UserMessage,
-    model::{Conversation, Delta, DeltaStream, ModelSpec},
+    model::{Delta, Finish},
     session::{ChatPlanner, Plan, PlanContext, Planner, SessionStop},
     stop::Failure,
 };
@@ -20,7 +20,9 @@ use tokio::sync::mpsc;
 
 use crate::{
     crowd::{resident, settle_down, switches},
+    models::model,
     table::{Table, median},
+    timing::micros,
 };
 
 /// The hidden argument that makes this program a crowd of idle sessions, or of idle tasks.
@@ -39,25 +41,13 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
 }
 
 /// Says when it was asked, and then nothing.
-#[derive(Clone)]
-struct Silent(mpsc::UnboundedSender<Instant>);
-
-impl Model for Silent {
-    fn name(&self) -> &str {
-        "silent"
-    }
-    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.clone())
-    }
-}
-
-impl Conversation for Silent {
-    fn stream(&mut self, _: &History) -> DeltaStream {
-        if self.0.send(Instant::now()).is_err() {
+fn silent(asked: mpsc::UnboundedSender<Instant>) -> impl Model {
+    model(move |_| {
+        if asked.send(Instant::now()).is_err() {
             // The receiver is gone: the measurement is over.
         }
         stream::iter([Ok(Delta::Sent)]).chain(stream::pending()).boxed()
-    }
+    })
 }
 
 /// Chat, that notes when it was asked.
@@ -77,7 +67,7 @@ impl Planner<String> for Noting {
 }
 
 #[derive(Default)]
-struct Talk {
+struct Latencies {
     planned: Vec<f64>,
     asked: Vec<f64>,
     stopped: Vec<f64>,
@@ -86,8 +76,8 @@ struct Talk {
 /// The same run with a session and without one, in turns.
 async fn talk(table: &mut Table) -> anyhow::Result<()> {
     let (sender, mut asked) = mpsc::unbounded_channel();
-    let agent = Agent::builder(Silent(sender)).build();
-    let (mut plain, mut within) = (Talk::default(), Talk::default());
+    let agent = Agent::builder(silent(sender)).build();
+    let (mut plain, mut within) = (Latencies::default(), Latencies::default());
     for _ in 0..WARM + REPEATS {
         without(&agent, &mut asked, &mut plain).await?;
         inside(&agent, &mut asked, &mut within).await?;
@@ -104,7 +94,11 @@ async fn talk(table: &mut Table) -> anyhow::Result<()> {
 /// Microseconds that a session may add.
 const ADDED: f64 = 20.0;
 
-async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
+async fn without(
+    agent: &Agent,
+    asked: &mut mpsc::UnboundedReceiver<Instant>,
+    talk: &mut Latencies,
+) -> anyhow::Result<()> {
     let began = Instant::now();
     let handle = agent.run("go").detach();
     talk.asked.push(between(began, asked.recv().await)?);
@@ -117,9 +111,11 @@ async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, ta
     Ok(())
 }
 
-type Asked = anyhow::Result<()>;
-
-async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
+async fn inside(
+    agent: &Agent,
+    asked: &mut mpsc::UnboundedReceiver<Instant>,
+    talk: &mut Latencies,
+) -> anyhow::Result<()> {
     let planned = Arc::new(Mutex::new(None));
     let session = Session::builder(Noting(ChatPlanner::new(agent.clone()), Arc::clone(&planned))).start();
     tokio::task::yield_now().await;
@@ -141,10 +137,6 @@ fn between(began: Instant, then: Option<Instant>) -> anyhow::Result<f64> {
     Ok(micros(then.duration_since(began)))
 }
 
-fn micros(took: Duration) -> f64 {
-    took.as_secs_f64() * 1e6
-}
-
 /// Pushes while a turn is running, until the owner has accepted the last item.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn pushes(table: &mut Table) -> anyhow::Result<()> {
@@ -152,7 +144,7 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
     let (mut rates, mut ends) = (Vec::new(), Vec::new());
     for _ in 0..TIMES {
         let (sender, mut asked) = mpsc::unbounded_channel();
-        let agent = Agent::builder(Silent(sender)).build();
+        let agent = Agent::builder(silent(sender)).build();
         let session: Session<String> = Session::builder(ChatPlanner::new(agent)).inbox(PUSHES + 1).start();
         session.push("go".to_owned())?;
         asked.recv().await;
@@ -223,7 +215,7 @@ pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
         "tasks" => weigh(async || drop(tokio::spawn(std::future::pending::<()>()))).await?,
         kind => {
             // A definition is shared by all that work by it.
-            let agent = Agent::builder(Says).build();
+            let agent = Agent::builder(says()).build();
             let is_used = kind == "used";
             weigh(async || one(&agent, is_used).await).await?
         }
@@ -242,24 +234,11 @@ async fn one(agent: &Agent, is_used: bool) -> Option<Session<String>> {
 }
 
 /// Answers at once.
-#[derive(Clone)]
-struct Says;
-
-impl Model for Says {
-    fn name(&self) -> &str {
-        "says"
-    }
-    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.clone())
-    }
-}
-
-impl Conversation for Says {
-    fn stream(&mut self, _: &History) -> DeltaStream {
-        use safepoint::model::Finish;
+fn says() -> impl Model {
+    model(|_| {
         let reply = [Delta::Sent, Delta::Opened, Delta::Text("done".into()), Delta::Ended(Finish::Natural)];
         stream::iter(reply.map(Ok)).boxed()
-    }
+    })
 }
 
 /// Makes a crowd, one session after the other, and measures it while all are idle.
