@@ -26,7 +26,7 @@ pub use manners::{A2aManners, A2aWire, Card, Contexts, Looks, OnCancel, Streams,
 
 use self::{task::Task, work::Yard};
 use crate::{
-    http::{self, Serving},
+    http::{self, Connection, Serving},
     sync::lock,
 };
 
@@ -208,6 +208,13 @@ impl Drop for A2aServer {
 }
 
 impl Mind {
+    /// Waits until the client gives up.
+    async fn gave_up(&self, connection: &mut Connection, method: &str) -> io::Result<()> {
+        connection.closed().await;
+        self.note(A2aSeen::GaveUp(method.to_owned()));
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
     fn note(&self, seen: A2aSeen) {
         lock(&self.seen).push(seen);
     }

@@ -1,4 +1,4 @@
-//! Waits of tests: each has a name and an end. A test that waits without end says nothing. One that gives up
+//! PendingWaits of tests: each has a name and an end. A test that waits without end says nothing. One that gives up
 //! says what it waited for, for how long, and what it saw last.
 //!
 //! All waits have one limit, on the real clock and far beyond what a loaded machine needs, so no test proves
@@ -128,7 +128,7 @@ pub struct Bounded<F> {
     number: Option<u64>,
 }
 
-/// Waits, within a limit, for a future that is woken by itself. A paused clock stands still for it.
+/// PendingWaits, within a limit, for a future that is woken by itself. A paused clock stands still for it.
 pub fn bounded<F: Future>(stage: impl Display, future: F) -> Bounded<F> {
     Bounded { future: Box::pin(future), stage: stage.to_string(), began: Instant::now(), number: None }
 }
@@ -179,15 +179,15 @@ struct Pending {
     waker: Waker,
 }
 
-struct Waits {
+struct PendingWaits {
     pending: Vec<Pending>,
     next: u64,
 }
 
-static WAITS: Mutex<Waits> = Mutex::new(Waits { pending: Vec::new(), next: 0 });
+static WAITS: Mutex<PendingWaits> = Mutex::new(PendingWaits { pending: Vec::new(), next: 0 });
 static ALARM: Once = Once::new();
 
-fn waits() -> MutexGuard<'static, Waits> {
+fn waits() -> MutexGuard<'static, PendingWaits> {
     lock(&WAITS)
 }
 

@@ -11,7 +11,7 @@ use crate::sync::lock;
 
 /// A task's state. Exhaustive: those that the servers here have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum TaskState {
     Submitted,
     Working,
     InputRequired,
@@ -21,7 +21,7 @@ pub(super) enum State {
     Canceled,
 }
 
-impl State {
+impl TaskState {
     pub(super) fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled)
     }
@@ -34,8 +34,8 @@ impl State {
 
 /// An event of a task.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
-    Status(State, Option<String>),
+pub(super) enum TaskEvent {
+    Status(TaskState, Option<String>),
     /// More of an artifact.
     Part {
         artifact: String,
@@ -48,7 +48,7 @@ pub(super) enum Event {
 /// The artifact that the answer is, where nothing else is said.
 const ANSWER: &str = "answer";
 
-impl Event {
+impl TaskEvent {
     /// More of the answer.
     pub(super) fn part(text: &str) -> Self {
         Self::Part { artifact: ANSWER.into(), text: text.into() }
@@ -69,7 +69,7 @@ impl Event {
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) context: String,
-    events: Mutex<Vec<Event>>,
+    events: Mutex<Vec<TaskEvent>>,
     /// After each of these numbers of events, the task keeps the next part twice.
     listened: Mutex<Vec<usize>>,
     /// How many events there are.
@@ -93,24 +93,24 @@ impl Task {
         }
     }
 
-    pub(super) fn events(&self) -> Vec<Event> {
+    pub(super) fn events(&self) -> Vec<TaskEvent> {
         lock(&self.events).clone()
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> TaskState {
         let events = lock(&self.events);
         let newest = events.iter().rev().find_map(|event| match event {
-            Event::Status(state, _) => Some(*state),
-            Event::Part { .. } | Event::Anew(_) => None,
+            TaskEvent::Status(state, _) => Some(*state),
+            TaskEvent::Part { .. } | TaskEvent::Anew(_) => None,
         });
-        newest.unwrap_or(State::Submitted)
+        newest.unwrap_or(TaskState::Submitted)
     }
 
     /// What the newest status says.
     pub(super) fn word(&self) -> Option<String> {
         self.events().into_iter().rev().find_map(|event| match event {
-            Event::Status(_, word) => Some(word),
-            Event::Part { .. } | Event::Anew(_) => None,
+            TaskEvent::Status(_, word) => Some(word),
+            TaskEvent::Part { .. } | TaskEvent::Anew(_) => None,
         })?
     }
 
@@ -126,17 +126,19 @@ impl Task {
             });
             let parts = &mut artifacts[at].1;
             match event {
-                Event::Part { text, .. } if listened.contains(&place) => parts.extend([text.clone(), text]),
-                Event::Part { text, .. } => parts.push(text),
-                Event::Anew(text) => *parts = vec![text],
-                Event::Status(..) => {}
+                TaskEvent::Part { text, .. } if listened.contains(&place) => {
+                    parts.extend([text.clone(), text])
+                }
+                TaskEvent::Part { text, .. } => parts.push(text),
+                TaskEvent::Anew(text) => *parts = vec![text],
+                TaskEvent::Status(..) => {}
             }
         }
         artifacts
     }
 
     /// Sends it to the readers; false if the task is over.
-    pub(super) fn tell(&self, event: Event) -> bool {
+    pub(super) fn tell(&self, event: TaskEvent) -> bool {
         if self.state().is_terminal() {
             return false;
         }
@@ -145,7 +147,7 @@ impl Task {
     }
 
     /// Tells it also behind the end.
-    pub(super) fn tell_anyway(&self, event: Event) {
+    pub(super) fn tell_anyway(&self, event: TaskEvent) {
         let mut events = lock(&self.events);
         events.push(event);
         self.count.send_replace(events.len());

@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::{
     Mind, OnCancel, WorkStep,
-    task::{Event, State, Task},
+    task::{Task, TaskEvent, TaskState},
 };
 use crate::sync::lock;
 
@@ -87,32 +87,32 @@ pub(super) fn begin(mind: Arc<Mind>, task: Arc<Task>) {
 }
 
 async fn work(mind: &Mind, task: &Task) {
-    task.tell(Event::Status(State::Working, None));
+    task.tell(TaskEvent::Status(TaskState::Working, None));
     for step in &mind.manners.plan {
         match step {
-            WorkStep::Say(text) => say(mind, task, Event::part(text)),
+            WorkStep::Say(text) => say(mind, task, TaskEvent::part(text)),
             WorkStep::SayIn(artifact, text) => {
-                say(mind, task, Event::Part { artifact: artifact.clone(), text: text.clone() });
+                say(mind, task, TaskEvent::Part { artifact: artifact.clone(), text: text.clone() });
             }
             WorkStep::Anew(text) => {
-                task.tell(Event::Anew(text.clone()));
+                task.tell(TaskEvent::Anew(text.clone()));
             }
             WorkStep::Note(text) => {
-                task.tell(Event::Status(State::Working, Some(text.clone())));
+                task.tell(TaskEvent::Status(TaskState::Working, Some(text.clone())));
             }
             WorkStep::Wait => {
                 mind.yard.came.send_modify(|came| *came += 1);
                 mind.yard.wait().await;
             }
-            WorkStep::Ask(text) => ask(mind, task, State::InputRequired, text).await,
-            WorkStep::SignIn(text) => ask(mind, task, State::AuthRequired, text).await,
+            WorkStep::Ask(text) => ask(mind, task, TaskState::InputRequired, text).await,
+            WorkStep::SignIn(text) => ask(mind, task, TaskState::AuthRequired, text).await,
             WorkStep::Fail(text) => {
-                task.tell(Event::Status(State::Failed, Some(text.clone())));
+                task.tell(TaskEvent::Status(TaskState::Failed, Some(text.clone())));
                 return;
             }
         }
     }
-    let completed = Event::Status(State::Completed, None);
+    let completed = TaskEvent::Status(TaskState::Completed, None);
     match mind.manners.on_cancel {
         OnCancel::SaysAndCompletes => task.tell_anyway(completed),
         _ => {
@@ -121,16 +121,16 @@ async fn work(mind: &Mind, task: &Task) {
     }
 }
 
-fn say(mind: &Mind, task: &Task, part: Event) {
-    let text = if let Event::Part { text, .. } = &part { text.clone() } else { String::new() };
+fn say(mind: &Mind, task: &Task, part: TaskEvent) {
+    let text = if let TaskEvent::Part { text, .. } = &part { text.clone() } else { String::new() };
     let is_sent = task.tell(part);
     mind.yard.note(if is_sent { format!("said {text}") } else { format!("unheard {text}") });
 }
 
-async fn ask(mind: &Mind, task: &Task, state: State, text: &str) {
-    task.tell(Event::Status(state, Some(text.to_owned())));
+async fn ask(mind: &Mind, task: &Task, state: TaskState, text: &str) {
+    task.tell(TaskEvent::Status(state, Some(text.to_owned())));
     mind.yard.came.send_modify(|came| *came += 1);
     let answer = task.asked().await;
     mind.yard.note(format!("got {answer}"));
-    task.tell(Event::Status(State::Working, None));
+    task.tell(TaskEvent::Status(TaskState::Working, None));
 }

@@ -12,11 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    AcpManners, AgentStart,
-    brain::{Brain, Step},
-    hub, turn,
-};
+use super::{AcpManners, AgentStart, brain::Brain, hub, say::AcpStep, turn};
 use crate::{
     stdio::{self, die, park, say},
     sync::lock,
@@ -77,18 +73,18 @@ fn hear_and_watch(brain: &mut Brain, until: &Path) {
     }
 }
 
-fn act(step: Step, start: AgentStart) {
+fn act(step: AcpStep, start: AgentStart) {
     match step {
-        Step::Say(message) => say(&message.to_string()),
-        Step::Raw(line) => say(&line),
-        Step::Die(words, code) => die(words, code),
-        Step::Flood => stdio::flood(NOISE),
-        Step::Gush(message) => gush(&message.to_string()),
-        Step::Wedge => park(),
-        Step::Spawn => spawn_far(),
-        Step::Command => spawn_near(),
-        Step::EndCommands => end_commands(),
-        Step::HandOver(to) => match hub::hand_over(&to) {
+        AcpStep::Say(message) => say(&message.to_string()),
+        AcpStep::Raw(line) => say(&line),
+        AcpStep::Die(words, code) => die(words, code),
+        AcpStep::Flood => stdio::flood(NOISE),
+        AcpStep::Gush(message) => gush(&message.to_string()),
+        AcpStep::Wedge => park(),
+        AcpStep::Spawn => spawn_far(),
+        AcpStep::Command => spawn_near(),
+        AcpStep::EndCommands => end_commands(),
+        AcpStep::HandOver(to) => match hub::hand_over(&to) {
             Ok(line) => lock(&LINES).push(line),
             Err(error) => die(&format!("no hub: {error}"), 8),
         },
@@ -114,7 +110,7 @@ fn spawn_far() {
 }
 
 /// Lines to a hub, held until the agent ends.
-static LINES: Mutex<Vec<Box<dyn hub::Held>>> = Mutex::new(Vec::new());
+static LINES: Mutex<Vec<Box<dyn hub::HubLine>>> = Mutex::new(Vec::new());
 
 static COMMANDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 

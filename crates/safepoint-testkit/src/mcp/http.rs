@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 
 use super::{
     McpManners, ServerStart, Speaks,
-    brain::{Brain, Step},
+    brain::{Brain, McpStep},
     now_ns,
 };
 use crate::{
@@ -110,7 +110,7 @@ impl Mind {
         lock(&self.seen).push((now_ns(), seen));
     }
 
-    fn hear(&self, message: &Value) -> Vec<Step> {
+    fn hear(&self, message: &Value) -> Vec<McpStep> {
         self.note(McpSeen::Got(message.clone()));
         lock(&self.brain).hear(message)
     }
@@ -154,8 +154,8 @@ async fn answer(connection: &mut Connection, mind: &Mind, body: &[u8]) -> io::Re
         return stream(connection, mind, &message, steps).await;
     }
     let said = steps.into_iter().find_map(|step| match step {
-        Step::Say(said) => Some(said),
-        Step::Tell(_) | Step::Raw(_) | Step::Status(_) | Step::Die(..) => None,
+        McpStep::Say(said) => Some(said),
+        McpStep::Tell(_) | McpStep::Raw(_) | McpStep::Status(_) | McpStep::Die(..) => None,
     });
     let Some(said) = said else { return gave_up(connection, mind, &message).await };
     if message["method"] == "subscriptions/listen" && said["method"].is_string() {
@@ -199,29 +199,34 @@ async fn tell(
 }
 
 /// Answers a call with a stream of events; where there is no answer, the stream stays open, and silent.
-async fn stream(connection: &mut Connection, mind: &Mind, call: &Value, steps: Vec<Step>) -> io::Result<()> {
+async fn stream(
+    connection: &mut Connection,
+    mind: &Mind,
+    call: &Value,
+    steps: Vec<McpStep>,
+) -> io::Result<()> {
     if mind.start() == ServerStart::Wedge {
         return gave_up(connection, mind, call).await;
     }
-    if let [Step::Status(status)] = steps[..] {
+    if let [McpStep::Status(status)] = steps[..] {
         return connection.respond(&format!("{status} Down"), "text/html", "<h1>Do as I say</h1>").await;
     }
     connection.write(EVENT_STREAM).await?;
     let mut is_over = false;
     for step in steps {
         match step {
-            Step::Say(said) => {
+            McpStep::Say(said) => {
                 is_over |= !said["id"].is_null();
                 event(connection, &said).await?;
             }
-            Step::Tell(notice) => {
+            McpStep::Tell(notice) => {
                 if mind.news.send(News::Notice(notice)).is_err() {
                     // The listener is gone.
                 }
             }
-            Step::Raw(_) | Step::Status(_) => {}
+            McpStep::Raw(_) | McpStep::Status(_) => {}
             // A server that ends: the connection is lost.
-            Step::Die(..) => return Err(io::ErrorKind::ConnectionReset.into()),
+            McpStep::Die(..) => return Err(io::ErrorKind::ConnectionReset.into()),
         }
     }
     if is_over { connection.write(LAST_CHUNK).await } else { gave_up(connection, mind, call).await }
