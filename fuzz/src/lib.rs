@@ -68,7 +68,7 @@ pub fn history(data: &[u8]) {
     history.repair();
     history.close();
     assert!(history.repair().is_empty(), "the second repair finds nothing");
-    history.push(Message::User("go on".into()));
+    history.push(Message::User("continue".into()));
     let spec = ModelSpec::default();
     for body in chat::encoded(&chat::model("m"), &spec, &[&history]) {
         let body = serde_json::from_slice(&body).expect("a body is JSON");
@@ -97,7 +97,7 @@ fn pay() -> FnTool {
     tool::from_fn("pay", "pays", |_cx, amount: Amount| async move { Ok(format!("paid {}", amount.euros)) })
 }
 
-/// Whatever a model puts where arguments should be: the call runs with what fits, or fails and says why; the run goes on.
+/// Whatever a model puts where arguments should be: the call runs with what fits, or fails and says why; the run continues.
 pub fn arguments(data: &[u8]) {
     let args = String::from_utf8_lossy(data).into_owned();
     let fits = serde_json::from_str::<Amount>(&args).is_ok();

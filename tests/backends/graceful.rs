@@ -21,12 +21,12 @@ use tokio::time::{Instant, sleep};
 const OWN_TIME: Duration = Duration::from_millis(800);
 
 fn worker(on_stop: OnPeerStop) -> Peer {
-    let peer = Peer::new("coder").says("I am at it. ").waits().answers("It is mended.").on_stop(on_stop);
+    let peer = Peer::new("coder").says("I am at it. ").waits().answers("It is fixed.").on_stop(on_stop);
     peer.with(|spec| spec.stop_within(OWN_TIME))
 }
 
-async fn at_work(peer: &Peer) -> RunHandle {
-    let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
+async fn running(peer: &Peer) -> RunHandle {
+    let handle = Agent::remote(peer.clone()).build().run("fix it").detach();
     peer.gate().came(1).await;
     handle
 }
@@ -41,7 +41,7 @@ fn row(receipt: &Receipt) -> &CallReport {
 async fn a_stop_at_a_safe_point_tells_a_peer_at_once() {
     for points in [SafePoints::ANY, SafePoints::AFTER_MODEL, SafePoints::AFTER_ALL_CALLS] {
         let peer = worker(OnPeerStop::Ends);
-        let handle = at_work(&peer).await;
+        let handle = running(&peer).await;
         let asked = Instant::now();
         handle.stop(StopRequest::at_within(points, secs(30)));
         let outcome = handle.done().await;
@@ -58,7 +58,7 @@ async fn a_stop_at_a_safe_point_tells_a_peer_at_once() {
 #[tokio::test(start_paused = true)]
 async fn the_grace_is_the_peers_time() {
     let peer = worker(OnPeerStop::Silent);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::graceful(secs(5)));
     let outcome = handle.done().await;
@@ -73,7 +73,7 @@ async fn the_grace_is_the_peers_time() {
 #[tokio::test(start_paused = true)]
 async fn a_short_grace_leaves_the_peer_its_own_time() {
     let peer = worker(OnPeerStop::Silent);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::at_within(SafePoints::ANY, Duration::from_millis(100).try_into().unwrap()));
     drop(handle.done().await);
@@ -85,14 +85,14 @@ async fn a_short_grace_leaves_the_peer_its_own_time() {
 #[tokio::test(start_paused = true)]
 async fn a_harder_stop_shortens_the_peers_time() {
     let peer = worker(OnPeerStop::Silent);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::graceful(secs(60)));
     sleep(Duration::from_secs(10)).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert_eq!(asked.elapsed(), Duration::from_secs(10) + OWN_TIME / 2);
-    assert_eq!(peer.stops(), 1, "it is told once");
+    assert_eq!(peer.stops(), 1, "it is asked once");
     assert_eq!(outcome.receipt().stop.as_ref().unwrap().escalated, Escalation::ByRequest);
     peer.gate().open_for_all();
 }
@@ -101,14 +101,14 @@ async fn a_harder_stop_shortens_the_peers_time() {
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_refuses_has_the_grace_for_its_work() {
     let peer = worker(OnPeerStop::Refuses);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     handle.stop(StopRequest::graceful(secs(30)));
     sleep(Duration::from_secs(3)).await;
     assert!(!handle.is_done(), "its grace is not over");
     peer.gate().open_for_all();
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::Completed);
-    assert_eq!(outcome.partial_text(), "It is mended.");
+    assert_eq!(outcome.partial_text(), "It is fixed.");
 }
 
 /// S9.2, S10.64: as a call of another agent it is like a child run: a stop of the root alone leaves it
@@ -116,10 +116,10 @@ async fn a_peer_that_refuses_has_the_grace_for_its_work() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_of_the_root_leaves_the_peer_of_a_call_alone() {
     for (reach, stops) in [(Reach::Root, 0), (Reach::Tree, 1)] {
-        let script = Script::of([Reply::call("coder", json!({"task": "mend it"})), Reply::text("Mended.")]);
+        let script = Script::of([Reply::call("coder", json!({"task": "fix it"})), Reply::text("Fixed.")]);
         let peer = worker(OnPeerStop::Ends);
         let agent = Agent::builder(ScriptedModel::new(script)).tool(RemoteTool::new(peer.clone())).build();
-        let handle = agent.run("mend it").detach();
+        let handle = agent.run("fix it").detach();
         peer.gate().came(1).await;
         handle.stop(StopRequest::at(SafePoints::ANY).with_reach(reach));
         sleep(Duration::from_secs(1)).await;

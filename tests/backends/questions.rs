@@ -213,7 +213,7 @@ async fn work_that_may_be_repeated_asks_anew_after_a_crash() {
     let handle = agent.resume(&before).detach();
     let anew = asked(&handle).await;
     assert_ne!(anew.id, request.id);
-    assert!(handle.decide(&request.id, Decision::Approve).await.is_err(), "nobody asks that any more");
+    assert!(handle.decide(&request.id, Decision::Approve).await.is_err(), "that question is closed");
     handle.decide(&anew.id, Decision::Approve).await.unwrap();
     assert_eq!(handle.done().await.answer(), Some("built"));
     assert_eq!(withdrawn(&*log).await, [request.id]);

@@ -20,12 +20,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 fn worker(on_stop: OnPeerStop) -> Peer {
-    Peer::new("coder").says("I am at it. ").waits().answers("It is mended.").on_stop(on_stop)
+    Peer::new("coder").says("I am at it. ").waits().answers("It is fixed.").on_stop(on_stop)
 }
 
 /// A run over the peer whose work has begun.
-async fn at_work(peer: &Peer) -> RunHandle {
-    let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
+async fn running(peer: &Peer) -> RunHandle {
+    let handle = Agent::remote(peer.clone()).build().run("fix it").detach();
     peer.gate().came(1).await;
     handle
 }
@@ -36,7 +36,7 @@ fn row(receipt: &Receipt) -> &CallReport {
 
 async fn stopped(on_stop: OnPeerStop, declared: StopSupport) -> (Peer, RunHandle, Arc<Receipt>) {
     let peer = worker(on_stop).declared(declared);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
@@ -46,14 +46,14 @@ async fn stopped(on_stop: OnPeerStop, declared: StopSupport) -> (Peer, RunHandle
 /// S10.1: a message is one call, and its answer is the run's; the next one is of the same conversation.
 #[tokio::test]
 async fn an_agent_over_a_remote_answers_with_its_answer() {
-    let peer = Peer::new("coder").says("a").answers("It is mended.");
+    let peer = Peer::new("coder").says("a").answers("It is fixed.");
     let agent = Agent::remote(peer.clone()).build();
-    let first = agent.run("mend it").await;
-    assert_eq!(first.answer(), Some("It is mended."));
+    let first = agent.run("fix it").await;
+    assert_eq!(first.answer(), Some("It is fixed."));
     let second = agent.run_on(first.history().clone(), "and now?").await;
-    assert_eq!(second.answer(), Some("It is mended."));
+    assert_eq!(second.answer(), Some("It is fixed."));
     let briefs = peer.briefs();
-    assert_eq!((briefs[0].text.as_str(), briefs[1].text.as_str()), ("mend it", "and now?"));
+    assert_eq!((briefs[0].text.as_str(), briefs[1].text.as_str()), ("fix it", "and now?"));
     assert_eq!(briefs[0].conversation, briefs[1].conversation, "one conversation");
     assert_ne!(briefs[0].key, briefs[1].key, "two pieces of work");
 }
@@ -88,14 +88,14 @@ async fn what_a_remote_says_is_shown_as_it_comes() {
     streaming.gate().open_for_all();
     assert_eq!(handle.done().await.answer(), Some("one two three"));
     assert_eq!(texts(&handle).await, ["one ", "two ", "three"]);
-    let other = Peer::new("coder").says("I am at it. ").answers("It is mended.");
-    let handle = Agent::remote(other).build().run("mend it").detach();
-    assert_eq!(handle.done().await.answer(), Some("It is mended."));
-    assert_eq!(texts(&handle).await, ["I am at it. ", "\nIt is mended."]);
-    let longer = Peer::new("coder").says("It is ").answers("It is mended.");
-    let handle = Agent::remote(longer).build().run("mend it").detach();
+    let other = Peer::new("coder").says("I am at it. ").answers("It is fixed.");
+    let handle = Agent::remote(other).build().run("fix it").detach();
+    assert_eq!(handle.done().await.answer(), Some("It is fixed."));
+    assert_eq!(texts(&handle).await, ["I am at it. ", "\nIt is fixed."]);
+    let longer = Peer::new("coder").says("It is ").answers("It is fixed.");
+    let handle = Agent::remote(longer).build().run("fix it").detach();
     drop(handle.done().await);
-    assert_eq!(texts(&handle).await, ["It is ", "mended."]);
+    assert_eq!(texts(&handle).await, ["It is ", "fixed."]);
 }
 
 /// S10.3, S3.7, S4.1: a peer that ends its work and says so is stopped, and the run is quiet.
@@ -171,7 +171,7 @@ async fn a_word_that_is_known_to_be_empty_is_not_believed() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_peer_delays_the_run_by_its_deadline_and_no_more() {
     let peer = worker(OnPeerStop::Silent).with(|spec| spec.stop_within(Duration::from_millis(700)));
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::now());
     drop(handle.done().await);
@@ -183,7 +183,7 @@ async fn a_silent_peer_delays_the_run_by_its_deadline_and_no_more() {
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_took_note_holds_the_caller_no_longer() {
     let peer = worker(OnPeerStop::TakesNote).declared(StopSupport::CallerSide);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::now());
     drop(handle.done().await);
@@ -197,10 +197,10 @@ async fn a_peer_that_took_note_holds_the_caller_no_longer() {
 /// S10.45: a program that ends with the run waits once for a silent peer, for the peer's own time, and
 /// listens no longer. A peer that the stop could not reach gets no more than that time either.
 #[tokio::test(start_paused = true)]
-async fn whoever_ends_with_the_run_waits_once() {
+async fn a_peer_that_ends_with_the_run_waits_once() {
     for on_stop in [OnPeerStop::Silent, OnPeerStop::Unreachable] {
         let peer = worker(on_stop).with(|spec| spec.after_word(AfterWord::Leaves));
-        let handle = at_work(&peer).await;
+        let handle = running(&peer).await;
         let asked = Instant::now();
         handle.stop(StopRequest::now());
         assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
@@ -214,7 +214,7 @@ async fn whoever_ends_with_the_run_waits_once() {
 #[tokio::test(start_paused = true)]
 async fn what_a_peer_had_said_is_kept() {
     let peer = worker(OnPeerStop::Ends);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert_eq!(outcome.partial_text(), "I am at it. ");
@@ -226,9 +226,9 @@ async fn what_a_peer_had_said_is_kept() {
 
 /// S10.3, S2.7: no clean-up time at all is no reason to leave a peer untold, or to say that it was stopped.
 #[tokio::test(start_paused = true)]
-async fn without_any_time_the_peer_is_told_and_nothing_is_claimed() {
+async fn without_any_time_the_peer_is_asked_and_nothing_is_claimed() {
     let peer = worker(OnPeerStop::Silent);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     handle.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO));
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
@@ -241,7 +241,7 @@ async fn without_any_time_the_peer_is_told_and_nothing_is_claimed() {
 #[tokio::test(start_paused = true)]
 async fn what_was_finished_when_the_stop_came_is_kept() {
     let peer = worker(OnPeerStop::TakesNote);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     handle.stop(StopRequest::now());
     peer.gate().open_for_all();
     let outcome = handle.done().await;
@@ -255,14 +255,14 @@ async fn what_was_finished_when_the_stop_came_is_kept() {
 async fn what_a_peer_ended_with_before_a_safe_point_is_shown() {
     let peer = worker(OnPeerStop::TakesNote);
     let agent = Agent::remote(peer.clone()).build();
-    let handle = agent.run("mend it").detach();
+    let handle = agent.run("fix it").detach();
     peer.gate().came(1).await;
     handle.stop(StopRequest::graceful(secs(30)));
     peer.gate().open_for_all();
     let outcome = handle.done().await;
     assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
-    assert_eq!(outcome.partial_text(), "It is mended.");
-    assert_eq!(agent.resume(&outcome).await.answer(), Some("It is mended."));
+    assert_eq!(outcome.partial_text(), "It is fixed.");
+    assert_eq!(agent.resume(&outcome).await.answer(), Some("It is fixed."));
     assert_eq!(peer.begun(), 1);
 }
 
@@ -271,7 +271,7 @@ async fn what_a_peer_ended_with_before_a_safe_point_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn a_late_end_is_audited_and_the_run_is_then_quiet() {
     let peer = worker(OnPeerStop::TakesNote);
-    let handle = at_work(&peer).await;
+    let handle = running(&peer).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
@@ -285,7 +285,7 @@ async fn a_late_end_is_audited_and_the_run_is_then_quiet() {
 #[tokio::test]
 async fn a_broken_line_is_a_failure_and_not_quiet() {
     let peer = Peer::new("coder").says("a").breaks("connection reset");
-    let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
+    let handle = Agent::remote(peer.clone()).build().run("fix it").detach();
     let outcome = handle.done().await;
     let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
     assert!(error.to_string().contains("connection reset"), "{error}");
@@ -301,10 +301,10 @@ async fn a_broken_line_is_a_failure_and_not_quiet() {
 #[tokio::test]
 async fn a_remote_agent_is_a_tool_of_a_local_one() {
     let script =
-        Script::of([Reply::call("coder", json!({"task": "mend it"})), Reply::text("It was stopped.")]);
+        Script::of([Reply::call("coder", json!({"task": "fix it"})), Reply::text("It was stopped.")]);
     let peer = worker(OnPeerStop::Ends);
     let model = ScriptedModel::new(script);
-    let handle = Agent::builder(model).tool(RemoteTool::new(peer.clone())).build().run("mend it").detach();
+    let handle = Agent::builder(model).tool(RemoteTool::new(peer.clone())).build().run("fix it").detach();
     peer.gate().came(1).await;
     let call = handle.events().now_call();
     assert!(handle.stop_call(&call, StopRequest::now()).is_some());

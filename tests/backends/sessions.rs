@@ -141,7 +141,7 @@ async fn work_of_a_peer_is_not_repeated_after_a_crash() {
     let SessionEvent::TurnEnded { fate, receipt, .. } = seen(&second, ended).await else { unreachable!() };
     assert!(
         matches!(fate, ItemOutcome::Failed(_)),
-        "work that did not come to its end is nobody's answer: {fate:?}"
+        "work that did not come to its end is no answer: {fate:?}"
     );
     assert_eq!(peer.begun(), 1, "once, whatever became of it");
     let row = receipt.calls.iter().find(|call| call.name == "coder").unwrap();

@@ -152,7 +152,7 @@ async fn one_of_many_ends_counts() {
             (0..THREADS).filter(|n| landed[*n].is_ok()).map(|n| n.to_string()).collect();
         match handle.done().await {
             Outcome::Done(answer) => assert_eq!(counted, [answer.text()]),
-            Outcome::Stopped(_) => assert!(counted.is_empty(), "{counted:?} was told that it counts"),
+            Outcome::Stopped(_) => assert!(counted.is_empty(), "{counted:?} got the answer that it counts"),
             other => panic!("{other:?}"),
         }
         Invariants::of(&handle).check().await.unwrap();
@@ -240,7 +240,7 @@ async fn a_failure_is_one_unless_a_stop_made_it() {
 
 /// S2.8, S2.13: a native stop that blocks or panics delays and breaks nothing; the receipt names it.
 #[tokio::test]
-async fn a_native_stop_that_misbehaves_is_told() {
+async fn a_native_stop_that_misbehaves_is_reported() {
     let (handle, ready) = wrap(&spec(StopSupport::CallerSide), task());
     let working = ready.begin().map_err(drop).unwrap();
     let (release, held) = mpsc::channel::<()>();
@@ -263,7 +263,7 @@ async fn a_native_stop_that_misbehaves_is_told() {
 
 /// S6.5, S8.2: a wrapped run cannot be steered, and has no questions: the handle says both at once.
 #[tokio::test]
-async fn what_a_wrapped_run_cannot_do_is_told() {
+async fn what_a_wrapped_run_cannot_do_is_reported() {
     let (handle, ready) = wrap(&spec(StopSupport::Hard), task());
     let steering = handle.steer(Steer::new("faster").unwrap());
     assert!(matches!(steering.outcome().await, SteerOutcome::Returned(_)));

@@ -123,9 +123,9 @@ impl Conversation for Held {
                 }
                 Says::Call => Delta::Text("done".into()),
                 Says::Text => {
-                    let mut at_work = world.begin();
+                    let mut running = world.begin();
                     world.gate.pass().await;
-                    at_work.caller = Caller::IsServed;
+                    running.caller = Caller::IsServed;
                     Delta::Text("done".into())
                 }
             };
@@ -149,9 +149,9 @@ pub(crate) fn tool_call() -> Subject {
     let work = tool::from_fn("work", "Works", move |_cx, _: Nothing| {
         let world = of_tool.clone();
         async move {
-            let mut at_work = world.begin();
+            let mut running = world.begin();
             world.gate.pass().await;
-            at_work.caller = Caller::IsServed;
+            running.caller = Caller::IsServed;
             Ok("done")
         }
     });
@@ -218,8 +218,8 @@ impl Backend for Own {
 }
 
 async fn work(world: World, manner: Manner, working: ActiveWork, handle: RunHandle) {
-    let mut at_work = world.begin();
-    at_work.caller = Caller::IsServed;
+    let mut running = world.begin();
+    running.caller = Caller::IsServed;
     let stop = Arc::new(Notify::new());
     working.on_stop({
         let (world, stop) = (world.clone(), Arc::clone(&stop));
@@ -239,21 +239,21 @@ async fn work(world: World, manner: Manner, working: ActiveWork, handle: RunHand
     };
     let said = if stopped { WrappedEnd::Stopped } else { WrappedEnd::Done("done".into()) };
     match manner {
-        _ if !stopped => drop(at_work),
-        Manner::TearsDown | Manner::StopsTwice | Manner::ShowsLate => drop(at_work),
+        _ if !stopped => drop(running),
+        Manner::TearsDown | Manner::StopsTwice | Manner::ShowsLate => drop(running),
         Manner::Drains => {
             ends.await;
-            drop(at_work);
+            drop(running);
         }
         Manner::OnlySays => {
             working.complete(said).unwrap();
             ends.await;
-            return drop(at_work);
+            return drop(running);
         }
         Manner::SaysSoEarly => {
             working.complete(said).unwrap();
             sleep(Duration::from_secs(3)).await;
-            return drop(at_work);
+            return drop(running);
         }
     }
     let landed = working.complete(said);

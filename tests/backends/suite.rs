@@ -71,7 +71,7 @@ async fn claiming_hard_and_draining_is_red() {
     assert!(found.contains("declared hard, and is caller-side"), "{found}");
     let found =
         backend_suite::all(&|| peer(OnPeerStop::OnlySays, StopSupport::Hard)).await.unwrap_err().to_string();
-    assert!(found.contains("its work goes on") || found.contains("the work goes on"), "{found}");
+    assert!(found.contains("its work continues") || found.contains("the work continues"), "{found}");
 }
 
 /// S10.1: so is one that says less than is true.
@@ -85,7 +85,7 @@ async fn a_modest_declaration_is_red() {
 #[tokio::test(start_paused = true)]
 async fn stopping_twice_is_red() {
     let found = broken(Manner::StopsTwice, StopSupport::Hard).await.to_string();
-    assert!(found.contains("told to stop more than once"), "{found}");
+    assert!(found.contains("asked to stop more than once"), "{found}");
 }
 
 /// S10.2: and one that shows something after it has settled.
@@ -100,6 +100,6 @@ async fn showing_after_the_settling_is_red() {
 async fn saying_stopped_too_early_is_red() {
     for manner in [Manner::SaysSoEarly, Manner::OnlySays] {
         let found = broken(manner, StopSupport::Hard).await.to_string();
-        assert!(found.contains("work goes on"), "{manner:?}: {found}");
+        assert!(found.contains("work continues"), "{manner:?}: {found}");
     }
 }

@@ -196,7 +196,11 @@ fn once(at: &str, found: &Found) {
         });
         let result = last_result(&found.asked, &text(&report["call_id"]));
         if is_unsafe && let Some(result) = result {
-            assert!(result.contains("effects are unknown"), "{at}: {} was told as {result}", report["name"]);
+            assert!(
+                result.contains("effects are unknown"),
+                "{at}: {} was reported as {result}",
+                report["name"]
+            );
         }
     }
 }
@@ -216,10 +220,12 @@ fn since(at: &str, known: &Known, found: &Found) {
     for (call, class) in &known.doubtful {
         let result = last_result(&found.asked, call).unwrap_or_default();
         match class.as_str() {
-            "unsafe" => assert!(result.contains("effects are unknown"), "{at}: {call} was told as {result}"),
-            "child" => assert_eq!(result, HELPED, "{at}: the run of {call} did not go on"),
+            "unsafe" => {
+                assert!(result.contains("effects are unknown"), "{at}: {call} was reported as {result}")
+            }
+            "child" => assert_eq!(result, HELPED, "{at}: the run of {call} did not continue"),
             "background" => {
-                assert!(result.starts_with("[started in the background"), "{at}: told as {result}")
+                assert!(result.starts_with("[started in the background"), "{at}: reported as {result}")
             }
             _ => assert_eq!(result, "ok", "{at}: {call} ({class}) was not run again"),
         }

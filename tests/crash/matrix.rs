@@ -111,7 +111,7 @@ impl<'a> World<'a> {
             let yes = NewDecision {
                 id: asked.id,
                 digest: asked.digest,
-                principal: "somebody".to_owned(),
+                principal: "someone".to_owned(),
                 bytes: bytes.clone(),
             };
             assert_eq!(
@@ -128,7 +128,7 @@ impl<'a> World<'a> {
         let (Stop::InThePayment(wish) | Stop::InTheTransfer(wish) | Stop::WhileDead(wish)) =
             self.task.plot.stop
         else {
-            panic!("{}: nobody asked for a stop", self.at)
+            panic!("{}: there is no stop", self.at)
         };
         let before = lines(&self.task.ledger).len();
         let said = Process::start(&Task { job: Job::ApplyStops, ..self.task.clone() }).hear_all();
@@ -262,7 +262,7 @@ fn a_payment_of_an_earlier_round_is_not_made_again() {
 /// next owner, wherever the one before died: no model call, no tool call.
 /// letta-ai/letta-code#2578: a question that was taken back with its session blocks the next one.
 #[test]
-fn a_stop_that_is_asked_while_nobody_lives_holds() {
+fn a_stop_that_is_asked_while_no_process_lives_holds() {
     everywhere(Plot::PLAIN.stopped(Stop::WhileDead(Wish::Now)), (60, 15));
     everywhere(Plot::with(Agents::Attached).stopped(Stop::WhileDead(Wish::Turn)), (60, 24));
 }

@@ -101,7 +101,7 @@ const SLEEP: Duration = Duration::from_secs(6);
 /// S3.4, S7.14: the process is paused in the middle of an append, for longer than an append may take, as when
 /// a machine sleeps. It continues without a fault.
 #[test]
-fn a_process_that_slept_in_an_append_goes_on() {
+fn a_process_that_slept_in_an_append_continues() {
     let runtime = Runtime::new().unwrap();
     for pause in [12, 13] {
         let (_folder, server, task) = world(&runtime);
@@ -131,7 +131,7 @@ fn a_process_that_was_paused_past_its_lease_ends_its_effects() {
         if said != held {
             break said;
         }
-        assert!(paused.elapsed() < Duration::from_secs(120), "nobody gets what nobody holds");
+        assert!(paused.elapsed() < Duration::from_secs(120), "no process gets what is free");
     };
     assert_eq!(taken, ["open", "all"]);
     assert!(paused.elapsed() > Duration::from_secs(10), "taken after {:?}", paused.elapsed());

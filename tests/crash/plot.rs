@@ -60,7 +60,7 @@ pub(crate) enum Wish {
 }
 
 /// What a session that was stopped by a wish gives as the cause.
-pub(crate) const CAUSE: &str = "somebody wished it";
+pub(crate) const CAUSE: &str = "a user wished it";
 
 impl Plot {
     pub(crate) const PLAIN: Self =

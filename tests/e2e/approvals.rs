@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use safepoint::{
     Agent, Limits, Outcome, StopRequest,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
+    history::note,
     ids::ApprovalId,
     raw,
     receipt::{CallStatus, Ending, SideEffect},
@@ -24,7 +25,7 @@ use safepoint_testkit::{
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::world::{Ledger, WIRES, builder, close, goes_on, server};
+use super::world::{Ledger, WIRES, builder, close, continues, server};
 
 /// A person who is asked, and answers when the test says so.
 #[derive(Clone)]
@@ -240,7 +241,7 @@ async fn answers_in_any_order_reach_their_own_calls() {
 /// openai/codex#29627: a pending approval is turned into a denial; hackerai-tech/hackerai PR#826: a wait of
 /// six hours.
 #[tokio::test]
-async fn an_unanswered_question_expires_and_the_run_goes_on() {
+async fn an_unanswered_question_expires_and_the_run_continues() {
     for wire in WIRES {
         let (desk, mut asked) = Desk::open();
         let approvals = ApprovalMode::Ask(Some(Arc::new(desk)), WithoutApprover::Deny);
@@ -252,17 +253,17 @@ async fn an_unanswered_question_expires_and_the_run_goes_on() {
         assert_eq!((outcome.answer(), bank.paid()), (Some("all done"), vec![1]));
         assert_eq!(statuses(&outcome), [CallStatus::Expired, CallStatus::Completed]);
         assert_eq!((receipt.calls[0].effect, receipt.stop.is_none()), (SideEffect::None, true));
-        assert!(bank.second_request().contains("[expired: nobody decided"), "{}", bank.second_request());
+        assert!(bank.second_request().contains(note::EXPIRED), "{}", bank.second_request());
         unanswered.answer(Decision::Approve);
         assert_eq!(bank.paid(), [1]);
-        goes_on(&bank.agent, &outcome).await;
+        continues(&bank.agent, &outcome).await;
     }
 }
 
 /// S8.5: the same for a question that expires while the run is suspended. A resume, with a late answer or
 /// none, continues and informs the model.
 #[tokio::test]
-async fn a_question_that_expires_while_suspended_lets_the_run_go_on() {
+async fn a_question_that_expires_while_suspended_lets_the_run_continue() {
     for is_answered in [false, true] {
         let limits = Limits { approval_expiry: Duration::from_millis(5), ..Limits::default() };
         let bank = Bank::new(WIRES[0], outside(), limits, &[500, 1]).await;

@@ -16,7 +16,7 @@ use safepoint_testkit::{
 
 use serde_json::json;
 
-use super::world::{Ledger, close, first_text, goes_on, server};
+use super::world::{Ledger, close, continues, first_text, server};
 
 fn agent(server: &ModelServer, tries: u32) -> Agent {
     let retry = Retry { tries, first: Duration::from_millis(1), ..Retry::default() };
@@ -54,7 +54,7 @@ async fn a_stop_calls_the_response_off() {
     assert_eq!(outcome.usage().billed_beyond, ExtraBilling::Unknown);
     let asked = server.asked_about();
     assert_eq!(asked.iter().map(|ask| ask.what).collect::<Vec<_>>(), [What::Cancel]);
-    goes_on(&agent, &outcome).await;
+    continues(&agent, &outcome).await;
     assert_eq!(server.asked_about(), asked, "a response that ended by itself is not called off");
 }
 

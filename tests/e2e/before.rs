@@ -18,7 +18,7 @@ use safepoint_testkit::{invariants::Invariants, script::Reply};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, gated, goes_on, server};
+use super::world::{Ledger, WIRES, builder, close, continues, gated, server};
 
 /// S2.1, S5.5, S7.7: `Now` before the start, with a log: no model call, the input is recorded, and a resume
 /// does it exactly once.
@@ -85,7 +85,7 @@ async fn a_safe_point_before_the_start_is_armed_for_every_set() {
             assert_eq!((stop.escalated, stop.asked.clone()), (Escalation::No, points.to_string()));
             assert!(receipt.model.is_none() && receipt.calls.is_empty());
             assert_eq!(agent.resume(&stopped).await.answer(), Some("done it"));
-            goes_on(&agent, &stopped).await;
+            continues(&agent, &stopped).await;
         }
     }
 }

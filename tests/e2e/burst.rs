@@ -7,7 +7,7 @@ use safepoint_testkit::{
 };
 use serde_json::{Value, json};
 
-use super::world::{Ledger, WIRES, builder, close, goes_on, server};
+use super::world::{Ledger, WIRES, builder, close, continues, server};
 
 const PIECES: usize = 300;
 
@@ -88,7 +88,7 @@ async fn what_arrived_with_an_error_is_kept() {
             if pieces == PIECES {
                 assert_eq!(usage.source, UsageSource::Estimated, "{wire:?}: it named less than arrived");
             }
-            goes_on(&agent, &outcome).await;
+            continues(&agent, &outcome).await;
         }
     }
 }

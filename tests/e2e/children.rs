@@ -25,7 +25,7 @@ use safepoint_testkit::{
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, gated, goes_on, server};
+use super::world::{Ledger, WIRES, builder, close, continues, gated, server};
 
 /// What a level of the tree says to its task, and to the result of its one call.
 fn level(task: &str, call: &str, args: serde_json::Value) -> [Reply; 2] {
@@ -72,7 +72,7 @@ async fn begun(handle: &RunHandle, tool: &str) -> Path {
 /// called twice, once for each thing that it says, and the one payment is made once.
 /// microsoft/agent-framework#3608: a cancel honoured in the first agent, ignored by the second and third.
 #[tokio::test]
-async fn a_tree_stops_and_goes_on_and_repeats_nothing() {
+async fn a_tree_stops_and_continues_and_repeats_nothing() {
     for wire in WIRES {
         let Tree { server, root, ledger, gate } = tree(wire, EffectClass::Unsafe).await;
         let log = Arc::new(MemoryLog::default());
@@ -108,7 +108,7 @@ async fn a_stop_of_the_root_lets_the_tree_below_finish() {
         let (stopped, receipt) = close(&server, &handle, &ledger).await;
         assert_eq!((stopped.ending(), receipt.calls[0].status), (Ending::Stopped, CallStatus::Completed));
         assert_eq!((server.requests().len(), ledger.count("commit")), (5, 1));
-        goes_on(&root, &stopped).await;
+        continues(&root, &stopped).await;
     }
 }
 
@@ -127,7 +127,7 @@ async fn now_ends_the_tree_at_any_depth() {
         handle.stop(StopRequest::now());
         let (stopped, receipt) = close(&server, &handle, &ledger).await;
         assert_eq!((stopped.ending(), receipt.calls[0].status), (Ending::Stopped, CallStatus::Stopped));
-        goes_on(&root, &stopped).await;
+        continues(&root, &stopped).await;
 
         let replies = [
             Reply::call("ask", json!({"task": "the half"})).when("the whole", 0),
@@ -175,7 +175,7 @@ async fn two_children_at_once_are_stopped_and_taken_up() {
 /// S9.4: a child stopped alone through its own handle: its call is stopped, its stream closes, and the
 /// parent's model learns of it and answers.
 #[tokio::test]
-async fn a_child_stopped_alone_leaves_its_parent_at_work() {
+async fn a_child_stopped_alone_leaves_its_parent_running() {
     for wire in WIRES {
         let Tree { server, root, ledger, gate: _gate } = tree(wire, EffectClass::Unsafe).await;
         let handle = root.run("the whole").detach();

@@ -152,12 +152,12 @@ fn a_flood_of_a_peer_does_not_delay_a_stop() {
             started(&handle, 1).await;
             let began = spent();
             handle.stop(StopRequest::now());
-            wait::so("the peer is told", || stop.get().is_some()).await;
+            wait::so("the peer is asked", || stop.get().is_some()).await;
             let took = spent().saturating_sub(began);
             assert_eq!(handle.done().in_time("the run settles").await.ending(), Ending::Stopped);
             took
         })
     });
     let took = took.join().unwrap();
-    assert!(took <= PROMPT, "the peer was told after {took:?} of the processor");
+    assert!(took <= PROMPT, "the peer was asked after {took:?} of the processor");
 }

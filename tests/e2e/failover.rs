@@ -17,7 +17,7 @@ use safepoint_testkit::{
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, close, first_text, gated, goes_on, server};
+use super::world::{Ledger, close, continues, first_text, gated, server};
 
 fn patience(tries: u32, wait: Duration) -> Patience {
     let retry = Retry { tries, first: wait, most: wait, most_asked: wait };
@@ -104,7 +104,7 @@ async fn the_next_wire_takes_the_history_of_the_first() {
 
 /// S2.12: once the first byte is here, a failure is a failure: no other model is asked.
 #[tokio::test]
-async fn nobody_else_is_asked_after_the_first_byte() {
+async fn no_other_model_is_asked_after_the_first_byte() {
     for fault in [ReplyFault::CloseAfter(3), ReplyFault::ErrorAfter(3), ReplyFault::StallAfter(3)] {
         let first = server([Reply::pieces(["so ", "far"]).fault(fault)]).await;
         let second = server([Reply::text("never")]).await;
@@ -131,7 +131,7 @@ async fn a_refusal_is_not_hidden() {
 
 /// S2.13: when no model can answer, the last one's failure is the run's.
 #[tokio::test]
-async fn when_nobody_can_answer_the_last_failure_counts() {
+async fn when_no_model_can_answer_the_last_failure_counts() {
     let broken = || Reply::default().fault(busy());
     let (first, second) = (server([broken(), broken()]).await, server([broken(), broken()]).await);
     let handle = Agent::builder(two(&first, &second)).build().run("hi").detach();
@@ -144,7 +144,7 @@ async fn when_nobody_can_answer_the_last_failure_counts() {
 /// S2.12, S2.8: a stop while the first model is waited for, or waits for its next try: the second is never
 /// asked.
 #[tokio::test]
-async fn after_a_stop_nobody_else_is_asked() {
+async fn after_a_stop_no_other_model_is_asked() {
     for fault in [ReplyFault::Silence, busy(), ReplyFault::StallAfter(4)] {
         let first = server([Reply::pieces(["so ", "far"]).fault(fault.clone())]).await;
         let second = server([Reply::text("later")]).await;
@@ -168,6 +168,6 @@ async fn after_a_stop_nobody_else_is_asked() {
         assert_ne!(receipt.model.as_ref().unwrap().state, ModelState::Completed);
         assert!(changes(&handle).await.is_empty());
         let second_only = Agent::builder(gemini::model("b").base_url(second.url())).build();
-        goes_on(&second_only, &outcome).await;
+        continues(&second_only, &outcome).await;
     }
 }

@@ -16,7 +16,7 @@ use safepoint_testkit::{
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, gated, goes_on, server};
+use super::world::{Ledger, WIRES, builder, close, continues, gated, server};
 
 fn failed(outcome: &Outcome) -> (String, String) {
     match outcome {
@@ -62,7 +62,7 @@ async fn broken_answers_are_failures_that_say_why() {
             let (code, message) = failed(&outcome);
             assert_eq!(code, "provider", "{message}");
             assert!(message.contains(says), "{wire:?}: {message} does not say {says}");
-            goes_on(&agent, &outcome).await;
+            continues(&agent, &outcome).await;
         }
     }
 }
@@ -132,7 +132,7 @@ async fn a_silent_stream_is_idle() {
 
 /// S4.11, S4.7: what does not fit is a failed call that tells the model what to correct; the run continues.
 #[tokio::test]
-async fn misfits_are_told_to_the_model() {
+async fn misfits_are_reported_to_the_model() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     #[expect(dead_code, reason = "only its schema is used")]
     struct Amount {
@@ -269,6 +269,6 @@ async fn a_failure_is_not_hidden_by_a_pending_stop() {
         assert_eq!(failed(&outcome).0, "provider");
         assert_eq!(receipt.stop.as_ref().unwrap().fired, None);
         assert!(handle.stop_requested().is_some());
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }

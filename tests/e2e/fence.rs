@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     approvals::Desk,
-    world::{Ledger, WIRES, builder, close, first_text, gated, goes_on, server},
+    world::{Ledger, WIRES, builder, close, continues, first_text, gated, server},
 };
 
 /// Everything of an outcome that a late arrival could change.
@@ -55,7 +55,7 @@ async fn a_late_chunk_changes_nothing_and_starts_nothing() {
             assert_eq!(all_of(&after), then, "{wire:?} {on_cut:?}");
             assert!(receipt.calls.is_empty() && ledger.count("entry") == 0);
             assert_eq!((after.ending(), server.requests().len()), (Ending::Stopped, 1));
-            goes_on(&agent, &outcome).await;
+            continues(&agent, &outcome).await;
         }
     }
 }
@@ -67,7 +67,7 @@ async fn until_late(handle: &RunHandle) -> String {
             return what;
         }
     }
-    panic!("nothing late was told");
+    panic!("nothing late was reported");
 }
 
 /// S3.5, S4.3, S5.2: the result of a call that was left running comes during the next attempt. The first

@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     approvals::Desk,
-    world::{Ledger, WIRES, builder, close, first_text, gated, goes_on, server, started},
+    world::{Ledger, WIRES, builder, close, continues, first_text, gated, server, started},
 };
 
 /// S5.1, S5.3, S4.5: stopped in its twenty-first call, a run keeps the results of the twenty, and the next
@@ -66,7 +66,7 @@ async fn a_run_that_is_dropped_in_a_call_leaves_none_open() {
         drop(run);
         let (outcome, _) = close(&server, &handle, &ledger).await;
         assert_eq!((outcome.ending(), ledger.count("commit")), (Ending::Stopped, 0));
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
         let sent = server.requests()[1].body.to_string();
         assert!(sent.contains("effects are unknown") && sent.contains("[not started"), "{sent}");
     }
@@ -192,7 +192,7 @@ async fn stopping_and_resuming_again_and_again_adds_nothing() {
         assert_eq!((outcome.answer(), receipt.attempt), (Some("the end"), 5));
         let requests = server.requests();
         assert!(requests.iter().all(|request| request.bytes == requests[0].bytes), "{wire:?}");
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 
@@ -221,7 +221,7 @@ async fn a_reset_in_any_phase_is_a_clear_failure() {
             assert!(
                 receipt.calls.is_empty() && receipt.model.as_ref().unwrap().state != ModelState::Completed
             );
-            goes_on(&agent, &outcome).await;
+            continues(&agent, &outcome).await;
             phase += 1;
             // The last chunk is the wire's own end: with it the message is whole.
             if phase + 1 >= chunks {
@@ -243,7 +243,7 @@ async fn a_reset_before_the_headers_is_a_clear_failure() {
         let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
         assert_eq!((error.code(), server.requests().len()), ("provider", 1), "{error}");
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 
@@ -264,7 +264,7 @@ async fn a_stop_between_announcement_and_start_leaves_no_call_in_between() {
     let (outcome, receipt) = close(&server, &handle, &ledger).await;
     assert_eq!((outcome.ending(), receipt.calls[0].status), (Ending::Stopped, CallStatus::NotStarted));
     assert_eq!(ledger.count("entry"), 0);
-    goes_on(&agent, &outcome).await;
+    continues(&agent, &outcome).await;
 }
 
 /// Asks for a stop while the announcement of a call is being recorded.
@@ -322,7 +322,7 @@ async fn a_stop_in_the_round_after_a_call_closes_that_rounds_stream() {
         let (stopped, receipt) = close(&server, &handle, &ledger).await;
         assert_eq!((stopped.ending(), receipt.calls[0].status), (Ending::Stopped, CallStatus::Completed));
         assert_eq!((receipt.rounds, server.requests().len()), (2, 2));
-        goes_on(&agent, &stopped).await;
+        continues(&agent, &stopped).await;
     }
 }
 

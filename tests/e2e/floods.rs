@@ -90,18 +90,18 @@ async fn one_huge_event_is_the_limits_stop() {
 /// S12.3: of three thousand calls in one message a thousand and some run, and the others are no part of the
 /// history. The model learns how many they were, and the run continues.
 #[tokio::test]
-async fn calls_beyond_the_limit_are_left_out_and_told() {
+async fn calls_beyond_the_limit_are_left_out_and_reported() {
     const ASKED: usize = 3000;
     const LOOKED_AT: usize = 1024;
     for wire in WIRES {
         let calls = (0..ASKED)
             .fold(Reply::default(), |reply, n| reply.and_call_as(format!("c{n}"), "note", json!({})));
-        let server = server([calls, Reply::text("so many")]).await;
+        let server = server([calls, Reply::text("a flood")]).await;
         let note = tool::from_fn("note", "notes", |_cx, (): ()| async move { Ok("noted") });
         let agent = builder(&server, wire).tool(note.with(|spec| spec.effect(EffectClass::ReadOnly))).build();
         let handle = agent.run("go").detach();
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
-        assert_eq!((outcome.answer(), receipt.calls.len()), (Some("so many"), LOOKED_AT), "{wire:?}");
+        assert_eq!((outcome.answer(), receipt.calls.len()), (Some("a flood"), LOOKED_AT), "{wire:?}");
         let results: Vec<CallResult> = outcome
             .history()
             .entries()
@@ -237,5 +237,5 @@ async fn a_peer_that_says_too_much_is_stopped() {
     assert_eq!(stop.reason.code, "output_bytes");
     assert!(stop.reason.text.contains("test:talker said more than 100000 bytes"), "{}", stop.reason.text);
     assert!(stopped.get().is_some());
-    assert!(handle.quiet().await.receipt().quiet_at.is_none(), "it may go on, and says so itself");
+    assert!(handle.quiet().await.receipt().quiet_at.is_none(), "it may continue, and says so itself");
 }

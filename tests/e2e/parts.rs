@@ -14,7 +14,7 @@ use safepoint_testkit::{
 };
 use serde_json::{Value, json};
 
-use super::world::{Ledger, WIRES, builder, close, goes_on, server};
+use super::world::{Ledger, WIRES, builder, close, continues, server};
 
 const PIXEL: &[u8] = b"foob";
 
@@ -77,7 +77,7 @@ async fn images_and_files_go_out_in_each_wires_form() {
         let stored = serde_json::to_string(outcome.history()).unwrap();
         let read: safepoint::History = serde_json::from_str(&stored).unwrap();
         assert_eq!(*read.entries()[0], Message::User(message));
-        goes_on(&builder(&server, wire).build(), &outcome).await;
+        continues(&builder(&server, wire).build(), &outcome).await;
     }
 }
 
@@ -165,7 +165,7 @@ async fn a_tools_image_goes_out_with_its_result() {
         assert!(wire != ServedWire::Gemini || *beside == image, "{beside}");
         let stored = serde_json::to_string(outcome.history()).unwrap();
         assert_eq!(&serde_json::from_str::<safepoint::History>(&stored).unwrap(), outcome.history());
-        goes_on(&builder(&server, wire).tool(chart()).build(), &outcome).await;
+        continues(&builder(&server, wire).tool(chart()).build(), &outcome).await;
     }
 }
 

@@ -13,7 +13,7 @@ use safepoint_testkit::{script::Reply, server::ServedWire};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, gated, goes_on, server, started};
+use super::world::{Ledger, WIRES, builder, close, continues, gated, server, started};
 
 fn message() -> Reply {
     Reply::text("I pay twice.")
@@ -122,7 +122,7 @@ async fn after_all_calls_completes_failures_and_the_queue() {
         assert_eq!((outcome.answer(), ledger.count("commit")), (Some("one is missing"), 2));
         let sent = server.requests()[1].body.to_string();
         assert!(sent.contains("no paper") && sent.contains("there is no tool `none such`"), "{sent}");
-        goes_on(&agent, &stopped).await;
+        continues(&agent, &stopped).await;
     }
 }
 

@@ -32,7 +32,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::world::{Ledger, WIRES, builder, gated, goes_on, server};
+use super::world::{Ledger, WIRES, builder, continues, gated, server};
 
 /// What a faulty log does at its one faulty append. Exhaustive: the three ways of S3.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ async fn an_append_that_fails_fails_the_run_and_loses_no_account() {
                     (CallStatus::Completed, SideEffect::Done)
                 );
             }
-            goes_on(&agent, &outcome).await;
+            continues(&agent, &outcome).await;
         }
     }
 }

@@ -14,7 +14,7 @@ use safepoint_testkit::script::Reply;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, first_text, gated, goes_on, server, started};
+use super::world::{Ledger, WIRES, builder, close, continues, first_text, gated, server, started};
 
 fn steer(text: &str) -> Steer {
     Steer::new(text).unwrap()
@@ -40,7 +40,7 @@ async fn a_steer_follows_all_results_of_the_round() {
         let (result, steered) = (sent.rfind("paid").unwrap(), sent.find("in euros, please").unwrap());
         assert!(result < steered, "{sent}");
         assert_eq!(sent.matches("in euros, please").count(), 1);
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 
@@ -96,7 +96,7 @@ async fn an_interrupting_steer_cuts_the_stream_and_keeps_what_was_shown() {
             sent.contains("once") && sent.contains("[interrupted") && sent.contains("shorter!"),
             "{sent}"
         );
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 

@@ -17,7 +17,7 @@ use safepoint_testkit::{
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, first_text, gated, goes_on, server, started};
+use super::world::{Ledger, WIRES, builder, close, continues, first_text, gated, server, started};
 
 fn two_calls() -> Reply {
     Reply::default().and_call("pay", json!({})).and_call("pay", json!({}))
@@ -36,7 +36,7 @@ async fn now_before_the_start_calls_no_model() {
         assert_eq!((outcome.ending(), server.requests().len()), (Ending::Stopped, 0));
         assert_eq!(outcome.receipt().stop.as_ref().unwrap().phase, "not yet started");
         let _closed = close(&server, &handle, &Ledger::default()).await;
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 
@@ -72,7 +72,7 @@ async fn now_mid_stream_closes_the_socket_and_keeps_the_text() {
         assert!(outcome.usage().input > 0 && outcome.usage().output > 0);
         assert_eq!(outcome.usage().billed_beyond, ExtraBilling::Unknown);
         assert_eq!(outcome.usage().source, UsageSource::Estimated);
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
         let sent = server.requests()[1].body.to_string();
         assert!(sent.contains("[interrupted"), "{sent}");
     }
@@ -93,7 +93,7 @@ async fn now_ends_every_silence() {
             assert_eq!(outcome.ending(), Ending::Stopped);
             exchange.peer_closed().await;
             let _closed = close(&server, &handle, &Ledger::default()).await;
-            goes_on(&agent, &outcome).await;
+            continues(&agent, &outcome).await;
         }
     }
 }
@@ -124,7 +124,7 @@ async fn after_model_lets_the_message_end_and_starts_no_call() {
                 .iter()
                 .all(|call| call.status == CallStatus::NotStarted && call.effect == SideEffect::None)
         );
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 
@@ -177,7 +177,7 @@ async fn after_started_calls_starts_no_queued_call() {
         let statuses: Vec<_> = receipt.calls.iter().map(|call| call.status).collect();
         assert_eq!(statuses, [CallStatus::Completed, CallStatus::NotStarted]);
         assert_eq!((ledger.count("commit"), server.requests().len()), (1, 1));
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 
@@ -244,7 +244,7 @@ async fn now_during_calls_says_what_is_unknown() {
                 (CallStatus::NotStarted, SideEffect::None, by_run)
             ]
         );
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
         let sent = server.requests()[1].body.to_string();
         assert!(sent.contains("effects are unknown") && sent.contains("[not started"), "{sent}");
     }

@@ -16,7 +16,7 @@ use safepoint::{
 use safepoint_testkit::script::Reply;
 use serde_json::json;
 
-use super::world::{Ledger, WIRES, builder, close, goes_on, server, started};
+use super::world::{Ledger, WIRES, builder, close, continues, server, started};
 
 /// Runs a tool that waits and then swallows its stop in its own way, cooperating so that it has the time to.
 async fn stops_all_the_same<F, Fut>(swallow: F)
@@ -36,7 +36,7 @@ where
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!((outcome.ending(), server.requests().len()), (Ending::Stopped, 1), "no zombie round");
         assert!(matches!(receipt.calls[0].status, CallStatus::Stopped | CallStatus::Completed), "{receipt}");
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 

@@ -15,7 +15,7 @@ use safepoint_testkit::{
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, gated, goes_on, server, started};
+use super::world::{Ledger, WIRES, builder, close, continues, gated, server, started};
 
 #[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
 struct City {
@@ -62,7 +62,7 @@ async fn a_typed_answer_ends_the_run_on_every_wire() {
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!((receipt.rounds, server.requests().len()), (1, 1), "{wire:?}");
         assert_eq!(forced(wire, &body(&server, 0)).1, "final_answer", "{wire:?}");
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 
@@ -84,7 +84,7 @@ async fn other_tools_are_used_before_the_answer() {
 
 /// S4.11, S5.1: the model learns what does not fit, arguments or text, and corrects it; each is a round.
 #[tokio::test]
-async fn what_does_not_fit_is_mended() {
+async fn an_answer_that_does_not_fit_is_corrected() {
     for wire in WIRES {
         let server =
             server([answer(json!({"name": "Lisbon"})), Reply::text("It is Lisbon."), lisbon()]).await;
@@ -111,7 +111,7 @@ async fn repairs_are_bounded() {
         assert_eq!(error.code(), "answer");
         let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!(server.requests().len(), rounds, "{repairs}");
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
     }
 }
 

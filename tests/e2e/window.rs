@@ -20,7 +20,7 @@ use safepoint_testkit::{
 };
 use serde_json::json;
 
-use super::world::{Ledger, WIRES, builder, close, goes_on, server};
+use super::world::{Ledger, WIRES, builder, close, continues, server};
 
 /// A conversation of a first question, this many rounds with results of this many bytes, and an answer.
 fn long(rounds: usize, bytes: usize) -> History {
@@ -125,7 +125,7 @@ async fn the_oldest_rounds_are_dropped_and_kept_in_the_history() {
         assert!(first.contains("result-9"), "{first}");
         assert_eq!(outcome.history().omitted(), Some(&shortened.omitted));
         assert_eq!(outcome.history().entries().len(), long(10, 600).entries().len() + 2);
-        goes_on(&agent, &outcome).await;
+        continues(&agent, &outcome).await;
         assert!(sent(&server, 1).contains(shortened.omitted.text()));
         assert!(!sent(&server, 1).contains("oldest question"));
     }
@@ -190,7 +190,7 @@ async fn a_summary_takes_the_place_of_the_oldest_rounds() {
         assert_eq!(outcome.history().omitted().unwrap().by, OmissionKind::Summary);
         let recording = RecordedAttempt::of(&handle).await;
         let shown = |event: &EventKind| matches!(event, EventKind::Text(text) if text.contains("ten times"));
-        assert!(!recording.events.iter().any(|event| shown(&event.kind)), "nobody is told a summary");
+        assert!(!recording.events.iter().any(|event| shown(&event.kind)), "no summary is shown");
         assert!(recording.facts().any(|fact| matches!(**fact, Fact::SummaryStarted { round: 1 })));
     }
 }

@@ -10,7 +10,7 @@ use safepoint_testkit::{script::Reply, server::ServedWire};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use super::world::{Ledger, WIRES, builder, close, gated, goes_on, server, started};
+use super::world::{Ledger, WIRES, builder, close, continues, gated, server, started};
 
 /// Where the scenario is when it is stopped, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ async fn stopped_at(wire: ServedWire, at: Gate) -> (Receipt, String) {
     if at != Gate::AfterItsEnd {
         // Gates that no request came to would answer the next one by closing.
         let onward = super::world::server([Reply::text("and on")]).await;
-        goes_on(&builder(&onward, wire).build(), &outcome).await;
+        continues(&builder(&onward, wire).build(), &outcome).await;
     }
     ((*receipt).clone(), outcome.partial_text().to_owned())
 }

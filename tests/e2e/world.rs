@@ -115,7 +115,7 @@ pub(crate) async fn close(
 }
 
 /// The next message on the history is accepted by a strict server.
-pub(crate) async fn goes_on(agent: &Agent, outcome: &Outcome) {
+pub(crate) async fn continues(agent: &Agent, outcome: &Outcome) {
     let next = agent.run_on(outcome.history().clone(), "and now?").await;
     assert_eq!(next.ending(), Ending::Done, "{next:?}");
 }

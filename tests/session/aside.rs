@@ -183,11 +183,11 @@ async fn a_question_below_a_background_run_is_decided_too() {
         _ => false,
     };
     seen(&session, is_asked).await;
-    let while_at_work = session.approvals().await;
+    let while_running = session.approvals().await;
     super::desk::answers(&second, "it digs");
     quiet(&session).await;
     let open = session.approvals().await;
-    assert_eq!((&open, open[0].path.calls().len()), (&while_at_work, 2));
+    assert_eq!((&open, open[0].path.calls().len()), (&while_running, 2));
     assert_eq!(session.decide(&open[0].id, Decision::Approve).await, Ok(()));
     let whole = |event: &SessionEvent| {
         let SessionEvent::Background { event, .. } = event else { return false };
@@ -239,12 +239,12 @@ async fn another_process_decides_for_a_background_run() {
     let decision = |id: &ApprovalId, digest: &str| raw::store::NewDecision {
         id: id.clone(),
         digest: digest.to_owned(),
-        principal: "somebody else".into(),
+        principal: "someone else".into(),
         bytes: serde_json::to_vec(&Decision::Approve).unwrap(),
     };
     let taken = store.decide(&id, decision(&asked.id, &asked.digest)).await.unwrap();
     assert!(matches!(taken, raw::store::DecisionResult::Taken), "{taken:?}");
-    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(decided("somebody else")));
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(decided("someone else")));
     session.check_store();
     ended(&session).await;
     assert_eq!(world.committed(), 1);

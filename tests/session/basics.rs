@@ -61,7 +61,7 @@ async fn a_preempt_stops_the_turn_and_the_next_one_answers() {
 /// S6.5: a steer goes to the active turn, and its ticket says where it was delivered.
 /// getpaseo/paseo#4061: a message that is sent at once ends and discards the turn instead of steering it.
 #[tokio::test]
-async fn a_steer_is_delivered_to_the_turn_at_work() {
+async fn a_steer_is_delivered_to_the_running_turn() {
     let server = server([Reply::text("and that")]).await;
     let mut gate = server.gate();
     let session = chat(agent(&server).build()).start();
@@ -79,7 +79,7 @@ async fn a_steer_is_delivered_to_the_turn_at_work() {
 
 /// S6.5: without an active turn a steer waits, or comes back, as asked.
 #[tokio::test]
-async fn a_steer_with_nothing_at_work_waits_or_comes_back() {
+async fn a_steer_with_nothing_running_waits_or_comes_back() {
     let server = server([Reply::text("ok")]).await;
     let session = chat(agent(&server).build()).start();
     let policy =
@@ -210,7 +210,7 @@ async fn a_background_run_belongs_to_the_session() {
     assert_eq!(first.outcome().await, ItemOutcome::Completed(turn(1)));
     let second = session.push("meanwhile?".to_owned()).unwrap();
     assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
-    assert_eq!(inner.open_connections(), 1, "it goes on beside the turns");
+    assert_eq!(inner.open_connections(), 1, "it continues beside the turns");
     drop(session.stop(SessionStop::now()));
     exchange.peer_closed().await;
     assert!(session.done().await.unhandled().is_empty());
@@ -229,7 +229,7 @@ async fn a_steer_may_name_a_child_run() {
     gate.request().await;
     let run = session.current_turn().unwrap().run;
     let path = run.children().first().unwrap().path().clone();
-    let unknown = path.of(&"nobody".into());
+    let unknown = path.of(&"unknown".into());
     assert!(session.steer_child(&unknown, Steer::new("x").unwrap()).is_none());
     let steering = session.steer_child(&path, Steer::new("deeper").unwrap()).unwrap();
     gate.headers();

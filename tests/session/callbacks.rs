@@ -155,21 +155,21 @@ async fn a_reader_that_never_returns_has_its_time() {
 
 /// S6.4: a strategy sees the active turn, its items and its run, and chooses by it.
 #[tokio::test]
-async fn a_strategy_sees_the_turn_at_work() {
+async fn a_strategy_sees_the_running_turn() {
     let desk = Desk::new([]);
     let mut gate = desk.model.gate();
     let session = desk.chat().start();
     let idle = session.push_with("a".to_owned(), |turn| {
-        assert!(turn.is_none(), "nothing is at work");
+        assert!(turn.is_none(), "nothing is running");
         Policy::Reject
     });
     let first = idle.unwrap();
     gate.request().await;
     let saw = first.id();
-    let second = session.push_with("b".to_owned(), move |at_work| {
-        let at_work = at_work.expect("a turn is running");
-        assert_eq!((at_work.turn, &at_work.items[..], at_work.run.is_done()), (turn(1), &[saw][..], false));
-        Preempt::now().of(at_work.turn).into()
+    let second = session.push_with("b".to_owned(), move |running| {
+        let running = running.expect("a turn is running");
+        assert_eq!((running.turn, &running.items[..], running.run.is_done()), (turn(1), &[saw][..], false));
+        Preempt::now().of(running.turn).into()
     });
     let second = second.unwrap();
     assert_eq!(second.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
@@ -202,7 +202,7 @@ async fn a_strategy_that_overruns_enqueues() {
     let session = desk.chat().strategy(Duration::from_millis(20)).start();
     let first = session.push("a".to_owned()).unwrap();
     gate.request().await;
-    let (go_on, waits) = mpsc::channel::<()>();
+    let (resume, waits) = mpsc::channel::<()>();
     let slow = session.push_with("b".to_owned(), move |_| {
         assert!(waits.recv().is_err(), "it ends with the test");
         Policy::Reject
@@ -218,7 +218,7 @@ async fn a_strategy_that_overruns_enqueues() {
         (slow.outcome().await, third.outcome().await),
         (ItemOutcome::Completed(turn(2)), ItemOutcome::Completed(turn(3)))
     );
-    drop(go_on);
+    drop(resume);
     session.stop(SessionStop::now());
     accounted(&session, &[first, slow, third]).await;
 }
@@ -230,7 +230,7 @@ async fn a_stop_does_not_wait_for_a_strategy() {
     let _silent = desk.model.gate();
     let session = desk.chat().strategy(Duration::from_secs(3600)).start();
     let first = session.push("a".to_owned()).unwrap();
-    let (go_on, waits) = mpsc::channel::<()>();
+    let (resume, waits) = mpsc::channel::<()>();
     let (begins, begun) = tokio::sync::oneshot::channel();
     let slow = session.push_with("b".to_owned(), move |_| {
         assert!(begins.send(()).is_ok());
@@ -241,7 +241,7 @@ async fn a_stop_does_not_wait_for_a_strategy() {
     session.stop(SessionStop::now());
     let exit = accounted(&session, &[first, slow.unwrap()]).await;
     assert_eq!(exit.reason(), &ExitReason::Stopped);
-    drop(go_on);
+    drop(resume);
 }
 
 /// S6.1, S6.9: what the planner wants back waits again, behind the item that it was preempted for, and before
@@ -310,7 +310,7 @@ async fn after_three_preempted_turns_one_comes_to_its_end() {
 /// S1.7, S6.3: a preempt whose grace ends took effect by deadline, for its own reason, and not by a further
 /// request.
 #[tokio::test(start_paused = true)]
-async fn a_preempt_whose_grace_ends_is_told_as_by_deadline() {
+async fn a_preempt_whose_grace_ends_is_reported_as_by_deadline() {
     let desk = Desk::new([]);
     let _silent = desk.model.gate();
     let session = desk.chat().start();

@@ -219,20 +219,20 @@ fn is_open(fate: ItemOutcome) -> bool {
 
 /// Turns never overlap: each begins after the one before is quiet (S6.9). Returns how many there were.
 pub(crate) async fn one_after_the_other(session: &SessionHandle<String>) -> usize {
-    let (mut at_work, mut turns) = (None, 0);
+    let (mut running, mut turns) = (None, 0);
     let mut events = session.events();
     while let Some(event) = events.next().in_time("the next event of the session, or their end").await {
         match event.kind {
             SessionEvent::TurnStarted { turn, .. } => {
-                assert_eq!(at_work.replace(turn), None, "two turns at once");
+                assert_eq!(running.replace(turn), None, "two turns at once");
                 turns += 1;
             }
-            SessionEvent::Run { turn, .. } => assert_eq!(at_work, Some(turn), "an event after the quiet"),
-            SessionEvent::TurnQuiet { turn, .. } => assert_eq!(at_work.take(), Some(turn)),
+            SessionEvent::Run { turn, .. } => assert_eq!(running, Some(turn), "an event after the quiet"),
+            SessionEvent::TurnQuiet { turn, .. } => assert_eq!(running.take(), Some(turn)),
             _ => {}
         }
     }
-    assert_eq!(at_work, None, "the session ended before its turn was quiet");
+    assert_eq!(running, None, "the session ended before its turn was quiet");
     turns
 }
 

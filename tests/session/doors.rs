@@ -108,7 +108,7 @@ impl Reader for Looks {
 /// S2.16, S6.9: a reader that panics as it reads ends the session; one that panics as it is dropped, its time
 /// being over, delays nothing.
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_panics_at_any_moment_holds_up_nothing() {
+async fn a_reader_that_panics_at_any_moment_delays_nothing() {
     for when in [When::Called, When::Polled, When::Dropped] {
         let session = Desk::new([]).chat().reader(Looks(when)).start();
         let items = [session.push("a".to_owned()).unwrap(), session.push("b".to_owned()).unwrap()];

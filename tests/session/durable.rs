@@ -74,7 +74,7 @@ async fn a_session_keeps_a_title_and_what_its_program_said() {
 
 /// S7.4: two owners: the second gets an error that names the holder.
 #[tokio::test]
-async fn a_second_owner_is_told_who_holds_it() {
+async fn a_second_owner_learns_who_holds_it() {
     let store = memory();
     let server = server([]).await;
     let _first = open(&store, agent(&server).build()).await;

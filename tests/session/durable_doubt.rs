@@ -114,7 +114,7 @@ async fn comes_to(decision: Decision) -> (usize, usize, String) {
     ended(&next, suspended).await;
     let asked = world.question().await;
     assert_eq!((asked.question, &asked.args), (ApprovalKind::AfterUnknownEnd, &json!({"cents": 5})));
-    assert_eq!(world.server.requests().len(), 1, "nothing goes on before somebody says so");
+    assert_eq!(world.server.requests().len(), 1, "nothing continues before a decision");
     world.gate.open_for_all();
     next.decide(&asked.id, decision).await.unwrap();
     ended(&next, completed).await;
@@ -205,7 +205,7 @@ async fn a_stop_before_it_is_looked_at_does_not_make_it_new() {
 /// S7.3, S8.2: where every call that asks may run, one in doubt may not: no person has checked whether it
 /// happened.
 #[tokio::test]
-async fn nobody_says_yes_to_a_doubt_by_default() {
+async fn no_doubt_is_approved_by_default() {
     let world = World::new().await;
     let _dead = world.dies_in_the_payment(world.agent(OnUnknownEffect::Ask, EffectClass::Unsafe)).await;
     let automatic =

@@ -89,7 +89,7 @@ async fn a_look_that_fails_is_made_again() {
 /// S2.8, S8.2: a store that does not answer a decision holds the session up no longer than it may; then it
 /// can be made again.
 #[tokio::test(start_paused = true)]
-async fn a_decision_does_not_wait_for_the_store_for_ever() {
+async fn a_decision_does_not_wait_for_the_store_without_end() {
     let desk = Desk::new([asks()]);
     desk.tools.gate().open_for_all();
     let (session, store, inner) = on(OperationFault::Held(ToolGate::shut()), &desk).await;

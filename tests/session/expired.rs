@@ -53,7 +53,7 @@ fn asks_twice() -> Reply {
 /// S8.5, S6.11: no decision comes: the session wakes by itself, the model learns of it, and the turn runs to
 /// its natural end. What waited behind it follows. The call did not run.
 #[tokio::test]
-async fn an_expired_question_lets_the_turn_go_on() {
+async fn an_expired_question_lets_the_turn_continue() {
     for reply in [asks(), asks_twice()] {
         let desk = Desk::new([reply, Reply::text("then not")]);
         let session: Session<String> = Session::builder(ChatPlanner::new(agent(&desk, SOON))).start();
@@ -119,7 +119,7 @@ async fn a_question_waits_for_a_month() {
 
 /// S8.5: the model sees that its call expired, as the call's result.
 #[tokio::test]
-async fn the_model_is_told_that_nobody_decided() {
+async fn the_model_learns_that_a_question_expired() {
     let desk = Desk::new([asks(), Reply::text("then not")]);
     let session: Session<String> = Session::builder(ChatPlanner::new(agent(&desk, SOON))).start();
     session.push("may I?".to_owned()).unwrap();
@@ -159,7 +159,7 @@ async fn behind(session: &SessionHandle<String>, wanted: safepoint::ids::ItemId)
 /// S8.1: the ticket of an item that waits behind the suspended turn says so, also that of a later item, until
 /// a decision comes. The ticket of an item that does not wait says nothing.
 #[tokio::test]
-async fn what_waits_behind_a_decision_is_told_so() {
+async fn what_waits_behind_a_decision_learns_so() {
     let desk = Desk::new([asks(), Reply::text("after the decision")]);
     desk.tools.gate().open_for_all();
     let session: Session<String> =
@@ -181,7 +181,7 @@ async fn what_waits_behind_a_decision_is_told_so() {
     let safepoint::event::EventKind::Fact(fact) = event.kind else { panic!("no fact") };
     let Fact::ApprovalRequested(question) = &*fact else { panic!("{fact:?}") };
     session.decide(&question.id, Decision::Approve).await.unwrap();
-    assert_eq!(later.blocked_by(), None, "it was told, and the turn went on");
+    assert_eq!(later.blocked_by(), None, "it learned so, and the turn went on");
     assert!(matches!(later.outcome().await, ItemOutcome::Completed(_)));
     assert_eq!(before.blocked_by(), None);
     session.stop(SessionStop::at_turn_end());

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The call that is running.
-async fn at_work(session: &SessionHandle<String>) -> CallId {
+async fn running(session: &SessionHandle<String>) -> CallId {
     let event = seen(session, |event| is_fact(event, |fact| matches!(fact, Fact::CallStarted { .. }))).await;
     let SessionEvent::Run { event, .. } = event else { panic!("{event:?}") };
     match &event.kind {
@@ -61,7 +61,7 @@ async fn a_steer_behind_a_long_call_is_let_through_by_a_stop_of_that_call_alone(
     let session = desk.chat().start();
     let first = session.push("pay".to_owned()).unwrap();
     desk.tools.gate().came(1).await;
-    let call = at_work(&session).await;
+    let call = running(&session).await;
     let steer = session.push(Push::new("in euros".to_owned()).policy(Policy::steer())).unwrap();
     steer.recorded().await;
     let run = session.current_turn().unwrap().run;
@@ -80,7 +80,7 @@ async fn a_steer_behind_a_long_call_is_let_through_by_a_stop_of_that_call_alone(
 /// livekit/agents#4413: speech that a tool begins after an interrupt locks the agent for the rest of the
 /// call.
 #[tokio::test]
-async fn a_tool_that_talks_after_its_stop_locks_nobody_out() {
+async fn a_tool_that_talks_after_its_stop_locks_no_caller_out() {
     let desk = Desk::new([Reply::default().and_call("talks", serde_json::json!({})), Reply::text("here")]);
     let talks = desk.tools.swallowing("talks");
     let agent = safepoint::Agent::builder(desk.model.clone())

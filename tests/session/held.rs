@@ -81,12 +81,12 @@ async fn a_steer_before_a_question_is_in_the_request_after_the_answer() {
     asks(&gate);
     assert_eq!(item.outcome().await, ItemOutcome::Suspended(turn(1)));
     let open = question(&session).await;
-    assert_eq!((steer.fate_now(), steer.blocked_by()), (None, Some(turn(1))), "it is told that it waits");
+    assert_eq!((steer.fate_now(), steer.blocked_by()), (None, Some(turn(1))), "it learns that it waits");
     session.decide(&open, Decision::Approve).await.unwrap();
     assert_eq!(steer.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(steer.delivered().await.unwrap().round, 2);
     let requests = world.desk.model.requests();
-    assert_eq!(requests.len(), 2, "no turn of its own");
+    assert_eq!(requests.len(), 2, "no separate turn");
     assert_eq!(said(&requests[1]), ["count the files", "please be brief", "and in English"]);
     session.stop(SessionStop::at_turn_end());
     session.done().await;
@@ -115,7 +115,7 @@ async fn a_steer_of_a_waiting_turn_outlives_its_process() {
     seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
         .await;
     let requests = world.desk.model.requests();
-    assert_eq!(requests.len(), 2, "no turn of its own");
+    assert_eq!(requests.len(), 2, "no separate turn");
     assert_eq!(said(&requests[1]), ["count the files", "please be brief", "and in English"]);
     drop(first);
 }

@@ -89,7 +89,7 @@ async fn a_store_that_comes_back_before_the_lease_is_over_costs_nothing() {
 /// S7.14: the lease callback gets the end of the lease when the lease is taken and at each renewal. The end
 /// is in the clock that counts while the machine sleeps.
 #[tokio::test(start_paused = true)]
-async fn each_renewal_is_told_with_the_moment_at_which_it_ends() {
+async fn each_renewal_is_reported_with_the_moment_at_which_it_ends() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let ends = Arc::new(Mutex::new(Vec::new()));
     let pushes = Arc::clone(&ends);
@@ -147,7 +147,7 @@ async fn a_session_that_has_ended_lets_go_of_its_store() {
         1 => Ok(()),
         more => Err(format!("{} hold the store", more - 1)),
     };
-    wait::so("nobody holds the store", holds).await;
+    wait::so("the store is free", holds).await;
     assert_eq!(exit.take_late(), ["late"]);
 }
 

@@ -68,7 +68,7 @@ async fn a_recorded_stop_outlives_its_process() {
     let asking = first.stop(SessionStop::graceful().with_cause("enough"));
     assert_eq!(asking.recorded().await, StopPersistence::Stored(1));
     assert_eq!(asking.asked().await, StopAck::First);
-    assert_eq!((item.fate_now(), world.unseen().await), (None, 1), "the turn is still at work");
+    assert_eq!((item.fate_now(), world.unseen().await), (None, 1), "the turn still runs");
     world.lives.say(1, Liveness::Dead);
     let next = world.open(2, &desk).await;
     let exit = next.done().await;
@@ -86,7 +86,7 @@ async fn a_recorded_stop_outlives_its_process() {
 /// S1.9, S6.7: a stop at its end stops no later work. That holds for a stop of this owner, for one that was
 /// asked many times, and for a withdrawn idle stop.
 #[tokio::test]
-async fn a_recorded_stop_that_is_over_stops_nobody_else() {
+async fn a_recorded_stop_that_is_over_stops_no_other_turn() {
     let (world, desk) = (World::new(), Desk::new([]));
     let first = world.open(1, &desk).await;
     let idle = first.stop(SessionStop::when_idle_for(Duration::from_secs(3600)));
@@ -144,7 +144,7 @@ async fn a_stop_that_cannot_be_recorded_says_so() {
 /// S7.2, S7.5 / T10: a stop from another process is marked as handled at its end, not when it is received: an
 /// owner that dies in between does not lose it.
 #[tokio::test]
-async fn a_stop_that_was_heard_is_not_lost_with_its_owner() {
+async fn a_stop_that_was_received_is_not_lost_with_its_owner() {
     let (world, desk) = (World::new(), Desk::new([pays()]));
     let first = world.open(1, &desk).await;
     first.push("pay".to_owned()).unwrap();
@@ -221,7 +221,7 @@ async fn a_stop_from_elsewhere_means_one_session() {
     let second = desk.chat().open(Arc::clone(&world.store), other.clone(), owner(1)).await.unwrap();
     let stopped = first.push("a".to_owned()).unwrap();
     gates[0].request().await;
-    let goes_on = second.push("b".to_owned()).unwrap();
+    let continues = second.push("b".to_owned()).unwrap();
     gates[1].request().await;
     world.ask(StoredStop::Session(SessionStop::now().with_cause("this one"))).await;
     first.check_store();
@@ -230,7 +230,7 @@ async fn a_stop_from_elsewhere_means_one_session() {
     assert_eq!(first.done().await.cause(), Some("this one"));
     assert_eq!(stopped.fate_now(), Some(ItemOutcome::Interrupted(turn(1))));
     answers(&gates[1], "done");
-    assert_eq!(goes_on.outcome().await, ItemOutcome::Completed(turn(1)));
+    assert_eq!(continues.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(world.store.stops(&other, 0).await.unwrap(), []);
 }
 

@@ -37,7 +37,7 @@ async fn waiting(moment: At, name: &'static str) -> FaultStore {
 /// S2.16, S7.5: the store panics at any operation of a stop and any moment of it: what only read has failed,
 /// and what wrote is in doubt.
 #[tokio::test]
-async fn a_stop_through_a_store_that_panics_is_told() {
+async fn a_stop_through_a_store_that_panics_is_reported() {
     let stop = StoredStop::Turn(None, StopRequest::now());
     for moment in MOMENTS {
         for name in ["approvals", "read", "ask_stop"] {
@@ -52,7 +52,7 @@ async fn a_stop_through_a_store_that_panics_is_told() {
 
 /// S2.16: the same of a look back.
 #[tokio::test]
-async fn a_look_back_on_a_store_that_panics_is_told() {
+async fn a_look_back_on_a_store_that_panics_is_reported() {
     for moment in MOMENTS {
         let store = waiting(moment, "read").await;
         let error = read_journal(&store, &"s".into(), drop).await.unwrap_err();

@@ -82,7 +82,7 @@ async fn does(session: &Session<String>, text: &str) -> ItemOutcome {
 /// and what of it may have happened: once, and no owner after that tells it again; nothing of it runs.
 /// anthropics/claude-code#78151: background agents die silently, and their results still read as running.
 #[tokio::test]
-async fn what_died_in_the_background_is_told_once() {
+async fn what_died_in_the_background_is_reported_once() {
     let world = World::new([Reply::text("it digs")]);
     let first = world.dies_paying().await;
     let next = world.open(2).await;
@@ -109,7 +109,7 @@ async fn what_died_in_the_background_is_told_once() {
 /// S9.1, S5.3: a resumed turn gets the notice before its next request. An owner that dies before the model
 /// has it leaves it to the next owner.
 #[tokio::test]
-async fn a_turn_that_goes_on_is_told_before_its_next_request() {
+async fn a_turn_that_continues_reports_before_its_next_request() {
     let world = World::new([]);
     let (mut begins, mut asked): (ModelGate, ModelGate) =
         (world.outer.model.gate(), world.outer.model.gate());
@@ -129,7 +129,7 @@ async fn a_turn_that_goes_on_is_told_before_its_next_request() {
     assert_eq!(lost(&second).len(), 1);
     world.lives.say(2, Liveness::Dead);
     let third = world.open(3).await;
-    assert_eq!(lost(&third).len(), 1, "nobody has told the model yet");
+    assert_eq!(lost(&third).len(), 1, "the model does not know yet");
     let mut resumed = world.outer.model.gate();
     assert!(third.resume().await);
     resumed.request().await;
@@ -142,7 +142,7 @@ async fn a_turn_that_goes_on_is_told_before_its_next_request() {
 
 /// S9.1, S6.6: a turn that is rolled back takes its notice with it: the next turn gets the notice again.
 #[tokio::test]
-async fn what_a_forgotten_turn_was_told_is_told_again() {
+async fn what_a_forgotten_turn_was_given_is_given_again() {
     let world = World::new([Reply::text("it digs")]);
     let first = world.dies_paying().await;
     let next = world.open(2).await;
@@ -160,7 +160,7 @@ async fn what_a_forgotten_turn_was_told_is_told_again() {
 /// S9.1, S6.10: the next owner reports a run that the end of its session stopped, but not one that ended by
 /// itself.
 #[tokio::test]
-async fn what_ended_by_itself_is_not_told() {
+async fn what_ended_by_itself_is_not_reported() {
     for ends_by_itself in [true, false] {
         let world = World::new([Reply::text("it digs")]);
         let first = world.open(1).await;

@@ -116,7 +116,7 @@ async fn a_recorded_stop_of_a_turn_outlives_its_process() {
     let asking = first.stop_turn(Some(turn(1)), StopRequest::at(SafePoints::AFTER_ALL_CALLS));
     assert_eq!(asking.recorded().await, StopPersistence::Stored(1));
     assert_eq!(asking.asked().await, TurnStopAck::Stopping(turn(1)));
-    assert_eq!((item.fate_now(), world.unseen().await), (None, 1), "the turn is still at work");
+    assert_eq!((item.fate_now(), world.unseen().await), (None, 1), "the turn still runs");
     world.lives.say(1, Liveness::Dead);
     let next = world.open(2, &desk).await;
     let then = next.push("then".to_owned()).unwrap();

@@ -113,7 +113,7 @@ async fn one_order(seed: u64) -> Vec<&'static str> {
 
 /// S6.7, S6.11: a stop alone: the active turn is interrupted at its safe point, and may be resumed.
 #[tokio::test]
-async fn a_stop_alone_interrupts_the_turn_at_work() {
+async fn a_stop_alone_interrupts_the_running_turn() {
     let desk = Desk::new([pays()]);
     let session = desk.chat().start();
     let item = session.push("old".to_owned()).unwrap();

@@ -296,7 +296,7 @@ mod children {
     /// S9.3, S9.2: a stop of the root leaves a child running; switched to the tree in mid-flight it reaches
     /// the child at its own safe point; what was resumed repeats nothing.
     #[tokio::test]
-    async fn a_late_switch_to_the_tree_reaches_a_child_at_work() {
+    async fn a_late_switch_to_the_tree_reaches_a_running_child() {
         let (outer, inner) = (outer(), Desk::new([Reply::text("dug")]));
         inner.tools.gate().open_for_all();
         let mut gate = inner.model.gate();

@@ -130,7 +130,7 @@ async fn a_delayed_preempt_never_hits_a_later_turn() {
     assert_eq!(second.preempted().await, PreemptOutcome::TurnEndedFirst);
     two.request().await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(second.fate_now(), None, "its own turn goes on");
+    assert_eq!(second.fate_now(), None, "its own turn continues");
     answers(&two, "done");
     assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
     session.stop(SessionStop::now());
@@ -169,7 +169,7 @@ async fn repeated_waits_for_idleness_change_nothing() {
     for secs in [1, 60, 3600] {
         assert_eq!(session.stop(idle(secs)).asked().await, StopAck::Unchanged);
     }
-    assert_eq!(item.fate_now(), None, "a turn at work is not touched");
+    assert_eq!(item.fate_now(), None, "a running turn is not touched");
     answers(&gate, "done");
     assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     session.withdraw_idle_stop();
@@ -320,7 +320,7 @@ async fn a_rollback_forgets_the_turn() {
     assert_eq!(new.preempted().await, PreemptOutcome::StoppedTurn(turn(2)));
     assert_eq!(old.outcome().await, ItemOutcome::RolledBack(turn(2)));
     assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(3)));
-    assert!(!session.resume().await, "there is nothing to take up");
+    assert!(!session.resume().await, "there is nothing to resume");
     session.stop(SessionStop::at_turn_end());
     let exit = accounted(&session, &[kept, old, new]).await;
     assert_eq!(said(exit.history()), ["kept", "new"]);

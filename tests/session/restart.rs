@@ -89,13 +89,13 @@ async fn nothing_begins(world: &World, session: &Session<String>) {
 /// S7.8, S7.2: killed, and opened again: an agent that opted in continues where it was, and then comes what
 /// waits. The continued turn can be stopped like any other, and is not restarted after that.
 #[tokio::test]
-async fn a_turn_that_was_cut_by_a_crash_goes_on_if_its_agent_opted_in() {
+async fn a_turn_that_was_cut_by_a_crash_continues_if_its_agent_opted_in() {
     let world = World::new(OnRestart::Resume);
     let first = world.paying().await;
     world.lives.say(1, Liveness::Dead);
     let next = world.open(2).await;
     world.desk.tools.gate().came(2).await;
-    assert_eq!(next.current_turn().unwrap().turn, turn(1), "it goes on by itself");
+    assert_eq!(next.current_turn().unwrap().turn, turn(1), "it continues by itself");
     // S7.8: it can be stopped like any other, also from another process.
     let bytes = StoredStop::Session(SessionStop::now().with_cause("not now")).to_bytes();
     let stop = raw::store::StopIntent { bytes, approvals: raw::store::ApprovalsToWithdraw::Stay };
@@ -116,7 +116,7 @@ async fn a_turn_that_was_cut_by_a_crash_goes_on_if_its_agent_opted_in() {
 
 /// S7.8: a shutdown is such an end, whether the session was dropped or its process died after.
 #[tokio::test]
-async fn a_turn_that_was_cut_by_a_shutdown_goes_on_if_its_agent_opted_in() {
+async fn a_turn_that_was_cut_by_a_shutdown_continues_if_its_agent_opted_in() {
     let world = World::new(OnRestart::Resume);
     let first = world.paying().await;
     let handle = first.handle();

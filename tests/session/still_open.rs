@@ -103,7 +103,7 @@ async fn say_yes_inside(store: &Arc<dyn Store>) {
         rows.iter().find(|row| String::from_utf8_lossy(&row.asked.bytes).contains("charge")).unwrap();
     let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
     let (id, digest) = (inside.asked.id.clone(), inside.asked.digest.clone());
-    let yes = raw::store::NewDecision { id, digest, principal: "somebody".into(), bytes };
+    let yes = raw::store::NewDecision { id, digest, principal: "someone".into(), bytes };
     assert_eq!(store.decide(&SessionId::from("s"), yes).await.unwrap(), DecisionResult::Taken);
 }
 
@@ -193,7 +193,7 @@ async fn ended_as(session: &Session<String>, wanted: fn(&ItemOutcome) -> bool) {
 }
 
 /// The turn is taken up: the question that is open is the one that was asked, and its answer is used.
-async fn goes_on_with(store: &Arc<dyn Store>, question: ApprovalRow) {
+async fn continues_with(store: &Arc<dyn Store>, question: ApprovalRow) {
     let next = open_with(store, asking(&ToolGate::open())).await;
     next.resume().await;
     next.decide(&question.asked.id, Decision::Approve).await.unwrap();
@@ -217,7 +217,7 @@ async fn a_turn_that_fails_leaves_its_question_open() {
     tokio::time::timeout(BOUND, first.done()).await.unwrap();
     let question = rows(&store).await.remove(0);
     assert_eq!(question.state, ApprovalState::Open);
-    goes_on_with(&store, question).await;
+    continues_with(&store, question).await;
 }
 
 /// S3.4, S8.3: a disk that is slow at everything costs time. Within the time of an append the turn asks,
@@ -247,6 +247,6 @@ async fn a_slow_disk_takes_no_question_back() {
         slow.come_back();
         let question = rows(&store).await.remove(0);
         assert_eq!(question.state, ApprovalState::Open, "{slowness:?}");
-        goes_on_with(&store, question).await;
+        continues_with(&store, question).await;
     }
 }

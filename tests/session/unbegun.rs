@@ -96,7 +96,7 @@ async fn calls_that_never_began_are_recorded_in_one() {
 
 /// S12.5, S8.3: so are those about which a person was asked, with the ends of their questions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn questions_that_nobody_answered_are_taken_back_in_one() {
+async fn unanswered_questions_are_taken_back_in_one() {
     const ASKED: usize = 64;
     let (commits, recorded) = stopped("ask", ASKED).await;
     assert!(commits <= MOST_COMMITS, "{commits} commits for {ASKED} calls");

@@ -14,7 +14,7 @@ pub(crate) async fn run(client: &Client, url: &str) -> anyhow::Result<usize> {
         let request =
             client.post(format!("{url}/chat/completions")).header("content-type", "application/json");
         let mut response = request.body(body).send().await?;
-        let mut reply = Reply::default();
+        let mut reply = BareReply::default();
         let mut rest = Vec::new();
         while let Some(bytes) = response.chunk().await? {
             rest.extend_from_slice(&bytes);
@@ -34,14 +34,14 @@ pub(crate) async fn run(client: &Client, url: &str) -> anyhow::Result<usize> {
 }
 
 #[derive(Default)]
-struct Reply {
+struct BareReply {
     text: String,
     id: String,
     name: String,
     args: String,
 }
 
-impl Reply {
+impl BareReply {
     fn line(&mut self, line: &[u8]) -> anyhow::Result<()> {
         let Some(data) = line.strip_prefix(b"data: ") else { return Ok(()) };
         if data.starts_with(b"[DONE]") {

@@ -12,18 +12,22 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
-    Agent, AgentBuilder, Halt, History, Limits, Model, StopRequest, ToolContext,
+    Agent, AgentBuilder, Halt, Limits, Model, StopRequest, ToolContext,
     approval::ApprovalMode,
     history::Message,
     message::ToolCall,
-    model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
+    model::{Delta, Finish},
     stop::Reach,
     tool::{self, EffectClass, OnStop},
 };
 use safepoint_scope::Scope;
 use tokio::sync::Notify;
 
-use crate::table::{Table, median};
+use crate::{
+    models::model,
+    table::{Table, median},
+    timing::micros,
+};
 
 const REPEATS: usize = 5;
 /// Children of a fan, and of each node of a tree.
@@ -39,7 +43,7 @@ pub(crate) async fn measure(table: &mut Table) {
     stop(table, "a fan of 1,000 children", tenth).await;
     let deep = || {
         let leaves = Arc::new(Leaves::default());
-        let leaf = Agent::builder(Silent(Arc::clone(&leaves))).build();
+        let leaf = Agent::builder(silent(&leaves)).build();
         (Tree { root: branch(LEVELS, &leaf), leaves }, BRANCHES.pow(LEVELS))
     };
     stop(table, "a tree of four levels of ten, 11,110 runs", deep).await;
@@ -74,9 +78,9 @@ struct Leaves {
     last: Mutex<Option<Instant>>,
 }
 
-struct Waits(Arc<Leaves>);
+struct WaitingLeaf(Arc<Leaves>);
 
-impl Drop for Waits {
+impl Drop for WaitingLeaf {
     fn drop(&mut self) {
         if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
             *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
@@ -86,23 +90,12 @@ impl Drop for Waits {
 }
 
 /// Never says anything.
-#[derive(Clone)]
-struct Silent(Arc<Leaves>);
-
-impl Model for Silent {
-    fn name(&self) -> &str {
-        "silent"
-    }
-    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.clone())
-    }
-}
-
-impl Conversation for Silent {
-    fn stream(&mut self, _: &History) -> DeltaStream {
-        self.0.waiting.fetch_add(1, Ordering::SeqCst);
-        self.0.changed.notify_waiters();
-        let waits = Waits(Arc::clone(&self.0));
+fn silent(leaves: &Arc<Leaves>) -> impl Model {
+    let leaves = Arc::clone(leaves);
+    model(move |_| {
+        leaves.waiting.fetch_add(1, Ordering::SeqCst);
+        leaves.changed.notify_waiters();
+        let waits = WaitingLeaf(Arc::clone(&leaves));
         stream::iter([Ok(Delta::Sent)])
             .chain(stream::pending())
             .map(move |delta| {
@@ -110,32 +103,18 @@ impl Conversation for Silent {
                 delta
             })
             .boxed()
-    }
+    })
 }
 
 /// Asks for a fixed number of calls of `work` in each of a fixed number of rounds, and then answers.
-#[derive(Clone)]
-struct Asks {
-    calls: usize,
-    rounds: usize,
-}
-
-impl Model for Asks {
-    fn name(&self) -> &str {
-        "asks"
-    }
-    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.clone())
-    }
-}
-
-impl Conversation for Asks {
-    fn stream(&mut self, history: &History) -> DeltaStream {
+fn asks(calls: usize, rounds: usize) -> AgentBuilder {
+    let limits = Limits { parallel_calls: calls, max_rounds: u32::MAX, ..Limits::default() };
+    let asks = model(move |history| {
         let done =
             history.entries().iter().filter(|entry| matches!(&***entry, Message::Results { .. })).count();
         let mut reply = vec![Ok(Delta::Sent), Ok(Delta::Opened)];
-        if done < self.rounds {
-            reply.extend((0..self.calls).map(|n| {
+        if done < rounds {
+            reply.extend((0..calls).map(|n| {
                 let id = format!("c{done}-{n}").into();
                 Ok(Delta::CallReady(ToolCall { id, name: "work".into(), args: r#"{"task":"it"}"#.into() }))
             }));
@@ -144,17 +123,13 @@ impl Conversation for Asks {
         }
         reply.push(Ok(Delta::Ended(Finish::Natural)));
         stream::iter(reply).boxed()
-    }
-}
-
-fn asks(calls: usize, rounds: usize) -> AgentBuilder {
-    let limits = Limits { parallel_calls: calls, max_rounds: u32::MAX, ..Limits::default() };
-    Agent::builder(Asks { calls, rounds }).approvals(ApprovalMode::Auto).limits(limits)
+    });
+    Agent::builder(asks).approvals(ApprovalMode::Auto).limits(limits)
 }
 
 fn wide(children: usize) -> Tree {
     let leaves = Arc::new(Leaves::default());
-    let leaf = Agent::builder(Silent(Arc::clone(&leaves))).build();
+    let leaf = Agent::builder(silent(&leaves)).build();
     Tree { root: fan(children, &leaf), leaves }
 }
 
@@ -192,7 +167,7 @@ fn listens(calls: &Arc<Calls>) -> Agent {
     asks(1, 1).tool(tool::from_fn("work", "works", body).with(|spec| spec.on_stop(cooperates))).build()
 }
 
-/// How long a call may take to hear of a stop: more than any does.
+/// How long a call may take to see a stop: more than any does.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Microseconds a live node until the stop is in force in every leaf's scope, so that nothing can begin there any more, and
@@ -218,7 +193,7 @@ async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, li
     }
     let what = |until: &str| format!("stop of {what}: until {until}, a live node");
     table.alone(&what("it is in force in every leaf's scope"), "µs", median(in_force), 5.0);
-    table.alone(&what("the last leaf's call has heard it"), "µs", median(noticed), 5.0);
+    table.alone(&what("the last leaf's call has seen it"), "µs", median(noticed), 5.0);
 }
 
 /// Microseconds a leaf until the last leaf's exchange was dropped, and until the root has its outcome.
@@ -292,5 +267,5 @@ async fn time(agent: &Agent) -> f64 {
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn per(took: Duration, count: usize) -> f64 {
-    took.as_secs_f64() * 1e6 / count as f64
+    micros(took) / count as f64
 }

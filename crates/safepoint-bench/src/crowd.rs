@@ -46,7 +46,7 @@ pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
     };
     row("memory of one", "KiB", 0, 1.2);
     row("context switches in 5 s of idling", "", 1, 1.0);
-    row("all stopped, until every caller is told", "ms", 2, 1.3);
+    row("all stopped, until every caller has its outcome", "ms", 2, 1.3);
     row("all stopped, CPU of the whole client", "ms", 4, 1.3);
     row("all stopped, until the server has seen every close", "ms", 3, 1.3);
     Ok(())
@@ -165,7 +165,7 @@ impl CrowdSite {
             waiting.extend((0..batch).map(|_| kind.begin(&self.url)));
             self.count.reaches(waiting.len() + 1).await?;
         }
-        come_to_rest().await;
+        settle_down().await;
         let weight = (resident()? - before) / self.most as f64;
         let switches = switches()?;
         tokio::time::sleep(IDLE).await;
@@ -184,7 +184,7 @@ impl CrowdSite {
     }
 }
 
-pub(crate) async fn come_to_rest() {
+pub(crate) async fn settle_down() {
     const REST: Duration = Duration::from_secs(1);
     tokio::time::sleep(REST).await;
 }

@@ -13,12 +13,12 @@ use std::{
 use anyhow::{Context as _, ensure};
 use futures_util::{StreamExt as _, future::try_join_all, stream};
 use safepoint::{
-    Agent, History, Limits, Model, Session, ToolContext,
+    Agent, Limits, Model, Session, ToolContext,
     approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     history::Message,
     ids::SessionId,
     message::ToolCall,
-    model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
+    model::{Delta, Finish},
     raw::store::{ApprovalState, NewSession},
     session::{ChatPlanner, ItemOutcome, SessionEvent, SessionStop},
     store::{MemoryStore, OwnerProcess, Store},
@@ -26,7 +26,11 @@ use safepoint::{
 };
 use safepoint_stores::SqliteStore;
 
-use crate::table::{Table, median};
+use crate::{
+    models::model,
+    table::{Table, median},
+    timing::micros,
+};
 
 /// The hidden argument that makes this program a session of some rounds, and nothing else.
 pub(crate) const ROUNDS: &str = "__durable";
@@ -47,24 +51,12 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
 }
 
 /// Asks for one call of `work` in each of a fixed number of rounds, and then answers.
-#[derive(Clone)]
-struct Asks(usize);
-
-impl Model for Asks {
-    fn name(&self) -> &str {
-        "asks"
-    }
-    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.clone())
-    }
-}
-
-impl Conversation for Asks {
-    fn stream(&mut self, history: &History) -> DeltaStream {
+fn asks(rounds: usize) -> impl Model {
+    model(move |history| {
         let since = history.entries().iter().rev().take_while(|entry| !matches!(&***entry, Message::User(_)));
         let done = since.filter(|entry| matches!(&***entry, Message::Results { .. })).count();
         let mut reply = vec![Delta::Sent, Delta::Opened];
-        if done < self.0 {
+        if done < rounds {
             let id = format!("c{}", history.entries().len()).into();
             reply.push(Delta::CallReady(ToolCall { id, name: "work".into(), args: "{}".into() }));
         } else {
@@ -72,13 +64,13 @@ impl Conversation for Asks {
         }
         reply.push(Delta::Ended(Finish::Natural));
         stream::iter(reply.into_iter().map(Ok)).boxed()
-    }
+    })
 }
 
 fn agent(rounds: usize, effect: EffectClass, approval: ToolApproval) -> Agent {
     let work = from_fn("work", "works", |_: ToolContext, (): ()| async { Ok("ok") });
     let limits = Limits { max_rounds: u32::MAX, ..Limits::default() };
-    Agent::builder(Asks(rounds))
+    Agent::builder(asks(rounds))
         .limits(limits)
         .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
         .tool(work.with(|spec| spec.effect(effect).approval(approval)))
@@ -103,17 +95,13 @@ async fn close(session: Session<String>) {
     session.done().await;
 }
 
-fn micros(began: Instant) -> f64 {
-    began.elapsed().as_secs_f64() * 1e6
-}
-
 /// A bare sync of what a commit writes.
 fn bare_sync(file: &mut File) -> anyhow::Result<f64> {
     const PAGES: usize = 4;
     let began = Instant::now();
     file.write_all(&[7; 4096 * PAGES])?;
     file.sync_data()?;
-    Ok(micros(began))
+    Ok(micros(began.elapsed()))
 }
 
 /// The same turn with a store in a file and with one in memory, alternately.
@@ -137,10 +125,10 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
         for _ in 0..TURNS {
             let began = Instant::now();
             turn(&kept).await?;
-            let with = micros(began);
+            let with = micros(began.elapsed());
             let began = Instant::now();
             turn(&unkept).await?;
-            added.push((with - micros(began)) / TURN as f64);
+            added.push((with - micros(began.elapsed())) / TURN as f64);
             syncs.push(bare_sync(&mut bare)?);
         }
         let durable = (file.commits().durable - before) as f64 / (TURNS * TURN) as f64;
@@ -214,7 +202,7 @@ async fn many(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     let before = store.commits().durable;
     let began = Instant::now();
     try_join_all(sessions.iter().map(turn)).await?;
-    let each = micros(began) / (SESSIONS * TURN) as f64;
+    let each = micros(began.elapsed()) / (SESSIONS * TURN) as f64;
     let durable = (store.commits().durable - before) as f64 / (SESSIONS * TURN) as f64;
     table.alone("durable: syncs of a round with one unsafe call, 64 sessions at once", "syncs", durable, 0.5);
     table.beside("durable: such a round, over all", "µs", each);
@@ -242,7 +230,7 @@ async fn long(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         let began = Instant::now();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
         let session = open(&store, "long", &agent).await?;
-        opened.push(micros(began) / 1e3);
+        opened.push(micros(began.elapsed()) / 1e3);
         close(session).await;
     }
     table.alone("durable: opening the file and a session of 10,000 events", "ms", median(opened), 50.0);
@@ -277,11 +265,11 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         let began = Instant::now();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
         ensure!(store.list(NEWEST, None).await?.len() == NEWEST, "sessions are missing");
-        listed.push(micros(began) / 1e3);
+        listed.push(micros(began.elapsed()) / 1e3);
         drop(store);
         let began = Instant::now();
-        take_up(path, &format!("real {number}"), &agent).await?;
-        resumed.push(micros(began) / 1e3);
+        resume(path, &format!("real {number}"), &agent).await?;
+        resumed.push(micros(began.elapsed()) / 1e3);
     }
     table.alone(
         "durable: opening a file of a million sessions, and its newest 50",
@@ -298,7 +286,7 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn take_up(path: &Path, name: &str, agent: &Agent) -> anyhow::Result<()> {
+async fn resume(path: &Path, name: &str, agent: &Agent) -> anyhow::Result<()> {
     const BOUND: Duration = Duration::from_secs(10);
     let path: PathBuf = path.into();
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);

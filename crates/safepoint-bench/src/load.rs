@@ -20,6 +20,7 @@ use crate::{
     server::{Server, Serving},
     silent::Count,
     table::{Table, median},
+    timing::micros,
 };
 
 /// The others.
@@ -133,7 +134,7 @@ async fn stop_each<H: Send + 'static, E: Future<Output = ()> + Send + 'static>(
     });
     let mut took = Vec::new();
     for (n, seen) in (0..).zip(seen) {
-        took.push(seen.await?.saturating_duration_since(intended(n)).as_secs_f64() * 1e6);
+        took.push(micros(seen.await?.saturating_duration_since(intended(n))));
     }
     anyhow::ensure!(asking.join().is_ok(), "the thread that asks panicked");
     Ok(took)

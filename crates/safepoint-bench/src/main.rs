@@ -6,6 +6,7 @@ mod crowd;
 mod durable;
 mod load;
 mod mcp;
+mod models;
 mod primitives;
 mod rounds;
 mod server;
@@ -14,6 +15,7 @@ mod silent;
 mod stops;
 mod store;
 mod table;
+mod timing;
 
 use crate::{
     server::{Server, Serving},

@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::BoxFuture;
 use rmcp::{
     RoleClient, ServiceExt as _,
     model::CallToolRequestParams,
@@ -15,12 +14,13 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, TokioChildProcess},
 };
 use safepoint::{
-    Agent, RunHandle, StopRequest,
+    Agent, StopRequest,
     event::{EventKind, Fact},
     receipt::Ending,
 };
 use safepoint_testkit::{
     mcp::{self, ASKED, HttpServer, McpManners, McpSeen, Speaks},
+    recorder,
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
@@ -30,7 +30,10 @@ use safepoint_tools::{
 };
 use serde_json::json;
 
-use crate::table::{Table, median};
+use crate::{
+    table::{Table, median},
+    timing::{Times, micros, settle_down},
+};
 
 const CALLS: usize = 2000;
 const BATCH: usize = 100;
@@ -119,7 +122,7 @@ async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
         times.push(stop(&client, called, reported).await?);
     }
     client.close().await;
-    times.show(table, "over pipes");
+    show(times, table, "over pipes");
     Ok(())
 }
 
@@ -140,27 +143,14 @@ async fn stop_over_http(table: &mut Table, name: &str, speaks: Speaks) -> anyhow
         times.push(stop(&client, || of(&is_call).is_some(), || of(&is_reported)).await?);
     }
     client.close().await;
-    times.show(table, &format!("over HTTP, {name}"));
+    show(times, table, &format!("over HTTP, {name}"));
     Ok(())
 }
 
-#[derive(Default)]
-struct Times {
-    caller: Vec<f64>,
-    server: Vec<f64>,
-}
-
-impl Times {
-    fn push(&mut self, (caller, server): (f64, f64)) {
-        self.caller.push(caller);
-        self.server.push(server);
-    }
-
-    fn show(self, table: &mut Table, name: &str) {
-        let what = format!("stop during a call of an MCP server {name}");
-        table.alone(&format!("{what}: caller has the outcome"), "µs", median(self.caller), REPORTED_US);
-        table.alone(&format!("{what}: the server is told"), "µs", median(self.server), SERVER_REPORTED_US);
-    }
+fn show(times: Times, table: &mut Table, name: &str) {
+    let what = format!("stop during a call of an MCP server {name}");
+    table.alone(&format!("{what}: caller has the outcome"), "µs", median(times.caller), REPORTED_US);
+    table.alone(&format!("{what}: the server has the notice"), "µs", median(times.other), SERVER_REPORTED_US);
 }
 
 /// Stops a call without an answer: the times until the caller has the outcome and until the server gets the
@@ -173,7 +163,7 @@ async fn stop(
     let model = ScriptedModel::new(Script::of([Reply::call("bench__deaf", json!({}))]));
     let agent = Agent::builder(model).tools(client.tools().await?).build();
     let handle = agent.run("go").detach();
-    started(&handle).await;
+    recorder::until(&handle, is_call).await;
     until(is_called).await;
     settle_down().await;
     let (asked_ns, asked) = (mcp::now_ns(), Instant::now());
@@ -186,17 +176,8 @@ async fn stop(
     Ok((caller, micros(Duration::from_nanos(reported))))
 }
 
-fn started(handle: &RunHandle) -> BoxFuture<'static, ()> {
-    let mut events = handle.events();
-    Box::pin(async move {
-        while let Some(event) = events.next().await {
-            if let EventKind::Fact(fact) = &event.kind
-                && matches!(**fact, Fact::CallStarted { .. })
-            {
-                return;
-            }
-        }
-    })
+fn is_call(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. }))
 }
 
 fn count(log: &Path, method: &str) -> usize {
@@ -214,12 +195,4 @@ async fn until(holds: impl Fn() -> bool) {
     while !holds() {
         tokio::time::sleep(LOOK).await;
     }
-}
-
-async fn settle_down() {
-    tokio::time::sleep(Duration::from_millis(2)).await;
-}
-
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
 }

@@ -9,18 +9,20 @@ use std::{
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
-    Agent, History, Model, Session, StopRequest,
+    Agent, Model, Session, StopRequest,
     ids::TurnId,
     message::UserMessage,
-    model::{Conversation, Delta, DeltaStream, ModelSpec},
+    model::{Delta, Finish},
     session::{ChatPlanner, Plan, PlanContext, Planner, SessionStop},
     stop::Failure,
 };
 use tokio::sync::mpsc;
 
 use crate::{
-    crowd::{come_to_rest, resident, switches},
+    crowd::{resident, settle_down, switches},
+    models::model,
     table::{Table, median},
+    timing::micros,
 };
 
 /// The hidden argument that makes this program a crowd of idle sessions, or of idle tasks.
@@ -39,25 +41,13 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
 }
 
 /// Says when it was asked, and then nothing.
-#[derive(Clone)]
-struct Silent(mpsc::UnboundedSender<Instant>);
-
-impl Model for Silent {
-    fn name(&self) -> &str {
-        "silent"
-    }
-    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.clone())
-    }
-}
-
-impl Conversation for Silent {
-    fn stream(&mut self, _: &History) -> DeltaStream {
-        if self.0.send(Instant::now()).is_err() {
+fn silent(asked: mpsc::UnboundedSender<Instant>) -> impl Model {
+    model(move |_| {
+        if asked.send(Instant::now()).is_err() {
             // The receiver is gone: the measurement is over.
         }
         stream::iter([Ok(Delta::Sent)]).chain(stream::pending()).boxed()
-    }
+    })
 }
 
 /// Chat, that notes when it was asked.
@@ -77,7 +67,7 @@ impl Planner<String> for Noting {
 }
 
 #[derive(Default)]
-struct Talk {
+struct Latencies {
     planned: Vec<f64>,
     asked: Vec<f64>,
     stopped: Vec<f64>,
@@ -86,8 +76,8 @@ struct Talk {
 /// The same run with a session and without one, in turns.
 async fn talk(table: &mut Table) -> anyhow::Result<()> {
     let (sender, mut asked) = mpsc::unbounded_channel();
-    let agent = Agent::builder(Silent(sender)).build();
-    let (mut plain, mut within) = (Talk::default(), Talk::default());
+    let agent = Agent::builder(silent(sender)).build();
+    let (mut plain, mut within) = (Latencies::default(), Latencies::default());
     for _ in 0..WARM + REPEATS {
         without(&agent, &mut asked, &mut plain).await?;
         inside(&agent, &mut asked, &mut within).await?;
@@ -104,7 +94,11 @@ async fn talk(table: &mut Table) -> anyhow::Result<()> {
 /// Microseconds that a session may add.
 const ADDED: f64 = 20.0;
 
-async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
+async fn without(
+    agent: &Agent,
+    asked: &mut mpsc::UnboundedReceiver<Instant>,
+    talk: &mut Latencies,
+) -> anyhow::Result<()> {
     let began = Instant::now();
     let handle = agent.run("go").detach();
     talk.asked.push(between(began, asked.recv().await)?);
@@ -117,9 +111,11 @@ async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, ta
     Ok(())
 }
 
-type Asked = anyhow::Result<()>;
-
-async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
+async fn inside(
+    agent: &Agent,
+    asked: &mut mpsc::UnboundedReceiver<Instant>,
+    talk: &mut Latencies,
+) -> anyhow::Result<()> {
     let planned = Arc::new(Mutex::new(None));
     let session = Session::builder(Noting(ChatPlanner::new(agent.clone()), Arc::clone(&planned))).start();
     tokio::task::yield_now().await;
@@ -137,12 +133,8 @@ async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, tal
 }
 
 fn between(began: Instant, then: Option<Instant>) -> anyhow::Result<f64> {
-    let then = then.ok_or_else(|| anyhow::anyhow!("nobody was asked"))?;
+    let then = then.ok_or_else(|| anyhow::anyhow!("the model or the planner was not asked"))?;
     Ok(micros(then.duration_since(began)))
-}
-
-fn micros(took: Duration) -> f64 {
-    took.as_secs_f64() * 1e6
 }
 
 /// Pushes while a turn is running, until the owner has accepted the last item.
@@ -152,7 +144,7 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
     let (mut rates, mut ends) = (Vec::new(), Vec::new());
     for _ in 0..TIMES {
         let (sender, mut asked) = mpsc::unbounded_channel();
-        let agent = Agent::builder(Silent(sender)).build();
+        let agent = Agent::builder(silent(sender)).build();
         let session: Session<String> = Session::builder(ChatPlanner::new(agent)).inbox(PUSHES + 1).start();
         session.push("go".to_owned())?;
         asked.recv().await;
@@ -171,8 +163,12 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
         ends.push(began.elapsed().as_secs_f64() * 1e3);
         anyhow::ensure!(exit.unhandled().len() == PUSHES, "an item is lost");
     }
-    table.least("pushes into one session while a turn is at work", "a second", median(rates), 100_000.0);
-    table.beside("the end of a session with 100,000 items unhandled, each of them told", "ms", median(ends));
+    table.least("pushes into one session while a turn is running", "a second", median(rates), 100_000.0);
+    table.beside(
+        "the end of a session with 100,000 items unhandled, each of them reported",
+        "ms",
+        median(ends),
+    );
     Ok(())
 }
 
@@ -219,7 +215,7 @@ pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
         "tasks" => weigh(async || drop(tokio::spawn(std::future::pending::<()>()))).await?,
         kind => {
             // A definition is shared by all that work by it.
-            let agent = Agent::builder(Says).build();
+            let agent = Agent::builder(says()).build();
             let is_used = kind == "used";
             weigh(async || one(&agent, is_used).await).await?
         }
@@ -238,24 +234,11 @@ async fn one(agent: &Agent, is_used: bool) -> Option<Session<String>> {
 }
 
 /// Answers at once.
-#[derive(Clone)]
-struct Says;
-
-impl Model for Says {
-    fn name(&self) -> &str {
-        "says"
-    }
-    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.clone())
-    }
-}
-
-impl Conversation for Says {
-    fn stream(&mut self, _: &History) -> DeltaStream {
-        use safepoint::model::Finish;
+fn says() -> impl Model {
+    model(|_| {
         let reply = [Delta::Sent, Delta::Opened, Delta::Text("done".into()), Delta::Ended(Finish::Natural)];
         stream::iter(reply.map(Ok)).boxed()
-    }
+    })
 }
 
 /// Makes a crowd, one session after the other, and measures it while all are idle.
@@ -269,7 +252,7 @@ async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
     for _ in 0..SESSIONS {
         all.push(make().await);
     }
-    come_to_rest().await;
+    settle_down().await;
     let weight = (resident()? - before) / SESSIONS as f64;
     let switched = switches()?;
     tokio::time::sleep(WATCHED).await;

@@ -18,12 +18,12 @@ const BEGINNING: &[u8] =
 32\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"well\"}}]}\n\n\r\n";
 
 /// Connections waiting in silence.
-struct Waiting {
+struct WaitingPeers {
     count: AtomicUsize,
     reported: watch::Sender<usize>,
 }
 
-impl Waiting {
+impl WaitingPeers {
     fn add(&self) {
         self.reported.send_replace(self.count.fetch_add(1, Ordering::SeqCst) + 1);
     }
@@ -39,7 +39,7 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
         (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
     println!("http://{}/v1 {}", service.local_addr()?, control.local_addr()?);
     std::io::stdout().flush()?;
-    let waiting = Arc::new(Waiting { count: AtomicUsize::new(0), reported: watch::Sender::new(0) });
+    let waiting = Arc::new(WaitingPeers { count: AtomicUsize::new(0), reported: watch::Sender::new(0) });
     let counted = Arc::clone(&waiting);
     tokio::spawn(async move {
         while let Ok((socket, _)) = control.accept().await {
@@ -53,7 +53,7 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
 }
 
 /// Reads the request to its end, answers a little, and then only watches for the close.
-async fn be_silent(mut socket: TcpStream, waiting: Arc<Waiting>) -> std::io::Result<()> {
+async fn be_silent(mut socket: TcpStream, waiting: Arc<WaitingPeers>) -> std::io::Result<()> {
     const END_OF_BODY: &[u8] = b"}";
     let mut buffer = [0; 4096];
     loop {

@@ -14,13 +14,17 @@ use safepoint::{
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
+    recorder,
     script::{Reply, ReplyFault, Script},
     server::ModelServer,
 };
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::table::{Table, median};
+use crate::{
+    table::{Table, median},
+    timing::{Times, micros, settle_down},
+};
 
 const REPEATS: usize = 200;
 /// A message that takes seconds to send.
@@ -28,7 +32,7 @@ const WORDS: usize = 5000;
 
 /// What is waited for when the stop comes.
 #[derive(Clone, Copy)]
-enum Phase {
+enum StopPhase {
     Sending,
     Streaming,
     BeforeHeaders,
@@ -37,45 +41,31 @@ enum Phase {
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     for (name, phase) in [
-        ("while the server is sending", Phase::Sending),
-        ("on a stream that fell silent", Phase::Streaming),
-        ("before any headers", Phase::BeforeHeaders),
+        ("while the server is sending", StopPhase::Sending),
+        ("on a stream that fell silent", StopPhase::Streaming),
+        ("before any headers", StopPhase::BeforeHeaders),
     ] {
-        let (mut ours, mut bare) = (Both::default(), Both::default());
+        let (mut ours, mut bare) = (Times::default(), Times::default());
         for _ in 0..REPEATS {
             bare.push(drop_bare(phase).await?);
             ours.push(stop_ours(phase).await?);
         }
-        let (reported, closed) = (median(ours.reported), median(ours.closed));
-        table.ratio(&format!("stop {name}: server sees the close"), "µs", (closed, median(bare.closed)), 1.5);
+        let (reported, closed) = (median(ours.caller), median(ours.other));
+        table.ratio(&format!("stop {name}: server sees the close"), "µs", (closed, median(bare.other)), 1.5);
         table.ratio(
             &format!("stop {name}: caller has the outcome"),
             "µs",
-            (reported, median(bare.reported)),
+            (reported, median(bare.caller)),
             1.5,
         );
     }
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         bare.push(drop_task().await);
-        ours.push(stop_ours(Phase::InTool).await?.0);
+        ours.push(stop_ours(StopPhase::InTool).await?.0);
     }
     table.ratio("stop during an async tool: caller has the outcome", "µs", (median(ours), median(bare)), 1.5);
     lose_none(table).await
-}
-
-/// Times until the caller has the outcome, and until the server sees the close.
-#[derive(Default)]
-struct Both {
-    reported: Vec<f64>,
-    closed: Vec<f64>,
-}
-
-impl Both {
-    fn push(&mut self, (reported, closed): (f64, f64)) {
-        self.reported.push(reported);
-        self.closed.push(closed);
-    }
 }
 
 /// The least that a stop of pending work can cost: a task dropped, and its end awaited.
@@ -90,18 +80,18 @@ async fn drop_task() -> f64 {
     micros(asked.elapsed())
 }
 
-fn script(phase: Phase) -> Script {
+fn script(phase: StopPhase) -> Script {
     Script::of([match phase {
-        Phase::Sending => Reply::text("word ".repeat(WORDS)).paced(5, Duration::from_millis(1)),
-        Phase::Streaming => {
+        StopPhase::Sending => Reply::text("word ".repeat(WORDS)).paced(5, Duration::from_millis(1)),
+        StopPhase::Streaming => {
             Reply::text("a few words").paced(3, Duration::ZERO).fault(ReplyFault::StallAfter(3))
         }
-        Phase::BeforeHeaders => Reply::default().fault(ReplyFault::Silence),
-        Phase::InTool => Reply::call("wait", json!({})),
+        StopPhase::BeforeHeaders => Reply::default().fault(ReplyFault::Silence),
+        StopPhase::InTool => Reply::call("wait", json!({})),
     }])
 }
 
-async fn drop_bare(phase: Phase) -> anyhow::Result<(f64, f64)> {
+async fn drop_bare(phase: StopPhase) -> anyhow::Result<(f64, f64)> {
     let server = ModelServer::start(script(phase)).await?;
     let body =
         json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "go"}]}).to_string();
@@ -121,8 +111,8 @@ async fn drop_bare(phase: Phase) -> anyhow::Result<(f64, f64)> {
     });
     let exchange = server.request(0).await;
     match phase {
-        Phase::Sending | Phase::Streaming => has_begun.await?,
-        Phase::BeforeHeaders | Phase::InTool => drop(has_begun),
+        StopPhase::Sending | StopPhase::Streaming => has_begun.await?,
+        StopPhase::BeforeHeaders | StopPhase::InTool => drop(has_begun),
     }
     settle_down().await;
     let asked = Instant::now();
@@ -134,7 +124,7 @@ async fn drop_bare(phase: Phase) -> anyhow::Result<(f64, f64)> {
     Ok((micros(reported), micros(closed.saturating_duration_since(asked))))
 }
 
-async fn stop_ours(phase: Phase) -> anyhow::Result<(f64, f64)> {
+async fn stop_ours(phase: StopPhase) -> anyhow::Result<(f64, f64)> {
     let server = ModelServer::start(script(phase)).await?;
     let wait = tool::from_fn("wait", "waits", |_cx, (): ()| async {
         pending::<()>().await;
@@ -151,32 +141,22 @@ async fn stop_ours(phase: Phase) -> anyhow::Result<(f64, f64)> {
     let reported = asked.elapsed();
     anyhow::ensure!(outcome.ending() == Ending::Stopped, "{outcome:?}");
     let closed = match phase {
-        Phase::InTool => reported,
-        Phase::Sending | Phase::Streaming | Phase::BeforeHeaders => {
+        StopPhase::InTool => reported,
+        StopPhase::Sending | StopPhase::Streaming | StopPhase::BeforeHeaders => {
             exchange.peer_closed().await.into_std().saturating_duration_since(asked)
         }
     };
     Ok((micros(reported), micros(closed)))
 }
 
-/// Both sides wait in the same place: a moment for work in progress to settle.
-async fn settle_down() {
-    tokio::time::sleep(Duration::from_millis(2)).await;
-}
-
-async fn reached(handle: &RunHandle, phase: Phase) {
-    let mut events = handle.events();
-    while let Some(event) = events.next().await {
-        let there = match (phase, &event.kind) {
-            (Phase::Sending | Phase::Streaming, EventKind::Text(_)) => true,
-            (Phase::BeforeHeaders, EventKind::Fact(fact)) => matches!(**fact, Fact::ModelStarted { .. }),
-            (Phase::InTool, EventKind::Fact(fact)) => matches!(**fact, Fact::CallStarted { .. }),
-            _ => false,
-        };
-        if there {
-            return;
-        }
-    }
+async fn reached(handle: &RunHandle, phase: StopPhase) {
+    let is_there = |kind: &EventKind| match (phase, kind) {
+        (StopPhase::Sending | StopPhase::Streaming, EventKind::Text(_)) => true,
+        (StopPhase::BeforeHeaders, EventKind::Fact(fact)) => matches!(**fact, Fact::ModelStarted { .. }),
+        (StopPhase::InTool, EventKind::Fact(fact)) => matches!(**fact, Fact::CallStarted { .. }),
+        _ => false,
+    };
+    recorder::until(handle, is_there).await;
 }
 
 /// Many stops at arbitrary moments: not one is lost.
@@ -212,8 +192,4 @@ async fn lose_none(table: &mut Table) -> anyhow::Result<()> {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     table.alone("stops lost, of 10,000 at arbitrary moments, 32 at once", "lost", lost as f64, 0.0);
     Ok(())
-}
-
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
 }

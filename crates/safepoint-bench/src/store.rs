@@ -16,7 +16,10 @@ use safepoint::{
 };
 use safepoint_stores::SqliteStore;
 
-use crate::table::{Table, median};
+use crate::{
+    table::{Table, median},
+    timing::micros,
+};
 
 /// A lease that outlasts the benchmark.
 const TTL: Duration = Duration::from_secs(3600);
@@ -51,10 +54,6 @@ async fn held(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
     Ok(store.acquire(&session, OwnerProcess::here(), TTL).await?)
 }
 
-fn micros(began: Instant) -> f64 {
-    began.elapsed().as_secs_f64() * 1e6
-}
-
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::Result<f64> {
     const ROUNDS: usize = 1000;
@@ -68,16 +67,16 @@ async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::R
         let began = Instant::now();
         file.write_all(&[7; 4096 * PAGES])?;
         file.sync_data()?;
-        syncs.push(micros(began));
+        syncs.push(micros(began.elapsed()));
         let began = Instant::now();
         round(&store, &lease).await?;
-        ours.push(micros(began));
+        ours.push(micros(began.elapsed()));
     }
     let durable = (store.commits().durable - before.durable) as f64 / ROUNDS as f64;
     for _ in 0..ROUNDS {
         let began = Instant::now();
         store.append(&lease, vec![fact("recorded")], Durability::Recorded).await?;
-        appends.push(micros(began));
+        appends.push(micros(began.elapsed()));
     }
     let sync = median(syncs);
     // 0.4 ms where a sync costs 0.13 ms.
@@ -117,7 +116,7 @@ async fn many_at_once(table: &mut Table, path: &Path, sync: f64) -> anyhow::Resu
     while let Some(ended) = running.join_next().await {
         ended??;
     }
-    let each = micros(began) / (SESSIONS * ROUNDS) as f64;
+    let each = micros(began.elapsed()) / (SESSIONS * ROUNDS) as f64;
     let durable = (store.commits().durable - before.durable) as f64 / (SESSIONS * ROUNDS) as f64;
     table.alone("store: syncs of a round, 64 sessions at once", "syncs", durable, 0.5);
     table.ratio(
@@ -145,10 +144,10 @@ async fn long_session(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         let began = Instant::now();
         let store = SqliteStore::open(path)?;
         ensure!(read(&store, "long").await? == EVENTS, "a record is missing");
-        opened.push(micros(began) / 1e3);
+        opened.push(micros(began.elapsed()) / 1e3);
         let began = Instant::now();
         ensure!(matches!(store.check(&"long".into()).await?, ChainCheck::Intact(_)), "it is damaged");
-        checked.push(micros(began) / 1e3);
+        checked.push(micros(began.elapsed()) / 1e3);
         store.close();
     }
     table.alone("store: opening the file and a session of 10,000 records", "ms", median(opened), 50.0);
@@ -192,13 +191,13 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         let began = Instant::now();
         let store = SqliteStore::open(path)?;
         ensure!(store.list(NEWEST, None).await?.len() == NEWEST, "sessions are missing");
-        listed.push(micros(began) / 1e3);
+        listed.push(micros(began.elapsed()) / 1e3);
         store.close();
         let began = Instant::now();
         let store = SqliteStore::open(path)?;
         let lease = store.acquire(&one.as_str().into(), OwnerProcess::here(), TTL).await?;
         ensure!(read(&store, &one).await? == 1, "its record is missing");
-        opened.push(micros(began) / 1e3);
+        opened.push(micros(began.elapsed()) / 1e3);
         store.release(&lease).await?;
         store.close();
     }

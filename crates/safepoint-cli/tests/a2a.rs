@@ -73,7 +73,7 @@ fn an_interrupt_is_told_as_what_it_was() {
         assert_eq!(child.wait().unwrap().code(), Some(130));
         let row = &outcome["receipt"]["calls"][0];
         assert_eq!((&row["status"], &row["remote"]["stop"]), (&status.into(), &word.into()), "{row}");
-        assert_eq!(server.at_work(), at_work, "{grade}");
+        assert_eq!(server.running(), at_work, "{grade}");
         assert_eq!(outcome["receipt"]["quiet"].is_null(), at_work > 0, "what goes on is not called quiet");
     }
 }
@@ -93,7 +93,7 @@ fn a_peer_that_took_note_is_not_waited_for() {
     signal(&child, Signal::INT);
     let ended = child.wait_with_output().unwrap();
     let printed = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!((ended.status.code(), server.at_work()), (Some(130), 1), "{printed}");
+    assert_eq!((ended.status.code(), server.running()), (Some(130), 1), "{printed}");
     assert!(!printed.contains("waiting for remote work"), "{printed}");
     assert!(printed.contains("stop acknowledged, may still be running"), "{printed}");
     assert!(printed.contains("warning: still running: remote work task-1"), "{printed}");
@@ -123,7 +123,7 @@ fn a_wait_for_quiet_claims_no_end() {
     assert_eq!(child.wait().unwrap().code(), Some(10));
     assert_eq!(stop("--wait=quiet"), (Some(1), "not_quiet".to_owned()));
     assert_eq!(stop("--wait"), (Some(0), "settled".to_owned()));
-    assert_eq!(server.at_work(), 1);
+    assert_eq!(server.running(), 1);
 }
 
 /// S10.44, S10.45: a program that ends with the run does not listen on to a peer that has answered, also where the session is
@@ -219,7 +219,7 @@ fn a_question_is_answered_from_another_process() {
     assert!(answer.output().unwrap().status.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "it rains");
-    assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
+    assert_eq!(server.deeds(), ["began", "got Bern", "said it rains", "ended"]);
 }
 
 /// S7.2, S7.3, S10.1, S10.3 / T10: a provider's response in the background, as a backend: killed mid-work and resumed, it is
@@ -298,5 +298,5 @@ fn what_goes_on_is_told_of_a_failed_run() {
     assert!(text.contains("warning: still running: remote work at a2a:"), "{text}");
     assert!(!text.contains("s3cret"), "{text}");
     assert!(!server.bearers().is_empty() && server.bearers().iter().all(|sent| sent.starts_with("Basic ")));
-    assert_eq!(server.at_work(), 1);
+    assert_eq!(server.running(), 1);
 }

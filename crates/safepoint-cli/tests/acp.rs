@@ -248,7 +248,7 @@ fn a_daemon_that_goes_on_with_the_work_is_named() {
         until("its work has begun", || begun() > before);
         kill_process(Pid::from_child(&run), Signal::INT).unwrap();
         let output = run.wait_with_output().unwrap();
-        hub.goes_on();
+        hub.continues();
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         let said = text(&output.stderr);
         if args.contains(&"--json") {

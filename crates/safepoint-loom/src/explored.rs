@@ -1,5 +1,5 @@
-//! What is explored. Where an actor of the engine is needed, it is in small: it hears and answers as the real one does, and
-//! the mailbox, the door and the tickets between it and whoever asks are the real ones.
+//! What is explored. Where an actor of the engine is needed, it is a small model: it receives and answers as the real one does.
+//! The mailbox, the door and the tickets between it and its callers are the real ones.
 
 use std::{
     pin::pin,
@@ -20,7 +20,7 @@ pub(crate) fn explore(preemptions: usize, play: impl Fn() + Sync + Send + 'stati
     model.check(play);
 }
 
-/// A task of its own: parked until it is woken. Where nobody wakes it any more, loom says so.
+/// A separate task: parked until it is woken. Loom reports a task that nothing wakes any more.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let parked = Arc::new(Parked(Notify::new()));
     let waker = Waker::from(Arc::clone(&parked));

@@ -111,7 +111,7 @@ async fn a_declaration_that_is_not_true_is_red() {
         Subject { backend: Arc::new(agent), probe: Arc::new(provider) }
     };
     let found = backend_suite::grade(&says).await.unwrap_err().to_string();
-    assert!(found.contains("the work goes on"), "{found}");
+    assert!(found.contains("the work continues"), "{found}");
 }
 
 /// S10.3, S3.6 / T3, microsoft/agent-framework#7511: by default `cancelled` is no more than that: the work is named, and

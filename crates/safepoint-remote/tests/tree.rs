@@ -165,7 +165,7 @@ async fn a_tree_of_everything_is_stopped_at_once() {
     let remote = assistant.remote.as_ref().unwrap();
     assert_eq!((assistant.status, assistant.effect), (CallStatus::Stopped, SideEffect::Unknown));
     assert_eq!((remote.stop, remote.word.as_str()), (Some(RemoteStopState::Confirmed), "canceled"));
-    assert_eq!(server.at_work(), 0, "and so it is");
+    assert_eq!(server.running(), 0, "and so it is");
 
     let coder = row(&receipt.calls, "coder");
     let remote = coder.remote.as_ref().unwrap();
@@ -196,7 +196,7 @@ async fn a_tree_of_everything_is_killed_and_nothing_is_repeated() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     wait::so("the ACP agent is gone with it", || acp::work(&place.log()).in_flight == 0).await;
-    assert_eq!(server.at_work(), 1, "the A2A agent's work outlives us");
+    assert_eq!(server.running(), 1, "the A2A agent's work outlives us");
 
     let session = place.open(place.tree(server.url(), second())).await;
     let mut events = session.events();

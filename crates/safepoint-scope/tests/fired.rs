@@ -117,7 +117,7 @@ async fn walk(scope: &Scope, ask: impl Fn(bool) -> StopHandle, sequence: &[(Kind
 /// S1.4, S1.7: what is `Now` took effect when it became that, whatever was asked or ran out after it; else the first request
 /// that names the boundary does.
 #[tokio::test(start_paused = true)]
-async fn the_request_that_took_effect_is_told_for_every_sequence() {
+async fn the_request_that_took_effect_is_named_for_every_sequence() {
     for one in KINDS {
         for two in KINDS {
             for three in KINDS {
@@ -130,7 +130,7 @@ async fn the_request_that_took_effect_is_told_for_every_sequence() {
 
 /// S1.4, S9.2: the same where some were asked of the run around it.
 #[tokio::test(start_paused = true)]
-async fn the_request_that_took_effect_is_told_across_runs() {
+async fn the_request_that_took_effect_is_named_across_runs() {
     for one in KINDS {
         for two in KINDS {
             for (first, second) in [(true, true), (true, false), (false, true)] {
@@ -145,7 +145,7 @@ async fn the_request_that_took_effect_is_told_across_runs() {
 
 /// S1.7: a request says whether it is an ask or the end of a grace.
 #[test]
-fn the_end_of_a_grace_is_told_from_an_ask() {
+fn the_end_of_a_grace_differs_from_a_request() {
     assert_eq!(StopRequest::now().onset(), Onset::Asked);
     assert_eq!(StopRequest::now().grace_over().onset(), Onset::GraceOver);
 }

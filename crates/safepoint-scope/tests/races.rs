@@ -80,7 +80,7 @@ async fn a_late_request_leaves_no_trace() {
 
 /// S1.5, S2.8: over all orders of going to wait and being asked, no wake is lost, nor in a nested run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_request_is_missed_by_whoever_goes_to_wait() {
+async fn no_request_is_missed_by_a_task_that_goes_to_wait() {
     for _ in 0..ROUNDS {
         let (run, handle) = Scope::root();
         let (call, of_call) = run.child();

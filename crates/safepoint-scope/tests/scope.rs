@@ -191,7 +191,7 @@ async fn links_let_through_what_they_say() {
 
 /// S9.4: whose stop it is: what was asked of the outer run, and not what was asked of the nested one alone.
 #[tokio::test(start_paused = true)]
-async fn what_comes_from_outside_is_told_apart() {
+async fn what_comes_from_outside_is_distinct() {
     let (run, stop_run) = Scope::root();
     let (call, stop_call) = run.child();
     let (child, stop_child) = call.child_run(Link::Attached);
@@ -310,7 +310,7 @@ async fn halts_keep_stops_and_failures_apart() {
 
 /// S2.11, S1.9: a request to a part of a run that has ended came too late; a nested run has its own end.
 #[test]
-fn a_part_of_an_ended_run_is_told_that_it_is_late() {
+fn a_part_of_an_ended_run_learns_that_it_is_late() {
     let (run, of_run) = Scope::root();
     let (call, of_call) = run.child();
     let (_part, of_part) = call.child();

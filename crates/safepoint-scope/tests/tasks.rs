@@ -29,7 +29,7 @@ impl Drop for Bomb {
 
 /// S4.7: a panic is reported in its own words, whatever its payload was.
 #[tokio::test]
-async fn a_panic_is_told_in_its_own_words() {
+async fn a_panic_is_reported_in_its_own_words() {
     let (scope, _) = Scope::root();
     let owned: Task<()> = scope.spawn("owned", async { std::panic::panic_any("ouch".to_owned()) });
     assert_eq!(soon(owned).await, Err(TaskEnd::Panicked("ouch".into())));
@@ -78,7 +78,7 @@ async fn a_task_says_whether_it_has_ended() {
 
 /// S3.6: a wait for the end, for idleness or for quiet ends when that has come, and not before.
 #[tokio::test]
-async fn who_waits_for_the_end_goes_on_with_it() {
+async fn what_waits_for_the_end_continues_with_it() {
     let (scope, handle) = Scope::root();
     let hold = scope.hold("socket");
     let of = [handle.clone(), handle.clone(), handle.clone()];
@@ -111,7 +111,7 @@ async fn who_waits_for_the_end_goes_on_with_it() {
 
 /// S3.6: a slot that was left is taken again, and each live holder is named once.
 #[test]
-fn what_is_alive_is_told_by_name() {
+fn what_is_alive_is_listed_by_name() {
     let (scope, handle) = Scope::root();
     let (one, two) = (scope.hold("one"), scope.hold("two"));
     assert_eq!(scope.alive(), ["one", "two"]);

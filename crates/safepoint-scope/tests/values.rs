@@ -56,7 +56,7 @@ fn a_reason_tells_all_that_it_holds() {
 
 /// S1.10: no two codes share a name.
 #[test]
-fn each_code_has_a_name_of_its_own() {
+fn each_code_has_its_own_name() {
     let codes = [
         Code::USER,
         Code::PREEMPTED,
@@ -164,7 +164,7 @@ fn a_failure_says_its_sources_and_its_kind() {
 
 /// S2.14: the debug form of a stop or a permit says which it is.
 #[test]
-fn stops_and_permits_are_told_apart() {
+fn stops_and_permits_are_distinct() {
     let (scope, handle) = Scope::root();
     let permit = scope.pass::<Step>(SafePoints::ANY, &()).expect("nothing is asked");
     assert!(format!("{permit:?}").starts_with("Permit<") && format!("{permit:?}").contains("Step"));

@@ -2,12 +2,12 @@
 //! hostile ones.
 //!
 //! A server's *statements* and its *work* are separate here: [`A2aServer::deeds`] lists what was done, and
-//! [`A2aServer::at_work`] counts the work that runs.
+//! [`A2aServer::running`] counts the work that runs.
 
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use serde_json::Value;
@@ -25,7 +25,10 @@ mod work;
 pub use manners::{A2aManners, A2aWire, Card, Contexts, Looks, OnCancel, Streams, Tells, WorkStep};
 
 use self::{task::Task, work::Yard};
-use crate::http::{self, Serving};
+use crate::{
+    http::{self, Connection, Serving},
+    sync::lock,
+};
 
 /// What a server was asked. Exhaustive: a request, or the end of an exchange before its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,11 +95,7 @@ impl A2aServer {
             streams: Mutex::default(),
             names: Semaphore::new(0),
         });
-        let serves = Arc::clone(&mind);
-        let serving = Serving::start(listener, move |connection| {
-            let mind = Arc::clone(&serves);
-            async move { serving::serve(connection, &mind).await }
-        });
+        let serving = Serving::start(listener, &mind, serving::serve);
         Ok(Self { url, mind, _serving: serving })
     }
 
@@ -109,7 +108,7 @@ impl A2aServer {
     /// What it was asked so far.
     #[must_use]
     pub fn seen(&self) -> Vec<A2aSeen> {
-        self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.mind.seen).clone()
     }
 
     /// How often it was asked by this method, as 1.0 names it.
@@ -121,13 +120,13 @@ impl A2aServer {
     /// The `authorization` of each request that had one.
     #[must_use]
     pub fn bearers(&self) -> Vec<String> {
-        self.mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.mind.bearers).clone()
     }
 
     /// The id of each request, by JSON-RPC.
     #[must_use]
     pub fn ids(&self) -> Vec<Value> {
-        self.mind.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.mind.ids).clone()
     }
 
     /// Whether anybody gave up an exchange.
@@ -136,7 +135,7 @@ impl A2aServer {
         self.seen().iter().any(|seen| matches!(seen, A2aSeen::GaveUp(_)))
     }
 
-    /// What the work did, in order: `began`, `said TEXT`, `was told TEXT`, `torn down`, `ended`, and `unheard
+    /// What the work did, in order: `began`, `said TEXT`, `got TEXT`, `torn down`, `ended`, and `unheard
     /// TEXT` for text after the end of its task.
     #[must_use]
     pub fn deeds(&self) -> Vec<String> {
@@ -145,8 +144,8 @@ impl A2aServer {
 
     /// The number of works that run.
     #[must_use]
-    pub fn at_work(&self) -> usize {
-        self.mind.yard.at_work()
+    pub fn running(&self) -> usize {
+        self.mind.yard.running()
     }
 
     /// Waits until this many works in all have reached a [`WorkStep::Wait`], a [`WorkStep::Ask`] or a
@@ -209,13 +208,20 @@ impl Drop for A2aServer {
 }
 
 impl Mind {
+    /// Waits until the client gives up.
+    async fn gave_up(&self, connection: &mut Connection, method: &str) -> io::Result<()> {
+        connection.closed().await;
+        self.note(A2aSeen::GaveUp(method.to_owned()));
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
     fn note(&self, seen: A2aSeen) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+        lock(&self.seen).push(seen);
     }
 
     /// A stream is opened for a request of this id: its number, from 0.
     fn opened(&self, id: &Value) -> usize {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = lock(&self.streams);
         let number = streams.count;
         streams.count += 1;
         streams.by_id.insert(id.to_string(), number);
@@ -224,12 +230,12 @@ impl Mind {
 
     /// Whether a stream still receives events, on a server that knows streams by their request ids.
     fn is_delivered(&self, id: &Value, number: usize) -> bool {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = lock(&self.streams);
         self.manners.streams != Streams::ByRequestId || streams.by_id.get(&id.to_string()) == Some(&number)
     }
 
     fn tasks(&self) -> Vec<Arc<Task>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.tasks).clone()
     }
 
     fn task(&self, id: &str) -> Option<Arc<Task>> {
@@ -238,7 +244,7 @@ impl Mind {
 
     /// A new task, whose work begins.
     fn begin(self: &Arc<Self>, context: Option<&str>) -> Arc<Task> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = lock(&self.tasks);
         let number = tasks.len() + 1;
         let is_known = |context: &&str| tasks.iter().any(|task| task.context == **context);
         let named = match self.manners.contexts {

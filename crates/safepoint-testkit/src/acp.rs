@@ -4,10 +4,12 @@
 //! to an [`AcpManners`] as JSON. The first word of the prompt's last line selects the turn; [`WORDS`] lists
 //! all words.
 
-use std::{fs::OpenOptions, io::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::{notes::note, stdio::asked};
 
 mod brain;
 mod hub;
@@ -16,7 +18,7 @@ mod stdio;
 mod turn;
 mod work;
 
-pub use crate::mcp::{now_ns, read_log};
+pub use crate::notes::{now_ns, read_log};
 pub use hub::Hub;
 pub use turn::WORDS;
 pub use work::{Work, work};
@@ -102,9 +104,9 @@ pub fn serve_if_asked() {
     if let Some(folder) = std::env::var_os(hub::ASKED) {
         hub::serve(folder.as_ref());
     }
-    let Ok(manners) = std::env::var(ASKED) else { return };
-    let manners = serde_json::from_str(&manners).expect("the variable holds manners");
-    stdio::serve(manners);
+    if let Some(manners) = asked(ASKED) {
+        stdio::serve(manners);
+    }
 }
 
 impl AcpManners {
@@ -119,15 +121,6 @@ impl AcpManners {
 
     /// Writes down what was received or done.
     fn note(&self, got: &Value) {
-        let Some(path) = &self.log else { return };
-        let line = json!({"at_ns": now_ns(), "got": got});
-        let written = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-        if let Err(error) = written {
-            eprintln!("the log cannot be written: {error}");
-        }
+        note(self.log.as_deref(), got);
     }
 }

@@ -175,7 +175,7 @@ impl Subject {
     }
 
     /// A run with running work.
-    async fn at_work(&self) -> Holds<RunHandle> {
+    async fn running(&self) -> Holds<RunHandle> {
         let before = self.probe.look().await;
         let handle = self.start();
         let begun = self.until(BEGINS_WITHIN, |now| now.in_flight > before.in_flight).await;
@@ -217,7 +217,7 @@ impl Subject {
             Invariants::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
         if closed.receipt.quiet_at.is_some() {
             let gone = self.until(LAG, |now| now.in_flight == 0).await;
-            must("it says that it is quiet, and its work goes on", gone)?;
+            must("it says that it is quiet, and its work continues", gone)?;
         }
         self.probe.finish();
         let gone = self.until(GONE_WITHIN, |now| now.in_flight == 0).await;

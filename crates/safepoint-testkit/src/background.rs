@@ -7,7 +7,7 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use crate::{
     backend_suite::{Account, Probe},
     http::{self, Connection, Request, Serving, response},
+    sync::lock,
     tool_gate::ToolGate,
 };
 
@@ -138,11 +139,7 @@ impl Provider {
         let listener = http::bind(http::LOOPBACK)?;
         let url = format!("http://{}/v1", listener.local_addr()?);
         let mind = Arc::new(Mind { manners, ..Mind::default() });
-        let serves = Arc::clone(&mind);
-        let serving = Serving::start(listener, move |connection| {
-            let mind = Arc::clone(&serves);
-            async move { serve(connection, &mind).await }
-        });
+        let serving = Serving::start(listener, &mind, serve);
         Ok(Self { url, mind, _serving: serving })
     }
 
@@ -189,7 +186,7 @@ impl Probe for Provider {
     }
 }
 
-async fn serve(mut connection: Connection, mind: &Arc<Mind>) -> io::Result<()> {
+async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
     while let Some(request) = connection.request().await? {
         lock(&mind.bearers).extend(request.header("authorization").map(ToOwned::to_owned));
         let Request { method, path, body, .. } = request;
@@ -353,8 +350,4 @@ impl Mind {
         }
         Some(self.show(response))
     }
-}
-
-fn lock<T>(place: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    place.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
@@ -22,7 +22,7 @@ use safepoint::{
     store::{Error, OwnerProcess, SessionRow, Store},
 };
 
-use crate::tool_gate::ToolGate;
+use crate::{sync::lock, tool_gate::ToolGate};
 
 /// What goes wrong with an operation.
 #[derive(Clone, Debug)]
@@ -76,20 +76,6 @@ pub struct FaultStore {
     names: Mutex<BTreeSet<&'static str>>,
 }
 
-enum Course {
-    Well,
-    Refused,
-    Full,
-    Unknown,
-    Gone,
-    GoneAfter,
-    Held(ToolGate),
-    Mute,
-    Away,
-    Slow(Duration),
-    Panics(At),
-}
-
 impl FaultStore {
     /// Everything goes well but the operation of this number, counted from 0.
     pub fn over(inner: Arc<dyn Store>, at: usize, fault: OperationFault) -> Self {
@@ -109,7 +95,7 @@ impl FaultStore {
 
     /// From now on the operation of this name fails, after this many of that name succeed.
     pub fn arm_named(&self, name: &'static str, well: usize) {
-        *self.named.lock().unwrap_or_else(PoisonError::into_inner) = Some((name, well));
+        *lock(&self.named) = Some((name, well));
     }
 
     /// Whether the operation that goes wrong was asked.
@@ -129,12 +115,12 @@ impl FaultStore {
 
     /// Which operations were asked so far, by the names of the trait's methods.
     pub fn names(&self) -> BTreeSet<&'static str> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.names).clone()
     }
 
     /// Whether it is this one that goes wrong, of those of its name.
     fn is_named(&self, name: &'static str) -> bool {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = lock(&self.named);
         match &mut *named {
             Some((wanted, 0)) if *wanted == name => {
                 *named = None;
@@ -148,34 +134,20 @@ impl FaultStore {
         }
     }
 
-    fn course(&self, name: &'static str) -> Course {
+    /// What is wrong with this operation, if anything is.
+    fn met(&self, name: &'static str) -> Option<OperationFault> {
         let number = self.done.fetch_add(1, Ordering::SeqCst);
         if self.is_named(name) {
             self.at.store(number, Ordering::SeqCst);
         }
         let at = self.at.load(Ordering::SeqCst);
         match &self.fault {
-            OperationFault::GoneBefore if number >= at => Course::Gone,
-            OperationFault::GoneAfter if number > at => Course::Gone,
-            OperationFault::GoneAfter if number == at => Course::GoneAfter,
-            OperationFault::Refused if number == at => Course::Refused,
-            OperationFault::Full if number == at => Course::Full,
-            OperationFault::Unknown if number == at => Course::Unknown,
-            OperationFault::Held(gate) if number == at => Course::Held(gate.clone()),
-            OperationFault::Mute if number == at => Course::Mute,
-            OperationFault::Away if number >= at => Course::Away,
-            OperationFault::Slow(time) if number >= at => Course::Slow(*time),
-            OperationFault::Panics(when) if number == at => Course::Panics(*when),
-            OperationFault::Refused
-            | OperationFault::Full
-            | OperationFault::Unknown
-            | OperationFault::GoneBefore
-            | OperationFault::GoneAfter
-            | OperationFault::Held(_)
-            | OperationFault::Mute
-            | OperationFault::Away
-            | OperationFault::Slow(_)
-            | OperationFault::Panics(_) => Course::Well,
+            // It is gone already.
+            OperationFault::GoneAfter if number > at => Some(OperationFault::GoneBefore),
+            stays @ (OperationFault::GoneBefore | OperationFault::Away | OperationFault::Slow(_)) => {
+                (number >= at).then(|| stays.clone())
+            }
+            once => (number == at).then(|| once.clone()),
         }
     }
 
@@ -185,39 +157,54 @@ impl FaultStore {
         ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         let inner = &*self.inner;
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
-        match self.course(name) {
-            Course::Well => ask(inner),
-            Course::Refused => Box::pin(async { Err(Error::Failed(Cause::new("a fault was wanted here"))) }),
-            Course::Full => Box::pin(async { Err(Error::Full(Cause::new("no space is left here"))) }),
-            Course::Gone => Box::pin(async { Err(Error::Gone) }),
-            Course::Unknown => Box::pin(async move {
-                lost(ask(inner).await);
-                Err(Error::Unknown(Cause::new("a fault was wanted here")))
-            }),
-            Course::GoneAfter => Box::pin(async move {
-                lost(ask(inner).await);
-                Err(Error::Gone)
-            }),
-            Course::Away => Box::pin(std::future::pending()),
-            Course::Mute => Box::pin(async move {
-                lost(ask(inner).await);
-                std::future::pending().await
-            }),
-            Course::Slow(time) => Box::pin(async move {
-                tokio::time::sleep(time).await;
-                ask(inner).await
-            }),
-            Course::Held(gate) => Box::pin(async move {
-                gate.pass().await;
-                ask(inner).await
-            }),
-            Course::Panics(At::ItsCall) => panic!("a panic was wanted at the call of {name}"),
-            Course::Panics(At::ItsPoll) => {
-                Box::pin(async move { panic!("a panic was wanted at the poll of {name}") })
-            }
-            Course::Panics(At::ItsDrop) => Box::pin(Dropping { answer: ask(inner), name }),
+        lock(&self.names).insert(name);
+        let Some(fault) = self.met(name) else { return ask(inner) };
+        if let OperationFault::Panics(At::ItsCall) = fault {
+            panic!("a panic was wanted at the call of {name}");
         }
+        if let OperationFault::Panics(At::ItsDrop) = fault {
+            return Box::pin(Dropping { answer: ask(inner), name });
+        }
+        Box::pin(async move {
+            match fault {
+                OperationFault::Refused => Err(Error::Failed(Cause::new("a fault was wanted here"))),
+                OperationFault::Full => Err(Error::Full(Cause::new("no space is left here"))),
+                OperationFault::GoneBefore => Err(Error::Gone),
+                OperationFault::Unknown => {
+                    lost(ask(inner).await);
+                    Err(Error::Unknown(Cause::new("a fault was wanted here")))
+                }
+                OperationFault::GoneAfter => {
+                    lost(ask(inner).await);
+                    Err(Error::Gone)
+                }
+                OperationFault::Away => std::future::pending().await,
+                OperationFault::Mute => {
+                    lost(ask(inner).await);
+                    std::future::pending().await
+                }
+                OperationFault::Slow(time) => {
+                    tokio::time::sleep(time).await;
+                    ask(inner).await
+                }
+                OperationFault::Held(gate) => {
+                    gate.pass().await;
+                    ask(inner).await
+                }
+                OperationFault::Panics(_) => panic!("a panic was wanted at the poll of {name}"),
+            }
+        })
+    }
+
+    /// The same about this session or lease.
+    fn ask_of<'a, K: Clone + Send + 'a, T: Send + 'a>(
+        &'a self,
+        name: &'static str,
+        of: &K,
+        ask: impl FnOnce(&'a dyn Store, &K) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        let of = of.clone();
+        self.ask(name, move |store| ask(store, &of))
     }
 }
 
@@ -251,8 +238,7 @@ impl Store for FaultStore {
     }
 
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
-        let session = session.clone();
-        self.ask("open", move |store| Box::pin(async move { store.open(&session).await }))
+        self.ask_of("open", session, move |store, session| store.open(session))
     }
 
     fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
@@ -260,78 +246,64 @@ impl Store for FaultStore {
     }
 
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
-        let session = session.clone();
-        self.ask("remove", move |store| Box::pin(async move { store.remove(&session).await }))
+        self.ask_of("remove", session, move |store, session| store.remove(session))
     }
 
     fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
-        let session = session.clone();
-        self.ask("acquire", move |store| Box::pin(async move { store.acquire(&session, owner, ttl).await }))
+        self.ask_of("acquire", session, move |store, session| store.acquire(session, owner, ttl))
     }
 
     fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
-        let lease = lease.clone();
-        self.ask("renew", move |store| Box::pin(async move { store.renew(&lease).await }))
+        self.ask_of("renew", lease, move |store, lease| store.renew(lease))
     }
 
     fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
-        let lease = lease.clone();
-        self.ask("release", move |store| Box::pin(async move { store.release(&lease).await }))
+        self.ask_of("release", lease, move |store, lease| store.release(lease))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
-        let lease = lease.clone();
-        self.ask("append", move |store| Box::pin(async move { store.append(&lease, writes, class).await }))
+        self.ask_of("append", lease, move |store, lease| store.append(lease, writes, class))
     }
 
     fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
-        let session = session.clone();
-        self.ask("read", move |store| Box::pin(async move { store.read(&session, from, most).await }))
+        self.ask_of("read", session, move |store, session| store.read(session, from, most))
     }
 
     fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
-        let session = session.clone();
-        self.ask("check", move |store| Box::pin(async move { store.check(&session).await }))
+        self.ask_of("check", session, move |store, session| store.check(session))
     }
 
     fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
-        let session = session.clone();
-        self.ask("push", move |store| Box::pin(async move { store.push(&session, push).await }))
+        self.ask_of("push", session, move |store, session| store.push(session, push))
     }
 
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
-        let session = session.clone();
-        self.ask("inbox", move |store| Box::pin(async move { store.inbox(&session).await }))
+        self.ask_of("inbox", session, move |store, session| store.inbox(session))
     }
 
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
-        let session = session.clone();
-        self.ask("withdraw", move |store| Box::pin(async move { store.withdraw(&session, item).await }))
+        self.ask_of("withdraw", session, move |store, session| store.withdraw(session, item))
     }
 
     fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
-        let session = session.clone();
-        self.ask("ask_stop", move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
+        self.ask_of("ask_stop", session, move |store, session| store.ask_stop(session, stop))
     }
 
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
-        let session = session.clone();
-        self.ask("stops", move |store| Box::pin(async move { store.stops(&session, after).await }))
+        self.ask_of("stops", session, move |store, session| store.stops(session, after))
     }
 
     fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
-        let session = session.clone();
-        self.ask("decide", move |store| Box::pin(async move { store.decide(&session, decision).await }))
+        self.ask_of("decide", session, move |store, session| store.decide(session, decision))
     }
 
     fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
-        let (session, id) = (session.clone(), id.clone());
-        self.ask("approval", move |store| Box::pin(async move { store.approval(&session, &id).await }))
+        let id = id.clone();
+        self.ask_of("approval", session, move |store, session| store.approval(session, &id))
     }
 
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
-        let session = session.clone();
-        self.ask("approvals", move |store| Box::pin(async move { store.approvals(&session).await }))
+        self.ask_of("approvals", session, move |store, session| store.approvals(session))
     }
 
     fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
@@ -339,7 +311,6 @@ impl Store for FaultStore {
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
-        let session = session.clone();
-        self.ask("notice", move |store| Box::pin(async move { store.notice(&session).await }))
+        self.ask_of("notice", session, move |store, session| store.notice(session))
     }
 }

@@ -64,7 +64,7 @@ pub struct Flood {
     address: SocketAddr,
     written: watch::Receiver<u64>,
     gone: watch::Receiver<u64>,
-    pieces: Arc<AtomicU64>,
+    pieces: Arc<Pieces>,
     _serving: Serving,
 }
 
@@ -81,10 +81,9 @@ impl Flood {
         let address = listener.local_addr()?;
         let (tell, written) = watch::channel(0);
         let (tell_gone, gone) = watch::channel(0);
-        let pieces = Arc::new(AtomicU64::new(0));
-        let number = Arc::clone(&pieces);
-        let serving = Serving::start(listener, move |connection| {
-            let pieces = Pieces { wire, field, filler: "x".repeat(bytes), number: Arc::clone(&number) };
+        let (filler, number) = ("x".repeat(bytes), AtomicU64::new(0));
+        let pieces = Arc::new(Pieces { wire, field, filler, number });
+        let serving = Serving::start(listener, &pieces, move |connection, pieces| {
             let (tell, tell_gone) = (tell.clone(), tell_gone.clone());
             async move {
                 // A reader that stops reading is the expected end.
@@ -111,7 +110,7 @@ impl Flood {
     /// Pieces that were made so far; the last of them may yet have to be read.
     #[must_use]
     pub fn pieces(&self) -> u64 {
-        self.pieces.load(Ordering::Relaxed)
+        self.pieces.number.load(Ordering::Relaxed)
     }
 
     /// Waits until this many bytes are written.
@@ -146,12 +145,13 @@ async fn wait(mut count: watch::Receiver<u64>, least: u64) -> io::Result<()> {
     }
 }
 
-/// What one answer is made of.
+/// What the answers are made of.
+#[derive(Debug)]
 struct Pieces {
     wire: ServedWire,
     field: Field,
     filler: String,
-    number: Arc<AtomicU64>,
+    number: AtomicU64,
 }
 
 impl Pieces {

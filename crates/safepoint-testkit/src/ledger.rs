@@ -1,9 +1,11 @@
 //! What tools wrote down themselves, outside the engine: the second account against which a receipt is held
 //! (I4).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use safepoint::ids::CallId;
+
+use crate::sync::lock;
 
 /// A ledger. Clones share it; it outlives runs and attempts.
 ///
@@ -90,6 +92,6 @@ impl Ledger {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<LedgerLine>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lines)
     }
 }

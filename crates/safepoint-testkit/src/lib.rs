@@ -101,6 +101,8 @@ pub mod invariants;
 pub mod ledger;
 #[cfg(feature = "server")]
 pub mod mcp;
+#[cfg(feature = "server")]
+mod notes;
 pub mod oracle;
 #[cfg(feature = "suites")]
 pub mod peer;
@@ -121,6 +123,7 @@ mod skipped;
 mod stdio;
 #[cfg(feature = "suites")]
 pub mod store_suite;
+mod sync;
 #[cfg(feature = "suites")]
 pub mod tool_gate;
 #[cfg(feature = "suites")]

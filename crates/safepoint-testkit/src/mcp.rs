@@ -7,20 +7,18 @@
 //!
 //! Its tools are named for what they do when they are called; [`TOOLS`] says what that is.
 
-use std::{
-    fs::OpenOptions,
-    io::Write as _,
-    path::PathBuf,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::{notes::note, stdio::asked};
 
 mod brain;
 mod http;
 mod stdio;
 
+pub use crate::notes::{now_ns, read_log};
 pub use brain::TOOLS;
 pub use http::{HttpServer, McpSeen};
 
@@ -97,9 +95,9 @@ pub enum Speaks {
 /// # Panics
 /// If what is asked is no [`McpManners`].
 pub fn serve_if_asked() {
-    let Ok(manners) = std::env::var(ASKED) else { return };
-    let manners = serde_json::from_str(&manners).expect("the variable holds manners");
-    stdio::serve(manners);
+    if let Some(manners) = asked(ASKED) {
+        stdio::serve(manners);
+    }
 }
 
 impl McpManners {
@@ -114,30 +112,6 @@ impl McpManners {
 
     /// Writes down what was received.
     fn note(&self, got: &Value) {
-        let Some(path) = &self.log else { return };
-        let line = json!({"at_ns": now_ns(), "got": got});
-        let written = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-        if let Err(error) = written {
-            eprintln!("the log cannot be written: {error}");
-        }
+        note(self.log.as_deref(), got);
     }
-}
-
-/// What is in a log so far: what was received, with the time of the world's clock in nanoseconds.
-#[must_use]
-pub fn read_log(path: &std::path::Path) -> Vec<(u64, Value)> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.map(|mut line| (line["at_ns"].as_u64().unwrap_or_default(), line["got"].take())).collect()
-}
-
-/// The time of the world's clock, in nanoseconds, as logs have it.
-#[must_use]
-pub fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or_default()
 }

@@ -7,7 +7,7 @@
 //! use safepoint_testkit::peer::{OnPeerStop, Peer};
 //!
 //! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnPeerStop::OnlySays);
-//! let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
+//! let handle = Agent::remote(peer.clone()).build().run("fix it").detach();
 //! peer.gate().came(1).await; // it works
 //! handle.stop(StopRequest::now());
 //!
@@ -20,7 +20,7 @@
 //! ```
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -36,6 +36,7 @@ use tokio::sync::Notify;
 
 use crate::{
     backend_suite::{Account, Probe},
+    sync::lock,
     tool_gate::ToolGate,
 };
 
@@ -66,7 +67,7 @@ pub enum OnPeerStop {
 
 /// One step of its work.
 #[derive(Clone, Debug)]
-enum Step {
+enum PeerStep {
     Says(String),
     Asks { id: String, tool: String, args: Value },
     Waits,
@@ -79,7 +80,7 @@ enum Step {
 #[derive(Clone, Debug)]
 pub struct Peer {
     spec: RemoteSpec,
-    steps: Vec<Step>,
+    steps: Vec<PeerStep>,
     on_stop: OnPeerStop,
     world: Arc<World>,
 }
@@ -116,44 +117,44 @@ impl Peer {
     /// A peer of this name, which works by the steps that follow.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let spec = RemoteSpec::new(name, "Does what it is told", format!("script:{name}"));
+        let spec = RemoteSpec::new(name, "Follows its script", format!("script:{name}"));
         Self { spec, steps: Vec::new(), on_stop: OnPeerStop::default(), world: Arc::default() }
     }
 
     /// Says a piece of its answer.
     #[must_use]
     pub fn says(self, text: &str) -> Self {
-        self.then(Step::Says(text.into()))
+        self.then(PeerStep::Says(text.into()))
     }
 
     /// Asks whether it may do something, and waits for the answer.
     #[must_use]
     pub fn asks(self, id: &str, tool: &str, args: Value) -> Self {
-        self.then(Step::Asks { id: id.into(), tool: tool.into(), args })
+        self.then(PeerStep::Asks { id: id.into(), tool: tool.into(), args })
     }
 
     /// Works until its [gate](Peer::gate) lets it pass.
     #[must_use]
     pub fn waits(self) -> Self {
-        self.then(Step::Waits)
+        self.then(PeerStep::Waits)
     }
 
     /// Ends with this answer.
     #[must_use]
     pub fn answers(self, text: &str) -> Self {
-        self.then(Step::Answers(text.into()))
+        self.then(PeerStep::Answers(text.into()))
     }
 
     /// Fails.
     #[must_use]
     pub fn fails(self, why: &str) -> Self {
-        self.then(Step::Fails(why.into()))
+        self.then(PeerStep::Fails(why.into()))
     }
 
     /// Loses the line to us, and works on until its gate lets it pass.
     #[must_use]
     pub fn breaks(self, why: &str) -> Self {
-        self.then(Step::Breaks(why.into()))
+        self.then(PeerStep::Breaks(why.into()))
     }
 
     /// Sets what a stop does to it, which need not be what it is declared to do.
@@ -176,7 +177,7 @@ impl Peer {
         self
     }
 
-    fn then(mut self, step: Step) -> Self {
+    fn then(mut self, step: PeerStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -240,7 +241,7 @@ impl Peer {
 
 impl World {
     fn received(&self) -> MutexGuard<'_, Received> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.received)
     }
 }
 
@@ -261,6 +262,6 @@ impl Remote for Peer {
     }
 
     fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
-        Box::new(line::Wire::new(self.clone(), brief))
+        Box::new(line::PeerCall::new(self.clone(), brief))
     }
 }

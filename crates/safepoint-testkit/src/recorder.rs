@@ -137,21 +137,3 @@ pub async fn until(handle: &RunHandle, fits: impl Fn(&EventKind) -> bool) -> Opt
     }
     None
 }
-
-/// Waits until this many calls have started, and names them; fewer if the run settles first.
-///
-/// # Cancel safety
-/// Nothing is lost.
-pub async fn calls_started(handle: &RunHandle, count: usize) -> Vec<CallId> {
-    let mut calls = Vec::new();
-    let mut events = handle.events();
-    while calls.len() < count {
-        let Some(event) = events.next().await else { break };
-        if let EventKind::Fact(fact) = &event.kind
-            && let Fact::CallStarted { call_id, .. } = &**fact
-        {
-            calls.push(call_id.clone());
-        }
-    }
-    calls
-}

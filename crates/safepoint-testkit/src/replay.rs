@@ -12,7 +12,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
@@ -23,12 +23,14 @@ use safepoint::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::sync::lock;
+
 mod diff;
 
 /// One line of a recording.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum RecordedLine {
     Request(Value),
     Delta(Delta),
     /// The call failed, in these words.
@@ -80,10 +82,10 @@ impl Conversation for Recorded {
         let answer = self.inner.stream(history);
         Box::pin(answer.map(move |item| {
             let line = match &item {
-                Ok(delta) => Line::Delta(delta.clone()),
-                Err(error) => Line::Failed(error.to_string()),
+                Ok(delta) => RecordedLine::Delta(delta.clone()),
+                Err(error) => RecordedLine::Failed(error.to_string()),
             };
-            let lines = request.take().map(Line::Request).into_iter().chain([line]);
+            let lines = request.take().map(RecordedLine::Request).into_iter().chain([line]);
             write(&file, lines).map_err(|error| {
                 ModelError::new(
                     ModelErrorKind::Provider,
@@ -99,8 +101,8 @@ impl Conversation for Recorded {
     }
 }
 
-fn write(file: &Mutex<File>, lines: impl Iterator<Item = Line>) -> io::Result<()> {
-    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+fn write(file: &Mutex<File>, lines: impl Iterator<Item = RecordedLine>) -> io::Result<()> {
+    let mut file = lock(file);
     for line in lines {
         let mut bytes = serde_json::to_vec(&line)?;
         bytes.push(b'\n');
@@ -112,12 +114,12 @@ fn write(file: &Mutex<File>, lines: impl Iterator<Item = Line>) -> io::Result<()
 /// A model that answers as it was recorded, in that order, and only what was asked then.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    exchanges: Arc<[Exchange]>,
+    exchanges: Arc<[RecordedExchange]>,
     next: Arc<Mutex<usize>>,
 }
 
 #[derive(Debug)]
-struct Exchange {
+struct RecordedExchange {
     request: Value,
     deltas: Vec<Delta>,
     failed: Option<String>,
@@ -129,17 +131,17 @@ impl Replay {
     /// # Errors
     /// If the file cannot be read, or is none.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        let mut exchanges: Vec<Exchange> = Vec::new();
+        let mut exchanges: Vec<RecordedExchange> = Vec::new();
         for line in std::fs::read_to_string(path)?.lines() {
             let line = serde_json::from_str(line)
                 .map_err(|error| io::Error::other(format!("it is no recording: {error}")))?;
             match (line, exchanges.last_mut()) {
-                (Line::Request(request), _) => {
-                    exchanges.push(Exchange { request, deltas: Vec::new(), failed: None });
+                (RecordedLine::Request(request), _) => {
+                    exchanges.push(RecordedExchange { request, deltas: Vec::new(), failed: None });
                 }
-                (Line::Delta(delta), Some(last)) => last.deltas.push(delta),
-                (Line::Failed(error), Some(last)) => last.failed = Some(error),
-                (Line::Delta(_) | Line::Failed(_), None) => {
+                (RecordedLine::Delta(delta), Some(last)) => last.deltas.push(delta),
+                (RecordedLine::Failed(error), Some(last)) => last.failed = Some(error),
+                (RecordedLine::Delta(_) | RecordedLine::Failed(_), None) => {
                     return Err(io::Error::other("it is no recording: that begins with a request"));
                 }
             }
@@ -154,11 +156,11 @@ impl Replay {
     /// done.
     #[must_use]
     pub fn left(&self) -> usize {
-        self.exchanges.len() - *self.next.lock().unwrap_or_else(PoisonError::into_inner)
+        self.exchanges.len() - *lock(&self.next)
     }
 
     fn answer(&self, now: &Value) -> Result<Vec<Result<Delta, ModelError>>, ModelError> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = lock(&self.next);
         let number = *next + 1;
         let Some(exchange) = self.exchanges.get(*next) else {
             return Err(differs(format!(

@@ -240,13 +240,6 @@ impl Reply {
         self
     }
 
-    /// Only for requests after this many results.
-    #[must_use]
-    pub fn after_results(mut self, results: usize) -> Self {
-        self.when = Some(When { user: None, results: Some(results) });
-        self
-    }
-
     /// Only for requests whose last user text contains `text`, with this many results after it.
     #[must_use]
     pub fn when(mut self, user: impl Into<String>, results: usize) -> Self {

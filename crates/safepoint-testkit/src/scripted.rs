@@ -19,7 +19,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use futures_util::{StreamExt as _, stream};
@@ -30,12 +30,15 @@ use safepoint::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::script::{Asked, Chosen, Director, Script};
+use crate::{
+    script::{Asked, Chosen, Director, Script},
+    sync::lock,
+};
 
 mod deltas;
 
 /// One step of a reply; the last one's silence lasts until the engine lets go.
-type Step = Result<Delta, ModelError>;
+type DeltaStep = Result<Delta, ModelError>;
 
 /// A model that says what a [`Script`] says, or what a gate lets it say. Clones are the same model.
 #[derive(Clone, Debug)]
@@ -46,27 +49,27 @@ pub struct ScriptedModel {
 #[derive(Debug)]
 struct Shared {
     director: Director,
-    state: Mutex<State>,
+    state: Mutex<ScriptState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     asked: Vec<History>,
-    gates: VecDeque<Waiting>,
+    gates: VecDeque<QueuedGate>,
 }
 
 /// The model's end of a gate.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedGate {
     asked: oneshot::Sender<History>,
-    steps: mpsc::UnboundedReceiver<Step>,
+    steps: mpsc::UnboundedReceiver<DeltaStep>,
 }
 
 /// Drives one model call. Dropping it ends the stream, which the engine takes for a broken one.
 #[derive(Debug)]
 pub struct ModelGate {
     asked: Option<oneshot::Receiver<History>>,
-    steps: mpsc::UnboundedSender<Step>,
+    steps: mpsc::UnboundedSender<DeltaStep>,
 }
 
 impl ScriptedModel {
@@ -80,7 +83,7 @@ impl ScriptedModel {
     pub fn gate(&self) -> ModelGate {
         let (sender, steps) = mpsc::unbounded_channel();
         let (asks, asked) = oneshot::channel();
-        self.shared.lock().gates.push_back(Waiting { asked: asks, steps });
+        self.shared.lock().gates.push_back(QueuedGate { asked: asks, steps });
         ModelGate { asked: Some(asked), steps: sender }
     }
 
@@ -120,7 +123,7 @@ impl ModelGate {
         self.steps.closed().await;
     }
 
-    fn step(&self, step: Step) -> &Self {
+    fn step(&self, step: DeltaStep) -> &Self {
         if self.steps.send(step).is_err() {
             // The engine let go first; `dropped` says so.
         }
@@ -134,17 +137,17 @@ impl Model for ScriptedModel {
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(Talk { shared: Arc::clone(&self.shared), spec })
+        Box::new(ScriptedConversation { shared: Arc::clone(&self.shared), spec })
     }
 }
 
 /// One conversation.
-struct Talk {
+struct ScriptedConversation {
     shared: Arc<Shared>,
     spec: ModelSpec,
 }
 
-impl Conversation for Talk {
+impl Conversation for ScriptedConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let (shared, history) = (Arc::clone(&self.shared), history.clone());
         let asked = asked(&self.spec, &history);
@@ -160,7 +163,7 @@ impl Shared {
         state.asked.push(history.clone());
         let gate = state.gates.pop_front();
         drop(state);
-        if let Some(Waiting { asked, steps }) = gate {
+        if let Some(QueuedGate { asked, steps }) = gate {
             if asked.send(history).is_err() {
                 // No test waits for the request; the gate may still be driven.
             }
@@ -180,8 +183,8 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ScriptState> {
+        lock(&self.state)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     script::Script,
 };
 
+mod ask;
 mod connection;
 mod exchange;
 mod gate;
@@ -28,9 +29,9 @@ mod render;
 mod route;
 mod shared;
 
+pub use ask::{Ask, What};
 pub use exchange::{Exchange, Fate};
 pub use gate::Gate;
-pub use kept::{Ask, What};
 pub use log::ServerLog;
 pub use route::ServedWire;
 pub(crate) use shared::Shared;
@@ -111,7 +112,7 @@ impl ModelServer {
         let serve = move |connection| {
             let shared = Arc::clone(&serves);
             async move {
-                let _open = Open::new(&shared);
+                let _open = OpenConnection::new(&shared);
                 connection::serve(connection, &shared).await
             }
         };
@@ -176,16 +177,16 @@ impl ModelServer {
 }
 
 /// Counts a connection while it is open.
-struct Open<'s>(&'s Shared);
+struct OpenConnection<'s>(&'s Shared);
 
-impl<'s> Open<'s> {
+impl<'s> OpenConnection<'s> {
     fn new(shared: &'s Shared) -> Self {
         shared.open.fetch_add(1, Ordering::SeqCst);
         Self(shared)
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::SeqCst);
     }

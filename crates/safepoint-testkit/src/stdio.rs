@@ -7,10 +7,17 @@ use std::{
     process::exit,
 };
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// More than any pipe holds.
 const FLOOD_BYTES: usize = 4 << 20;
+
+/// The manners that this process was started with in this variable, if it was.
+pub(crate) fn asked<M: DeserializeOwned>(variable: &str) -> Option<M> {
+    let manners = std::env::var(variable).ok()?;
+    Some(serde_json::from_str(&manners).expect("the variable holds manners"))
+}
 
 /// The lines of the input, to its end.
 pub(crate) fn lines() -> impl Iterator<Item = String> {

@@ -4,6 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::sync::lock;
+
 /// A gate. Clones are the same gate. One that is open for all stays so.
 #[derive(Clone, Debug, Default)]
 pub struct ToolGate {
@@ -12,13 +14,13 @@ pub struct ToolGate {
 
 #[derive(Debug, Default)]
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     moved: Notify,
     opened: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     passes: usize,
     is_open_for_all: bool,
     came: usize,
@@ -66,7 +68,7 @@ impl ToolGate {
     pub async fn pass(&self) {
         self.lock().came += 1;
         self.moved();
-        self.until(State::take).await;
+        self.until(GateState::take).await;
     }
 
     /// The same on a thread that may block. Nothing but a pass ends it: let it pass before the test ends.
@@ -86,7 +88,7 @@ impl ToolGate {
         state.is_open_for_all || state.passes > 0
     }
 
-    async fn until<T>(&self, mut what: impl FnMut(&mut State) -> Option<T>) -> T {
+    async fn until<T>(&self, mut what: impl FnMut(&mut GateState) -> Option<T>) -> T {
         loop {
             // Made before the look, so that a move in between wakes it.
             let moved = self.inner.moved.notified();
@@ -102,12 +104,12 @@ impl ToolGate {
         self.inner.opened.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        lock(&self.inner.state)
     }
 }
 
-impl State {
+impl GateState {
     fn take(&mut self) -> Option<()> {
         if self.is_open_for_all {
             return Some(());

@@ -1,4 +1,4 @@
-//! Waits of tests: each has a name and an end. A test that waits without end says nothing. One that gives up
+//! PendingWaits of tests: each has a name and an end. A test that waits without end says nothing. One that gives up
 //! says what it waited for, for how long, and what it saw last.
 //!
 //! All waits have one limit, on the real clock and far beyond what a loaded machine needs, so no test proves
@@ -10,11 +10,13 @@ use std::{
     fmt::{Debug, Display},
     future::Future,
     pin::Pin,
-    sync::{Mutex, MutexGuard, Once, PoisonError},
+    sync::{Mutex, MutexGuard, Once},
     task::{Context, Poll, Waker},
     thread,
     time::{Duration, Instant},
 };
+
+use crate::sync::lock;
 
 /// How long anything may take. `SAFEPOINT_PATIENCE`, in seconds, sets another.
 #[must_use]
@@ -126,7 +128,7 @@ pub struct Bounded<F> {
     number: Option<u64>,
 }
 
-/// Waits, within a limit, for a future that is woken by itself. A paused clock stands still for it.
+/// PendingWaits, within a limit, for a future that is woken by itself. A paused clock stands still for it.
 pub fn bounded<F: Future>(stage: impl Display, future: F) -> Bounded<F> {
     Bounded { future: Box::pin(future), stage: stage.to_string(), began: Instant::now(), number: None }
 }
@@ -148,7 +150,7 @@ impl<F: Future> Future for Bounded<F> {
         if let Poll::Ready(output) = self.future.as_mut().poll(cx) {
             return Poll::Ready(output);
         }
-        end_in_time(&self.stage, self.began, "it is still pending, and nobody wakes it");
+        end_in_time(&self.stage, self.began, "it is still pending, and nothing wakes it");
         let deadline = self.began + patience();
         let number = self.number;
         self.number = Some(wake_at(number, deadline, cx.waker()));
@@ -177,16 +179,16 @@ struct Pending {
     waker: Waker,
 }
 
-struct Waits {
+struct PendingWaits {
     pending: Vec<Pending>,
     next: u64,
 }
 
-static WAITS: Mutex<Waits> = Mutex::new(Waits { pending: Vec::new(), next: 0 });
+static WAITS: Mutex<PendingWaits> = Mutex::new(PendingWaits { pending: Vec::new(), next: 0 });
 static ALARM: Once = Once::new();
 
-fn waits() -> MutexGuard<'static, Waits> {
-    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
+fn waits() -> MutexGuard<'static, PendingWaits> {
+    lock(&WAITS)
 }
 
 fn wake_at(number: Option<u64>, deadline: Instant, waker: &Waker) -> u64 {
@@ -243,7 +245,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_leaves_a_paused_clock_alone() {
         let (began, mut looks) = (tokio::time::Instant::now(), 0);
-        let found = so("so many looks", || {
+        let found = so("enough looks", || {
             looks += 1;
             (looks > 2 * GIVES_WAY).then_some(looks)
         });
@@ -253,7 +255,7 @@ mod tests {
 
     /// A hang: no waker fires, and the runtime has nothing else to do.
     #[tokio::test]
-    async fn a_future_that_nobody_wakes_is_ended_in_time() {
+    async fn a_future_that_nothing_wakes_is_ended_in_time() {
         let began = Instant::now().checked_sub(patience()).expect("the machine has run for longer");
         let hangs = async move {
             let mut hangs = std::future::pending::<()>().in_time("what never comes");

@@ -120,7 +120,7 @@ impl Expected {
     }
 
     /// The active turn, and its items.
-    pub(super) fn at_work(&self) -> Option<(u64, Vec<usize>)> {
+    pub(super) fn running(&self) -> Option<(u64, Vec<usize>)> {
         self.turn.as_ref().map(|turn| (turn.number, turn.items.clone()))
     }
 
@@ -155,7 +155,7 @@ impl Expected {
             Step::Resume => self.resume(),
             Step::Approve => self.approve(),
             Step::Answer => self.answer(),
-            Step::Fail => self.end_if_at_work(|number| ItemOutcome::Failed(turn(number))),
+            Step::Fail => self.end_if_running(|number| ItemOutcome::Failed(turn(number))),
             Step::Round => self.round(),
             Step::Ask => self.ask(),
             Step::StopAtTurnEnd => self.stop(None),
@@ -167,11 +167,11 @@ impl Expected {
             Step::KeepOpen => self.idle_asked = None,
             Step::StopWhenIdle | Step::StopTurnOther | Step::Wait => {}
         }
-        self.go_on();
+        self.proceed();
     }
 
     /// Between turns: the end, or the next turn, or nothing.
-    fn go_on(&mut self) {
+    fn proceed(&mut self) {
         if self.over || self.turn.is_some() {
             return;
         }
@@ -221,9 +221,9 @@ impl Expected {
         let busy = self.turn.is_some() || self.is_suspended();
         match step {
             Step::Reject if busy && self.belief == Belief::Sound => {
-                let at_work = self.turn.as_ref().map(|turn| turn.number);
+                let running = self.turn.as_ref().map(|turn| turn.number);
                 let waits = self.left.as_ref().map(|left| left.number);
-                self.back(item, RejectReason::Busy(at_work.or(waits).map(turn)));
+                self.back(item, RejectReason::Busy(running.or(waits).map(turn)));
             }
             Step::PreemptOther => self.back(item, RejectReason::TurnMismatch),
             Step::SteerOrQueue | Step::SteerOrReturn => self.steer(item, step == Step::SteerOrReturn),
@@ -295,19 +295,19 @@ impl Expected {
 
     /// The active turn stops, by the request of `by`.
     fn stopped(&mut self, by: By) {
-        let Some(at_work) = &self.turn else { return };
-        let number = turn(at_work.number);
+        let Some(running) = &self.turn else { return };
+        let number = turn(running.number);
         let asked = self.preempts.iter().any(|preempt| preempt.due.is_none());
         let fate = match by {
-            By::Preempt if at_work.session_stop || !asked => ItemOutcome::Interrupted(number),
-            By::Preempt if at_work.rollback => ItemOutcome::RolledBack(number),
+            By::Preempt if running.session_stop || !asked => ItemOutcome::Interrupted(number),
+            By::Preempt if running.rollback => ItemOutcome::RolledBack(number),
             By::Preempt => ItemOutcome::Preempted(number),
             By::Other => ItemOutcome::Interrupted(number),
         };
         self.close(fate);
     }
 
-    fn end_if_at_work(&mut self, fate: impl Fn(u64) -> ItemOutcome) {
+    fn end_if_running(&mut self, fate: impl Fn(u64) -> ItemOutcome) {
         if let Some(turn) = &self.turn {
             self.close(fate(turn.number));
         }
@@ -472,7 +472,7 @@ impl Expected {
                 self.end();
             } else {
                 self.pass_preempts(next);
-                self.go_on();
+                self.proceed();
             }
         }
         self.now = now;

@@ -199,11 +199,11 @@ impl Real {
     fn differs(&self, expected: &Expected) -> Option<String> {
         let places: HashMap<_, usize> =
             self.tickets.iter().enumerate().map(|(n, ticket)| (ticket.id(), n)).collect();
-        let at_work = self.session.current_turn().map(|view| {
+        let running = self.session.current_turn().map(|view| {
             (view.turn.number(), view.items.iter().map(|item| places[item]).collect::<Vec<usize>>())
         });
-        if at_work != expected.at_work() {
-            return Some(format!("at work is {at_work:?}, not {:?}", expected.at_work()));
+        if running != expected.running() {
+            return Some(format!("running is {running:?}, not {:?}", expected.running()));
         }
         if self.session.is_done() != expected.over {
             return Some(format!("over is {}, not {}", self.session.is_done(), expected.over));

@@ -58,7 +58,7 @@ const PEERS: [Peer; 7] = [
         deed: Deed::TornDown,
     },
     Peer {
-        name: "a2a-sdk, work that ends when it is told to",
+        name: "a2a-sdk, work that ends on request",
         kind: "sdk-ends",
         wires: "1.0 0.3",
         word: "acknowledged",
@@ -66,7 +66,7 @@ const PEERS: [Peer; 7] = [
     },
     Peer {
         name: "a2a-sdk, work that does not",
-        kind: "sdk-goes-on",
+        kind: "sdk-continues",
         wires: "1.0 0.3",
         word: "acknowledged",
         deed: Deed::GoesOn,
@@ -101,7 +101,7 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow
     let mut rows = Vec::new();
     for peer in &PEERS {
         let answers = format!("{}: its answer is ours", peer.name);
-        let stops = format!("{}: a stop while it works is told as what it is", peer.name);
+        let stops = format!("{}: a stop while it works is reported as what it is", peer.name);
         let kills =
             format!("{}: our binary is killed while it works: the next one begins nothing twice", peer.name);
         match &installed {
@@ -178,10 +178,15 @@ fn stopped(bench: &Bench, peer: &Peer) -> anyhow::Result<Row> {
     let steps = |noted: &[String]| noted.iter().filter(|word| word.starts_with("step")).count();
     let deed = if steps(&later) > steps(&when_reported) { Deed::GoesOn } else { Deed::TornDown };
     ensure!(outcome["status"] == "stopped", "{outcome}");
-    ensure!(remote["stop"] == peer.word, "it is told as {}, not as {}: {remote}", remote["stop"], peer.word);
+    ensure!(
+        remote["stop"] == peer.word,
+        "it is reported as {}, not as {}: {remote}",
+        remote["stop"],
+        peer.word
+    );
     ensure!(deed == peer.deed, "its work {deed:?}: {later:?}");
     // Nothing was declared of it: no word of its makes the run quiet.
-    ensure!(outcome["receipt"]["quiet"].is_null(), "work of which nobody knows was called quiet: {outcome}");
+    ensure!(outcome["receipt"]["quiet"].is_null(), "unknown work was called quiet: {outcome}");
     let status = outcome["receipt"]["calls"][0]["status"].as_str().unwrap_or_default();
     // How its task stands by then is a race in some of them.
     let word = remote["word"].as_str().unwrap_or_default();
@@ -190,7 +195,7 @@ fn stopped(bench: &Bench, peer: &Peer) -> anyhow::Result<Row> {
         name: peer.name,
         noted: match deed {
             Deed::TornDown => "torn down",
-            Deed::GoesOn => "goes on, to its last step",
+            Deed::GoesOn => "continues, to its last step",
         },
         row: format!("{}, {}: \"{word}\"", status.replace('_', " "), peer.word),
     })

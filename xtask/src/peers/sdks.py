@@ -21,92 +21,92 @@ def chat(url):
     stream = openai.OpenAI(base_url=url, api_key="k", max_retries=0).chat.completions.create(
         model="m", stream=True, stream_options={"include_usage": True}, messages=[{"role": "user", "content": "go"}]
     )
-    told = {"text": "", "calls": [], "finish": None, "usage": None}
+    reply = {"text": "", "calls": [], "finish": None, "usage": None}
     for chunk in stream:
         if chunk.usage:
-            told["usage"] = (chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
+            reply["usage"] = (chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
         for choice in chunk.choices:
-            told["text"] += choice.delta.content or ""
-            told["finish"] = choice.finish_reason or told["finish"]
+            reply["text"] += choice.delta.content or ""
+            reply["finish"] = choice.finish_reason or reply["finish"]
             for call in choice.delta.tool_calls or []:
-                if call.index == len(told["calls"]):
-                    told["calls"].append([call.function.name, ""])
-                told["calls"][call.index][1] += call.function.arguments or ""
-    if told["finish"] is None:
+                if call.index == len(reply["calls"]):
+                    reply["calls"].append([call.function.name, ""])
+                reply["calls"][call.index][1] += call.function.arguments or ""
+    if reply["finish"] is None:
         raise ConnectionError("the stream ended without a reason")
-    told["calls"] = [(name, json.loads(args)) for name, args in told["calls"]]
-    return told
+    reply["calls"] = [(name, json.loads(args)) for name, args in reply["calls"]]
+    return reply
 
 
 def responses(url):
     client = openai.OpenAI(base_url=url, api_key="k", max_retries=0)
-    told = {"text": "", "calls": [], "finish": None, "usage": None}
+    reply = {"text": "", "calls": [], "finish": None, "usage": None}
     with client.responses.create(model="m", stream=True, input="go") as stream:
         final = None
         for event in stream:
             if event.type == "response.output_text.delta":
-                told["text"] += event.delta
+                reply["text"] += event.delta
             if event.type == "response.completed":
                 final = event.response
     if final is None:
         raise ConnectionError("the stream ended without its last event")
-    check("the whole text beside its pieces", final.output_text, told["text"])
-    told["finish"] = final.status
-    told["usage"] = (final.usage.input_tokens, final.usage.output_tokens)
+    check("the whole text beside its pieces", final.output_text, reply["text"])
+    reply["finish"] = final.status
+    reply["usage"] = (final.usage.input_tokens, final.usage.output_tokens)
     calls = [item for item in final.output if item.type == "function_call"]
-    told["calls"] = [(call.name, json.loads(call.arguments)) for call in calls]
-    return told
+    reply["calls"] = [(call.name, json.loads(call.arguments)) for call in calls]
+    return reply
 
 
 def messages(url):
     base = url.removesuffix("/v1")
     client = anthropic.Anthropic(base_url=base, api_key="k", max_retries=0)
-    told = {"text": "", "calls": [], "finish": None, "usage": None}
+    reply = {"text": "", "calls": [], "finish": None, "usage": None}
     asked = [{"role": "user", "content": "go"}]
     with client.messages.stream(model="m", max_tokens=9, messages=asked) as stream:
         for text in stream.text_stream:
-            told["text"] += text
+            reply["text"] += text
         final = stream.get_final_message()
     if final.stop_reason is None:
         raise ConnectionError("the stream ended without a reason")
-    told["finish"] = final.stop_reason
-    told["usage"] = (final.usage.input_tokens, final.usage.output_tokens)
-    told["calls"] = [(block.name, block.input) for block in final.content if block.type == "tool_use"]
-    return told
+    reply["finish"] = final.stop_reason
+    reply["usage"] = (final.usage.input_tokens, final.usage.output_tokens)
+    reply["calls"] = [(block.name, block.input) for block in final.content if block.type == "tool_use"]
+    return reply
 
 
 ENDS = {"chat": ("stop", "tool_calls"), "responses": ("completed", "completed"), "messages": ("end_turn", "tool_use")}
 
 
 def text(wire, url):
-    told = wire(url)
-    check("the text", told["text"], TEXT)
-    check("the end", told["finish"], ENDS[wire.__name__][0])
-    check("the usage", told["usage"], (11, 7))
+    reply = wire(url)
+    check("the text", reply["text"], TEXT)
+    check("the end", reply["finish"], ENDS[wire.__name__][0])
+    check("the usage", reply["usage"], (11, 7))
 
 
 def call(wire, url):
-    told = wire(url)
-    check("the calls", told["calls"], [("weather", ARGS), ("weather", ARGS)])
-    check("the end", told["finish"], ENDS[wire.__name__][1])
+    reply = wire(url)
+    check("the calls", reply["calls"], [("weather", ARGS), ("weather", ARGS)])
+    check("the end", reply["finish"], ENDS[wire.__name__][1])
 
 
 def cut(wire, url):
     try:
-        told = wire(url)
+        reply = wire(url)
     except Exception as error:  # noqa: BLE001: each client has its own
         print(f"as it must: {type(error).__name__}: {error}")
         return
-    sys.exit(f"a stream that was cut was taken for a whole one: {told}")
+    sys.exit(f"a stream that was cut was taken for a whole one: {reply}")
 
 
 def refused(wire, url):
     try:
-        told = wire(url)
+        reply = wire(url)
     except (openai.RateLimitError, anthropic.RateLimitError) as error:
         check("the status", error.status_code, 429)
         return
-    sys.exit(f"a refusal was taken for an answer: {told}")
+    sys.exit(f"a refusal was taken for an answer: {reply}")
 
 
 _, sdk, scenario, address = sys.argv

@@ -35,7 +35,11 @@ const SCENARIOS: [(&str, &str, &str); 4] = [
         "cut",
         r#"{"replies":[{"text":"a long text in several pieces, with ünïcödé","chunk_chars":5,"fault":{"close_after":4}}]}"#,
     ),
-    ("a refusal is one of its own kind", "refused", r#"{"replies":[{"fault":{"status":{"status":429}}}]}"#),
+    (
+        "a refusal is a separate kind of error",
+        "refused",
+        r#"{"replies":[{"fault":{"status":{"status":429}}}]}"#,
+    ),
 ];
 
 /// Runs every scenario with every client.

@@ -57,14 +57,14 @@ impl Serving {
         stdin.write_all(b"requests\n").context("the server is gone")?;
         match self.line()? {
             Value::Array(requests) => Ok(requests),
-            other => bail!("the server told {other}"),
+            other => bail!("the server wrote {other}"),
         }
     }
 
     fn line(&mut self) -> anyhow::Result<Value> {
         let mut line = String::new();
         self.reported.read_line(&mut line).context("the server cannot be read")?;
-        serde_json::from_str(&line).with_context(|| format!("the server told {line:?}"))
+        serde_json::from_str(&line).with_context(|| format!("the server wrote {line:?}"))
     }
 }
 

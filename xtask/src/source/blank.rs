@@ -13,21 +13,21 @@ pub(super) struct Parted {
 /// Parts a text.
 pub(super) fn part(text: &str) -> Parted {
     let (code, prose) = (String::with_capacity(text.len()), String::with_capacity(text.len()));
-    let mut reader = Reader { chars: text.chars().collect(), at: 0, code, prose };
+    let mut reader = Blanker { chars: text.chars().collect(), at: 0, code, prose };
     while reader.at < reader.chars.len() {
         reader.step();
     }
     Parted { code: reader.code, prose: reader.prose }
 }
 
-struct Reader {
+struct Blanker {
     chars: Vec<char>,
     at: usize,
     code: String,
     prose: String,
 }
 
-impl Reader {
+impl Blanker {
     fn step(&mut self) {
         let c = self.chars[self.at];
         match c {

@@ -118,12 +118,12 @@ fn edges(manifest: &str) -> Vec<Edge<'_>> {
 
 /// A place in the engine: a layer, and a module of it; none is the layer's own file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ModulePlace {
     layer: usize,
     module: usize,
 }
 
-impl Place {
+impl ModulePlace {
     /// Where a path of modules leads; the path may continue to a type.
     fn of(path: &[&str]) -> Option<Self> {
         let layer = LAYERS.iter().position(|(name, _)| Some(name) == path.first())?;
@@ -148,9 +148,9 @@ pub(super) fn module_edges(file: &File) -> Vec<Fault> {
         return Vec::new();
     };
     let path: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
-    let has_place = |place: &Place| path.len() == 1 || place.module < LAYERS[place.layer].1.len();
-    let in_folder = |place: &Place| has_place(place) || LAYERS[place.layer].1.is_empty();
-    let Some(place) = Place::of(&path).filter(in_folder) else {
+    let has_place = |place: &ModulePlace| path.len() == 1 || place.module < LAYERS[place.layer].1.len();
+    let in_folder = |place: &ModulePlace| has_place(place) || LAYERS[place.layer].1.is_empty();
+    let Some(place) = ModulePlace::of(&path).filter(in_folder) else {
         return vec![Fault::new(
             1,
             format!("give `{}` its place in xtask/src/tidy/edges.rs", path.join("::")),
@@ -162,7 +162,7 @@ pub(super) fn module_edges(file: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (line, used) in used_paths(file) {
         let names: Vec<&str> = used.split("::").collect();
-        match Place::of(&names) {
+        match ModulePlace::of(&names) {
             Some(used) if place.may_use(used) => {}
             Some(used) => {
                 let what = format!("`{}` comes before `{}` and may not use it", place.name(), used.name());

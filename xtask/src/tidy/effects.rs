@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_or_a_catch_of_its_own_is_found() {
+    fn a_separate_lock_or_catch_is_found() {
         assert_eq!(
             broken(locks_only_where_it_may, ENGINE, "a.unwrap_or_else(PoisonError::into_inner);\n"),
             [1]

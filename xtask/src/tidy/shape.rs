@@ -34,7 +34,7 @@ pub(super) fn is_not_too_long(file: &File) -> Vec<Fault> {
     if code <= bound {
         return Vec::new();
     }
-    let what = format!("{code} lines of code, at most {bound}: take a concept out into a file of its own");
+    let what = format!("{code} lines of code, at most {bound}: take a concept out into its own file");
     vec![Fault::new(1, what)]
 }
 
@@ -88,7 +88,7 @@ mod tests {
         assert!(broken(keeps_inline_tests_short, "a.rs", &tests(INLINE - 3)).is_empty());
         assert!(broken(is_not_too_long, "a.rs", &tests(PRODUCT)).is_empty());
         let beside = format!("#[cfg(test)]\nmod tests;\n{}", "let a = 1;\n".repeat(PRODUCT));
-        assert_eq!(broken(is_not_too_long, "a.rs", &beside), [1], "a file of its own hides nothing");
+        assert_eq!(broken(is_not_too_long, "a.rs", &beside), [1], "its own file hides nothing");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::Fault;
 
 /// What ends a check instead of meeting it.
 const HATCHES: [(&str, &str); 8] = [
-    ("#[ignore", "mend the test or delete it"),
+    ("#[ignore", "repair the test or delete it"),
     ("#[should_panic", "assert on the panic's cause"),
     ("#[allow(", "use #[expect(…, reason = \"…\")]"),
     ("#![allow(", "use #[expect(…, reason = \"…\")] where it is needed"),
@@ -107,7 +107,7 @@ pub(super) fn names_no_machine(file: &File) -> Vec<Fault> {
         .lines()
         .enumerate()
         .filter(|(_, line)| names(line))
-        .map(|(index, _)| Fault::new(index + 1, "an absolute path of somebody's machine: make it relative"))
+        .map(|(index, _)| Fault::new(index + 1, "an absolute path of one machine: make it relative"))
         .collect()
 }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_names_its_issue() {
+    fn what_is_left_to_do_names_its_issue() {
         assert_eq!(broken(owes_nothing_unnamed, "a.rs", "// TODO: more\n"), [1]);
         assert!(broken(owes_nothing_unnamed, "a.rs", "// TODO(#12): more\n").is_empty());
     }

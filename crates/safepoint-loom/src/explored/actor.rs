@@ -23,18 +23,18 @@ enum TakenBack {
     Over,
 }
 
-/// What the run does once it has heard so many letters.
+/// What the run does once it has received this number of letters.
 #[derive(Clone, Copy)]
 struct Course {
     taken: usize,
     takes: bool,
 }
 
-/// A run in small: hears, takes its steers or not, ends, says so, and hears on for a moment, as the real one does until it is
-/// quiet. Returns whether the steer was delivered.
+/// A small model of a run: receives, takes its steers or not, ends, says so, and receives for a moment more, as the real one
+/// does until it is quiet. Returns whether the steer was delivered.
 fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Watched<bool>) {
     let mut waiting = Vec::new();
-    let hear = |waiting: &mut Vec<oneshot::Sender<()>>, msg| match msg {
+    let receive = |waiting: &mut Vec<oneshot::Sender<()>>, msg| match msg {
         Msg::Steer(landed) => waiting.push(landed),
         Msg::TakeBack(reply) => {
             let taken = if waiting.pop().is_some() { TakenBack::Back } else { TakenBack::Delivered };
@@ -44,17 +44,17 @@ fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Watched<bool>) {
         }
     };
     for _ in 0..course.taken {
-        hear(&mut waiting, *block_on(mail.next()));
+        receive(&mut waiting, *block_on(mail.next()));
     }
     if course.takes {
-        // The request is recorded, and each sender is told.
+        // The request is recorded, and each sender learns it.
         for landed in waiting.drain(..) {
             if landed.send(()).is_err() {
                 // He no longer waits.
             }
         }
         while let Some(msg) = mail.now() {
-            hear(&mut waiting, *msg);
+            receive(&mut waiting, *msg);
         }
     }
     // What it did not use goes back, and the outcome is fixed.
@@ -65,7 +65,7 @@ fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Watched<bool>) {
 }
 
 /// S12.30, S6.5, S6.12: taken back at every moment of the run's end: it is the sender's, or delivered, or comes back with the end; its
-/// sender is always told which, and so is whoever handed it over.
+/// sender always learns which, and so does the caller that handed it over.
 #[test]
 fn loom_a_steer_that_is_taken_back_as_the_run_ends_is_in_one_place() {
     for course in [(1, false), (1, true), (2, true)].map(|(taken, takes)| Course { taken, takes }) {
@@ -73,7 +73,7 @@ fn loom_a_steer_that_is_taken_back_as_the_run_ends_is_in_one_place() {
             let (mailbox, received) = Mailbox::new();
             let outcome = Arc::new(Watched::new(false));
             let (landed, mut lands) = oneshot::channel();
-            mailbox.post(Msg::Steer(landed)).expect("somebody hears");
+            mailbox.post(Msg::Steer(landed)).expect("the run receives");
             let ends = Arc::clone(&outcome);
             let run = thread::spawn(move || conduct(course, received, &ends));
             let (reply, answer) = oneshot::channel();

@@ -5,10 +5,10 @@ use tokio::sync::oneshot;
 use super::{block_on, explore, thread};
 use crate::sync::mailbox::{Gone, Mailbox};
 
-/// S12.30, S6.12: somebody asks as whoever would answer goes, and holds a mailbox of his own all the while: he has an answer,
-/// or hears that there is none. He never waits for ever.
+/// S12.30, S6.12: a caller asks as the receiver goes, and holds a mailbox itself all the while: it gets an answer, or learns that
+/// there is none. It never waits without end.
 #[test]
-fn loom_whoever_asks_as_the_hearer_goes_is_not_left_waiting() {
+fn loom_a_caller_that_asks_as_the_receiver_goes_is_not_left_waiting() {
     explore(4, || {
         let (mailbox, mut received) = Mailbox::<oneshot::Sender<()>>::new();
         let asks = mailbox.clone();
@@ -28,9 +28,9 @@ fn loom_whoever_asks_as_the_hearer_goes_is_not_left_waiting() {
     });
 }
 
-/// S6.1: a hearer that parks is woken by the next mail, and hears what each poster said in that one's order.
+/// S6.1: a receiver that parks is woken by the next mail, and gets what each poster sent in the order of that poster.
 #[test]
-fn loom_a_hearer_that_parks_is_woken_and_hears_all() {
+fn loom_a_receiver_that_parks_is_woken_and_gets_all() {
     explore(3, || {
         let (mailbox, mut received) = Mailbox::<(u32, u32)>::new();
         let posters: Vec<_> = (0..2)
@@ -38,7 +38,7 @@ fn loom_a_hearer_that_parks_is_woken_and_hears_all() {
                 let mailbox = mailbox.clone();
                 thread::spawn(move || {
                     for count in 0..=who {
-                        mailbox.post((who, count)).expect("somebody hears");
+                        mailbox.post((who, count)).expect("the receiver is there");
                     }
                 })
             })

@@ -7,7 +7,7 @@ use crate::sync::watched::Watched;
 
 /// S6.2: a change made as a task begins to wait is seen, by every waiter.
 #[test]
-fn loom_what_is_told_as_somebody_begins_to_wait_is_seen() {
+fn loom_what_changes_as_a_task_begins_to_wait_is_seen() {
     explore(4, || {
         let value = Arc::new(Watched::new((false, 0)));
         let other = Arc::clone(&value);

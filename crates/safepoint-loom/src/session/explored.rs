@@ -17,11 +17,11 @@ use crate::{
     value::ids::ItemId,
 };
 
-/// The owner in small: it hears what came, and once it is over what was accepted a moment before; then its mail goes.
-/// Whatever it heard goes back, and nothing is there to be withdrawn.
+/// A small model of the owner: it receives what came, and once it is over what was accepted a moment before; then its mail
+/// goes. All that it received goes back, and nothing is there to be withdrawn.
 fn owner(door: &Inbox<u32>, mut received: Received<SessionMessage<u32>>, before: usize) -> Vec<ItemId> {
     let mut taken = Vec::new();
-    let mut hear = |mail: Box<SessionMessage<u32>>| match *mail {
+    let mut receive = |mail: Box<SessionMessage<u32>>| match *mail {
         SessionMessage::Push { item, slip } => {
             taken.push(slip.id());
             slip.back(item);
@@ -34,11 +34,11 @@ fn owner(door: &Inbox<u32>, mut received: Received<SessionMessage<u32>>, before:
         }
     };
     for _ in 0..before {
-        hear(block_on(received.next()));
+        receive(block_on(received.next()));
     }
     door.shut();
     while let Some(mail) = received.now() {
-        hear(mail);
+        receive(mail);
     }
     taken
 }
@@ -47,7 +47,7 @@ fn letter(item: u32, slip: Arc<TicketState<u32>>, _id: Option<String>) -> Sessio
     SessionMessage::Push { item, slip }
 }
 
-/// S6.1, S6.2, S6.10: two push as the owner leaves: each item is heard of in the order of its position and its ticket says
+/// S6.1, S6.2, S6.10: two push as the owner leaves: each item arrives in the order of its position and its ticket says
 /// so, or it is with its sender; none is in two places, and none in no place.
 #[test]
 fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
@@ -77,9 +77,9 @@ fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
     }
 }
 
-/// S12.30, S6.12, S6.10: somebody wants an item back as the owner leaves: he has an answer, or hears that there is nobody.
+/// S12.30, S6.12, S6.10: a caller wants an item back as the owner leaves: it has an answer, or learns that there is no owner.
 #[test]
-fn loom_whoever_withdraws_as_the_owner_leaves_is_answered() {
+fn loom_a_caller_that_withdraws_as_the_owner_leaves_is_answered() {
     explore(3, || {
         let (mailbox, received) = Mailbox::new();
         let door = Arc::new(Inbox::new(mailbox.clone(), 8, false));

@@ -23,7 +23,7 @@ impl<T> Mailbox<T> {
 
     pub(crate) fn post(&self, mail: SessionMessage<T>) {
         if self.0.post(mail).is_err() {
-            // Whoever waits for a reply sees it dropped.
+            // A caller that waits for a reply sees it dropped.
         }
     }
 }

@@ -60,7 +60,7 @@ async fn a_line_that_is_gone_for_good_is_lost() {
         (CallStatus::Failed, SideEffect::Unknown)
     );
     assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
-    assert_eq!((server.begun(), server.at_work()), (1, 1));
+    assert_eq!((server.begun(), server.running()), (1, 1));
     let tries = usize::try_from(bounds().tries).unwrap();
     assert_eq!((server.asked("GetTask"), server.asked("SubscribeToTask")), (tries, 0));
 }
@@ -71,7 +71,7 @@ async fn a_task_whose_stream_was_cut_can_be_stopped() {
     let server = server(A2aManners::honest(A2aWire::V1).streams(Streams::CutAfter(2)));
     let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
     assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Confirmed));
-    assert_eq!(server.at_work(), 0);
+    assert_eq!(server.running(), 0);
     assert!(Invariants::of(&handle).check().await.unwrap().receipt.quiet_at.is_some());
 }
 
@@ -104,7 +104,7 @@ async fn an_error_on_the_first_message_is_no_end_of_the_work() {
         assert!(row.remote.as_ref().unwrap().ended_at.is_none());
         let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("the work goes on") };
         assert_eq!(last.survivors, [format!("remote work at a2a:{}", server.url())]);
-        assert_eq!((server.begun(), server.at_work()), (1, 1));
+        assert_eq!((server.begun(), server.running()), (1, 1));
     }
 }
 

@@ -149,7 +149,7 @@ async fn a_question_outlives_the_process() {
     seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
         .await;
     assert_eq!(server.begun(), 1, "one task");
-    assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
+    assert_eq!(server.deeds(), ["began", "got Bern", "said it rains", "ended"]);
 }
 
 /// S7.2, S7.3, S10.3, S10.42 / T10: the message is not sent again, and the answer that the peer comes to is the turn's, also where a

@@ -81,7 +81,7 @@ async fn what_cannot_pass_is_told_at_once() {
         assert!(error.to_string().contains("it is unknown what became of the work"), "{error}");
         assert_eq!(row(outcome.receipt()).status, CallStatus::Failed);
         assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
-        assert_eq!((server.asked("GetTask"), server.at_work()), (1, 1), "{looks:?}");
+        assert_eq!((server.asked("GetTask"), server.running()), (1, 1), "{looks:?}");
     }
 }
 

@@ -39,7 +39,7 @@ async fn in_a_team_each_row_is_true() {
     let told = |name: &str| (of(name).status, of(name).remote.as_ref().unwrap().stop.unwrap());
     assert_eq!(told("honest"), (CallStatus::Stopped, RemoteStopState::Confirmed));
     assert_eq!(told("empty"), (CallStatus::LeftRunning, RemoteStopState::Acknowledged));
-    assert_eq!((honest.at_work(), empty.at_work()), (0, 1));
+    assert_eq!((honest.running(), empty.running()), (0, 1));
     drop(Invariants::of(&handle).check().await.unwrap());
 }
 

@@ -51,7 +51,7 @@ async fn what_a_peer_needs_is_asked_and_answered() {
         handle.decide(&question.id, Decision::Respond { result: "Bern".into() }).await.unwrap();
         let closed = Invariants::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("it rains"));
-        assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
+        assert_eq!(server.deeds(), ["began", "got Bern", "said it rains", "ended"]);
         assert_eq!(server.begun(), 1, "one task");
     }
 }
@@ -64,7 +64,7 @@ async fn a_denial_is_told_to_the_peer() {
     let question = asked(&handle).await;
     handle.decide(&question.id, Decision::Deny { message: "none of your business".into() }).await.unwrap();
     assert_eq!(handle.done().await.answer(), Some("it rains"));
-    assert!(server.deeds().contains(&"was told none of your business".to_owned()), "{:?}", server.deeds());
+    assert!(server.deeds().contains(&"got none of your business".to_owned()), "{:?}", server.deeds());
 }
 
 /// S8.3, S10.3: a stop takes the question back with the call, later answers are refused, and the peer is told to stop.

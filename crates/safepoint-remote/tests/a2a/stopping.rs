@@ -50,7 +50,7 @@ async fn a_stop_before_the_name_could_not_be_told_and_is_told_later() {
             (Some(RemoteStopState::Confirmed), true),
             "{last}"
         );
-        assert_eq!((server.asked("CancelTask"), server.at_work()), (1, 0));
+        assert_eq!((server.asked("CancelTask"), server.running()), (1, 0));
     }
 }
 

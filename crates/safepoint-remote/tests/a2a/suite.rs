@@ -67,7 +67,7 @@ async fn the_table_says_what_was_measured() {
 async fn a_declaration_that_is_not_true_is_red() {
     let says = || subject(A2aManners::like_spring_ai(), |peer| peer.grade(StopSupport::Hard));
     let found = backend_suite::grade(&says).await.unwrap_err().to_string();
-    assert!(found.contains("the work goes on"), "{found}");
+    assert!(found.contains("the work continues"), "{found}");
     let modest = || subject(A2aManners::honest(A2aWire::V1), |peer| peer.grade(StopSupport::CallerSide));
     let found = backend_suite::grade(&modest).await.unwrap_err().to_string();
     assert!(found.contains("declared caller-side, and is hard"), "{found}");

@@ -54,7 +54,7 @@ async fn a_peer_that_only_says_so_is_not_believed() {
             panic!("work that goes on was called quiet")
         };
         assert_eq!(last.survivors, [format!("remote work task-1 at a2a:{}", server.url())]);
-        assert_eq!(server.at_work(), 1, "it does go on");
+        assert_eq!(server.running(), 1, "it does go on");
         server.let_on();
         server.idle().await;
         assert_eq!(server.deeds(), ["began", "said half", "unheard  done", "ended"]);
@@ -72,7 +72,7 @@ async fn a_stop_that_nobody_has_written_is_refused() {
     );
     assert!(remote(&receipt).word.contains("500"), "{}", remote(&receipt).word);
     assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
-    assert_eq!(server.at_work(), 1);
+    assert_eq!(server.running(), 1);
 }
 
 /// S10.3: a peer that refuses, as Koog's does by default, is told in its words, and its task as it stands.
@@ -86,7 +86,7 @@ async fn a_refusal_is_told_in_the_peers_words() {
     );
     assert_eq!(remote(&receipt).word, "Cancellation is not supported (-32002); its task was working");
     assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
-    assert_eq!(server.at_work(), 1);
+    assert_eq!(server.running(), 1);
 }
 
 /// S10.3 / T3, google/adk-python#4127: an executor whose cancel raises `NotImplementedError` marks its task as failed: an
@@ -279,7 +279,7 @@ async fn an_error_is_a_refusal_also_of_a_peer_that_is_believed() {
         let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("it goes on: {receipt}") };
         assert_eq!(remote(&last).stop, Some(RemoteStopState::Refused), "{last}");
         assert!(last.late.iter().all(|late| !late.contains("has ended")), "{:?}", last.late);
-        assert_eq!(server.at_work(), 1);
+        assert_eq!(server.running(), 1);
     }
 }
 
@@ -300,7 +300,7 @@ async fn an_answer_that_does_not_name_the_task_is_no_answer() {
             assert_eq!((known.stop, known.replied_at), (Some(RemoteStopState::Requested), None), "{receipt}");
             assert!(known.word.starts_with(word), "{receipt}");
             assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
-            assert_eq!((server.asked("CancelTask"), server.at_work()), (1, 1));
+            assert_eq!((server.asked("CancelTask"), server.running()), (1, 1));
         }
     }
 }
@@ -317,7 +317,7 @@ async fn an_answer_to_another_request_is_no_word() {
             assert_eq!(remote(&receipt).word, "sent once: what came answers another request");
             assert_eq!(server.asked("CancelTask"), 1);
             assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
-            assert_eq!(server.at_work(), 1);
+            assert_eq!(server.running(), 1);
         }
     }
 }

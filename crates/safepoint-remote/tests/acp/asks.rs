@@ -104,6 +104,6 @@ async fn a_stop_answers_open_questions_with_cancelled() {
 #[tokio::test]
 async fn a_question_without_a_yes_gets_none() {
     let place = Place::new();
-    assert_eq!(run(place.honest(), "odd-ask").end().await.answer(), "nobody said");
+    assert_eq!(run(place.honest(), "odd-ask").end().await.answer(), "no answer");
     assert_eq!(place.paid(), 0);
 }

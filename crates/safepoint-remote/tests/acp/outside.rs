@@ -65,7 +65,7 @@ async fn work_that_was_handed_to_a_daemon_is_not_quiet() {
         let hub = hub(&place);
         let running = handed(&place, if by_path { hub.path() } else { hub.address() }).await;
         let (ended, _) = running.stop().await;
-        hub.goes_on();
+        hub.continues();
         named(&ended, &hub);
     }
 }
@@ -80,7 +80,7 @@ async fn work_that_was_handed_on_by_datagrams_is_not_quiet() {
         let hub = hub(&place);
         let running = handed(&place, hub.datagrams(ip)).await;
         let (ended, _) = running.stop().await;
-        hub.goes_on();
+        hub.continues();
         named(&ended, &hub);
     }
 }
@@ -115,7 +115,7 @@ async fn at_the_word_of_an_agent_that_works_with_others_its_caller_is_told() {
         "{:?}",
         ended.remote()
     );
-    hub.goes_on();
+    hub.continues();
 }
 
 /// S10.60: a daemon that has ended meanwhile goes on with nothing.
@@ -182,7 +182,7 @@ async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
     let before = tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap().done().await;
     let handle = agent.resume(&before).detach();
     let QuietReport::Quiet(receipt) = handle.quiet().await else { panic!("nobody is known to go on") };
-    hub.goes_on();
+    hub.continues();
     let remote = receipt.calls[0].remote.as_ref().unwrap();
     assert_eq!((remote.stop, &remote.outside), (None, &Outside::Unseen), "{receipt}");
     let told = receipt.to_string();

@@ -178,7 +178,7 @@ mod tests {
 
     /// S7.15: the holder of a session waits for few, however many newcomers there are: of those who stand at the door only one is before it.
     #[test]
-    fn whoever_has_a_session_goes_before_those_who_come() {
+    fn a_process_with_a_session_goes_before_those_that_come() {
         // One was in line, and one may come between a look and a lock. Whom the system lets run first is up to it: more may
         // come before it where the machine is busy, but not in each of many tries.
         const TRIES: usize = 20;

@@ -110,7 +110,7 @@ async fn a_changed_record_is_placed_exactly() {
 
 /// S7.7: an edit that computes its own checksum is found at the next record, or at the session's row.
 #[tokio::test]
-async fn an_edit_with_a_checksum_of_its_own_is_found() {
+async fn an_edit_with_its_own_checksum_is_found() {
     for (position, wanted) in [(7, damage(8, DamageKind::Altered)), (19, damage(19, DamageKind::OtherHead))] {
         let bed = Bed::make().await;
         let mut chain = Chain::of(&"a".into());
@@ -130,7 +130,7 @@ async fn an_edit_with_a_checksum_of_its_own_is_found() {
 
 /// S7.7
 #[tokio::test]
-async fn a_lost_record_a_lost_tail_and_one_too_many_are_told_apart() {
+async fn a_lost_record_a_lost_tail_and_one_too_many_are_distinct() {
     let gone = |from: u64, to: u64| {
         format!("DELETE FROM records WHERE place BETWEEN {} AND {}", FIRST + from, FIRST + to)
     };

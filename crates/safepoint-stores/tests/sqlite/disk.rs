@@ -124,7 +124,7 @@ fn on_a_small_disk(role: &str) -> Option<String> {
         Err(error) => Some(format!("unshare: {error}")),
     };
     if let Some(why) = why {
-        skipped(format_args!("no disk of its own may be made here: {why}"));
+        skipped(format_args!("no separate disk may be made here: {why}"));
         return None;
     }
     let role = command(&this_program(), "disk", role, folder.path(), "");
@@ -138,7 +138,7 @@ fn on_a_small_disk(role: &str) -> Option<String> {
 /// S7.6, S7.7: a disk that is full, at each write of a long life: the error says so, nothing is half-written,
 /// and once there is room the same store continues.
 #[test]
-fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
+fn a_disk_that_is_full_at_any_write_is_reported_and_loses_nothing() {
     let Some(said) = on_a_small_disk("full") else { return };
     let refusals: usize = said
         .strip_prefix("full ")
@@ -190,7 +190,7 @@ fn a_session_is_removed_from_a_full_disk() {
 /// S7.6: another program holds the file for long: each write reports that after its time limit, existing data
 /// stays readable, and all writes continue once the file is free.
 #[tokio::test]
-async fn a_file_that_another_program_holds_is_told_as_busy() {
+async fn a_file_that_another_program_holds_is_reported_as_busy() {
     const BUSY: Duration = Duration::from_millis(20);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");

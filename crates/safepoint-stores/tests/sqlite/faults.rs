@@ -30,7 +30,7 @@ const TTL: Duration = Duration::from_secs(10);
 
 /// S7.6: an answer says whether the row was written, or that this is unknown, and it is so.
 #[tokio::test]
-async fn an_error_of_the_disk_at_any_moment_is_told_as_it_is() {
+async fn an_error_of_the_disk_at_any_moment_is_reported_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let mut unknown = 0;
     for at in 0.. {

@@ -151,7 +151,7 @@ async fn a_store_that_can_only_be_read_is_read() {
         open(&path, &world().2).close();
     }
     let mut closed = reader(folder.path(), &path);
-    assert_eq!(closed.hear(), Some(format!("reads {sessions}")), "when nobody has it open");
+    assert_eq!(closed.hear(), Some(format!("reads {sessions}")), "when no process has it open");
     assert_eq!(closed.hear().as_deref(), Some("refuses"));
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
 }

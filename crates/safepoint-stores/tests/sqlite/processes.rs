@@ -202,7 +202,7 @@ fn all_at_once(path: &Path, count: usize) -> Vec<String> {
     let words: Vec<String> = all.iter_mut().map(|process| process.hear().unwrap_or_default()).collect();
     let reported = |word: &str| words.iter().filter(|said| said.starts_with(word)).count();
     let (worked, busy) = (reported("worked"), reported("busy: "));
-    println!("{count} processes: {worked} worked, {busy} were told that the store is busy");
+    println!("{count} processes: {worked} worked, {busy} found the store busy");
     println!("they were started after {started:?}, and done after {:?}", began.elapsed());
     words
 }
@@ -215,7 +215,7 @@ fn judge(words: &[String]) -> usize {
     let busy = words.iter().filter(is_busy).count();
     let strange: Vec<_> = words.iter().filter(|word| *word != "worked" && !is_busy(word)).collect();
     assert!(strange.is_empty(), "{strange:?}");
-    assert!(busy == 0 || words.len() > ALL_WORK, "{busy} of {} were told to come again", words.len());
+    assert!(busy == 0 || words.len() > ALL_WORK, "{busy} of {} found it busy", words.len());
     worked
 }
 

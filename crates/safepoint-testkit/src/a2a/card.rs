@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{A2aManners, A2aSeen, A2aWire, Card, Mind, Tells, serving::gave_up};
+use super::{A2aManners, A2aSeen, A2aWire, Card, Mind, Tells};
 use crate::http::Connection;
 
 /// Where servers of 0.2 have it.
@@ -52,7 +52,7 @@ pub(super) async fn show(connection: &mut Connection, mind: &Mind, path: &str) -
     }
     let card = of(&mind.manners, &mind.url).to_string();
     match mind.manners.card {
-        Card::Silent => gave_up(connection, mind, "card").await,
+        Card::Silent => mind.gave_up(connection, "card").await,
         Card::Missing => connection.respond("404 Not Found", "text/html", "<h1>no such page</h1>").await,
         Card::Garbage => connection.respond("200 OK", "application/json", "{\"name\": \"fak").await,
         Card::Endless => {

@@ -8,7 +8,7 @@ use crate::backend_suite::{Account, Probe};
 impl Probe for A2aServer {
     fn look(&self) -> BoxFuture<'_, Account> {
         let account =
-            Account { begun: self.begun(), in_flight: self.at_work(), stops: self.asked("CancelTask") };
+            Account { begun: self.begun(), in_flight: self.running(), stops: self.asked("CancelTask") };
         Box::pin(std::future::ready(account))
     }
 

@@ -1,19 +1,16 @@
 //! A server's connections: its card, JSON-RPC, and streams of events.
 
-use std::{
-    io,
-    sync::{Arc, PoisonError},
-};
+use std::{io, sync::Arc};
 
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 
 use super::{
     A2aSeen, A2aWire, Looks, Mind, OnCancel, Streams, card,
-    task::{Event, State, Task},
+    task::{Task, TaskEvent, TaskState},
     wire,
 };
-use crate::http::Connection;
+use crate::{http::Connection, sync::lock};
 
 mod stream;
 
@@ -33,36 +30,29 @@ const LAG: usize = 64;
 const TOO_LATE: &str = " done";
 
 /// Serves one connection to its end.
-pub(super) async fn serve(mut connection: Connection, mind: &Arc<Mind>) -> io::Result<()> {
+pub(super) async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
     while let Some(request) = connection.request().await? {
         let authorization = request.header("authorization").map(ToOwned::to_owned);
-        mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).extend(authorization);
+        lock(&mind.bearers).extend(authorization);
         if request.method == "GET" {
-            card::show(&mut connection, mind, &request.path).await?;
+            card::show(&mut connection, &mind, &request.path).await?;
             continue;
         }
         let Ok(asked) = serde_json::from_slice::<Value>(&request.body) else {
             connection.respond("400 Bad Request", "text/plain", "no JSON").await?;
             continue;
         };
-        mind.ids.lock().unwrap_or_else(PoisonError::into_inner).push(asked["id"].clone());
+        lock(&mind.ids).push(asked["id"].clone());
         let accept = request.header("accept").unwrap_or(ANYTHING).to_owned();
-        Exchange { connection: &mut connection, mind, id: asked["id"].clone(), accept }
+        RpcExchange { connection: &mut connection, mind: &mind, id: asked["id"].clone(), accept }
             .answer(&asked)
             .await?;
     }
     Ok(())
 }
 
-/// Waits until the client gives up.
-pub(super) async fn gave_up(connection: &mut Connection, mind: &Mind, method: &str) -> io::Result<()> {
-    connection.closed().await;
-    mind.note(A2aSeen::GaveUp(method.to_owned()));
-    Err(io::ErrorKind::ConnectionAborted.into())
-}
-
 /// A request that is being answered.
-struct Exchange<'a> {
+struct RpcExchange<'a> {
     connection: &'a mut Connection,
     mind: &'a Arc<Mind>,
     id: Value,
@@ -70,7 +60,7 @@ struct Exchange<'a> {
     accept: String,
 }
 
-impl Exchange<'_> {
+impl RpcExchange<'_> {
     async fn answer(mut self, asked: &Value) -> io::Result<()> {
         let name = asked["method"].as_str().unwrap_or_default();
         let method = wire::method(name);
@@ -118,7 +108,7 @@ impl Exchange<'_> {
 
     /// How often tasks were looked at so far.
     fn looks(&self) -> usize {
-        let seen = self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.mind.seen);
         seen.iter().filter(|seen| matches!(seen, A2aSeen::Asked(name, _) if name == "GetTask")).count()
     }
 
@@ -130,13 +120,13 @@ impl Exchange<'_> {
     async fn look(&mut self, asked: &Value) -> io::Result<()> {
         match (self.mind.manners.looks, self.named(asked)) {
             (Looks::Status(status), _) => self.page(&format!("{status} Odd")).await,
-            (Looks::Silent, _) => gave_up(self.connection, self.mind, "GetTask").await,
+            (Looks::Silent, _) => self.mind.gave_up(self.connection, "GetTask").await,
             (Looks::FailFirst(looks), _) if self.looks() <= looks => self.unwritten().await,
             (Looks::NoMethod, _) => self.error(NO_METHOD, "Method not found").await,
             (Looks::Well, _) if self.mind.manners.on_cancel == OnCancel::Unwritten => self.unwritten().await,
             (Looks::Behind(looks), Some(task)) if self.looks() <= looks => {
                 let begun = Task::new(task.id.clone(), task.context.clone());
-                let begun = self.mind.manners.wire.task_as(&begun, State::Working);
+                let begun = self.mind.manners.wire.task_as(&begun, TaskState::Working);
                 self.result(&begun).await
             }
             (Looks::Well | Looks::FailFirst(_) | Looks::Behind(_), Some(task)) => self.show(&task).await,
@@ -168,7 +158,7 @@ impl Exchange<'_> {
         if task.state().is_terminal() && on_cancel != OnCancel::Unwritten {
             return self.error(NOT_CANCELABLE, "the task is over").await;
         }
-        let canceled = Event::Status(State::Canceled, None);
+        let canceled = TaskEvent::Status(TaskState::Canceled, None);
         match on_cancel {
             OnCancel::Ends => {
                 task.tear_down();
@@ -194,7 +184,7 @@ impl Exchange<'_> {
             OnCancel::SaysNothingOfIt => self.result(&json!({"noted": true})).await,
             OnCancel::SaysTwice => self.canceled_twice(task).await,
             OnCancel::AnswersAnother => {
-                let said = self.mind.manners.wire.task_as(task, State::Canceled);
+                let said = self.mind.manners.wire.task_as(task, TaskState::Canceled);
                 self.id = json!("of another");
                 self.result(&said).await
             }
@@ -202,17 +192,17 @@ impl Exchange<'_> {
             OnCancel::Completes => {
                 task.tear_down();
                 self.mind.yard.idle().await;
-                task.tell(Event::part(TOO_LATE));
-                task.tell(Event::Status(State::Completed, None));
+                task.tell(TaskEvent::part(TOO_LATE));
+                task.tell(TaskEvent::Status(TaskState::Completed, None));
                 self.show(task).await
             }
             OnCancel::ClaimsAnEnd => {
-                task.tell(Event::Status(State::Completed, None));
+                task.tell(TaskEvent::Status(TaskState::Completed, None));
                 self.show(task).await
             }
             OnCancel::Unwritten => self.unwritten().await,
             OnCancel::EndsWithAnError => self.ends_with_an_error(task).await,
-            OnCancel::Deaf => gave_up(self.connection, self.mind, "CancelTask").await,
+            OnCancel::Deaf => self.mind.gave_up(self.connection, "CancelTask").await,
             OnCancel::HangsUp => Err(io::ErrorKind::ConnectionReset.into()),
         }
     }
@@ -221,20 +211,20 @@ impl Exchange<'_> {
     async fn says_too_late(&mut self, task: &Task) -> io::Result<()> {
         task.tear_down();
         self.mind.yard.idle().await;
-        let said = self.mind.manners.wire.task_as(task, State::Canceled);
+        let said = self.mind.manners.wire.task_as(task, TaskState::Canceled);
         self.result(&said).await?;
         for _ in 0..LAG {
             yield_now().await;
         }
-        task.tell(Event::part(TOO_LATE));
-        task.tell(Event::Status(State::Completed, None));
+        task.tell(TaskEvent::part(TOO_LATE));
+        task.tell(TaskEvent::Status(TaskState::Completed, None));
         Ok(())
     }
 
     async fn ends_with_an_error(&mut self, task: &Task) -> io::Result<()> {
         task.tear_down();
         self.mind.yard.idle().await;
-        task.tell(Event::Status(State::Failed, None));
+        task.tell(TaskEvent::Status(TaskState::Failed, None));
         self.error(INTERNAL, "cancellation is not supported").await
     }
 
@@ -252,7 +242,7 @@ impl Exchange<'_> {
 
     /// Answers with the task as canceled, twice in one body.
     async fn canceled_twice(&mut self, task: &Task) -> io::Result<()> {
-        let said = self.mind.manners.wire.task_as(task, State::Canceled);
+        let said = self.mind.manners.wire.task_as(task, TaskState::Canceled);
         let body = json!({"jsonrpc": "2.0", "id": self.id, "result": said}).to_string();
         self.connection.respond("200 OK", JSON, &body.repeat(2)).await
     }

@@ -3,13 +3,15 @@
 //! **Invariants**: events are never removed. The server drops events after the end of a task, unless it
 //! completes cancelled tasks.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::{Notify, watch};
 
+use crate::sync::lock;
+
 /// A task's state. Exhaustive: those that the servers here have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum TaskState {
     Submitted,
     Working,
     InputRequired,
@@ -19,7 +21,7 @@ pub(super) enum State {
     Canceled,
 }
 
-impl State {
+impl TaskState {
     pub(super) fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled)
     }
@@ -32,8 +34,8 @@ impl State {
 
 /// An event of a task.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
-    Status(State, Option<String>),
+pub(super) enum TaskEvent {
+    Status(TaskState, Option<String>),
     /// More of an artifact.
     Part {
         artifact: String,
@@ -46,7 +48,7 @@ pub(super) enum Event {
 /// The artifact that the answer is, where nothing else is said.
 const ANSWER: &str = "answer";
 
-impl Event {
+impl TaskEvent {
     /// More of the answer.
     pub(super) fn part(text: &str) -> Self {
         Self::Part { artifact: ANSWER.into(), text: text.into() }
@@ -67,7 +69,7 @@ impl Event {
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) context: String,
-    events: Mutex<Vec<Event>>,
+    events: Mutex<Vec<TaskEvent>>,
     /// After each of these numbers of events, the task keeps the next part twice.
     listened: Mutex<Vec<usize>>,
     /// How many events there are.
@@ -91,31 +93,31 @@ impl Task {
         }
     }
 
-    pub(super) fn events(&self) -> Vec<Event> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn events(&self) -> Vec<TaskEvent> {
+        lock(&self.events).clone()
     }
 
-    pub(super) fn state(&self) -> State {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn state(&self) -> TaskState {
+        let events = lock(&self.events);
         let newest = events.iter().rev().find_map(|event| match event {
-            Event::Status(state, _) => Some(*state),
-            Event::Part { .. } | Event::Anew(_) => None,
+            TaskEvent::Status(state, _) => Some(*state),
+            TaskEvent::Part { .. } | TaskEvent::Anew(_) => None,
         });
-        newest.unwrap_or(State::Submitted)
+        newest.unwrap_or(TaskState::Submitted)
     }
 
     /// What the newest status says.
     pub(super) fn word(&self) -> Option<String> {
         self.events().into_iter().rev().find_map(|event| match event {
-            Event::Status(_, word) => Some(word),
-            Event::Part { .. } | Event::Anew(_) => None,
+            TaskEvent::Status(_, word) => Some(word),
+            TaskEvent::Part { .. } | TaskEvent::Anew(_) => None,
         })?
     }
 
     /// The artifacts so far, each with its parts.
     pub(super) fn artifacts(&self) -> Vec<(String, Vec<String>)> {
         let mut artifacts: Vec<(String, Vec<String>)> = Vec::new();
-        let listened = self.listened.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listened = lock(&self.listened).clone();
         for (place, event) in self.events().into_iter().enumerate() {
             let Some(name) = event.artifact() else { continue };
             let at = artifacts.iter().position(|(id, _)| id == name).unwrap_or_else(|| {
@@ -124,17 +126,19 @@ impl Task {
             });
             let parts = &mut artifacts[at].1;
             match event {
-                Event::Part { text, .. } if listened.contains(&place) => parts.extend([text.clone(), text]),
-                Event::Part { text, .. } => parts.push(text),
-                Event::Anew(text) => *parts = vec![text],
-                Event::Status(..) => {}
+                TaskEvent::Part { text, .. } if listened.contains(&place) => {
+                    parts.extend([text.clone(), text])
+                }
+                TaskEvent::Part { text, .. } => parts.push(text),
+                TaskEvent::Anew(text) => *parts = vec![text],
+                TaskEvent::Status(..) => {}
             }
         }
         artifacts
     }
 
     /// Sends it to the readers; false if the task is over.
-    pub(super) fn tell(&self, event: Event) -> bool {
+    pub(super) fn tell(&self, event: TaskEvent) -> bool {
         if self.state().is_terminal() {
             return false;
         }
@@ -143,8 +147,8 @@ impl Task {
     }
 
     /// Tells it also behind the end.
-    pub(super) fn tell_anyway(&self, event: Event) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn tell_anyway(&self, event: TaskEvent) {
+        let mut events = lock(&self.events);
         events.push(event);
         self.count.send_replace(events.len());
     }
@@ -153,7 +157,7 @@ impl Task {
     /// the task.
     pub(super) fn is_written_twice(&self) {
         let next = self.events().len();
-        self.listened.lock().unwrap_or_else(PoisonError::into_inner).push(next);
+        lock(&self.listened).push(next);
     }
 
     pub(super) fn looks_on(&self) -> watch::Receiver<usize> {
@@ -162,14 +166,14 @@ impl Task {
 
     /// A person's answer.
     pub(super) fn answer(&self, text: String) {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        lock(&self.answers).push(text);
         self.answered.notify_one();
     }
 
     /// Waits for a person's answer.
     pub(super) async fn asked(&self) -> String {
         loop {
-            let answer = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let answer = lock(&self.answers).pop();
             if let Some(answer) = answer {
                 return answer;
             }

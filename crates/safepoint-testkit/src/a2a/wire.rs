@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     A2aWire,
-    task::{Event, State, Task},
+    task::{Task, TaskEvent, TaskState},
 };
 
 /// The same method by its name of 1.0; what is unknown stays as it is.
@@ -36,22 +36,22 @@ pub(super) fn text_of(message: &Value) -> String {
 }
 
 impl A2aWire {
-    fn state(self, state: State) -> &'static str {
+    fn state(self, state: TaskState) -> &'static str {
         match (self, state) {
-            (Self::V1, State::Submitted) => "TASK_STATE_SUBMITTED",
-            (Self::V1, State::Working) => "TASK_STATE_WORKING",
-            (Self::V1, State::InputRequired) => "TASK_STATE_INPUT_REQUIRED",
-            (Self::V1, State::AuthRequired) => "TASK_STATE_AUTH_REQUIRED",
-            (Self::V1, State::Completed) => "TASK_STATE_COMPLETED",
-            (Self::V1, State::Failed) => "TASK_STATE_FAILED",
-            (Self::V1, State::Canceled) => "TASK_STATE_CANCELED",
-            (Self::V03 | Self::V02, State::Submitted) => "submitted",
-            (Self::V03 | Self::V02, State::Working) => "working",
-            (Self::V03 | Self::V02, State::InputRequired) => "input-required",
-            (Self::V03 | Self::V02, State::AuthRequired) => "auth-required",
-            (Self::V03 | Self::V02, State::Completed) => "completed",
-            (Self::V03 | Self::V02, State::Failed) => "failed",
-            (Self::V03 | Self::V02, State::Canceled) => "canceled",
+            (Self::V1, TaskState::Submitted) => "TASK_STATE_SUBMITTED",
+            (Self::V1, TaskState::Working) => "TASK_STATE_WORKING",
+            (Self::V1, TaskState::InputRequired) => "TASK_STATE_INPUT_REQUIRED",
+            (Self::V1, TaskState::AuthRequired) => "TASK_STATE_AUTH_REQUIRED",
+            (Self::V1, TaskState::Completed) => "TASK_STATE_COMPLETED",
+            (Self::V1, TaskState::Failed) => "TASK_STATE_FAILED",
+            (Self::V1, TaskState::Canceled) => "TASK_STATE_CANCELED",
+            (Self::V03 | Self::V02, TaskState::Submitted) => "submitted",
+            (Self::V03 | Self::V02, TaskState::Working) => "working",
+            (Self::V03 | Self::V02, TaskState::InputRequired) => "input-required",
+            (Self::V03 | Self::V02, TaskState::AuthRequired) => "auth-required",
+            (Self::V03 | Self::V02, TaskState::Completed) => "completed",
+            (Self::V03 | Self::V02, TaskState::Failed) => "failed",
+            (Self::V03 | Self::V02, TaskState::Canceled) => "canceled",
         }
     }
 
@@ -72,7 +72,7 @@ impl A2aWire {
         }
     }
 
-    fn status(self, state: State, word: Option<&str>) -> Value {
+    fn status(self, state: TaskState, word: Option<&str>) -> Value {
         let mut status = json!({"state": self.state(state), "timestamp": "2026-11-21T12:00:00.000Z"});
         if let Some(word) = word {
             status["message"] = self.said(word);
@@ -86,7 +86,7 @@ impl A2aWire {
     }
 
     /// The task, in this state.
-    pub(super) fn task_as(self, task: &Task, state: State) -> Value {
+    pub(super) fn task_as(self, task: &Task, state: TaskState) -> Value {
         let status = self.status(state, task.word().as_deref());
         let mut body = json!({"id": task.id, "contextId": task.context, "status": status});
         let artifacts = task.artifacts().into_iter().map(|(id, parts)| {
@@ -131,19 +131,19 @@ impl A2aWire {
     }
 
     /// An event of a stream; `before` says whether the artifact has parts already.
-    pub(super) fn event(self, task: &Task, event: &Event, before: bool) -> Value {
+    pub(super) fn event(self, task: &Task, event: &TaskEvent, before: bool) -> Value {
         let mut body = json!({"taskId": task.id, "contextId": task.context});
         let (name, kind) = match event {
-            Event::Status(state, word) => {
+            TaskEvent::Status(state, word) => {
                 body["status"] = self.status(*state, word.as_deref());
                 if self != Self::V1 {
                     body["final"] = state.ends_streams().into();
                 }
                 ("statusUpdate", "status-update")
             }
-            Event::Part { text, .. } | Event::Anew(text) => {
+            TaskEvent::Part { text, .. } | TaskEvent::Anew(text) => {
                 body["artifact"] = json!({"artifactId": event.artifact(), "parts": [self.part(text)]});
-                body["append"] = (before && matches!(event, Event::Part { .. })).into();
+                body["append"] = (before && matches!(event, TaskEvent::Part { .. })).into();
                 ("artifactUpdate", "artifact-update")
             }
         };

@@ -2,20 +2,21 @@
 //!
 //! **Invariants**: a work that has begun counts as running until it has recorded its end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, watch};
 
 use super::{
     Mind, OnCancel, WorkStep,
-    task::{Event, State, Task},
+    task::{Task, TaskEvent, TaskState},
 };
+use crate::sync::lock;
 
 /// Where the works are.
 #[derive(Debug)]
 pub(super) struct Yard {
     deeds: Mutex<Vec<String>>,
-    at_work: watch::Sender<usize>,
+    running: watch::Sender<usize>,
     came: watch::Sender<usize>,
     gate: Semaphore,
 }
@@ -24,7 +25,7 @@ impl Default for Yard {
     fn default() -> Self {
         Self {
             deeds: Mutex::default(),
-            at_work: watch::Sender::new(0),
+            running: watch::Sender::new(0),
             came: watch::Sender::new(0),
             gate: Semaphore::new(0),
         }
@@ -33,15 +34,15 @@ impl Default for Yard {
 
 impl Yard {
     fn note(&self, deed: impl Into<String>) {
-        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).push(deed.into());
+        lock(&self.deeds).push(deed.into());
     }
 
     pub(super) fn deeds(&self) -> Vec<String> {
-        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.deeds).clone()
     }
 
-    pub(super) fn at_work(&self) -> usize {
-        *self.at_work.borrow()
+    pub(super) fn running(&self) -> usize {
+        *self.running.borrow()
     }
 
     pub(super) async fn came(&self, works: usize) {
@@ -49,7 +50,7 @@ impl Yard {
     }
 
     pub(super) async fn idle(&self) {
-        until(&self.at_work, |at_work| at_work == 0).await;
+        until(&self.running, |running| running == 0).await;
     }
 
     pub(super) fn let_on(&self, works: usize) {
@@ -73,7 +74,7 @@ async fn until(count: &watch::Sender<usize>, holds: impl Fn(usize) -> bool) {
 /// Begins a task's work; it has begun when this returns.
 pub(super) fn begin(mind: Arc<Mind>, task: Arc<Task>) {
     mind.yard.note("began");
-    mind.yard.at_work.send_modify(|works| *works += 1);
+    mind.yard.running.send_modify(|works| *works += 1);
     tokio::spawn(async move {
         tokio::select! {
             biased;
@@ -81,37 +82,37 @@ pub(super) fn begin(mind: Arc<Mind>, task: Arc<Task>) {
             () = task.torn() => mind.yard.note("torn down"),
             () = work(&mind, &task) => mind.yard.note("ended"),
         }
-        mind.yard.at_work.send_modify(|works| *works -= 1);
+        mind.yard.running.send_modify(|works| *works -= 1);
     });
 }
 
 async fn work(mind: &Mind, task: &Task) {
-    task.tell(Event::Status(State::Working, None));
+    task.tell(TaskEvent::Status(TaskState::Working, None));
     for step in &mind.manners.plan {
         match step {
-            WorkStep::Say(text) => say(mind, task, Event::part(text)),
+            WorkStep::Say(text) => say(mind, task, TaskEvent::part(text)),
             WorkStep::SayIn(artifact, text) => {
-                say(mind, task, Event::Part { artifact: artifact.clone(), text: text.clone() });
+                say(mind, task, TaskEvent::Part { artifact: artifact.clone(), text: text.clone() });
             }
             WorkStep::Anew(text) => {
-                task.tell(Event::Anew(text.clone()));
+                task.tell(TaskEvent::Anew(text.clone()));
             }
             WorkStep::Note(text) => {
-                task.tell(Event::Status(State::Working, Some(text.clone())));
+                task.tell(TaskEvent::Status(TaskState::Working, Some(text.clone())));
             }
             WorkStep::Wait => {
                 mind.yard.came.send_modify(|came| *came += 1);
                 mind.yard.wait().await;
             }
-            WorkStep::Ask(text) => ask(mind, task, State::InputRequired, text).await,
-            WorkStep::SignIn(text) => ask(mind, task, State::AuthRequired, text).await,
+            WorkStep::Ask(text) => ask(mind, task, TaskState::InputRequired, text).await,
+            WorkStep::SignIn(text) => ask(mind, task, TaskState::AuthRequired, text).await,
             WorkStep::Fail(text) => {
-                task.tell(Event::Status(State::Failed, Some(text.clone())));
+                task.tell(TaskEvent::Status(TaskState::Failed, Some(text.clone())));
                 return;
             }
         }
     }
-    let completed = Event::Status(State::Completed, None);
+    let completed = TaskEvent::Status(TaskState::Completed, None);
     match mind.manners.on_cancel {
         OnCancel::SaysAndCompletes => task.tell_anyway(completed),
         _ => {
@@ -120,16 +121,16 @@ async fn work(mind: &Mind, task: &Task) {
     }
 }
 
-fn say(mind: &Mind, task: &Task, part: Event) {
-    let text = if let Event::Part { text, .. } = &part { text.clone() } else { String::new() };
+fn say(mind: &Mind, task: &Task, part: TaskEvent) {
+    let text = if let TaskEvent::Part { text, .. } = &part { text.clone() } else { String::new() };
     let is_sent = task.tell(part);
     mind.yard.note(if is_sent { format!("said {text}") } else { format!("unheard {text}") });
 }
 
-async fn ask(mind: &Mind, task: &Task, state: State, text: &str) {
-    task.tell(Event::Status(state, Some(text.to_owned())));
+async fn ask(mind: &Mind, task: &Task, state: TaskState, text: &str) {
+    task.tell(TaskEvent::Status(state, Some(text.to_owned())));
     mind.yard.came.send_modify(|came| *came += 1);
     let answer = task.asked().await;
-    mind.yard.note(format!("was told {answer}"));
-    task.tell(Event::Status(State::Working, None));
+    mind.yard.note(format!("got {answer}"));
+    task.tell(TaskEvent::Status(TaskState::Working, None));
 }

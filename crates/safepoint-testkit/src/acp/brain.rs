@@ -4,33 +4,9 @@ use serde_json::{Value, json};
 
 use super::{
     AcpManners, AgentStart, Door, Keeps,
-    say::{chunk, error, result, update},
-    turn::{self, Turn},
+    say::{AcpStep, chunk, error, result, update},
+    turn::{self, AcpTurn},
 };
-
-/// What is to be done.
-#[derive(Debug)]
-pub(super) enum Step {
-    Say(Value),
-    /// A line that is no message.
-    Raw(String),
-    /// Words on standard error, then the end of the agent.
-    Die(&'static str, i32),
-    /// Much on standard error.
-    Flood,
-    /// A message, again and again for as long as anybody reads.
-    Gush(Value),
-    /// It reads and does nothing more.
-    Wedge,
-    /// A grandchild that lives on by itself.
-    Spawn,
-    /// A command that runs until a signal or the end of the agent ends it.
-    Command,
-    /// Its commands end.
-    EndCommands,
-    /// It hands its work to this hub.
-    HandOver(String),
-}
 
 /// An agent's mind.
 #[derive(Debug)]
@@ -38,7 +14,7 @@ pub(super) struct Brain {
     pub(super) manners: AcpManners,
     is_known: bool,
     sessions: usize,
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<AcpTurn>,
 }
 
 const AUTH_REQUIRED: i64 = -32000;
@@ -51,7 +27,7 @@ impl Brain {
         Self { is_known: manners.door == Door::Open, manners, sessions: 0, turn: None }
     }
 
-    pub(super) fn hear(&mut self, message: &Value) -> Vec<Step> {
+    pub(super) fn hear(&mut self, message: &Value) -> Vec<AcpStep> {
         if self.manners.start == AgentStart::Hang {
             return Vec::new();
         }
@@ -79,7 +55,7 @@ impl Brain {
         }
     }
 
-    pub(super) fn end_of_input(&mut self) -> Vec<Step> {
+    pub(super) fn end_of_input(&mut self) -> Vec<AcpStep> {
         turn::end_of_input(self)
     }
 
@@ -104,13 +80,13 @@ impl Brain {
         })
     }
 
-    fn new_session(&mut self, id: &Value) -> Vec<Step> {
+    fn new_session(&mut self, id: &Value) -> Vec<AcpStep> {
         self.sessions += 1;
         let session = format!("s{}-{}", std::process::id(), self.sessions);
         vec![result(id, json!({ "sessionId": session }))]
     }
 
-    fn load(&self, id: &Value, session: &str) -> Vec<Step> {
+    fn load(&self, id: &Value, session: &str) -> Vec<AcpStep> {
         let earlier = self.earlier(session);
         if earlier.is_empty() {
             return vec![error(id, BAD_PARAMS, "I do not know that session")];
@@ -125,7 +101,7 @@ impl Brain {
         steps
     }
 
-    fn resume(&self, id: &Value, session: &str) -> Vec<Step> {
+    fn resume(&self, id: &Value, session: &str) -> Vec<AcpStep> {
         if self.earlier(session).is_empty() {
             return vec![error(id, BAD_PARAMS, "I do not know that session")];
         }

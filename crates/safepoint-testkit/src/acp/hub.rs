@@ -82,13 +82,13 @@ impl Hub {
         fs::read_to_string(self.folder.join("count")).ok()?.trim().parse().ok()
     }
 
-    /// Waits until its work has gone on from here.
+    /// Waits until its work has continued from here.
     ///
     /// # Panics
     /// If it does not.
-    pub fn goes_on(&self) {
+    pub fn continues(&self) {
         let before = self.count();
-        wait::until("the hub's work goes on", || self.count().is_some_and(|count| Some(count) > before));
+        wait::until("the hub's work continues", || self.count().is_some_and(|count| Some(count) > before));
     }
 
     fn port(&self, file: &str) -> Option<u16> {
@@ -168,7 +168,7 @@ fn write(path: &Path, text: &str) {
 }
 
 /// An agent's end: it hands its work over, and holds the line.
-pub(super) fn hand_over(hub: &str) -> std::io::Result<Box<dyn Held>> {
+pub(super) fn hand_over(hub: &str) -> std::io::Result<Box<dyn HubLine>> {
     if let Some(address) = hub.strip_prefix(UDP) {
         return sent(address.parse().map_err(std::io::Error::other)?);
     }
@@ -176,13 +176,13 @@ pub(super) fn hand_over(hub: &str) -> std::io::Result<Box<dyn Held>> {
 }
 
 /// A line that is held.
-pub(super) trait Held: Send {}
+pub(super) trait HubLine: Send {}
 
-impl Held for UnixStream {}
-impl Held for TcpStream {}
-impl Held for UdpSocket {}
+impl HubLine for UnixStream {}
+impl HubLine for TcpStream {}
+impl HubLine for UdpSocket {}
 
-fn sent(hub: SocketAddr) -> std::io::Result<Box<dyn Held>> {
+fn sent(hub: SocketAddr) -> std::io::Result<Box<dyn HubLine>> {
     let any = if hub.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let line = UdpSocket::bind((any, 0))?;
     line.connect(hub)?;
@@ -191,7 +191,7 @@ fn sent(hub: SocketAddr) -> std::io::Result<Box<dyn Held>> {
     Ok(Box::new(line))
 }
 
-fn said<S: Read + Write + Held + 'static>(mut line: S) -> std::io::Result<Box<dyn Held>> {
+fn said<S: Read + Write + HubLine + 'static>(mut line: S) -> std::io::Result<Box<dyn HubLine>> {
     line.write_all(b"work\n")?;
     line.read_exact(&mut [0; 6])?;
     Ok(Box::new(line))

@@ -5,19 +5,18 @@ use std::{
     // Exit: this agent is a program for itself: its manners choose when and with which code it ends.
     process::{Child, Command, Stdio, exit},
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         mpsc::{self, RecvTimeoutError},
     },
     thread,
     time::Duration,
 };
 
-use super::{
-    AcpManners, AgentStart,
-    brain::{Brain, Step},
-    hub, turn,
+use super::{AcpManners, AgentStart, brain::Brain, hub, say::AcpStep, turn};
+use crate::{
+    stdio::{self, die, park, say},
+    sync::lock,
 };
-use crate::stdio::{self, die, park, say};
 
 /// How often it looks whether it may end.
 const LOOK: Duration = Duration::from_millis(5);
@@ -74,19 +73,19 @@ fn hear_and_watch(brain: &mut Brain, until: &Path) {
     }
 }
 
-fn act(step: Step, start: AgentStart) {
+fn act(step: AcpStep, start: AgentStart) {
     match step {
-        Step::Say(message) => say(&message.to_string()),
-        Step::Raw(line) => say(&line),
-        Step::Die(words, code) => die(words, code),
-        Step::Flood => stdio::flood(NOISE),
-        Step::Gush(message) => gush(&message.to_string()),
-        Step::Wedge => park(),
-        Step::Spawn => spawn_far(),
-        Step::Command => spawn_near(),
-        Step::EndCommands => end_commands(),
-        Step::HandOver(to) => match hub::hand_over(&to) {
-            Ok(line) => LINES.lock().unwrap_or_else(PoisonError::into_inner).push(line),
+        AcpStep::Say(message) => say(&message.to_string()),
+        AcpStep::Raw(line) => say(&line),
+        AcpStep::Die(words, code) => die(words, code),
+        AcpStep::Flood => stdio::flood(NOISE),
+        AcpStep::Gush(message) => gush(&message.to_string()),
+        AcpStep::Wedge => park(),
+        AcpStep::Spawn => spawn_far(),
+        AcpStep::Command => spawn_near(),
+        AcpStep::EndCommands => end_commands(),
+        AcpStep::HandOver(to) => match hub::hand_over(&to) {
+            Ok(line) => lock(&LINES).push(line),
             Err(error) => die(&format!("no hub: {error}"), 8),
         },
     }
@@ -111,20 +110,20 @@ fn spawn_far() {
 }
 
 /// Lines to a hub, held until the agent ends.
-static LINES: Mutex<Vec<Box<dyn hub::Held>>> = Mutex::new(Vec::new());
+static LINES: Mutex<Vec<Box<dyn hub::HubLine>>> = Mutex::new(Vec::new());
 
 static COMMANDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 /// A command as agents run them: a signal ends it.
 fn spawn_near() {
     match Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
-        Ok(command) => COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).push(command),
+        Ok(command) => lock(&COMMANDS).push(command),
         Err(error) => die(&format!("no command: {error}"), 9),
     }
 }
 
 fn end_commands() {
-    for mut command in COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    for mut command in lock(&COMMANDS).drain(..) {
         if let Err(error) = command.kill().and_then(|()| command.wait()) {
             eprintln!("the command does not end: {error}");
         }

@@ -3,28 +3,28 @@
 use serde_json::{Value, json};
 
 use super::{
-    brain::{Brain, Step},
-    say::{asks, called, calls, chunk, end, error, may_i, result, thought, update},
+    brain::Brain,
+    say::{AcpStep, asks, called, calls, chunk, end, error, may_i, result, thought, update},
 };
 
 /// What the first word of a prompt's last line makes of the turn.
 pub const WORDS: [(&str, &str); 34] = [
     ("say", "says the rest of the line, in chunks of one word, and ends"),
-    ("think", "thinks, uses a tool of its own, says `thought about it`, and ends"),
-    ("work", "says `working`, begins a tool call, and works until it is told to end, which it confirms"),
-    ("deaf", "the same, but hears no `session/cancel`"),
+    ("think", "thinks, uses its own tool, says `thought about it`, and ends"),
+    ("work", "says `working`, begins a tool call, and works until it is asked to end, which it confirms"),
+    ("deaf", "the same, but ignores `session/cancel`"),
     ("sly", "the same, but says `end_turn` where it should say that it was cancelled"),
-    ("fail", "the same, but answers with an error when it is told to end"),
+    ("fail", "the same, but answers with an error when it is asked to end"),
     (
         "babble",
         "the same, but says a hundred more things, and that its tool call is done, before it confirms",
     ),
-    ("late", "hears no `session/cancel`, but says more and answers when its input ends"),
-    ("ask", "asks whether it may pay; pays if it may; and ends, or confirms that it was told to"),
+    ("late", "ignores `session/cancel`, but says more and answers when its input ends"),
+    ("ask", "asks whether it may pay; pays if it may; and ends, or confirms that it was asked to"),
     ("nag", "asks the same twice at once, and then as `ask`"),
     ("odd-ask", "asks with no answer to choose from that allows anything"),
-    ("tree", "starts a grandchild in a session of its own, and then as `deaf`"),
-    ("command", "runs a command as `work` does, and confirms its end at once, while the command goes on"),
+    ("tree", "starts a grandchild in its own session, and then as `deaf`"),
+    ("command", "runs a command as `work` does, and confirms its end at once, while the command continues"),
     ("hand", "hands its work to the hub of its manners, and then as `work`"),
     ("clan", "starts a grandchild as `tree` does, and then as `hand`"),
     (
@@ -47,7 +47,7 @@ pub const WORDS: [(&str, &str); 34] = [
     ("count", "says how many prompts this session has had, and ends"),
     ("refuse", "ends with `refusal`"),
     ("tokens", "says `cut`, and ends with `max_tokens`"),
-    ("new-reason", "ends with a reason that nobody knows"),
+    ("new-reason", "ends with an unknown reason"),
     ("broken", "answers with neither a result nor an error"),
 ];
 
@@ -63,7 +63,7 @@ const CALL: &str = "call1";
 
 /// A turn under way.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct AcpTurn {
     prompt: Value,
     session: String,
     word: String,
@@ -79,11 +79,11 @@ pub(super) fn text_of(params: &Value) -> String {
     texts.join("\n")
 }
 
-pub(super) fn begin(brain: &mut Brain, id: &Value, session: &str, params: &Value) -> Vec<Step> {
+pub(super) fn begin(brain: &mut Brain, id: &Value, session: &str, params: &Value) -> Vec<AcpStep> {
     let text = brain.manners.word.clone().unwrap_or_else(|| text_of(params));
     let line = text.lines().last().unwrap_or_default();
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let turn = Turn {
+    let turn = AcpTurn {
         prompt: id.clone(),
         session: session.to_owned(),
         word: word.to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn begin(brain: &mut Brain, id: &Value, session: &str, params: &Value
 }
 
 /// What is over as soon as it is said.
-fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
+fn at_once(brain: &Brain, turn: &AcpTurn, rest: &str) -> Option<Vec<AcpStep>> {
     let (id, session) = (&turn.prompt, turn.session.as_str());
     let said = || rest.split_inclusive(' ').map(|word| chunk(session, word));
     let ends = |reason| end(id, reason);
@@ -110,7 +110,7 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
             chunk(session, "thought about it"),
             ends("end_turn"),
         ],
-        "flood" => [Step::Flood].into_iter().chain(said()).chain([ends("end_turn")]).collect(),
+        "flood" => [AcpStep::Flood].into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "noise" => noise(session).into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "big" => vec![chunk(session, &"x".repeat(BIG_BYTES)), chunk(session, "after"), ends("end_turn")],
         "gush" => vec![gush(chunk(session, &"x".repeat(GUSH_BYTES)))],
@@ -120,10 +120,10 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
             let pieces = std::iter::repeat_n(&piece, ESSAY_BYTES / ESSAY_PIECE);
             pieces.map(|piece| chunk(session, piece)).chain([ends("end_turn")]).collect()
         }
-        "die" => vec![chunk(session, "half"), Step::Die("the disk is on fire", 3)],
+        "die" => vec![chunk(session, "half"), AcpStep::Die("the disk is on fire", 3)],
         "twice" => vec![chunk(session, "once"), ends("end_turn"), chunk(session, "again"), ends("refusal")],
-        "serve" | "tidy" => vec![Step::Command, chunk(session, "serving"), ends("end_turn")],
-        "wedge" => vec![chunk(session, "wedged"), Step::Wedge],
+        "serve" | "tidy" => vec![AcpStep::Command, chunk(session, "serving"), ends("end_turn")],
+        "wedge" => vec![chunk(session, "wedged"), AcpStep::Wedge],
         "count" => {
             let count = brain.earlier(session).len();
             vec![chunk(session, &format!("prompt {count}")), ends("end_turn")]
@@ -131,21 +131,21 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
         "refuse" => vec![ends("refusal")],
         "tokens" => vec![chunk(session, "cut"), ends("max_tokens")],
         "new-reason" => vec![ends("bored")],
-        "broken" => vec![Step::Say(json!({"jsonrpc": "2.0", "id": id}))],
+        "broken" => vec![AcpStep::Say(json!({"jsonrpc": "2.0", "id": id}))],
         _ => return None,
     })
 }
 
 /// The same thing without end.
-fn gush(said: Step) -> Step {
+fn gush(said: AcpStep) -> AcpStep {
     match said {
-        Step::Say(message) => Step::Gush(message),
+        AcpStep::Say(message) => AcpStep::Gush(message),
         other => other,
     }
 }
 
 /// A turn that runs until a message arrives.
-fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
+fn under_way(brain: &mut Brain, mut turn: AcpTurn, rest: &str) -> Vec<AcpStep> {
     let session = turn.session.clone();
     let steps = match turn.word.as_str() {
         "ask" | "nag" | "shy" | "sulk" => {
@@ -164,19 +164,19 @@ fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
         "file" => {
             turn.open.push("q1".into());
             let params = json!({"sessionId": session, "path": "/etc/hostname"});
-            vec![Step::Say(
+            vec![AcpStep::Say(
                 json!({"jsonrpc": "2.0", "id": "q1", "method": "fs/read_text_file", "params": params}),
             )]
         }
         "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "tree" | "command" | "hand" | "clan" => {
             let mut steps = vec![chunk(&session, "working"), calls(&session, CALL, "Working")];
             match (turn.word.as_str(), &brain.manners.hub) {
-                ("tree", _) => steps.insert(0, Step::Spawn),
-                ("command", _) => steps.insert(0, Step::Command),
-                ("hand", Some(hub)) => steps.insert(0, Step::HandOver(hub.clone())),
+                ("tree", _) => steps.insert(0, AcpStep::Spawn),
+                ("command", _) => steps.insert(0, AcpStep::Command),
+                ("hand", Some(hub)) => steps.insert(0, AcpStep::HandOver(hub.clone())),
                 ("clan", hub) => {
-                    let hands = hub.clone().map(Step::HandOver);
-                    steps.splice(0..0, [Step::Spawn].into_iter().chain(hands));
+                    let hands = hub.clone().map(AcpStep::HandOver);
+                    steps.splice(0..0, [AcpStep::Spawn].into_iter().chain(hands));
                 }
                 _ => {}
             }
@@ -195,17 +195,17 @@ fn note(brain: &Brain, what: &str) {
 }
 
 /// What is under way ends by itself.
-pub(super) fn finish(brain: &mut Brain) -> Vec<Step> {
+pub(super) fn finish(brain: &mut Brain) -> Vec<AcpStep> {
     let Some(turn) = brain.turn.take() else { return Vec::new() };
     note(brain, "ended");
     vec![chunk(&turn.session, "finished"), end(&turn.prompt, "end_turn")]
 }
 
 /// Handles a request to end the turn.
-pub(super) fn cancelled(brain: &mut Brain) -> Vec<Step> {
+pub(super) fn cancelled(brain: &mut Brain) -> Vec<AcpStep> {
     let Some(mut turn) = brain.turn.take() else { return Vec::new() };
     turn.is_cancelled = true;
-    note(brain, "told");
+    note(brain, "asked");
     let (id, session) = (turn.prompt.clone(), turn.session.clone());
     match turn.word.as_str() {
         "deaf" | "late" | "tree" => {
@@ -225,7 +225,7 @@ pub(super) fn cancelled(brain: &mut Brain) -> Vec<Step> {
 }
 
 /// What it says when it has ended.
-fn confirm(word: &str, id: &Value, session: &str) -> Vec<Step> {
+fn confirm(word: &str, id: &Value, session: &str) -> Vec<AcpStep> {
     match word {
         "sly" => vec![end(id, "end_turn")],
         "fail" => vec![error(id, INTERNAL, "the request was aborted")],
@@ -238,7 +238,7 @@ fn confirm(word: &str, id: &Value, session: &str) -> Vec<Step> {
 }
 
 /// Handles the answer to a request of the agent.
-pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Step> {
+pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<AcpStep> {
     let Some(mut turn) = brain.turn.take() else { return Vec::new() };
     turn.open.retain(|open| id != open);
     let (prompt, session) = (turn.prompt.clone(), turn.session.clone());
@@ -268,18 +268,18 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
             ]
         }
         _ if turn.is_cancelled => vec![end(&prompt, "cancelled")],
-        _ => vec![chunk(&session, "nobody said"), end(&prompt, "end_turn")],
+        _ => vec![chunk(&session, "no answer"), end(&prompt, "end_turn")],
     }
 }
 
 /// The input has ended, so no cancel can arrive any more.
-pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
+pub(super) fn end_of_input(brain: &mut Brain) -> Vec<AcpStep> {
     let is_tidy = brain.manners.word.as_deref().is_some_and(|word| word.starts_with("tidy"));
     let Some(turn) = brain.turn.take() else {
-        return if is_tidy { vec![Step::EndCommands] } else { Vec::new() };
+        return if is_tidy { vec![AcpStep::EndCommands] } else { Vec::new() };
     };
     if !turn.is_cancelled {
-        note(brain, "told");
+        note(brain, "asked");
     }
     if turn.word != "late" {
         return Vec::new();
@@ -290,17 +290,17 @@ pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
 
 /// Lines that are no messages, messages without a recipient, and one of a kind that this release does not
 /// know.
-fn noise(session: &str) -> Vec<Step> {
+fn noise(session: &str) -> Vec<AcpStep> {
     vec![
-        Step::Raw("Listening on {port".into()),
-        Step::Raw(String::new()),
-        Step::Raw("[1, 2".into()),
-        Step::Raw("\"text\"".into()),
-        Step::Raw("{\"jsonrpc\":\"2.0\"}".into()),
+        AcpStep::Raw("Listening on {port".into()),
+        AcpStep::Raw(String::new()),
+        AcpStep::Raw("[1, 2".into()),
+        AcpStep::Raw("\"text\"".into()),
+        AcpStep::Raw("{\"jsonrpc\":\"2.0\"}".into()),
         result(&json!(424_242), json!({"stopReason": "refusal"})),
-        result(&json!("nobody"), json!({})),
+        result(&json!("unknown"), json!({})),
         chunk("another-session", "not for you "),
         update(session, json!({"sessionUpdate": "moon_phase", "phase": "full"})),
-        Step::Say(json!({"jsonrpc": "2.0", "method": "_vendor/hello", "params": {}})),
+        AcpStep::Say(json!({"jsonrpc": "2.0", "method": "_vendor/hello", "params": {}})),
     ]
 }

@@ -24,11 +24,11 @@ pub fn work(log: &Path) -> Work {
     let pids = |name: &str| account.iter().filter_map(|got| got[name].as_u64()).collect::<Vec<_>>();
     let (begun, ended) = (pids("begun"), pids("ended"));
     // An agent has one turn at a time.
-    let goes_on = |pid: &&u64| {
+    let runs = |pid: &&u64| {
         let count = |of: &[u64]| of.iter().filter(|other| other == pid).count();
         count(&begun) > count(&ended) && is_alive(**pid)
     };
-    Work { begun: begun.len(), in_flight: begun.iter().filter(goes_on).count(), stops: pids("told").len() }
+    Work { begun: begun.len(), in_flight: begun.iter().filter(runs).count(), stops: pids("asked").len() }
 }
 
 /// Whether the process is there and is no zombie.

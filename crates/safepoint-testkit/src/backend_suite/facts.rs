@@ -17,8 +17,8 @@ use super::{BrokenBackend, Fresh, Holds, LAG, SHOWN_LATE, must, stop_now};
 /// Work of the subject may continue.
 pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
-    let handle = subject.at_work().await?;
-    must("it is done while its work goes on", !handle.is_done())?;
+    let handle = subject.running().await?;
+    must("it is done while its work continues", !handle.is_done())?;
     subject.probe.finish();
     let outcome = handle.done().await;
     let Some(answer) = outcome.answer() else {
@@ -31,7 +31,7 @@ pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
     already_over(&handle).await?;
     drop(subject.closed(&handle).await?);
     let stops = subject.probe.look().await.stops;
-    must("work that had ended was told to stop", stops == 0)
+    must("work that had ended was asked to stop", stops == 0)
 }
 
 /// A handle for work that is already over, however it came to that: it says so, and a stop is too late and
@@ -46,7 +46,7 @@ pub async fn already_over(handle: &RunHandle) -> Holds {
     must("it is done, and its handle says that it is not", handle.is_done())?;
     let before = handle.done().await.ending();
     must("a stop of work that is over is not too late", stop_now(handle)? == StopAck::TooLate)?;
-    must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
+    must("it reports a stop that was not requested", handle.stop_requested().is_none())?;
     must("a stop that came too late changed the outcome", handle.done().await.ending() == before)?;
     let closed =
         Invariants::of(handle).check().await.map_err(|broken| BrokenBackend::new(broken.to_string()))?;
@@ -83,8 +83,8 @@ pub async fn before_the_start(fresh: Fresh<'_>) -> Holds {
 /// Work of the subject may continue.
 pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
-    let handle = subject.at_work().await?;
-    must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
+    let handle = subject.running().await?;
+    must("it reports a stop that was not requested", handle.stop_requested().is_none())?;
     must("the first stop is not the first", stop_now(&handle)? == StopAck::First)?;
     must("a stop was asked, and its handle does not say so", handle.stop_requested().is_some())?;
     let again = stop_now(&handle)?;
@@ -92,7 +92,7 @@ pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
     let outcome = subject.settled(&handle).await?;
     match (&outcome, subject.declared()) {
         (Outcome::Stopped(_), _) | (Outcome::Done(_), StopSupport::None) => {}
-        (other, _) => return Err(BrokenBackend::new(format!("a stop is told as {:?}", other.ending()))),
+        (other, _) => return Err(BrokenBackend::new(format!("a stop is reported as {:?}", other.ending()))),
     }
     must("a stop after the end is not too late", stop_now(&handle)? == StopAck::TooLate)?;
     let shown = subject.probe.shown();
@@ -110,7 +110,7 @@ pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
 /// Work of the subject may continue.
 pub async fn native_stop_once(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
-    let handle = subject.at_work().await?;
+    let handle = subject.running().await?;
     handle.stop(StopRequest::graceful_unbounded());
     handle.stop(StopRequest::now());
     handle.stop(StopRequest::now());
@@ -118,10 +118,7 @@ pub async fn native_stop_once(fresh: Fresh<'_>) -> Holds {
     handle.stop(StopRequest::now());
     drop(subject.closed(&handle).await?);
     let stops = subject.probe.look().await.stops;
-    must("its work was told to stop more than once", stops <= 1)?;
+    must("its work was asked to stop more than once", stops <= 1)?;
     let must_hear = subject.declared() == StopSupport::Hard;
-    must(
-        "it stops hard, and its work neither heard of the stop nor saw its caller go",
-        stops == 1 || !must_hear,
-    )
+    must("it stops hard, and its work neither saw the stop nor saw its caller go", stops == 1 || !must_hear)
 }

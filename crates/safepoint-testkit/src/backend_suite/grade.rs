@@ -17,13 +17,13 @@ use super::{BrokenBackend, Fresh, GONE_WITHIN, Holds, LAG, Measured, SETTLES_WIT
 /// Work of the subject may continue.
 pub async fn grade(fresh: Fresh<'_>) -> Holds<Measured> {
     let subject = fresh();
-    let handle = subject.at_work().await?;
+    let handle = subject.running().await?;
     handle.stop(StopRequest::now());
     let Ok(outcome) = timeout(SETTLES_WITHIN, handle.done()).await else {
         subject.probe.finish();
         let outcome = handle.done().await;
         let is_done = matches!(outcome, Outcome::Done(_));
-        must("it goes on under a stop, and its own end is not told as its end", is_done)?;
+        must("it continues under a stop, and its own end is not reported as its end", is_done)?;
         return judged(&subject, &handle, StopSupport::None).await;
     };
     let receipt = outcome.receipt();
@@ -32,7 +32,7 @@ pub async fn grade(fresh: Fresh<'_>) -> Holds<Measured> {
     };
     if receipt.calls.iter().any(says_stopped) {
         let gone = subject.until(LAG, |now| now.in_flight == 0).await;
-        must("its receipt says that the work was stopped, and the work goes on", gone)?;
+        must("its receipt says that the work was stopped, and the work continues", gone)?;
     }
     let is_gone = subject.until(GONE_WITHIN, |now| now.in_flight == 0).await;
     let measured = match (is_gone, receipt.calls.first().and_then(|call| call.remote.as_ref())) {

@@ -49,7 +49,7 @@ pub async fn between_publication_and_start(fresh: Fresh<'_>) -> Holds {
 /// Work of the subject may continue.
 pub async fn from_many_threads(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
-    let handle = subject.at_work().await?;
+    let handle = subject.running().await?;
     let gate = Barrier::new(THREADS);
     let asked: Vec<StopAck> = thread::scope(|threads| {
         let ask = || {
@@ -75,7 +75,7 @@ pub async fn from_many_threads(fresh: Fresh<'_>) -> Holds {
 pub async fn racing_the_end(fresh: Fresh<'_>) -> Holds {
     for _ in 0..RACES {
         let subject = fresh();
-        let handle = subject.at_work().await?;
+        let handle = subject.running().await?;
         let gate = Barrier::new(2);
         thread::scope(|threads| {
             threads.spawn(|| {
@@ -88,7 +88,7 @@ pub async fn racing_the_end(fresh: Fresh<'_>) -> Holds {
         let outcome = subject.settled(&handle).await?;
         if !matches!(outcome, Outcome::Done(_) | Outcome::Stopped(_)) {
             return Err(BrokenBackend::new(format!(
-                "a stop that races the end is told as {:?}",
+                "a stop that races the end is reported as {:?}",
                 outcome.ending()
             )));
         }
@@ -103,5 +103,5 @@ async fn stopped_once(subject: &Subject, handle: &RunHandle) -> Holds {
     subject.probe.finish();
     drop(subject.closed(handle).await?);
     let now = subject.probe.look().await;
-    must("its work was told to stop more than once", now.stops <= now.begun.min(1))
+    must("its work was asked to stop more than once", now.stops <= now.begun.min(1))
 }

@@ -46,11 +46,18 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Gives each connection to `serve`. Errors are ignored: they mean that the client is gone.
-    pub(crate) fn start<F>(listener: TcpListener, serve: impl Fn(Connection) -> F + Send + 'static) -> Self
+    /// Gives each connection to `serve`, with what they share. Errors are ignored: they mean that the client is gone.
+    pub(crate) fn start<S, F>(
+        listener: TcpListener,
+        shared: &Arc<S>,
+        serve: impl Fn(Connection, Arc<S>) -> F + Send + 'static,
+    ) -> Self
     where
+        S: Send + Sync + 'static,
         F: Future<Output = io::Result<()>> + Send + 'static,
     {
+        let shared = Arc::clone(shared);
+        let serve = move |connection| serve(connection, Arc::clone(&shared));
         Self::start_with(listener, serve, |_client_is_gone| {})
     }
 

@@ -126,7 +126,7 @@ pub(super) fn a_stop_is_a_stop(
     for call in &receipt.calls {
         let stopped = matches!(call.status, CallStatus::Stopped | CallStatus::Killed);
         must(Invariant::I6, !stopped || (call.reason.is_some() && call.stopped_by.is_some()), || {
-            format!("{} is {:?} by nobody", call.call_id, call.status)
+            format!("{} is {:?}, and no stop is named", call.call_id, call.status)
         })?;
     }
     Ok(())

@@ -9,11 +9,11 @@ pub const TOOLS: [(&str, &str); 17] = [
     ("echo", "answers with its argument `text`"),
     ("look", "the same, and is annotated as read-only"),
     ("deaf", "never answers"),
-    ("late", "answers when it is told that nobody waits"),
+    ("late", "answers when its call is cancelled"),
     ("twice", "answers twice, differently"),
     ("progress", "gives three notices, then answers"),
     ("big", "answers with as many bytes as its argument `bytes` says"),
-    ("fail", "answers with an error of its own"),
+    ("fail", "answers with its own error"),
     ("refuse", "answers with an error of the protocol"),
     ("broken", "answers with no valid message"),
     ("noise", "writes lines that are no messages, then answers"),
@@ -21,7 +21,7 @@ pub const TOOLS: [(&str, &str); 17] = [
     ("mislead", "asks something with the call's own id, takes that back, and then answers"),
     (
         "grow",
-        "says that its tools changed (of 2026-07-28: to whoever listens), and has one more from then on",
+        "says that its tools changed (of 2026-07-28: to clients that listen), and has one more from then on",
     ),
     ("picture", "answers with words, a picture and a value"),
     ("down", "answers with HTTP 500 and a page, and over pipes not at all"),
@@ -30,7 +30,7 @@ pub const TOOLS: [(&str, &str); 17] = [
 
 /// What is to be done.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum McpStep {
     Say(Value),
     /// Sent to the clients that listen for changes.
     Tell(Value),
@@ -57,7 +57,7 @@ impl Brain {
         Self { manners, grown: 0, late: Vec::new(), listens: None, lists: 0 }
     }
 
-    pub(super) fn hear(&mut self, message: &Value) -> Vec<Step> {
+    pub(super) fn hear(&mut self, message: &Value) -> Vec<McpStep> {
         self.manners.note(message);
         if self.manners.start == ServerStart::Hang {
             return Vec::new();
@@ -69,7 +69,7 @@ impl Brain {
             ("subscriptions/listen", Speaks::Newest) => {
                 self.listens = Some(id.clone());
                 let what = json!({"notifications": message["params"]["notifications"]});
-                vec![Step::Say(notification(id, "notifications/subscriptions/acknowledged", what))]
+                vec![McpStep::Say(notification(id, "notifications/subscriptions/acknowledged", what))]
             }
             ("tools/list", _) => {
                 self.lists += 1;
@@ -113,11 +113,11 @@ impl Brain {
         }
     }
 
-    fn call(&mut self, id: &Value, params: &Value) -> Vec<Step> {
+    fn call(&mut self, id: &Value, params: &Value) -> Vec<McpStep> {
         let args = &params["arguments"];
         let text = args["text"].as_str().unwrap_or_default();
         if self.manners.start == ServerStart::DieOnce && self.is_first_life() {
-            return vec![Step::Die("my first life is over", 3)];
+            return vec![McpStep::Die("my first life is over", 3)];
         }
         match params["name"].as_str().unwrap_or_default() {
             "echo" | "look" => vec![said(id, text)],
@@ -140,32 +140,24 @@ impl Brain {
                 json!({"content": [{"type": "text", "text": "I could not"}], "isError": true}),
             )],
             "refuse" => vec![error(id, -32602, "not like this")],
-            "broken" => vec![Step::Say(json!({"jsonrpc": "2.0", "id": id}))],
+            "broken" => vec![McpStep::Say(json!({"jsonrpc": "2.0", "id": id}))],
             "noise" => {
-                vec![Step::Raw("Listening on {port".into()), Step::Raw(String::new()), said(id, "heard")]
+                vec![
+                    McpStep::Raw("Listening on {port".into()),
+                    McpStep::Raw(String::new()),
+                    said(id, "received"),
+                ]
             }
-            "crash" => vec![Step::Die("the disk is on fire", 3)],
+            "crash" => vec![McpStep::Die("the disk is on fire", 3)],
             "mislead" => vec![
-                Step::Say(json!({"jsonrpc": "2.0", "id": id, "method": "ping"})),
-                Step::Say(json!({
+                McpStep::Say(json!({"jsonrpc": "2.0", "id": id, "method": "ping"})),
+                McpStep::Say(json!({
                     "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id},
                 })),
                 said(id, "answered"),
             ],
-            "grow" => {
-                self.grown += 1;
-                let changed = "notifications/tools/list_changed";
-                let change = match (self.manners.speaks, &self.listens) {
-                    (Speaks::Older, _) => Some(Step::Say(json!({"jsonrpc": "2.0", "method": changed}))),
-                    (Speaks::Newest, Some(listens)) => {
-                        Some(Step::Tell(notification(listens, changed, json!({}))))
-                    }
-                    // No client asked for notices.
-                    (Speaks::Newest, None) => None,
-                };
-                change.into_iter().chain([said(id, "grown")]).collect()
-            }
-            "down" => vec![Step::Status(500)],
+            "grow" => self.grow(id),
+            "down" => vec![McpStep::Status(500)],
             "picture" => vec![result(id, picture())],
             "env" => {
                 let value = std::env::var(args["name"].as_str().unwrap_or_default());
@@ -176,7 +168,20 @@ impl Brain {
         }
     }
 
-    fn cancelled(&mut self, id: &Value) -> Vec<Step> {
+    /// One more tool, and the notice of it for a client that wants it.
+    fn grow(&mut self, id: &Value) -> Vec<McpStep> {
+        self.grown += 1;
+        let changed = "notifications/tools/list_changed";
+        let change = match (self.manners.speaks, &self.listens) {
+            (Speaks::Older, _) => Some(McpStep::Say(json!({"jsonrpc": "2.0", "method": changed}))),
+            (Speaks::Newest, Some(listens)) => Some(McpStep::Tell(notification(listens, changed, json!({})))),
+            // No client asked for notices.
+            (Speaks::Newest, None) => None,
+        };
+        change.into_iter().chain([said(id, "grown")]).collect()
+    }
+
+    fn cancelled(&mut self, id: &Value) -> Vec<McpStep> {
         let Some(at) = self.late.iter().position(|late| late == id) else { return Vec::new() };
         vec![said(&self.late.remove(at), "too late")]
     }
@@ -249,22 +254,22 @@ fn notification(listener: &Value, method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-fn notice(token: &Value, step: u64) -> Step {
-    Step::Say(json!({
+fn notice(token: &Value, step: u64) -> McpStep {
+    McpStep::Say(json!({
         "jsonrpc": "2.0",
         "method": "notifications/progress",
         "params": {"progressToken": token, "progress": step, "total": 3, "message": format!("step {step}")},
     }))
 }
 
-fn said(id: &Value, text: &str) -> Step {
+fn said(id: &Value, text: &str) -> McpStep {
     result(id, json!({"content": [{"type": "text", "text": text}], "resultType": "complete"}))
 }
 
-fn result(id: &Value, result: Value) -> Step {
-    Step::Say(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+fn result(id: &Value, result: Value) -> McpStep {
+    McpStep::Say(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn error(id: &Value, code: i64, message: &str) -> Step {
-    Step::Say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}))
+fn error(id: &Value, code: i64, message: &str) -> McpStep {
+    McpStep::Say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}))
 }

@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -13,12 +13,15 @@ use tokio::sync::broadcast;
 
 use super::{
     McpManners, ServerStart, Speaks,
-    brain::{Brain, Step},
+    brain::{Brain, McpStep},
     now_ns,
 };
-use crate::http::{
-    self, Connection, Serving,
-    response::{self, EVENT_STREAM, LAST_CHUNK},
+use crate::{
+    http::{
+        self, Connection, Serving,
+        response::{self, EVENT_STREAM, LAST_CHUNK},
+    },
+    sync::lock,
 };
 
 /// A server that listens until it is dropped.
@@ -73,11 +76,7 @@ impl HttpServer {
         let brain = Mutex::new(Brain::new(manners));
         let news = broadcast::Sender::new(NEWS);
         let mind = Arc::new(Mind { brain, seen: Mutex::new(Vec::new()), news, session: AtomicU64::new(1) });
-        let serves = Arc::clone(&mind);
-        let serving = Serving::start(listener, move |connection| {
-            let mind = Arc::clone(&serves);
-            async move { serve(connection, &mind).await }
-        });
+        let serving = Serving::start(listener, &mind, serve);
         Ok(Self { url, mind, _serving: serving })
     }
 
@@ -102,36 +101,36 @@ impl HttpServer {
     /// What it saw so far, with the time of the world's clock in nanoseconds.
     #[must_use]
     pub fn seen(&self) -> Vec<(u64, McpSeen)> {
-        self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.mind.seen).clone()
     }
 }
 
 impl Mind {
     fn note(&self, seen: McpSeen) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((now_ns(), seen));
+        lock(&self.seen).push((now_ns(), seen));
     }
 
-    fn hear(&self, message: &Value) -> Vec<Step> {
+    fn hear(&self, message: &Value) -> Vec<McpStep> {
         self.note(McpSeen::Got(message.clone()));
-        self.brain.lock().unwrap_or_else(PoisonError::into_inner).hear(message)
+        lock(&self.brain).hear(message)
     }
 
     fn start(&self) -> ServerStart {
-        self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.start
+        lock(&self.brain).manners.start
     }
 
     fn speaks(&self) -> Speaks {
-        self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.speaks
+        lock(&self.brain).manners.speaks
     }
 }
 
-async fn serve(mut connection: Connection, mind: &Mind) -> io::Result<()> {
+async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
     while let Some(request) = connection.request().await? {
         let known = mind.session.load(Ordering::SeqCst).to_string();
         let status = match request.method.as_str() {
             _ if request.header(SESSION).is_some_and(|session| session != known) => "404 Not Found",
             "POST" => {
-                answer(&mut connection, mind, &request.body).await?;
+                answer(&mut connection, &mind, &request.body).await?;
                 continue;
             }
             "DELETE" => "200 OK",
@@ -155,8 +154,8 @@ async fn answer(connection: &mut Connection, mind: &Mind, body: &[u8]) -> io::Re
         return stream(connection, mind, &message, steps).await;
     }
     let said = steps.into_iter().find_map(|step| match step {
-        Step::Say(said) => Some(said),
-        Step::Tell(_) | Step::Raw(_) | Step::Status(_) | Step::Die(..) => None,
+        McpStep::Say(said) => Some(said),
+        McpStep::Tell(_) | McpStep::Raw(_) | McpStep::Status(_) | McpStep::Die(..) => None,
     });
     let Some(said) = said else { return gave_up(connection, mind, &message).await };
     if message["method"] == "subscriptions/listen" && said["method"].is_string() {
@@ -200,29 +199,34 @@ async fn tell(
 }
 
 /// Answers a call with a stream of events; where there is no answer, the stream stays open, and silent.
-async fn stream(connection: &mut Connection, mind: &Mind, call: &Value, steps: Vec<Step>) -> io::Result<()> {
+async fn stream(
+    connection: &mut Connection,
+    mind: &Mind,
+    call: &Value,
+    steps: Vec<McpStep>,
+) -> io::Result<()> {
     if mind.start() == ServerStart::Wedge {
         return gave_up(connection, mind, call).await;
     }
-    if let [Step::Status(status)] = steps[..] {
+    if let [McpStep::Status(status)] = steps[..] {
         return connection.respond(&format!("{status} Down"), "text/html", "<h1>Do as I say</h1>").await;
     }
     connection.write(EVENT_STREAM).await?;
     let mut is_over = false;
     for step in steps {
         match step {
-            Step::Say(said) => {
+            McpStep::Say(said) => {
                 is_over |= !said["id"].is_null();
                 event(connection, &said).await?;
             }
-            Step::Tell(notice) => {
+            McpStep::Tell(notice) => {
                 if mind.news.send(News::Notice(notice)).is_err() {
                     // The listener is gone.
                 }
             }
-            Step::Raw(_) | Step::Status(_) => {}
+            McpStep::Raw(_) | McpStep::Status(_) => {}
             // A server that ends: the connection is lost.
-            Step::Die(..) => return Err(io::ErrorKind::ConnectionReset.into()),
+            McpStep::Die(..) => return Err(io::ErrorKind::ConnectionReset.into()),
         }
     }
     if is_over { connection.write(LAST_CHUNK).await } else { gave_up(connection, mind, call).await }

@@ -5,7 +5,7 @@ use std::process::exit;
 
 use super::{
     McpManners, ServerStart,
-    brain::{Brain, Step},
+    brain::{Brain, McpStep},
 };
 use crate::stdio::{self, die, park, say};
 
@@ -32,12 +32,12 @@ pub(super) fn serve(manners: McpManners) -> ! {
     exit(0)
 }
 
-fn act(step: Step, start: ServerStart) {
+fn act(step: McpStep, start: ServerStart) {
     match step {
-        Step::Say(message) | Step::Tell(message) => say(&message.to_string()),
-        Step::Raw(line) => say(&line),
-        Step::Status(_) => {}
-        Step::Die(words, code) => die(words, code),
+        McpStep::Say(message) | McpStep::Tell(message) => say(&message.to_string()),
+        McpStep::Raw(line) => say(&line),
+        McpStep::Status(_) => {}
+        McpStep::Die(words, code) => die(words, code),
     }
     if start == ServerStart::Flood {
         stdio::flood(NOISE);

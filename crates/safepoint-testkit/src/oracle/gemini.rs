@@ -18,20 +18,20 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
             return Err(broken(0, HistoryRule::SomeMessages, says));
         }
     };
-    let mut before = Turn::Nothing;
+    let mut before = ContentKind::Nothing;
     for (index, content) in contents.iter().enumerate() {
         let turn = turn(index, content)?;
         follows(index, before, turn)?;
         before = turn;
     }
     match before {
-        Turn::Calls(_) => Err(broken(contents.len() - 1, HistoryRule::CallUnanswered, UNEQUAL)),
-        Turn::Model => {
+        ContentKind::Calls(_) => Err(broken(contents.len() - 1, HistoryRule::CallUnanswered, UNEQUAL)),
+        ContentKind::Model => {
             let says =
                 "Please ensure that single turn requests end with a user role or the role field is empty.";
             Err(broken(contents.len() - 1, HistoryRule::RolesAlternate, says))
         }
-        Turn::Nothing | Turn::User | Turn::Responses(_) => signed(contents),
+        ContentKind::Nothing | ContentKind::User | ContentKind::Responses(_) => signed(contents),
     }
 }
 
@@ -41,7 +41,7 @@ fn broken(index: usize, rule: HistoryRule, says: impl Into<String>) -> Violation
 
 /// What a content is, to the one behind it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum ContentKind {
     Nothing,
     User,
     Responses(usize),
@@ -49,16 +49,16 @@ enum Turn {
     Calls(usize),
 }
 
-fn follows(index: usize, before: Turn, turn: Turn) -> Result<(), Violation> {
+fn follows(index: usize, before: ContentKind, turn: ContentKind) -> Result<(), Violation> {
     match (before, turn) {
-        (Turn::Calls(calls), Turn::Responses(responses)) if calls == responses => Ok(()),
-        (Turn::Calls(_), _) => Err(broken(index - 1, HistoryRule::CallUnanswered, UNEQUAL)),
-        (_, Turn::Responses(_)) => {
+        (ContentKind::Calls(calls), ContentKind::Responses(responses)) if calls == responses => Ok(()),
+        (ContentKind::Calls(_), _) => Err(broken(index - 1, HistoryRule::CallUnanswered, UNEQUAL)),
+        (_, ContentKind::Responses(_)) => {
             let says =
                 "Please ensure that function response turn comes immediately after a function call turn.";
             Err(broken(index, HistoryRule::ResultWithoutCall, says))
         }
-        (Turn::Nothing | Turn::Model, Turn::Calls(_)) => {
+        (ContentKind::Nothing | ContentKind::Model, ContentKind::Calls(_)) => {
             let says = "Please ensure that function call turn comes immediately after a user turn or after a function response turn.";
             Err(broken(index, HistoryRule::RolesAlternate, says))
         }
@@ -67,7 +67,7 @@ fn follows(index: usize, before: Turn, turn: Turn) -> Result<(), Violation> {
 }
 
 /// What a content is by itself: its parts are whole, and of its role.
-fn turn(index: usize, content: &Value) -> Result<Turn, Violation> {
+fn turn(index: usize, content: &Value) -> Result<ContentKind, Violation> {
     let role = content["role"].as_str().unwrap_or("user");
     if !matches!(role, "user" | "model") {
         return Err(broken(index, HistoryRule::KnownRole, "Please use a valid role: user, model."));
@@ -99,10 +99,10 @@ fn turn(index: usize, content: &Value) -> Result<Turn, Violation> {
         }
     }
     Ok(match (role, calls, responses) {
-        ("model", 0, _) => Turn::Model,
-        ("model", calls, _) => Turn::Calls(calls),
-        (_, _, 0) => Turn::User,
-        (_, _, responses) => Turn::Responses(responses),
+        ("model", 0, _) => ContentKind::Model,
+        ("model", calls, _) => ContentKind::Calls(calls),
+        (_, _, 0) => ContentKind::User,
+        (_, _, responses) => ContentKind::Responses(responses),
     })
 }
 

@@ -6,7 +6,7 @@ use super::{HistoryRule, Violation};
 
 /// Calls of the last assistant message that no tool message has answered yet.
 #[derive(Default)]
-struct Open {
+struct OpenCalls {
     at: usize,
     ids: Vec<String>,
 }
@@ -24,7 +24,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
             "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
         ));
     }
-    let mut open = Open::default();
+    let mut open = OpenCalls::default();
     let mut begun = false;
     for (index, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
                 .at("role"));
             }
             "system" | "developer" | "user" => says_something(index, message)?,
-            "assistant" => open = Open { at: index, ids: calls(index, message)? },
+            "assistant" => open = OpenCalls { at: index, ids: calls(index, message)? },
             other => return Err(unknown_role(index, other)),
         }
         begun |= matches!(role, "user" | "assistant");
@@ -51,7 +51,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
     open.must_be_empty()
 }
 
-impl Open {
+impl OpenCalls {
     fn answer(&mut self, index: usize, message: &Value) -> Result<(), Violation> {
         let Some(id) = message["tool_call_id"].as_str() else {
             let says = format!("Missing required parameter: 'messages[{index}].tool_call_id'.");

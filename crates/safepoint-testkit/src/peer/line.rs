@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 
 use super::{
     Given, OnPeerStop, Peer,
-    work::{self, Ender, Ends},
+    work::{self, Ender, WorkChannels},
 };
 
-pub(super) struct Wire {
+pub(super) struct PeerCall {
     peer: Peer,
     brief: RemoteTask,
     begun: Option<Begun>,
@@ -29,7 +29,7 @@ struct Begun {
     open: Vec<String>,
 }
 
-impl Wire {
+impl PeerCall {
     pub(super) fn new(peer: Peer, brief: RemoteTask) -> Self {
         Self { peer, brief, begun: None, ended: None }
     }
@@ -38,7 +38,7 @@ impl Wire {
         self.peer.world.received().briefs.push(self.brief.clone());
         let (says, receives) = mpsc::unbounded_channel();
         let (answers, answered) = mpsc::unbounded_channel();
-        let ender = work::begin(&self.peer, Ends { says, receives: answered });
+        let ender = work::begin(&self.peer, WorkChannels { says, receives: answered });
         self.begun = Some(Begun { ender, receives, answers, open: Vec::new() });
         RemoteEvent::Begun { task: format!("task-{}", self.peer.begun()) }
     }
@@ -59,7 +59,7 @@ impl Wire {
     }
 }
 
-impl RemoteCall for Wire {
+impl RemoteCall for PeerCall {
     fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         Box::pin(async move {
             if let Some(word) = self.ended.clone() {

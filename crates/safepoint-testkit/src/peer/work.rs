@@ -9,9 +9,9 @@ use safepoint::{
 };
 use tokio::sync::{Notify, mpsc};
 
-use super::{Given, Peer, Step, World};
+use super::{Given, Peer, PeerStep, World};
 
-/// Ends the work, when the peer does.
+/// WorkChannels the work, when the peer does.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ender(Arc<Notify>);
 
@@ -22,9 +22,9 @@ impl Ender {
 }
 
 /// Work that runs, by the peer's own account.
-struct AtWork(Arc<World>);
+struct RunningWork(Arc<World>);
 
-impl AtWork {
+impl RunningWork {
     fn begin(world: &Arc<World>) -> Self {
         world.begun.fetch_add(1, Ordering::AcqRel);
         world.working.fetch_add(1, Ordering::AcqRel);
@@ -33,7 +33,7 @@ impl AtWork {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for RunningWork {
     fn drop(&mut self) {
         self.0.working.fetch_sub(1, Ordering::AcqRel);
         self.0.moved.notify_waiters();
@@ -41,43 +41,43 @@ impl Drop for AtWork {
 }
 
 /// What the work sends and receives.
-pub(super) struct Ends {
+pub(super) struct WorkChannels {
     pub(super) says: mpsc::UnboundedSender<RemoteEvent>,
     pub(super) receives: mpsc::UnboundedReceiver<(String, Given)>,
 }
 
 /// Begins it, before this returns.
-pub(super) fn begin(peer: &Peer, ends: Ends) -> Ender {
+pub(super) fn begin(peer: &Peer, ends: WorkChannels) -> Ender {
     let ender = Ender::default();
     let (steps, world) = (peer.steps.clone(), Arc::clone(&peer.world));
-    let (at_work, ended) = (AtWork::begin(&world), Arc::clone(&ender.0));
+    let (running, ended) = (RunningWork::begin(&world), Arc::clone(&ender.0));
     tokio::spawn(async move {
         let work = Box::pin(work(steps, Arc::clone(&world), ends));
         if let Either::Left(_) = select(work, Box::pin(ended.notified())).await {
             world.finished.fetch_add(1, Ordering::AcqRel);
         }
-        drop(at_work);
+        drop(running);
     });
     ender
 }
 
-async fn work(steps: Vec<Step>, world: Arc<World>, mut ends: Ends) {
+async fn work(steps: Vec<PeerStep>, world: Arc<World>, mut ends: WorkChannels) {
     let mut line = Some(ends.says);
     for step in steps {
         let said = match step {
-            Step::Says(text) => RemoteEvent::Text(text),
-            Step::Answers(text) => RemoteEvent::Done(Some(text), RemoteEnd::Reported),
-            Step::Fails(why) => RemoteEvent::Failed(Failure::new(why)),
-            Step::Waits => {
+            PeerStep::Says(text) => RemoteEvent::Text(text),
+            PeerStep::Answers(text) => RemoteEvent::Done(Some(text), RemoteEnd::Reported),
+            PeerStep::Fails(why) => RemoteEvent::Failed(Failure::new(why)),
+            PeerStep::Waits => {
                 world.gate.pass().await;
                 continue;
             }
-            Step::Breaks(why) => {
+            PeerStep::Breaks(why) => {
                 say(line.take(), RemoteEvent::Lost(Failure::new(why)));
                 world.gate.pass().await;
                 continue;
             }
-            Step::Asks { id, tool, args } => {
+            PeerStep::Asks { id, tool, args } => {
                 say(line.clone(), RemoteEvent::Question(RemoteQuestion { id, tool, args }));
                 // No answer comes after the line is gone: it works on.
                 drop(ends.receives.recv().await);

@@ -27,10 +27,10 @@ fn requests() -> Vec<Value> {
 
 #[test]
 fn a_recording() {
-    let lines = each!(Line {
-        Line::Request(_) => Line::Request(requests().remove(0));
-        Line::Delta(_) => Line::Delta(Delta::Text("hello".into()));
-        Line::Failed(_) => Line::Failed("the stream broke".into());
+    let lines = each!(RecordedLine {
+        RecordedLine::Request(_) => RecordedLine::Request(requests().remove(0));
+        RecordedLine::Delta(_) => RecordedLine::Delta(Delta::Text("hello".into()));
+        RecordedLine::Failed(_) => RecordedLine::Failed("the stream broke".into());
     });
     Golden::file(env!("CARGO_MANIFEST_DIR"), "tests/golden/recording.txt")
         .json("line", lines)

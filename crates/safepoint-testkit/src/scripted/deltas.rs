@@ -13,12 +13,12 @@ use safepoint::{
 };
 use serde_json::json;
 
-use super::Step;
+use super::DeltaStep;
 use crate::script::{Call, Reply, ReplyFault};
 
 /// What is said, and what becomes of the stream then.
 struct Plan {
-    steps: Vec<Step>,
+    steps: Vec<DeltaStep>,
     then: Then,
 }
 

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    render::{self, Step},
+    render::{self, WireStep},
     route::{Route, ServedWire},
-    shared::{Answer, Noted, Shared},
+    shared::{Noted, ServerAnswer, Shared},
 };
 use crate::http::Connection;
 
@@ -41,7 +41,7 @@ pub(super) async fn serve(mut connection: Connection, shared: &Shared) -> io::Re
                 continue;
             }
         };
-        let mut line = Line { connection: &mut connection, noted, shared };
+        let mut line = Answering { connection: &mut connection, noted, shared };
         match line.answer(answer).await? {
             Next::Request => answered = Some(line.noted),
             Next::Close => return Ok(()),
@@ -102,16 +102,16 @@ enum Next {
 }
 
 /// A connection while it answers one request.
-struct Line<'c> {
+struct Answering<'c> {
     connection: &'c mut Connection,
     noted: Noted,
     shared: &'c Shared,
 }
 
-impl Line<'_> {
-    async fn answer(&mut self, answer: Answer) -> io::Result<Next> {
+impl Answering<'_> {
+    async fn answer(&mut self, answer: ServerAnswer) -> io::Result<Next> {
         match answer {
-            Answer::Steps(steps) => {
+            ServerAnswer::Steps(steps) => {
                 for step in steps {
                     if let Some(next) = self.step(step).await? {
                         return Ok(next);
@@ -119,7 +119,7 @@ impl Line<'_> {
                 }
                 Ok(Next::Request)
             }
-            Answer::Gated(mut gate) => {
+            ServerAnswer::Gated(mut gate) => {
                 gate.arrived(self.noted.id);
                 loop {
                     let step = tokio::select! {
@@ -133,7 +133,7 @@ impl Line<'_> {
                         }
                     };
                     // A gate that was dropped closes the connection.
-                    if let Some(next) = self.step(step.unwrap_or(Step::Close)).await? {
+                    if let Some(next) = self.step(step.unwrap_or(WireStep::Close)).await? {
                         return Ok(next);
                     }
                 }
@@ -142,24 +142,24 @@ impl Line<'_> {
     }
 
     /// Does one step; says what follows when it was the last.
-    async fn step(&mut self, step: Step) -> io::Result<Option<Next>> {
+    async fn step(&mut self, step: WireStep) -> io::Result<Option<Next>> {
         match step {
-            Step::Head(status, bytes) => {
+            WireStep::Head(status, bytes) => {
                 let written = self.write(&bytes).await;
                 if written.is_none() {
                     self.noted.sent(status, self.shared);
                 }
                 Ok(written)
             }
-            Step::Write(bytes) => Ok(self.write(&bytes).await),
-            Step::Pause(time) => Ok(self.watched(Some(time)).await),
-            Step::Silence => Ok(self.watched(None).await),
-            Step::Close => Ok(Some(Next::Close)),
-            Step::Reset => {
+            WireStep::Write(bytes) => Ok(self.write(&bytes).await),
+            WireStep::Pause(time) => Ok(self.watched(Some(time)).await),
+            WireStep::Silence => Ok(self.watched(None).await),
+            WireStep::Close => Ok(Some(Next::Close)),
+            WireStep::Reset => {
                 self.connection.reset_on_drop()?;
                 Ok(Some(Next::Close))
             }
-            Step::Whole(status, bytes) => {
+            WireStep::Whole(status, bytes) => {
                 let written = self.write(&bytes).await;
                 if written.is_none() {
                     self.noted.sent(status, self.shared);
@@ -167,7 +167,7 @@ impl Line<'_> {
                 }
                 Ok(Some(written.unwrap_or(Next::Request)))
             }
-            Step::Finish(bytes) => {
+            WireStep::Finish(bytes) => {
                 let written = self.write(&bytes).await;
                 if written.is_none() {
                     self.noted.completed(self.shared);

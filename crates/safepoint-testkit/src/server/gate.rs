@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     Shared,
     exchange::Exchange,
-    render::{self, How, Step},
+    render::{self, Rendering, WireStep},
     route,
 };
 use crate::{http::response, script::Reply};
@@ -15,7 +15,7 @@ use crate::{http::response, script::Reply};
 /// Drives the answer to one request. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Gate {
-    steps: mpsc::UnboundedSender<Step>,
+    steps: mpsc::UnboundedSender<WireStep>,
     arrived: Option<oneshot::Receiver<usize>>,
     exchange: Option<Exchange>,
     chunks: std::collections::VecDeque<Vec<u8>>,
@@ -25,7 +25,7 @@ pub struct Gate {
 /// The connection's end of a gate.
 #[derive(Debug)]
 pub(super) struct Steps {
-    steps: mpsc::UnboundedReceiver<Step>,
+    steps: mpsc::UnboundedReceiver<WireStep>,
     arrived: Option<oneshot::Sender<usize>>,
 }
 
@@ -46,7 +46,7 @@ impl Steps {
         }
     }
 
-    pub(super) async fn next(&mut self) -> Option<Step> {
+    pub(super) async fn next(&mut self) -> Option<WireStep> {
         self.steps.recv().await
     }
 }
@@ -80,7 +80,7 @@ impl Gate {
     /// Before the request has arrived.
     pub fn script(&mut self, reply: &Reply) -> usize {
         let exchange = self.exchange.as_ref().expect("the request has arrived");
-        let how = How::of(exchange.wire, &exchange.path, &exchange.body);
+        let how = Rendering::of(exchange.wire, &exchange.path, &exchange.body);
         self.chunks = render::chunks(&how, reply).into();
         if how.is_kept() {
             let by = route::authorization(&exchange.headers);
@@ -106,14 +106,14 @@ impl Gate {
 
     /// Sends these bytes as one chunk of the body.
     pub fn send(&self, bytes: &[u8]) -> &Self {
-        self.step(Step::Write(response::chunk(bytes)));
+        self.step(WireStep::Write(response::chunk(bytes)));
         self
     }
 
     /// Sends what is left of the scripted reply, and ends the body.
     pub fn finish(&mut self) {
         while self.send_next() {}
-        self.step(Step::Finish(response::LAST_CHUNK.to_vec()));
+        self.step(WireStep::Finish(response::LAST_CHUNK.to_vec()));
     }
 
     /// Answers with a status and the provider's error body for it, instead of a stream.
@@ -127,15 +127,15 @@ impl Gate {
 
     /// Closes the connection.
     pub fn close(&self) {
-        self.step(Step::Close);
+        self.step(WireStep::Close);
     }
 
     /// Resets the connection.
     pub fn reset(&self) {
-        self.step(Step::Reset);
+        self.step(WireStep::Reset);
     }
 
-    fn step(&self, step: Step) {
+    fn step(&self, step: WireStep) {
         if self.steps.send(step).is_err() {
             // The peer closed first; its fate says so.
         }

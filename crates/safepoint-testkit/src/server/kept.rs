@@ -9,57 +9,14 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{exchange::Fate, render};
-
-/// A request about a response that the server keeps.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// The response's id.
-    pub response: String,
-    /// What was asked.
-    pub what: What,
-}
-
-/// What can be asked about a response. Exhaustive: the server answers these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// To call it off.
-    Cancel,
-    /// Its events, behind the one with this number.
-    Rest {
-        /// The number; none = from the first.
-        after: Option<usize>,
-    },
-}
-
-impl What {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancel => "cancel",
-            Self::Rest { .. } => "rest",
-        }
-    }
-}
-
-impl Ask {
-    pub(super) fn of(method: &str, path: &str) -> Option<Self> {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let (_, about) = path.rsplit_once("/responses/")?;
-        let what = match (method, about.split_once('/')) {
-            ("POST", Some((_, "cancel"))) => What::Cancel,
-            ("GET", None) => {
-                let after = query.split('&').find_map(|pair| pair.strip_prefix("starting_after="));
-                What::Rest { after: after.and_then(|after| after.parse().ok()) }
-            }
-            _ => return None,
-        };
-        let response = about.split('/').next().unwrap_or_default().to_owned();
-        Some(Self { response, what })
-    }
-}
+use super::{
+    ask::{Ask, What},
+    exchange::Fate,
+    render,
+};
 
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptResponses {
     responses: HashMap<String, Response>,
     asked: Vec<Ask>,
 }
@@ -68,24 +25,24 @@ pub(super) struct Kept {
 struct Response {
     events: Vec<Vec<u8>>,
     fate: watch::Receiver<Fate>,
-    state: State,
+    state: KeptState,
     by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum KeptState {
     Running,
     Completed,
     Cancelled,
 }
 
-impl Kept {
+impl KeptResponses {
     /// Keeps a response, by the id that its first event names.
     pub(super) fn keep(&mut self, events: Vec<Vec<u8>>, fate: watch::Receiver<Fate>, by: Option<String>) {
         let id = events.first().and_then(|event| id_of(event));
-        let response = Response { events, fate, state: State::Running, by };
+        let response = Response { events, fate, state: KeptState::Running, by };
         if self.responses.insert(id.unwrap_or_default(), response).is_some() {
-            unreachable!("each kept response has an id of its own");
+            unreachable!("each kept response has its own id");
         }
     }
 
@@ -102,8 +59,8 @@ impl Kept {
         if response.by.as_deref() != by {
             return refused(401, "Incorrect API key provided.");
         }
-        if response.state == State::Running && response.fate.borrow().completed.is_some() {
-            response.state = State::Completed;
+        if response.state == KeptState::Running && response.fate.borrow().completed.is_some() {
+            response.state = KeptState::Completed;
         }
         match ask.what {
             What::Cancel => response.cancel(id),
@@ -115,20 +72,20 @@ impl Kept {
 impl Response {
     /// A second cancel changes nothing, nor does one after the end.
     fn cancel(&mut self, id: &str) -> Vec<u8> {
-        if self.state == State::Running {
-            self.state = State::Cancelled;
+        if self.state == KeptState::Running {
+            self.state = KeptState::Cancelled;
         }
-        let status = if self.state == State::Completed { "completed" } else { "cancelled" };
+        let status = if self.state == KeptState::Completed { "completed" } else { "cancelled" };
         render::json(200, &json!({"id": id, "object": "response", "status": status, "background": true}))
     }
 
     fn rest(&mut self, id: &str, after: Option<usize>) -> Vec<u8> {
-        if self.state == State::Cancelled {
+        if self.state == KeptState::Cancelled {
             let event = json!({"type": "response.cancelled", "sequence_number": self.events.len(),
                 "response": {"id": id, "object": "response", "status": "cancelled"}});
             return render::stream(&[render::named(&event)]);
         }
-        self.state = State::Completed;
+        self.state = KeptState::Completed;
         let from = after.map_or(0, |after| after + 1).min(self.events.len());
         render::stream(&self.events[from..])
     }

@@ -20,7 +20,7 @@ pub(super) use stream::{chunks, named};
 
 /// One step of an answer. Exhaustive: the connection does each.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum WireStep {
     Head(u16, Vec<u8>),
     Write(Vec<u8>),
     Pause(Duration),
@@ -33,7 +33,7 @@ pub(super) enum Step {
 
 /// How a request wants its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct How {
+pub(super) struct Rendering {
     pub(super) wire: ServedWire,
     pub(super) model: String,
     shape: Shape,
@@ -67,7 +67,7 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-impl How {
+impl Rendering {
     pub(super) fn of(wire: ServedWire, path: &str, body: &Value) -> Self {
         // What is not of these types is as if it were not there.
         Self::new(wire, path, Glance::deserialize(body).unwrap_or_default())
@@ -99,24 +99,24 @@ impl How {
 }
 
 /// The steps of a reply.
-pub(super) fn reply(how: &How, reply: &Reply) -> Vec<Step> {
+pub(super) fn reply(how: &Rendering, reply: &Reply) -> Vec<WireStep> {
     match &reply.fault {
-        Some(ReplyFault::Silence) => vec![Step::Silence],
-        Some(ReplyFault::Close) => vec![Step::Close],
-        Some(ReplyFault::Reset) => vec![Step::Reset],
+        Some(ReplyFault::Silence) => vec![WireStep::Silence],
+        Some(ReplyFault::Close) => vec![WireStep::Close],
+        Some(ReplyFault::Reset) => vec![WireStep::Reset],
         Some(ReplyFault::Status { status, body, headers }) => {
             let own = of_status(how.wire, *status).to_string();
             let body = if body.is_empty() { &own } else { body };
-            vec![Step::Whole(*status, http(*status, "application/json", headers, body.as_bytes()).into())]
+            vec![WireStep::Whole(*status, http(*status, "application/json", headers, body.as_bytes()).into())]
         }
         Some(ReplyFault::Answer { content_type, body }) => {
-            vec![Step::Whole(200, http(200, content_type, &[], body.as_bytes()).into())]
+            vec![WireStep::Whole(200, http(200, content_type, &[], body.as_bytes()).into())]
         }
         Some(ReplyFault::Raw(bytes)) => {
             vec![
                 stream_head(),
-                Step::Write(response::chunk(bytes)),
-                Step::Finish(response::LAST_CHUNK.to_vec()),
+                WireStep::Write(response::chunk(bytes)),
+                WireStep::Finish(response::LAST_CHUNK.to_vec()),
             ]
         }
         fault => match (how.shape, fault) {
@@ -131,26 +131,26 @@ pub(super) fn reply(how: &How, reply: &Reply) -> Vec<Step> {
 }
 
 /// A message that is not streamed comes when its text would have.
-fn written(reply: &Reply) -> Step {
+fn written(reply: &Reply) -> WireStep {
     let pieces = u32::try_from(reply.texts().len()).unwrap_or(u32::MAX);
-    Step::Pause(Duration::from_millis(reply.delay_ms).saturating_mul(pieces))
+    WireStep::Pause(Duration::from_millis(reply.delay_ms).saturating_mul(pieces))
 }
 
 /// Half a message, and then what goes wrong with it.
-fn broken_message(how: &How, reply: &Reply, fault: &ReplyFault) -> Vec<Step> {
+fn broken_message(how: &Rendering, reply: &Reply, fault: &ReplyFault) -> Vec<WireStep> {
     let mut bytes = json(200, &message::of(how, reply));
     let end = match fault {
         ReplyFault::ErrorAfter(_) => return vec![whole(500, &of_status(how.wire, 500))],
-        ReplyFault::StallAfter(_) => Step::Silence,
-        ReplyFault::ResetAfter(_) => Step::Reset,
-        _ => Step::Close,
+        ReplyFault::StallAfter(_) => WireStep::Silence,
+        ReplyFault::ResetAfter(_) => WireStep::Reset,
+        _ => WireStep::Close,
     };
     bytes.truncate(bytes.len() - bytes.len() / 4);
-    vec![Step::Head(200, bytes), end]
+    vec![WireStep::Head(200, bytes), end]
 }
 
 /// The steps of a reply whose response is kept, and, where one came to be, all its events.
-pub(super) fn kept(how: &How, of: &Reply) -> (Vec<Step>, Option<Vec<Vec<u8>>>) {
+pub(super) fn kept(how: &Rendering, of: &Reply) -> (Vec<WireStep>, Option<Vec<Vec<u8>>>) {
     match of.fault {
         Some(
             ReplyFault::Silence
@@ -175,12 +175,12 @@ pub(super) fn stream(events: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-fn streamed(how: &How, reply: &Reply, mut chunks: Vec<Vec<u8>>) -> Vec<Step> {
-    let finish = Step::Finish(response::LAST_CHUNK.to_vec());
+fn streamed(how: &Rendering, reply: &Reply, mut chunks: Vec<Vec<u8>>) -> Vec<WireStep> {
+    let finish = WireStep::Finish(response::LAST_CHUNK.to_vec());
     let end = match reply.fault {
-        Some(ReplyFault::StallAfter(_)) => Step::Silence,
-        Some(ReplyFault::ResetAfter(_)) => Step::Reset,
-        Some(ReplyFault::CloseAfter(_) | ReplyFault::CutAfter(_)) => Step::Close,
+        Some(ReplyFault::StallAfter(_)) => WireStep::Silence,
+        Some(ReplyFault::ResetAfter(_)) => WireStep::Reset,
+        Some(ReplyFault::CloseAfter(_) | ReplyFault::CutAfter(_)) => WireStep::Close,
         _ => finish,
     };
     match reply.fault {
@@ -203,20 +203,20 @@ fn streamed(how: &How, reply: &Reply, mut chunks: Vec<Vec<u8>>) -> Vec<Step> {
     if reply.delay_ms == 0 { at_once(&chunks, end) } else { paced(&chunks, end, reply.delay_ms) }
 }
 
-fn at_once(chunks: &[Vec<u8>], end: Step) -> Vec<Step> {
-    if matches!(end, Step::Finish(_)) {
-        return vec![Step::Whole(200, stream(chunks).into())];
+fn at_once(chunks: &[Vec<u8>], end: WireStep) -> Vec<WireStep> {
+    if matches!(end, WireStep::Finish(_)) {
+        return vec![WireStep::Whole(200, stream(chunks).into())];
     }
     let mut bytes = STREAM_HEAD.as_bytes().to_vec();
     bytes.extend(chunks.iter().flat_map(|chunk| response::chunk(chunk)));
-    vec![Step::Head(200, bytes), end]
+    vec![WireStep::Head(200, bytes), end]
 }
 
-fn paced(chunks: &[Vec<u8>], end: Step, delay_ms: u64) -> Vec<Step> {
+fn paced(chunks: &[Vec<u8>], end: WireStep, delay_ms: u64) -> Vec<WireStep> {
     let mut steps = vec![stream_head()];
     for chunk in chunks {
-        steps.push(Step::Pause(Duration::from_millis(delay_ms)));
-        steps.push(Step::Write(response::chunk(chunk)));
+        steps.push(WireStep::Pause(Duration::from_millis(delay_ms)));
+        steps.push(WireStep::Write(response::chunk(chunk)));
     }
     steps.push(end);
     steps
@@ -224,13 +224,13 @@ fn paced(chunks: &[Vec<u8>], end: Step, delay_ms: u64) -> Vec<Step> {
 
 const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
 
-pub(super) fn stream_head() -> Step {
-    Step::Head(200, STREAM_HEAD.into())
+pub(super) fn stream_head() -> WireStep {
+    WireStep::Head(200, STREAM_HEAD.into())
 }
 
 /// A whole answer of JSON.
-pub(super) fn whole(status: u16, body: &Value) -> Step {
-    Step::Whole(status, json(status, body).into())
+pub(super) fn whole(status: u16, body: &Value) -> WireStep {
+    WireStep::Whole(status, json(status, body).into())
 }
 
 pub(super) fn json(status: u16, body: &Value) -> Vec<u8> {

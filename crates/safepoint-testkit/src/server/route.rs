@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::kept;
+use super::ask::Ask;
 use crate::{
     http::{Request, header},
     oracle,
@@ -92,7 +92,7 @@ pub(super) struct WireRequest {
 pub(super) enum Route {
     Wire(WireRequest),
     /// A response that the server keeps, and the authorization of the caller.
-    Kept(kept::Ask, Option<String>),
+    Kept(Ask, Option<String>),
     Unknown {
         method: String,
         path: String,
@@ -102,7 +102,7 @@ pub(super) enum Route {
 impl Route {
     pub(super) fn of(request: Request) -> Self {
         let Request { method, path, headers, body } = request;
-        if let Some(ask) = kept::Ask::of(&method, &path) {
+        if let Some(ask) = Ask::of(&method, &path) {
             return Self::Kept(ask, authorization(&headers));
         }
         match ServedWire::of(&path) {

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize},
 };
 
 use serde_json::{Value, json};
@@ -15,18 +15,21 @@ use tokio::{
 };
 
 use super::{
-    KeptExchanges, ServerOptions, Strictness,
+    Ask, KeptExchanges, ServerOptions, Strictness,
     exchange::{Exchange, Fate},
     gate,
-    kept::{self, Kept},
+    kept::KeptResponses,
     log::ServerLog,
-    render::{self, How, Step},
+    render::{self, Rendering, WireStep},
     route::{self, WireRequest},
 };
-use crate::script::{Asked, Chosen, Director, Reply, Script};
+use crate::{
+    script::{Asked, Chosen, Director, Reply, Script},
+    sync::lock,
+};
 
 /// Replies that are always the same, encoded, by their place and how they were wanted.
-type Encoded = HashMap<(usize, How), Arc<[u8]>>;
+type Encoded = HashMap<(usize, Rendering), Arc<[u8]>>;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -34,23 +37,23 @@ pub(crate) struct Shared {
     strictness: Strictness,
     recording: KeptExchanges,
     log: Option<ServerLog>,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
     ready: Mutex<Encoded>,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptResponses>,
     pub(super) arrived: Notify,
     pub(super) open: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ServerState {
     next: usize,
     exchanges: Vec<Exchange>,
     gates: VecDeque<gate::Steps>,
 }
 
 /// How an exchange is answered.
-pub(super) enum Answer {
-    Steps(Vec<Step>),
+pub(super) enum ServerAnswer {
+    Steps(Vec<WireStep>),
     Gated(gate::Steps),
 }
 
@@ -77,8 +80,8 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ServerState> {
+        lock(&self.state)
     }
 
     pub(super) fn queue(&self, steps: gate::Steps) {
@@ -101,17 +104,17 @@ impl Shared {
 
     /// Notes a request, and says how it is answered. A body that is not JSON is none of its provider's
     /// business.
-    pub(super) fn take(&self, request: WireRequest) -> Result<(Noted, Answer), serde_json::Error> {
+    pub(super) fn take(&self, request: WireRequest) -> Result<(Noted, ServerAnswer), serde_json::Error> {
         if self.needs_only_a_glance() {
-            let how = How::at_a_glance(request.wire, &request.path, &request.body)?;
+            let how = Rendering::at_a_glance(request.wire, &request.path, &request.body)?;
             let by = route::authorization(&request.headers);
             let noted = Noted { id: 0, by, fate: watch::channel(Fate::default()).0 };
             let steps = self.scripted(&how, &Asked::default(), &noted);
-            return Ok((noted, Answer::Steps(steps)));
+            return Ok((noted, ServerAnswer::Steps(steps)));
         }
         let body: Value = serde_json::from_slice(&request.body)?;
         let (wire, body) = (request.wire, Arc::new(body));
-        let how = How::of(wire, &request.path, &body);
+        let how = Rendering::of(wire, &request.path, &body);
         let noted = self.note(request, &body);
         let answer = self.answer(&how, &body, &noted);
         Ok((noted, answer))
@@ -152,20 +155,20 @@ impl Shared {
         Noted { id, by, fate: sender }
     }
 
-    fn answer(&self, how: &How, body: &Value, noted: &Noted) -> Answer {
+    fn answer(&self, how: &Rendering, body: &Value, noted: &Noted) -> ServerAnswer {
         if self.strictness == Strictness::Strict
             && let Some(refusal) = how.wire.judge(body)
         {
-            return Answer::Steps(vec![render::whole(400, &refusal)]);
+            return ServerAnswer::Steps(vec![render::whole(400, &refusal)]);
         }
         if let Some(steps) = self.lock().gates.pop_front() {
-            return Answer::Gated(steps);
+            return ServerAnswer::Gated(steps);
         }
-        Answer::Steps(self.scripted(how, &Asked::of(body), noted))
+        ServerAnswer::Steps(self.scripted(how, &Asked::of(body), noted))
     }
 
     /// The steps of the reply that is due. A plain one is encoded once.
-    fn scripted(&self, how: &How, asked: &Asked, noted: &Noted) -> Vec<Step> {
+    fn scripted(&self, how: &Rendering, asked: &Asked, noted: &Noted) -> Vec<WireStep> {
         let (place, reply) = match self.director.choose(asked) {
             Chosen::Scripted(place, reply) => (place, reply),
             Chosen::Improvised(reply) => return self.rendered(how, &reply, noted),
@@ -177,19 +180,19 @@ impl Shared {
             return render::reply(how, reply);
         }
         let key = (place, how.clone());
-        if let Some(bytes) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return vec![Step::Whole(200, Arc::clone(bytes))];
+        if let Some(bytes) = lock(&self.ready).get(&key) {
+            return vec![WireStep::Whole(200, Arc::clone(bytes))];
         }
         let steps = render::reply(how, reply);
-        if let [Step::Whole(200, bytes)] = steps.as_slice() {
+        if let [WireStep::Whole(200, bytes)] = steps.as_slice() {
             let bytes = Arc::clone(bytes);
-            self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(key, bytes);
+            lock(&self.ready).insert(key, bytes);
         }
         steps
     }
 
     /// A reply's steps; where the response is kept, all of it, whatever goes wrong on its way to the peer.
-    fn rendered(&self, how: &How, reply: &Reply, noted: &Noted) -> Vec<Step> {
+    fn rendered(&self, how: &Rendering, reply: &Reply, noted: &Noted) -> Vec<WireStep> {
         if !how.is_kept() {
             return render::reply(how, reply);
         }
@@ -201,18 +204,18 @@ impl Shared {
     }
 
     pub(super) fn keep(&self, chunks: Vec<Vec<u8>>, fate: watch::Receiver<Fate>, by: Option<String>) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(chunks, fate, by);
+        lock(&self.kept).keep(chunks, fate, by);
     }
 
     /// Answers a request about a kept response.
-    pub(super) fn kept(&self, ask: &kept::Ask, by: Option<&str>) -> Vec<u8> {
+    pub(super) fn kept(&self, ask: &Ask, by: Option<&str>) -> Vec<u8> {
         self.tell(
             || json!({"type": "about_a_response", "response": ask.response, "what": ask.what.as_str()}),
         );
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).answer(ask, by)
+        lock(&self.kept).answer(ask, by)
     }
 
-    pub(super) fn asked_about(&self) -> Vec<kept::Ask> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).asked()
+    pub(super) fn asked_about(&self) -> Vec<Ask> {
+        lock(&self.kept).asked()
     }
 }

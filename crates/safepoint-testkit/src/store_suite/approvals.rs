@@ -96,7 +96,11 @@ async fn the_first_decision_counts(bed: &Bed) -> Result<(), BrokenStore> {
     let (principal, at, bytes) = ("ann".to_owned(), bed.time.now(), b"ann says yes".to_vec());
     bed.time.pass(Duration::from_secs(1));
     let first = DecisionResult::AlreadyDecided { principal: principal.clone(), at, bytes: bytes.clone() };
-    same("the second is told who was", bed.store.decide(&session, answer("q", "bob")).await?, first.clone())?;
+    same(
+        "the second gets the first decision",
+        bed.store.decide(&session, answer("q", "bob")).await?,
+        first.clone(),
+    )?;
     same("so is the first, again", bed.store.decide(&session, answer("q", "ann")).await?, first.clone())?;
     let decided =
         |used| ApprovalState::Decided { principal: principal.clone(), at, bytes: bytes.clone(), used };
@@ -135,7 +139,7 @@ async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), BrokenStore> {
         _ => false,
     };
     let others = decided.iter().filter(|(_, came)| names_the_first(came)).count();
-    same("how many were told who it was", others, MANY - 1)
+    same("how many got the first decision", others, MANY - 1)
 }
 
 async fn a_decision_is_about_the_arguments_shown(bed: &Bed) -> Result<(), BrokenStore> {
@@ -194,7 +198,7 @@ async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), BrokenSt
     same("another", state(bed, "r").await?, Some(ApprovalState::Open))?;
     let decided = state(bed, "s").await?;
     must("what was decided stands", matches!(decided, Some(ApprovalState::Decided { .. })))?;
-    must("the holder is told", bed.store.notice(&session).await?.decisions > before)
+    must("the holder sees it", bed.store.notice(&session).await?.decisions > before)
 }
 
 async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), BrokenStore> {
@@ -208,7 +212,7 @@ async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), BrokenStore>
         close("q", ApprovalClose::Expired),
     ];
     let closed = bed.append(&lease, writes).await?;
-    same("the holder is told", closed.decided, vec!["q".into(), "q".into()])?;
+    same("the holder sees it", closed.decided, vec!["q".into(), "q".into()])?;
     let q = state(bed, "q").await?;
     must(
         "the decision stands",

@@ -54,14 +54,14 @@ async fn records_are_read_as_written(bed: &Bed) -> Result<(), BrokenStore> {
     same("the positions of the next", (second.first, second.next), (2, 5))?;
     let wanted: Vec<(u64, Record)> = (0..).zip(records).collect();
     let all = bed.other.read(&session, 0, 10).await?;
-    same("where all of it goes on", all.next, None)?;
+    same("where all of it continues", all.next, None)?;
     must("all of it, as written", said(all)? == wanted)?;
     let (from, most) = (1, 2);
     let page = bed.store.read(&session, from, most).await?;
-    same("where a page goes on", page.next, Some(3))?;
+    same("where a page continues", page.next, Some(3))?;
     must("a page", said(page)? == wanted[1..3])?;
     let rest = bed.store.read(&session, 3, 2).await?;
-    same("where the last page goes on", rest.next, None)?;
+    same("where the last page continues", rest.next, None)?;
     must("the last page", said(rest)? == wanted[3..])?;
     for beyond in [5, 6, u64::from(u32::MAX)] {
         same(

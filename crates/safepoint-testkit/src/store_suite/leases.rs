@@ -19,7 +19,7 @@ use super::{Bed, BrokenStore, Fresh, TTL, must, owner, record, refused, same};
 /// # Cancel safety
 /// Nothing is lost but the check.
 pub async fn leases(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
-    the_others_are_told_who_holds(&Bed::make(fresh)).await?;
+    the_others_see_who_holds(&Bed::make(fresh)).await?;
     the_dead_are_displaced(&Bed::make(fresh)).await?;
     who_wakes_late_records_nothing(&Bed::make(fresh)).await?;
     a_lease_is_renewed_and_given_back(&Bed::make(fresh)).await?;
@@ -32,7 +32,7 @@ fn names(error: &Error, pid: u32) -> bool {
     matches!(error, Error::Held(_, held) if held.owner == owner(pid))
 }
 
-async fn the_others_are_told_who_holds(bed: &Bed) -> Result<(), BrokenStore> {
+async fn the_others_see_who_holds(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     same("the first epoch", lease.epoch(), 1)?;
     must("the lease's time has begun", lease.left() <= TTL)?;
@@ -70,7 +70,7 @@ async fn the_dead_are_displaced(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     bed.lives.say(1, Liveness::Unknown);
     let unknown = bed.other.acquire(&session, owner(2), TTL).await;
-    refused("a holder of whom nobody can tell", unknown, |error| names(error, 1))?;
+    refused("a holder that may live", unknown, |error| names(error, 1))?;
     bed.lives.say(1, Liveness::Dead);
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the epoch grows", taken.epoch() > lease.epoch())?;
@@ -87,7 +87,7 @@ async fn who_wakes_late_records_nothing(bed: &Bed) -> Result<(), BrokenStore> {
     bed.time.pass(TTL + Duration::from_secs(1));
     let early = bed.other.acquire(&session, owner(2), TTL).await;
     refused("a lease that is over, within the margin", early, |error| names(error, 1))?;
-    bed.append(&lease, vec![Write::Record(record("over, and nobody took it"))]).await?;
+    bed.append(&lease, vec![Write::Record(record("over, and not taken"))]).await?;
     bed.time.pass(Duration::from_secs(4));
     bed.time.pass(Duration::from_micros(1));
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
@@ -107,7 +107,7 @@ async fn a_lease_is_renewed_and_given_back(bed: &Bed) -> Result<(), BrokenStore>
     bed.append(&renewed, vec![]).await?;
     bed.store.release(&renewed).await?;
     is_fenced(bed, &session, &renewed).await?;
-    same("nobody holds it", bed.other.open(&session).await?.holder, None)?;
+    same("it has no holder", bed.other.open(&session).await?.holder, None)?;
     let next = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the epoch grows", next.epoch() > lease.epoch())
 }

@@ -25,7 +25,7 @@ async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     let mut quiet = Changes::default();
     quiet.epoch = lease.epoch();
-    same("nobody else has written", bed.store.notice(&session).await?, quiet)?;
+    same("no other client has written", bed.store.notice(&session).await?, quiet)?;
     let mut stamp = bed.store.stamp().await?;
     same("and nothing has changed", bed.store.stamp().await?, stamp)?;
     let decision =

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,6 +11,8 @@ use std::{
 
 use jiff::Timestamp;
 use safepoint::raw::store::{Environment, Liveness};
+
+use crate::sync::lock;
 
 /// The time of day and that since the machine's start, which stand still until they are moved. Clones are the
 /// same time.
@@ -67,11 +69,11 @@ pub struct Population(Arc<Mutex<HashMap<u32, Liveness>>>);
 impl Population {
     /// Says how it is with a process.
     pub fn say(&self, pid: u32, life: Liveness) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, life);
+        lock(&self.0).insert(pid, life);
     }
 
     fn of(&self, pid: u32) -> Liveness {
-        let lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lives = lock(&self.0);
         lives.get(&pid).copied().unwrap_or(Liveness::Alive)
     }
 }

@@ -62,7 +62,7 @@ async fn a_message_takes_the_time_of_its_text() {
 
 /// S3.6: an answer that was written whole says when; the idle connection's close is seen too.
 #[tokio::test]
-async fn an_answer_and_then_a_close_are_told_apart() {
+async fn an_answer_and_then_a_close_are_distinct() {
     let server = ModelServer::start(Script::of([Reply::text("x")])).await.unwrap();
     let mut peer = Peer::to(server.address()).await;
     peer.exchange(WIRES[0], &ask("hi")).await;

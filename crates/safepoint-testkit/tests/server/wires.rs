@@ -161,7 +161,7 @@ async fn scripts_choose_by_condition_then_in_order() {
 
 /// S13: the practice model does what it says, with the tools that it is offered.
 #[tokio::test]
-async fn the_practice_model_runs_what_it_is_told() {
+async fn the_practice_model_runs_what_it_is_asked_to() {
     let server = ModelServer::start(Script::practice()).await.unwrap();
     let mut peer = Peer::to(server.address()).await;
     let tools = json!([{"type": "function", "function": {"name": "shell"}}, {"name": "sleep"}]);

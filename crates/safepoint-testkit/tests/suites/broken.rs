@@ -45,7 +45,7 @@ async fn a_ledger_that_disagrees_is_found() {
     let closed = Invariants::of(&handle).ledger(tools.ledger()).check().await.unwrap();
 
     let more = Ledger::new();
-    more.enter(&"nobody".into());
+    more.enter(&"unknown".into());
     assert_eq!(which(Invariants::of(&handle).ledger(&more).check().await), Some(Invariant::I4));
     let less = Ledger::new();
     less.enter(&closed.receipt.calls[0].call_id);

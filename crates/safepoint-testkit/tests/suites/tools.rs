@@ -84,7 +84,7 @@ async fn each_contract_ends_in_its_own_way() {
 
 /// S2.14: a tool that swallows its stop and commits changes nothing: the run stops, the receipt tells.
 #[tokio::test]
-async fn a_swallowed_stop_is_told() {
+async fn a_swallowed_stop_is_reported() {
     let (call, tools) = world(WIRES[0], |tools| tools.swallowing("it")).await.stopped().await;
     assert_eq!((call.effect, tools.ledger().count(Mark::Commit)), (SideEffect::Done, 1));
 }

@@ -117,7 +117,7 @@ async fn an_address_is_told_without_its_secrets() {
 #[tokio::test]
 async fn noise_on_the_output_is_passed_over() {
     let client = stdio(&McpManners::default()).connect().await.unwrap();
-    assert!(call(&client, "noise", no_args()).await.good().contains("heard"));
+    assert!(call(&client, "noise", no_args()).await.good().contains("received"));
 }
 
 /// S4.7, S4.10: fifty megabytes are a failed call, and neither a crash nor a hang; the next call works.

@@ -1,5 +1,5 @@
 # Serves `cargo xtask peers` with A2A servers that are written by others. The first argument says which: `sdk-ends` (the
-# PyPI package `a2a-sdk`, with work that ends when it is told to), `sdk-goes-on` (with work that does not: another thread,
+# PyPI package `a2a-sdk`, with work that ends on request), `sdk-continues` (with work that does not: another thread,
 # another process, another machine), `sdk-refuses`, `sdk-unwritten`, `adk` (`google-adk`) or `framework`
 # (`agent-framework-a2a`). The second is the port. PEER_LOG is a file for what its work really does, PEER_STEPS how long
 # that is, PEER_WIRE the only version of the protocol that its card names.
@@ -48,23 +48,23 @@ def sdk():
             updater = TaskUpdater(queue, task.id, task.context_id)
             await updater.start_work()
             steps = asyncio.ensure_future(self.steps(updater))
-            await (asyncio.shield(steps) if KIND == "sdk-goes-on" else steps)
+            await (asyncio.shield(steps) if KIND == "sdk-continues" else steps)
 
         async def steps(self, updater):
             is_first = True
             async for text in work():
-                await self.told(updater.add_artifact([Part(text=text)], artifact_id="text", append=not is_first))
+                await self.tell(updater.add_artifact([Part(text=text)], artifact_id="text", append=not is_first))
                 is_first = False
-            await self.told(updater.complete())
+            await self.tell(updater.complete())
 
-        async def told(self, telling):
+        async def tell(self, telling):
             try:
                 await telling
             except Exception as error:
-                note(f"nobody hears: {type(error).__name__}")
+                note(f"no listener: {type(error).__name__}")
 
         async def cancel(self, context, queue):
-            note("told to cancel")
+            note("asked to cancel")
             if KIND == "sdk-refuses":
                 raise UnsupportedOperationError("cancel is not supported")
             if KIND == "sdk-unwritten":

@@ -25,7 +25,7 @@ def note(word):
 class Peer(Agent):
     def on_connect(self, conn):
         self.conn = conn
-        self.told = asyncio.Event()
+        self.asked = asyncio.Event()
 
     async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **_):
         return InitializeResponse(protocol_version=PROTOCOL_VERSION)
@@ -34,7 +34,7 @@ class Peer(Agent):
         return NewSessionResponse(session_id="one")
 
     async def prompt(self, prompt, session_id, **_):
-        self.told.clear()
+        self.asked.clear()
         word = prompt[0].text.split()[0]
         note("began")
         await self.conn.session_update(session_id, update_agent_message(text_block("I am at it. ")))
@@ -43,7 +43,7 @@ class Peer(Agent):
         if word in ("work", "deaf"):
             await self.conn.session_update(session_id, start_tool_call("call1", "Working"))
             note("works")
-            await (self.told.wait() if word == "work" else asyncio.Event().wait())
+            await (self.asked.wait() if word == "work" else asyncio.Event().wait())
             note("ended")
             return PromptResponse(stop_reason="cancelled")
         await self.conn.session_update(session_id, update_agent_message(text_block("It is done.")))
@@ -58,15 +58,15 @@ class Peer(Agent):
         note("asks")
         answer = await self.conn.request_permission(session_id=session_id, tool_call=call, options=options)
         note("answered " + (getattr(answer.outcome, "option_id", None) or answer.outcome.outcome))
-        if self.told.is_set():
+        if self.asked.is_set():
             return PromptResponse(stop_reason="cancelled")
         said = "Paid." if getattr(answer.outcome, "option_id", None) == "y" else "Not paid."
         await self.conn.session_update(session_id, update_agent_message(text_block(said)))
         return PromptResponse(stop_reason="end_turn")
 
     async def cancel(self, session_id, **_):
-        note("told")
-        self.told.set()
+        note("asked")
+        self.asked.set()
 
 
 asyncio.run(run_agent(Peer()))

@@ -17,13 +17,13 @@ pub(in crate::peers) struct Stops {
 impl Stops {
     /// Counts a stop. It fails where the outcome's receipt claims an end while work continues; a receipt that
     /// claims less than the facts passes.
-    pub(in crate::peers) fn hold(&mut self, outcome: &Value, goes_on: &[String]) -> anyhow::Result<()> {
+    pub(in crate::peers) fn hold(&mut self, outcome: &Value, running: &[String]) -> anyhow::Result<()> {
         self.count += 1;
         let claims = claims(outcome);
-        let is_false = !claims.is_empty() && !goes_on.is_empty();
+        let is_false = !claims.is_empty() && !running.is_empty();
         self.false_claims += u32::from(is_false);
-        let (claims, goes_on) = (claims.join(", "), goes_on.join(", "));
-        ensure!(!is_false, "the receipt claims `{claims}`, and {goes_on}: {outcome}");
+        let (claims, running) = (claims.join(", "), running.join(", "));
+        ensure!(!is_false, "the receipt claims `{claims}`, and {running}: {outcome}");
         Ok(())
     }
 

@@ -37,7 +37,7 @@ impl Ticks {
     }
 
     /// Whether it still ticks: looks for a while.
-    pub(in crate::peers) fn go_on(&self) -> bool {
+    pub(in crate::peers) fn continues(&self) -> bool {
         let before = self.count();
         thread::sleep(SURELY);
         self.count() > before

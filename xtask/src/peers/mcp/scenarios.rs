@@ -20,7 +20,7 @@ pub(super) const SCENARIOS: [(&str, Scenario); 5] = [
     ("its tools are listed", listed),
     ("a call", called),
     ("progress", progress),
-    ("a call that is given up: the server is told", given_up),
+    ("a call that is given up: the server has the notice", given_up),
     ("a tool that it gets in a conversation", grown),
 ];
 
@@ -58,7 +58,7 @@ fn given_up(bench: &Bench) -> anyhow::Result<()> {
     let line: Value = serde_json::from_slice(&output.stdout)?;
     ensure!(line["status"] == "timed_out", "{line}");
     ensure!(bench.noticed("began"), "the call never began");
-    until("the server is told", || bench.noticed("cancelled"))
+    until("the server has the notice", || bench.noticed("cancelled"))
 }
 
 /// The server's notice may come on a separate stream at any time, so the scenario can only wait.
@@ -79,7 +79,7 @@ fn grown(bench: &Bench) -> anyhow::Result<()> {
     let mut answers = BufReader::new(chat.stdout.take().context("it was piped above")?).lines();
     for wanted in ["one", "two"] {
         sleep(A_WHILE);
-        writeln!(input, "go on")?;
+        writeln!(input, "continue")?;
         let answer = answers.next().context("the chat ended")??;
         ensure!(answer == wanted, "{answer}");
     }

@@ -26,7 +26,7 @@ use crate::{
 
 /// S1.7: a deadline that comes just after the alarm has looked is not lost.
 #[tokio::test]
-async fn a_deadline_that_comes_after_the_look_is_heard() {
+async fn a_deadline_that_comes_after_the_look_is_seen() {
     let node = Node::root();
     node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
     let deadline = node.core.demand().and_then(|demand| demand.deadline).expect("it has a grace");
@@ -53,7 +53,7 @@ fn look(node: &Arc<Node>) -> Option<Demand> {
 
 /// S9.6: who was woken by what it waited for waits nowhere any more: in a wide tree all wait on the root's notification.
 #[test]
-fn who_has_heard_waits_nowhere_any_more() {
+fn what_has_been_woken_waits_nowhere_any_more() {
     let node = Node::root();
     let mut cx = Context::from_waker(Waker::noop());
     let mut alarm = Alarm::new(&node);

@@ -4,11 +4,11 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Exchange, INTERNAL, gave_up};
+use super::{INTERNAL, RpcExchange};
 use crate::{
     a2a::{
         A2aWire, Streams, Tells, WorkStep,
-        task::{Event, Task},
+        task::{Task, TaskEvent},
     },
     http::response::{EVENT_STREAM, LAST_CHUNK},
 };
@@ -24,7 +24,7 @@ struct Sent {
     written: usize,
 }
 
-impl Exchange<'_> {
+impl RpcExchange<'_> {
     pub(super) async fn send(&mut self, params: &Value) -> io::Result<()> {
         match self.mind.manners.streams {
             Streams::Garbage => return self.whole_stream(b"data: {\"result\": {\"tas\n\n").await,
@@ -34,7 +34,7 @@ impl Exchange<'_> {
             }
             Streams::Silent => {
                 self.connection.write(EVENT_STREAM).await?;
-                return gave_up(self.connection, self.mind, "SendStreamingMessage").await;
+                return self.mind.gave_up(self.connection, "SendStreamingMessage").await;
             }
             Streams::Huge(bytes) => return self.huge(bytes).await,
             Streams::Refused => return self.error(INTERNAL, "it went wrong").await,
@@ -96,17 +96,18 @@ impl Exchange<'_> {
                     return Err(io::ErrorKind::ConnectionReset.into());
                 }
                 if self.is_hushed(sent) {
-                    return gave_up(self.connection, self.mind, "SendStreamingMessage").await;
+                    return self.mind.gave_up(self.connection, "SendStreamingMessage").await;
                 }
                 let artifact = event.artifact();
                 let before =
                     artifact.is_some() && events[..at].iter().any(|event| event.artifact() == artifact);
                 self.event(&self.mind.manners.wire.event(task, event, before)).await?;
-                if matches!((event, self.mind.manners.streams), (Event::Part { .. }, Streams::TellTwice)) {
+                if matches!((event, self.mind.manners.streams), (TaskEvent::Part { .. }, Streams::TellTwice))
+                {
                     self.event(&self.mind.manners.wire.event(task, event, before)).await?;
                 }
                 sent.written += 1;
-                if let Event::Status(state, _) = event
+                if let TaskEvent::Status(state, _) = event
                     && state.ends_streams()
                 {
                     return self.connection.write(LAST_CHUNK).await;
@@ -118,7 +119,7 @@ impl Exchange<'_> {
                 // Whichever loses has taken nothing: a change is seen by the count, and bytes are in the
                 // buffer.
                 changed = count.wait_for(|count| *count > from) => drop(changed),
-                ended = gave_up(self.connection, self.mind, "SendStreamingMessage") => return ended,
+                ended = self.mind.gave_up(self.connection, "SendStreamingMessage") => return ended,
             }
         }
     }
@@ -159,13 +160,13 @@ impl Exchange<'_> {
             return self.error(UNSUPPORTED, "the task is over").await;
         }
         if matches!(self.mind.manners.streams, Streams::UnansweredAfter(_)) {
-            return gave_up(self.connection, self.mind, "SubscribeToTask").await;
+            return self.mind.gave_up(self.connection, "SubscribeToTask").await;
         }
         let number = self.mind.opened(&self.id);
         self.connection.write(EVENT_STREAM).await?;
         match self.mind.manners.streams {
             Streams::EmptyAfter(_) => return self.connection.write(LAST_CHUNK).await,
-            Streams::DeafAfter(_) => return gave_up(self.connection, self.mind, "SubscribeToTask").await,
+            Streams::DeafAfter(_) => return self.mind.gave_up(self.connection, "SubscribeToTask").await,
             // What is over has no stream any more.
             _ if task.state().is_terminal() => return self.connection.write(LAST_CHUNK).await,
             _ => {}

@@ -4,21 +4,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{How, message, stream::data};
+use super::{Rendering, message, stream::data};
 use crate::{
     script::{self, Reply},
     server::ServedWire,
 };
 
 /// A whole response.
-pub(super) fn whole(how: &How, reply: &Reply) -> Value {
+pub(super) fn whole(how: &Rendering, reply: &Reply) -> Value {
     let (finish, usage) =
         (message::finish(ServedWire::Gemini, reply), message::usage(ServedWire::Gemini, reply));
     response(how, &id(reply), parts(reply), Some(finish), usage)
 }
 
 /// The chunks of a streamed response: the figures grow with what was said, and the last chunk names the end.
-pub(super) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
+pub(super) fn chunks(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let id = id(reply);
     let mut chunks: Vec<Vec<Value>> = parts(reply).into_iter().map(|part| vec![part]).collect();
     chunks.push(vec![json!({"text": ""})]);
@@ -34,7 +34,7 @@ pub(super) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn response(how: &How, id: &str, parts: Vec<Value>, finish: Option<String>, usage: Value) -> Value {
+fn response(how: &Rendering, id: &str, parts: Vec<Value>, finish: Option<String>, usage: Value) -> Value {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
     if let Some(finish) = finish {
         candidate["finishReason"] = json!(finish);

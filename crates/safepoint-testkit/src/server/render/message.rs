@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{How, gemini, responses};
+use super::{Rendering, gemini, responses};
 use crate::{
     script::{Call, Reply},
     server::ServedWire,
@@ -18,7 +18,7 @@ pub(super) const USAGE: [u64; 2] = [10, 5];
 pub(super) const SEAL: &str = "c2NyaXB0ZWQ=";
 
 /// A whole message.
-pub(super) fn of(how: &How, reply: &Reply) -> Value {
+pub(super) fn of(how: &Rendering, reply: &Reply) -> Value {
     match how.wire {
         ServedWire::OpenAi => openai(how, reply),
         ServedWire::Anthropic => anthropic(how, reply),
@@ -27,7 +27,7 @@ pub(super) fn of(how: &How, reply: &Reply) -> Value {
     }
 }
 
-fn openai(how: &How, reply: &Reply) -> Value {
+fn openai(how: &Rendering, reply: &Reply) -> Value {
     let text = reply.whole_text();
     let content = if text.is_empty() && !reply.calls.is_empty() { Value::Null } else { json!(text) };
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
@@ -46,7 +46,7 @@ fn openai(how: &How, reply: &Reply) -> Value {
         "usage": usage(how.wire, reply)})
 }
 
-fn anthropic(how: &How, reply: &Reply) -> Value {
+fn anthropic(how: &Rendering, reply: &Reply) -> Value {
     let mut content = Vec::new();
     if !reply.reasoning.is_empty() {
         content.push(json!({"type": "thinking", "thinking": reply.reasoning, "signature": SEAL}));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use super::{
-    How, message,
+    Rendering, message,
     stream::{halves, named},
 };
 use crate::{
@@ -14,13 +14,13 @@ use crate::{
 };
 
 /// A whole response.
-pub(super) fn whole(how: &How, reply: &Reply) -> Value {
+pub(super) fn whole(how: &Rendering, reply: &Reply) -> Value {
     let output = items(reply).into_iter().map(|(item, _)| item).collect();
     response(how, id(how), reply, output)
 }
 
 /// The events of a streamed response.
-pub(super) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
+pub(super) fn chunks(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let mut events = Vec::new();
     let id = id(how);
     let begun = json!({"id": id, "object": "response", "created_at": message::CREATED, "model": how.model,
@@ -70,7 +70,7 @@ pub(super) fn error() -> Vec<u8> {
     named(&json!({"type": "error", "code": "server_error", "message": "scripted 500", "param": null}))
 }
 
-fn response(how: &How, id: String, reply: &Reply, output: Vec<Value>) -> Value {
+fn response(how: &Rendering, id: String, reply: &Reply, output: Vec<Value>) -> Value {
     let finish = message::finish(ServedWire::Responses, reply);
     let (status, details) = match finish.as_str() {
         "completed" => ("completed", Value::Null),
@@ -82,7 +82,7 @@ fn response(how: &How, id: String, reply: &Reply, output: Vec<Value>) -> Value {
 }
 
 /// A kept response has its own id; others need none.
-fn id(how: &How) -> String {
+fn id(how: &Rendering) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if how.is_kept() {
         format!("resp_{:06}", NEXT.fetch_add(1, Ordering::Relaxed))

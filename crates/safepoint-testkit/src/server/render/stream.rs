@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{How, Shape, gemini, message, of_status, responses};
+use super::{Rendering, Shape, gemini, message, of_status, responses};
 use crate::{
     script::{self, Reply},
     server::ServedWire,
 };
 
 /// The chunks of a streamed reply.
-pub(in crate::server) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
+pub(in crate::server) fn chunks(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     match how.wire {
         ServedWire::OpenAi => openai(how, reply),
         ServedWire::Anthropic => anthropic(how, reply),
@@ -38,7 +38,7 @@ pub(super) fn halves(args: &Value) -> [String; 2] {
     [text[..middle].to_owned(), text[middle..].to_owned()]
 }
 
-fn openai(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
+fn openai(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let chunk = |choices: Value, usage: Value| {
         let mut chunk = json!({"id": "chatcmpl-scripted", "object": "chat.completion.chunk",
             "created": message::CREATED, "model": how.model, "choices": choices});
@@ -80,7 +80,7 @@ fn openai(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
     chunks
 }
 
-fn anthropic(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
+fn anthropic(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let [input, output] = reply.usage.unwrap_or(message::USAGE);
     let mut chunks = vec![
         named(&json!({"type": "message_start", "message": {"id": "msg_scripted", "type": "message",

@@ -18,19 +18,19 @@ const WORD: &[u8] = b"canceled";
 /// Listens on a port of this machine, and connects each client to another port.
 pub(super) struct Relay {
     port: u16,
-    line: Arc<Line>,
+    line: Arc<RelayLine>,
 }
 
 /// What its connections share.
-struct Line {
+struct RelayLine {
     to: u16,
     is_cut: AtomicBool,
     is_over: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<RelayState>,
 }
 
 #[derive(Default)]
-struct State {
+struct RelayState {
     next: u64,
     open: HashMap<u64, [TcpStream; 2]>,
     seen: Option<Instant>,
@@ -42,7 +42,7 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         let (is_cut, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-        let line = Arc::new(Line { to, is_cut, is_over, state: Mutex::default() });
+        let line = Arc::new(RelayLine { to, is_cut, is_over, state: Mutex::default() });
         let of_thread = Arc::clone(&line);
         thread::spawn(move || of_thread.accept(&listener));
         Ok(Self { port, line })
@@ -81,8 +81,8 @@ impl Drop for Relay {
     }
 }
 
-impl Line {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl RelayLine {
+    fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

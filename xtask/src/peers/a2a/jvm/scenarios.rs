@@ -83,7 +83,7 @@ fn stopped(
     stops: &mut Stops,
 ) -> anyhow::Result<Option<Seen>> {
     let mut ours = bench.start(planned, &["run", &planned.prompt()])?;
-    if let Course::Returned(outcome) = at_work(bench, planned, phase, &mut ours)? {
+    if let Course::Returned(outcome) = running(bench, planned, phase, &mut ours)? {
         ensure!(bench.answers == Answers::Unseen, "it returned before it was stopped: {outcome}");
         return is_unknown(&outcome).map(|()| None);
     }
@@ -94,7 +94,7 @@ fn stopped(
     let ticks = bench.ticks(planned);
     thread::sleep(SURELY);
     let did = did(bench, planned, phase, ticks);
-    stops.hold(&outcome, &goes_on(&outcome, &did))?;
+    stops.hold(&outcome, &continues(&outcome, &did))?;
     ensure!(outcome["status"] == "stopped", "{outcome}");
     let in_pieces = bench.answers == Answers::InPieces;
     if in_pieces && matches!(phase, Phase::Drips | Phase::FallsSilent) {
@@ -122,7 +122,7 @@ enum Course {
 }
 
 /// Waits until it is in the middle of its work.
-fn at_work(bench: &Bench, planned: &Planned, phase: Phase, ours: &mut Ours) -> anyhow::Result<Course> {
+fn running(bench: &Bench, planned: &Planned, phase: Phase, ours: &mut Ours) -> anyhow::Result<Course> {
     let is_there = |ours: &Ours| match phase {
         Phase::Tool | Phase::DeafTool => bench.ticks(planned) >= SOME,
         Phase::Drips | Phase::FallsSilent if bench.answers == Answers::InPieces => {
@@ -158,7 +158,7 @@ fn did(bench: &Bench, planned: &Planned, phase: Phase, ticks: usize) -> String {
 
 /// What denies that the work has ended. These agents declare nothing, so their word is no proof of an end.
 /// Work that completed before the stop arrived has ended, unless the facts deny that.
-fn goes_on(outcome: &Value, did: &str) -> Vec<String> {
+fn continues(outcome: &Value, did: &str) -> Vec<String> {
     let is_completed = outcome["receipt"]["calls"][0]["remote"]["ended_at"].is_string();
     let undeclared = (!is_completed).then_some("nothing was declared of what its stops do");
     let fact = [STREAM_OPEN, TOOL_WENT_ON].into_iter().find(|fact| *fact == did);
@@ -179,7 +179,7 @@ fn receipt(outcome: &Value) -> String {
 fn killed(bench: &Bench, planned: &Planned) -> anyhow::Result<()> {
     let session = format!("s{}", planned.run);
     let mut first = bench.start_kept(planned, &["run", &planned.prompt(), "--session", &session])?;
-    at_work(bench, planned, Phase::Drips, &mut first)?;
+    running(bench, planned, Phase::Drips, &mut first)?;
     if !first.has_returned() {
         first.signal(Signal::KILL)?;
     }
@@ -192,7 +192,7 @@ fn killed(bench: &Bench, planned: &Planned) -> anyhow::Result<()> {
 /// The line is cut while it works: each piece comes once.
 fn cut(bench: &Bench, planned: &Planned) -> anyhow::Result<()> {
     let mut ours = bench.start(planned, &["run", &planned.prompt()])?;
-    at_work(bench, planned, Phase::Drips, &mut ours)?;
+    running(bench, planned, Phase::Drips, &mut ours)?;
     bench.relay.cut(OUTAGE);
     let (outcome, _) = ours.end()?;
     begun_once(bench, planned)?;

@@ -179,25 +179,25 @@ impl<'a> Bench<'a> {
     }
 
     /// The work that continues: its processes as they are now, its command, the model's answer to it.
-    pub(super) fn goes_on(&self) -> Vec<String> {
-        let mut goes_on: Vec<String> =
+    pub(super) fn running(&self) -> Vec<String> {
+        let mut running: Vec<String> =
             self.alive().into_iter().map(|process| format!("{process}{LIVES}")).collect();
-        if self.ticks.go_on() {
-            goes_on.push("its command ticks".into());
+        if self.ticks.continues() {
+            running.push("its command ticks".into());
         }
         if self.model.open() > 0 {
-            goes_on.push("it takes the model's answer".into());
+            running.push("it takes the model's answer".into());
         }
-        goes_on
+        running
     }
 
     /// The continuing work that this receipt covers: a receipt may cover the agent's own processes alone.
-    pub(super) fn goes_on_beside(&self, outcome: &Value) -> Vec<String> {
-        let mut goes_on = self.goes_on();
+    pub(super) fn running_beside(&self, outcome: &Value) -> Vec<String> {
+        let mut running = self.running();
         if self.has_daemon() && outcome["receipt"]["calls"][0]["remote"]["outside"] == "unseen" {
-            goes_on.retain(|what| what.ends_with(LIVES));
+            running.retain(|what| what.ends_with(LIVES));
         }
-        goes_on
+        running
     }
 
     /// Waits until nothing of the agent is alive.

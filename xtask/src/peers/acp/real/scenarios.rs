@@ -47,7 +47,7 @@ pub(super) const SCENARIOS: [Scenario; 9] = [
         run: |bench, stops| stopped(bench, stops, "do: deaf", Phase::Command),
     },
     Scenario {
-        name: "stopped while a command runs in a session of its own",
+        name: "stopped while a command runs in its own session",
         reach: Reach::All,
         run: |bench, stops| stopped(bench, stops, "do: setsid", Phase::Command),
     },
@@ -90,7 +90,7 @@ pub(super) fn script(shell: &Shell, folder: &Path) -> Value {
 }
 
 /// Waits until the agent is in the midst of it.
-fn until_at_work(run: &mut Run<'_>, phase: Phase) -> anyhow::Result<()> {
+fn until_running(run: &mut Run<'_>, phase: Phase) -> anyhow::Result<()> {
     match phase {
         Phase::Answer => run.until("its answer drips", |run| run.said().contains("w005")),
         Phase::Silence => run.until("the model is asked", |run| {
@@ -113,7 +113,7 @@ fn done(bench: &Bench<'_>, _stops: &mut Stops) -> anyhow::Result<Option<Seen>> {
 
 fn stopped(bench: &Bench<'_>, stops: &mut Stops, prompt: &str, phase: Phase) -> anyhow::Result<Option<Seen>> {
     let mut run = bench.start(&["run", prompt])?;
-    until_at_work(&mut run, phase)?;
+    until_running(&mut run, phase)?;
     let (seen, outcome) = stop(run, stops, phase)?;
     ensure!(outcome["status"] == "stopped", "{outcome}");
     if phase == Phase::Answer {
@@ -133,16 +133,16 @@ fn is_first_part(text: &str) -> anyhow::Result<()> {
 /// Killed with SIGKILL in the midst of it: the agent goes with us, and what is resumed begins nothing twice.
 fn killed(bench: &Bench<'_>, stops: &mut Stops, prompt: &str, phase: Phase) -> anyhow::Result<Option<Seen>> {
     let mut run = bench.start_kept(&["run", prompt, "--session", "s"])?;
-    until_at_work(&mut run, phase)?;
+    until_running(&mut run, phase)?;
     run.signal(Signal::KILL)?;
     drop(run);
     bench.until_gone()?;
     // The bench does not end a daemon that the agent started for itself.
     let is_alone = !bench.has_daemon();
-    ensure!(!is_alone || !bench.ticks.go_on(), "its command outlives our binary");
+    ensure!(!is_alone || !bench.ticks.continues(), "its command outlives our binary");
     let (ticks, asked) = (bench.ticks.count(), bench.model.requests().len());
     let outcome = bench.start_kept(&["resume", "s"])?.outcome()?;
-    stops.hold(&outcome, &bench.goes_on_beside(&outcome))?;
+    stops.hold(&outcome, &bench.running_beside(&outcome))?;
     ensure!(!is_alone || bench.ticks.count() == ticks, "its command was begun again");
     let asked = bench.model.requests().len() - asked;
     ensure!(asked == 0 || outcome["status"] == "done", "the model was asked again: {outcome}");
@@ -154,7 +154,7 @@ fn killed(bench: &Bench<'_>, stops: &mut Stops, prompt: &str, phase: Phase) -> a
 /// The next message of a conversation that was stopped: it is answered, and what was said before is known.
 fn second(bench: &Bench<'_>, stops: &mut Stops) -> anyhow::Result<Option<Seen>> {
     let mut run = bench.start_kept(&["run", "do: drip", "--session", "s"])?;
-    until_at_work(&mut run, Phase::Answer)?;
+    until_running(&mut run, Phase::Answer)?;
     let (_seen, outcome) = stop(run, stops, Phase::Answer)?;
     ensure!(outcome["status"] == "stopped", "{outcome}");
     let outcome = bench.start_kept(&["run", "do: again", "--session", "s"])?.outcome()?;

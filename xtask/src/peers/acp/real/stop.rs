@@ -54,11 +54,11 @@ pub(super) fn stop(mut run: Run<'_>, stops: &mut Stops, phase: Phase) -> anyhow:
         run.has_returned()
     })?;
     let returned = SystemTime::now();
-    let goes_on = bench.goes_on();
+    let running = bench.running();
     let outcome = run.outcome()?;
-    stops.hold(&outcome, &goes_on)?;
+    stops.hold(&outcome, &running)?;
     let mut peer = did(&times, phase, bench.ticks.last());
-    if !goes_on.is_empty() {
+    if !running.is_empty() {
         peer.push_str("; it went on");
     }
     let row = outcome["receipt"]["calls"][0]["remote"]["stop"].as_str().unwrap_or_default().to_owned();

@@ -9,7 +9,7 @@ pub(in super::super) const ALL: [(&str, Scenario); 5] = [
     ("a turn", answers),
     ("a question, allowed and denied", asked),
     ("stopped in the middle of its work", ends),
-    ("the same, and it hears no cancel", deaf),
+    ("the same, and it ignores a cancel", deaf),
     ("our binary is killed: the agent is gone", killed),
 ];
 
@@ -32,20 +32,20 @@ fn ends(bench: &Bench) -> anyhow::Result<Option<Reported>> {
     let run = start(bench, &["work"])?;
     until("it works", || bench.noticed("works"))?;
     let ours = stopped(bench, run)?;
-    ensure!(bench.noticed("told") && bench.noticed("ended"), "it was not told");
+    ensure!(bench.noticed("asked") && bench.noticed("ended"), "it was not asked");
     ensure!(bench.ended().as_deref() == Some("cancelled"), "{:?}", bench.wrote());
     ensure!(ours.contains("it said `cancelled`"), "{ours}");
-    Ok(Some(Reported { peer: "heard the cancel, ended its work, answered `cancelled`".into(), ours }))
+    Ok(Some(Reported { peer: "got the cancel, ended its work, answered `cancelled`".into(), ours }))
 }
 
 fn deaf(bench: &Bench) -> anyhow::Result<Option<Reported>> {
     let run = start(bench, &["deaf"])?;
     until("it works", || bench.noticed("works"))?;
     let ours = stopped(bench, run)?;
-    ensure!(bench.noticed("told"), "it was not told");
+    ensure!(bench.noticed("asked"), "it was not asked");
     ensure!(!bench.noticed("ended") && bench.ended().is_none(), "{:?}", bench.wrote());
     ensure!(ours.contains("it said nothing to that"), "{ours}");
-    Ok(Some(Reported { peer: "heard the cancel, worked on, answered nothing".into(), ours }))
+    Ok(Some(Reported { peer: "got the cancel, worked on, answered nothing".into(), ours }))
 }
 
 fn killed(bench: &Bench) -> anyhow::Result<Option<Reported>> {

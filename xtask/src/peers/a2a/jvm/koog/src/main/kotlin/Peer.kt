@@ -40,7 +40,7 @@ fun note(fact: String) = File(System.getenv("PEER_LOG")).appendText("$fact\n")
 
 class Tools : ToolSet {
     @Tool("sleep")
-    @LLMDescription("Sleeps so many tenths of a second; one that is deaf is in a thread that nothing ends")
+    @LLMDescription("Sleeps this number of tenths of a second; one that is deaf is in a thread that nothing ends")
     suspend fun sleep(run: Int, ticks: Int, deaf: Boolean): String {
         note("tool begins in run $run")
         try {
@@ -63,7 +63,7 @@ class Executor : AgentExecutor {
     private val running = ConcurrentHashMap<String, Job>()
     private val models = MultiLLMPromptExecutor(OpenAILLMClient("k", OpenAIClientSettings(System.getenv("MODEL_URL"))))
 
-    private fun agent(text: String, told: (String) -> Unit): AIAgent<String, String> {
+    private fun agent(text: String, tell: (String) -> Unit): AIAgent<String, String> {
         val tools = ToolRegistry { tools(Tools()) }
         // The strategy that calls tools does not stream.
         if ("tool" in text) {
@@ -74,7 +74,7 @@ class Executor : AgentExecutor {
             requestLLMStreaming(input).collect { frame ->
                 if (frame is StreamFrame.TextDelta) {
                     whole.append(frame.text)
-                    told(frame.text)
+                    tell(frame.text)
                 }
             }
             whole.toString()

@@ -7,7 +7,7 @@ import io.a2a.spec.Message;
 import io.a2a.spec.TextPart;
 import java.util.List;
 
-/** A task's answer, told piece by piece as one artifact. */
+/** A task's answer, given piece by piece as one artifact. */
 final class Answer {
     final String text;
     private final RequestContext context;

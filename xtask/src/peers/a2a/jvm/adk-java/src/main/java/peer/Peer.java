@@ -64,7 +64,7 @@ public class Peer {
             CountDownLatch over = new CountDownLatch(1);
             flow.add(runner.runAsync(session, Content.fromParts(Part.fromText(answer.text)), STREAMS)
                     .doFinally(over::countDown)
-                    .subscribe(event -> told(answer, event), answer::fail, answer::complete));
+                    .subscribe(event -> tell(answer, event), answer::fail, answer::complete));
             // google-adk-a2a returns at once; a2a-java 0.3.3 then ends the stream, and may lose the end of the task.
             try {
                 over.await();
@@ -74,7 +74,7 @@ public class Peer {
         }
 
         /** What is not partial says once more what was said. */
-        private static void told(Answer answer, Event event) {
+        private static void tell(Answer answer, Event event) {
             String text = event.content().flatMap(Content::parts).orElse(List.of()).stream()
                     .flatMap(part -> part.text().stream()).collect(Collectors.joining());
             if (!text.isEmpty() && event.partial().orElse(false)) {

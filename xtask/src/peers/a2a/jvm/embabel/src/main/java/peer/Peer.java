@@ -31,7 +31,7 @@ public class Peer {
     }
 
     public static class Tools {
-        @Tool(description = "Sleeps so many tenths of a second")
+        @Tool(description = "Sleeps this number of tenths of a second")
         public String sleep(int run, int ticks, boolean deaf) {
             return Work.sleep(run, ticks, deaf);
         }

@@ -27,7 +27,7 @@ import java.util.concurrent.Executors;
 @ApplicationScoped
 public class Peer {
     public static class Tools {
-        @Tool("Sleeps so many tenths of a second")
+        @Tool("Sleeps this number of tenths of a second")
         public String sleep(int run, int ticks, boolean deaf) {
             return Work.sleep(run, ticks, deaf);
         }

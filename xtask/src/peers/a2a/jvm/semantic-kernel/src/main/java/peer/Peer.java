@@ -28,13 +28,13 @@ import reactor.core.Disposable;
 import reactor.core.publisher.Flux;
 
 /**
- * Semantic Kernel behind a2a-java. It has no cancel of its own: a cancel disposes of the subscription. Its streams cannot
+ * Semantic Kernel behind a2a-java. It has no cancel itself: a cancel disposes of the subscription. Its streams cannot
  * call tools, so what asks for a tool is not streamed.
  */
 @ApplicationScoped
 public class Peer {
     public static class Tools {
-        @DefineKernelFunction(name = "sleep", description = "Sleeps so many tenths of a second", returnType = "string")
+        @DefineKernelFunction(name = "sleep", description = "Sleeps this number of tenths of a second", returnType = "string")
         public String sleep(
                 @KernelFunctionParameter(name = "run", description = "its run", type = int.class) int run,
                 @KernelFunctionParameter(name = "ticks", description = "how long", type = int.class) int ticks,
@@ -51,7 +51,7 @@ public class Peer {
 
     @Produces
     AgentExecutor executor() {
-        // A pipeline of its own: the usual one refuses to send a key over plain HTTP.
+        // A separate pipeline: the usual one refuses to send a key over plain HTTP.
         OpenAIAsyncClient client = new OpenAIClientBuilder().endpoint(System.getenv("MODEL_URL") + "/v1")
                 .credential(new KeyCredential("k")).pipeline(new HttpPipelineBuilder().build()).buildAsyncClient();
         ChatCompletionService chat = OpenAIChatCompletion.builder().withOpenAIAsyncClient(client).withModelId("m").build();

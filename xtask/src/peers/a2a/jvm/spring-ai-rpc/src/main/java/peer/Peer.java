@@ -15,7 +15,7 @@ import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.context.annotation.Bean;
 import reactor.core.Disposable;
 
-/** A Spring AI agent that streams its Flux, and disposes of it when it is told to cancel; {@link Rpc} serves its tasks. */
+/** A Spring AI agent that streams its Flux, and disposes of it when it is asked to cancel; {@link Rpc} serves its tasks. */
 @SpringBootApplication
 public class Peer {
     public static void main(String[] args) {
@@ -23,7 +23,7 @@ public class Peer {
     }
 
     public static class Tools {
-        @Tool(description = "Sleeps so many tenths of a second")
+        @Tool(description = "Sleeps this number of tenths of a second")
         public String sleep(int run, int ticks, boolean deaf) {
             return Work.sleep(run, ticks, deaf);
         }
