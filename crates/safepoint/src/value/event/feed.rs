@@ -25,6 +25,9 @@ pub trait StreamEvent: Clone {
 
 #[derive(Debug)]
 pub(crate) struct Feed<K = EventKind> {
+    /// Held to show or to read one event. A child's feed keeps its lock while its relay shows the event
+    /// above: in the parent's feed, else in the parent's audit, and in the session's kept feed. Every such
+    /// step is towards the root, so two feeds never wait for each other. Nothing is awaited under it.
     state: Mutex<State<K>>,
     grown: Notify,
     retained_deltas: usize,
@@ -99,6 +102,7 @@ impl<K: StreamEvent> Feed<K> {
         if state.end == End::Closed {
             return Took::Nothing;
         }
+        // Under the lock, so that two events of a child have the same order above as here.
         let took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
         state.push(kind);
         state.trim(self.retained_deltas);
@@ -157,6 +161,7 @@ impl<K: StreamEvent> Events<K> {
     pub async fn next(&mut self) -> Option<Event<K>> {
         loop {
             let feed = Arc::clone(&self.feed);
+            // Registered before the look: an event between the two wakes this reader.
             let grown = feed.grown.notified();
             match self.try_next() {
                 Step::Event(event) => return Some(event),
