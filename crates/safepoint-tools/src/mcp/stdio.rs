@@ -27,6 +27,8 @@ use crate::{
 /// The two pipes of a server.
 pub(super) struct Pipes {
     lines: Lines,
+    /// Held across the write of one message, so that messages stay whole; it is asynchronous. Only `close` takes it too,
+    /// and does not wait for it.
     write: Arc<Mutex<Option<Sender>>>,
 }
 
