@@ -154,6 +154,8 @@ impl Talk {
             let feed = &mut self.feed;
             let stream = pin!(async { if has_room { feed.next().await } else { pending().await } });
             let look = pin!(async { Came::Watched(self.watch.next().await) });
+            // The answer to a cancel first: an event that comes with it is read next, and its end of the work
+            // is then one after the cancel.
             match select(telling, select(stream, look)).await {
                 Either::Left((told, _)) => told,
                 Either::Right((Either::Left((came, _)) | Either::Right((came, _)), _)) => came,

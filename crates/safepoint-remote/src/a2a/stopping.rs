@@ -52,6 +52,8 @@ impl Talk {
         self.phase = Phase::Doubted;
         let held = self.text.release();
         self.say(held);
+        // Relaxed: the request is polled by the task that runs this, so program order suffices. The flag is
+        // set before the request is sent: `false` means that nothing was sent.
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the remote agent.
             self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));

@@ -92,6 +92,7 @@ impl Keeper {
     /// listen on.
     async fn tell_rest(&mut self) {
         while let Some(said) = self.backlog.pop_front() {
+            // Orders first: the engine may wait for the answer to a stop before it takes another event.
             tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
@@ -150,6 +151,8 @@ impl Keeper {
             join(reading, telling).await;
             pending::<()>().await;
         };
+        // The end of the process first. What is not passed on by then is still in the pipe and in the
+        // backlog, and is read after this.
         match select(pin!(ending), pin!(passing)).await {
             Either::Left((report, _)) => report,
             Either::Right(((), ending)) => ending.await,
