@@ -23,7 +23,9 @@ use crate::{args::control::PolicyWord, exit::code};
 /// The running turn, set by the run's loop.
 #[derive(Default)]
 pub(crate) struct Turns {
+    /// Held to copy or to replace the handle; no other lock is taken under it.
     at_work: Mutex<Option<RunHandle>>,
+    /// Set once, by a stop of the session.
     is_ending: AtomicBool,
     /// The entry to the stored session of these turns.
     inlet: OnceLock<Inlet>,
@@ -43,6 +45,7 @@ impl Turns {
 
     /// Whether the session was asked to stop: no further turn begins.
     pub(crate) fn is_ending(&self) -> bool {
+        // Acquire: pairs with the store in `stop`.
         self.is_ending.load(Ordering::Acquire)
     }
 
@@ -131,6 +134,7 @@ impl RunTarget {
         let run = self.turns.at_work();
         let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
         if stop.run.is_none() && stop.call.is_none() {
+            // Release: pairs with the load in `is_ending`.
             self.turns.is_ending.store(true, Ordering::Release);
             if matches!(stop.mode, ModeWord::TurnEnd | ModeWord::WhenIdle { .. }) {
                 return say.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));

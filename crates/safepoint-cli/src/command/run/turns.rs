@@ -121,7 +121,8 @@ impl Course<'_> {
         loop {
             tokio::select! {
                 biased;
-                // Losing this branch loses nothing: the signal stays pending.
+                // First: a turn that is ready together with a signal is given back as stopped. Losing this branch loses
+                // nothing: the signal stays pending.
                 got = self.signals.next() => match early {
                     _ if got == Got::Hangup && self.args.on_disconnect == OnDisconnect::Detach => {}
                     Some(_) => {
