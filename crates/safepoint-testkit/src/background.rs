@@ -100,8 +100,11 @@ pub struct Provider {
 #[derive(Debug, Default)]
 struct Mind {
     manners: ProviderManners,
+    /// Of these three locks a thread holds one at a time, for one entry or one look.
     requests: Mutex<Vec<Value>>,
+    /// As `requests`.
     bearers: Mutex<Vec<String>>,
+    /// Each stands at its number, from 1.
     responses: Mutex<Vec<Arc<Response>>>,
     begun: AtomicUsize,
     in_flight: AtomicUsize,
@@ -178,6 +181,7 @@ impl Provider {
 
 impl Probe for Provider {
     fn look(&self) -> BoxFuture<'_, Account> {
+        // SeqCst, here and where they are counted: tests compare several counts, so all see one order.
         let of = |count: &AtomicUsize| count.load(Ordering::SeqCst);
         let (begun, in_flight, stops) =
             (of(&self.mind.begun), of(&self.mind.in_flight), of(&self.mind.cancels));
@@ -218,10 +222,13 @@ async fn serve(mut connection: Connection, mind: &Arc<Mind>) -> io::Result<()> {
                     continue;
                 }
                 (_, OnProviderCancel::HangsUp) => {
+                    // SeqCst, as all counts of a provider: counted before the line is cut, which the test
+                    // sees.
                     mind.cancels.fetch_add(1, Ordering::SeqCst);
                     return Ok(());
                 }
                 (_, OnProviderCancel::Deaf) => {
+                    // SeqCst, as above: counted before the silence.
                     mind.cancels.fetch_add(1, Ordering::SeqCst);
                     connection.closed().await;
                     return Ok(());
@@ -260,6 +267,7 @@ impl Mind {
                 self.begin(body);
                 Some(plain("200 OK", &Value::Null))
             }
+            // One update, so exactly the first `busy` looks are refused.
             ("GET", ..) if self.looks.fetch_add(1, Ordering::SeqCst) < self.manners.busy => {
                 Some(response::whole("429 Too Many Requests", JSON, &[("retry-after", "0")], b"null"))
             }
@@ -269,6 +277,8 @@ impl Mind {
 
     fn begin(self: &Arc<Self>, body: &[u8]) -> Value {
         lock(&self.requests).push(serde_json::from_slice(body).unwrap_or_default());
+        // SeqCst, as all counts of a provider. Begun before in flight: a test never sees more in flight than
+        // begun.
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let (status, torn) = (watch::Sender::new("queued"), watch::Sender::new(false));
@@ -280,7 +290,7 @@ impl Mind {
             let mut torn = response.torn.subscribe();
             tokio::select! {
                 biased;
-                // What loses is the work itself, where it waits.
+                // First: work that was torn down does not end by itself. What loses is the work itself, where it waits.
                 _torn = torn.wait_for(|torn| *torn) => {}
                 () = mind.gate.pass() => {
                     let ends = match mind.manners.ends {
@@ -295,6 +305,7 @@ impl Mind {
                     });
                 }
             }
+            // Before `over`: who waits for the end of the work finds it counted out.
             mind.in_flight.fetch_sub(1, Ordering::SeqCst);
             response.over.send_replace(true);
         });
@@ -331,6 +342,7 @@ impl Mind {
         if matches!(*response.status.borrow(), "completed" | "failed" | "incomplete") {
             return Some(self.show(response));
         }
+        // SeqCst, as above: counted before its effect, which a test may wait for.
         self.cancels.fetch_add(1, Ordering::SeqCst);
         match on_cancel {
             OnProviderCancel::Ends => {

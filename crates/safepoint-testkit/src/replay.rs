@@ -39,6 +39,8 @@ enum Line {
 #[derive(Debug)]
 pub struct RecordingModel<M> {
     model: M,
+    /// Held to write the lines of one delta, so that lines stay whole. Exchanges that run at once mix their
+    /// deltas: a recording is of one at a time.
     file: Arc<Mutex<File>>,
 }
 
@@ -69,6 +71,7 @@ impl<M: Model> Model for RecordingModel<M> {
 
 struct Recorded {
     inner: Box<dyn Conversation>,
+    /// The file of the model: see there.
     file: Arc<Mutex<File>>,
     said: Value,
 }
@@ -113,6 +116,7 @@ fn write(file: &Mutex<File>, lines: impl Iterator<Item = Line>) -> io::Result<()
 #[derive(Clone, Debug)]
 pub struct Replay {
     exchanges: Arc<[Exchange]>,
+    /// Held from the look at the next exchange to its taking, so that each is used once.
     next: Arc<Mutex<usize>>,
 }
 

@@ -171,6 +171,7 @@ impl ModelServer {
     /// Connections that are open, idle ones included.
     #[must_use]
     pub fn open_connections(&self) -> usize {
+        // SeqCst for simplicity, here and below: a count for tests, which wait until it has a value.
         self.shared.open.load(Ordering::SeqCst)
     }
 }
@@ -180,6 +181,7 @@ struct Open<'s>(&'s Shared);
 
 impl<'s> Open<'s> {
     fn new(shared: &'s Shared) -> Self {
+        // SeqCst: see `open_connections`.
         shared.open.fetch_add(1, Ordering::SeqCst);
         Self(shared)
     }
@@ -187,6 +189,7 @@ impl<'s> Open<'s> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
+        // SeqCst: see `open_connections`.
         self.0.open.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -182,7 +182,10 @@ struct Waits {
     next: u64,
 }
 
+/// Held to enter, to remove, or to copy the wakers that are due; they are called after it is released. A
+/// waker that is replaced or removed frees no task that waits here: the future of such a task goes first.
 static WAITS: Mutex<Waits> = Mutex::new(Waits { pending: Vec::new(), next: 0 });
+/// The thread begins with the first wait, and never ends.
 static ALARM: Once = Once::new();
 
 fn waits() -> MutexGuard<'static, Waits> {

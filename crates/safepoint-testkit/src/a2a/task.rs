@@ -67,11 +67,14 @@ impl Event {
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) context: String,
+    /// Held for one event, and its count, or for one look: readers see events in this order. Nothing is
+    /// awaited under it.
     events: Mutex<Vec<Event>>,
-    /// After each of these numbers of events, the task keeps the next part twice.
+    /// After each of these numbers of events, the task keeps the next part twice. Never held together with `events`.
     listened: Mutex<Vec<usize>>,
     /// How many events there are.
     count: watch::Sender<usize>,
+    /// Held to add or to take one answer. `answered` keeps one notification, and one waits: none is missed.
     answers: Mutex<Vec<String>>,
     answered: Notify,
     torn: watch::Sender<bool>,
