@@ -71,6 +71,7 @@ struct Tree {
 struct Leaves {
     waiting: AtomicUsize,
     changed: Notify,
+    /// Held for one entry or one look.
     last: Mutex<Option<Instant>>,
 }
 
@@ -100,6 +101,8 @@ impl Model for Silent {
 
 impl Conversation for Silent {
     fn stream(&mut self, _: &History) -> DeltaStream {
+        // SeqCst for simplicity. Counted before the notification: a waiter that registers and then looks
+        // misses none.
         self.0.waiting.fetch_add(1, Ordering::SeqCst);
         self.0.changed.notify_waiters();
         let waits = Waits(Arc::clone(&self.0));
@@ -172,7 +175,9 @@ fn branch(levels: u32, leaf: &Agent) -> Agent {
 /// The leaves' running calls: what each sees of a stop, and when.
 #[derive(Default)]
 struct Calls {
+    /// Held for one entry, or by the measurement to count and to take; nothing is awaited under it.
     scopes: Mutex<Vec<Scope>>,
+    /// As `scopes`, and never held together with it.
     noticed: Mutex<Vec<Instant>>,
 }
 
@@ -227,6 +232,7 @@ async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
     for _ in 0..REPEATS {
         let (Tree { root, leaves }, count) = tree();
         let handle = root.run("go").detach();
+        // SeqCst: see where it is counted. The second look is after the registration.
         while leaves.waiting.load(Ordering::SeqCst) < count {
             let changed = leaves.changed.notified();
             if leaves.waiting.load(Ordering::SeqCst) < count {
@@ -237,6 +243,7 @@ async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
         handle.stop(StopRequest::now().with_reach(Reach::Tree));
         drop(handle.done().await);
         settled.push(per(asked.elapsed(), count));
+        // SeqCst: pairs with the drops, so what the last one noted is seen.
         while leaves.waiting.load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }

@@ -61,6 +61,7 @@ impl Conversation for Silent {
 }
 
 /// Chat, that notes when it was asked.
+/// The lock is held for one note or one look; the first note stays.
 struct Noting(ChatPlanner, Arc<Mutex<Option<Instant>>>);
 
 impl Planner<String> for Noting {
