@@ -92,6 +92,8 @@ impl CallLoop {
     /// One step, unless the work must end: a step that is done comes first.
     async fn step_unless(&mut self, stands: Stands) -> Step {
         let scope = self.cx.scope().clone();
+        // The step first: what it has received counts. A stop may drop the step at any await; the call is
+        // then parted, and an event or a decision that the step had in hand has no effect.
         match select(pin!(self.step()), pin!(stands.reached(&scope))).await {
             Either::Left((end, _)) => Step::Received(end),
             Either::Right(((), _)) => Step::MustEnd,
