@@ -108,7 +108,7 @@ impl FaultStore {
 
     /// From now on the next operation is the one that goes wrong.
     pub fn arm(&self) {
-        // Two steps: an operation that begins between them goes well, and so does every later one.
+        // Two steps: an operation that begins between them goes well, and where one alone is meant, it was that one.
         self.at.store(self.asked(), Ordering::SeqCst);
     }
 
