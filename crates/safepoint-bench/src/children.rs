@@ -79,8 +79,9 @@ struct Waits(Arc<Leaves>);
 
 impl Drop for Waits {
     fn drop(&mut self) {
+        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        // After the note: a reader that finds none waiting finds the time of the last. SeqCst for simplicity.
         if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-            *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             self.0.changed.notify_waiters();
         }
     }
