@@ -279,11 +279,15 @@ impl Mind {
         lock(&self.requests).push(serde_json::from_slice(body).unwrap_or_default());
         // SeqCst, as all counts of a provider. Begun before in flight: a test never sees more in flight than
         // begun.
-        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        self.begun.fetch_add(1, Ordering::SeqCst);
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let (status, torn) = (watch::Sender::new("queued"), watch::Sender::new(false));
+        let mut responses = lock(&self.responses);
+        // Numbered under the lock: of two at once each stands at its number.
+        let number = responses.len() + 1;
         let response = Arc::new(Response { number, status, torn, over: watch::Sender::new(false) });
-        lock(&self.responses).push(Arc::clone(&response));
+        responses.push(Arc::clone(&response));
+        drop(responses);
         let shown = self.show(&response);
         let mind = Arc::clone(self);
         tokio::spawn(async move {
@@ -369,4 +373,32 @@ impl Mind {
 
 fn lock<T>(place: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Barrier, thread};
+
+    use super::*;
+
+    /// Responses that begin at once are found by their own ids.
+    #[tokio::test]
+    async fn responses_that_begin_at_once_are_found_by_their_ids() {
+        const AT_ONCE: usize = 4;
+        let (mind, all) = (Arc::new(Mind::default()), Barrier::new(AT_ONCE));
+        let runtime = tokio::runtime::Handle::current();
+        thread::scope(|threads| {
+            for _ in 0..AT_ONCE {
+                let (mind, all, runtime) = (Arc::clone(&mind), &all, runtime.clone());
+                threads.spawn(move || {
+                    let _inside = runtime.enter();
+                    all.wait();
+                    (0..500).for_each(|_| drop(mind.begin(b"{}")));
+                });
+            }
+        });
+        for number in 1..=AT_ONCE * 500 {
+            assert_eq!(mind.find(&format!("resp_{number}")).unwrap().number, number);
+        }
+    }
 }

@@ -99,12 +99,7 @@ impl Task {
     }
 
     pub(super) fn state(&self) -> State {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = events.iter().rev().find_map(|event| match event {
-            Event::Status(state, _) => Some(*state),
-            Event::Part { .. } | Event::Anew(_) => None,
-        });
-        newest.unwrap_or(State::Submitted)
+        state_of(&self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the newest status says.
@@ -138,10 +133,13 @@ impl Task {
 
     /// Sends it to the readers; false if the task is over.
     pub(super) fn tell(&self, event: Event) -> bool {
-        if self.state().is_terminal() {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        // Looked at under the lock: of two ends at once one is told.
+        if state_of(&events).is_terminal() {
             return false;
         }
-        self.tell_anyway(event);
+        events.push(event);
+        self.count.send_replace(events.len());
         true
     }
 
@@ -191,4 +189,12 @@ impl Task {
             // The sender lives as long as `self`, which is borrowed here.
         }
     }
+}
+
+fn state_of(events: &[Event]) -> State {
+    let newest = events.iter().rev().find_map(|event| match event {
+        Event::Status(state, _) => Some(*state),
+        Event::Part { .. } | Event::Anew(_) => None,
+    });
+    newest.unwrap_or(State::Submitted)
 }
