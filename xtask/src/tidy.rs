@@ -8,6 +8,7 @@ use crate::{
     source::{self, File},
 };
 
+mod argued;
 mod binary;
 mod docs;
 mod edges;
@@ -39,7 +40,7 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 23] = [
+const RULES: [(&str, Rule); 24] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
@@ -58,6 +59,7 @@ const RULES: [(&str, Rule); 23] = [
     ("command", effects::starts_processes_only_where_it_may),
     ("lock", effects::locks_only_where_it_may),
     ("exit", effects::exits_only_where_it_may),
+    ("argued", argued::argues_its_interleavings),
     ("wait", waits::waits_by_the_helper),
     ("print", prints::prints_only_where_it_may),
     ("crate-edge", edges::crate_edges),

@@ -75,6 +75,7 @@ struct Tree {
 struct Leaves {
     waiting: AtomicUsize,
     changed: Notify,
+    /// Held for one entry or one look.
     last: Mutex<Option<Instant>>,
 }
 
@@ -82,8 +83,9 @@ struct WaitingLeaf(Arc<Leaves>);
 
 impl Drop for WaitingLeaf {
     fn drop(&mut self) {
+        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        // After the note: a reader that finds none waiting finds the time of the last. SeqCst for simplicity.
         if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-            *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             self.0.changed.notify_waiters();
         }
     }
@@ -93,6 +95,8 @@ impl Drop for WaitingLeaf {
 fn silent(leaves: &Arc<Leaves>) -> impl Model {
     let leaves = Arc::clone(leaves);
     model(move |_| {
+        // SeqCst for simplicity. Counted before the notification: a waiter that registers and then looks
+        // misses none.
         leaves.waiting.fetch_add(1, Ordering::SeqCst);
         leaves.changed.notify_waiters();
         let waits = WaitingLeaf(Arc::clone(&leaves));
@@ -147,7 +151,9 @@ fn branch(levels: u32, leaf: &Agent) -> Agent {
 /// The leaves' running calls: what each sees of a stop, and when.
 #[derive(Default)]
 struct Calls {
+    /// Held for one entry, or by the measurement to count and to take; nothing is awaited under it.
     scopes: Mutex<Vec<Scope>>,
+    /// As `scopes`, and never held together with it.
     noticed: Mutex<Vec<Instant>>,
 }
 
@@ -202,6 +208,7 @@ async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
     for _ in 0..REPEATS {
         let (Tree { root, leaves }, count) = tree();
         let handle = root.run("go").detach();
+        // SeqCst: see where it is counted. The second look is after the registration.
         while leaves.waiting.load(Ordering::SeqCst) < count {
             let changed = leaves.changed.notified();
             if leaves.waiting.load(Ordering::SeqCst) < count {
@@ -212,6 +219,7 @@ async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
         handle.stop(StopRequest::now().with_reach(Reach::Tree));
         drop(handle.done().await);
         settled.push(per(asked.elapsed(), count));
+        // SeqCst: pairs with the drops, so what the last one noted is seen.
         while leaves.waiting.load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }

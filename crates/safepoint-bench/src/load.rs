@@ -155,6 +155,7 @@ impl Others {
         for _ in 0..OTHERS {
             let (over, work) = (Arc::clone(&over), work.clone());
             running.spawn(async move {
+                // Relaxed: one more round is done at most, and `end` joins all.
                 while !over.load(Ordering::Relaxed) {
                     work().await?;
                 }
@@ -165,6 +166,7 @@ impl Others {
     }
 
     async fn end(mut self) -> anyhow::Result<()> {
+        // Relaxed: the joins below order the rest.
         self.over.store(true, Ordering::Relaxed);
         while let Some(ended) = self.running.join_next().await {
             ended??;

@@ -51,6 +51,7 @@ fn silent(asked: mpsc::UnboundedSender<Instant>) -> impl Model {
 }
 
 /// Chat, that notes when it was asked.
+/// The lock is held for one note or one look; the first note stays.
 struct Noting(ChatPlanner, Arc<Mutex<Option<Instant>>>);
 
 impl Planner<String> for Noting {

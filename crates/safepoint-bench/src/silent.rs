@@ -1,10 +1,7 @@
 //! A server in a separate process that begins to answer and then stays silent; it counts the connections that
 //! wait.
 
-use std::{
-    io::Write as _,
-    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
-};
+use std::{io::Write as _, sync::Arc};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -19,17 +16,17 @@ const BEGINNING: &[u8] =
 
 /// Connections waiting in silence.
 struct WaitingPeers {
-    count: AtomicUsize,
+    /// Counted and reported in one step: of two changes at once the later report has the later count.
     reported: watch::Sender<usize>,
 }
 
 impl WaitingPeers {
     fn add(&self) {
-        self.reported.send_replace(self.count.fetch_add(1, Ordering::SeqCst) + 1);
+        self.reported.send_modify(|count| *count += 1);
     }
 
     fn remove(&self) {
-        self.reported.send_replace(self.count.fetch_sub(1, Ordering::SeqCst) - 1);
+        self.reported.send_modify(|count| *count -= 1);
     }
 }
 
@@ -39,7 +36,7 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
         (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
     println!("http://{}/v1 {}", service.local_addr()?, control.local_addr()?);
     std::io::stdout().flush()?;
-    let waiting = Arc::new(WaitingPeers { count: AtomicUsize::new(0), reported: watch::Sender::new(0) });
+    let waiting = Arc::new(WaitingPeers { reported: watch::Sender::new(0) });
     let counted = Arc::clone(&waiting);
     tokio::spawn(async move {
         while let Ok((socket, _)) = control.accept().await {

@@ -27,7 +27,7 @@ pub(crate) use client::nudge;
 pub(crate) use exchange::talk;
 pub(crate) use inlet::Inlet;
 pub(crate) use protocol::{Afterwards, Ask, ModeWord, PushAsk, StopAsk, Wait};
-pub(crate) use run_target::Turns;
+pub(crate) use run_target::{Begins, Turns};
 pub(crate) use server::Server;
 
 use crate::session::host::Host;

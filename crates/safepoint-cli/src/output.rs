@@ -201,6 +201,7 @@ impl io::Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let part = &bytes[..bytes.len().min(WHOLE)];
         let written = rustix::io::write(rustix::stdio::stdout(), part)?;
+        // Relaxed: a count that only grows. A reader that misses these bytes takes them for not yet written.
         self.0.fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)
     }

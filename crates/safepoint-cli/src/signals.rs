@@ -28,6 +28,9 @@ pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
 /// runtime delays neither.
 pub(crate) struct Signals {
     received: UnboundedReceiver<ReceivedSignal>,
+    /// Held by the signal thread from the answer to a signal until its send. The deputy runs under it and may
+    /// take the lock of the pressed stops, and those of the engine; the deputy never takes this one. Others
+    /// hold it to set, to clear, or to wait until a signal is sent.
     deputy: Arc<Mutex<Option<Deputy>>>,
     on_disconnect: OnDisconnect,
     asks: Asks,
@@ -150,6 +153,7 @@ impl Signals {
             }
             tokio::select! {
                 biased;
+                // First: what is over needs no signal. Losing this branch loses nothing: it is polled again.
                 () = over.as_mut() => return None,
                 // Losing this branch loses nothing: the signal stays pending.
                 _ = self.received() => {}
@@ -163,6 +167,7 @@ impl Signals {
 
     /// A signal that arrived before this call and was not taken yet.
     pub(crate) fn received_already(&mut self) -> Option<ReceivedSignal> {
+        // Waits until a signal that is being answered is in the channel.
         drop(lock(&self.deputy));
         let received = self.received.try_recv().ok()?;
         self.count(received.got);
@@ -213,7 +218,8 @@ impl Ear {
             loop {
                 let got = tokio::select! {
                     biased;
-                    // A signal that is not taken here stays pending in its stream: no branch loses anything.
+                    // A signal that is not taken here stays pending in its stream: no branch loses anything. Of several at once
+                    // each is answered, the interrupt first: the mildest stop is requested before a stronger one.
                     _ = interrupt.recv() => Got::Interrupt,
                     _ = terminate.recv() => Got::Terminate,
                     _ = hangup.recv() => Got::Hangup,

@@ -23,6 +23,9 @@ pub(crate) type Turn = OwnedMutexGuard<()>;
 /// Remembers the newest conversations of this process; with a folder, also those of earlier processes.
 #[derive(Default)]
 pub(crate) struct ConversationIds {
+    /// Held for one look-up or one entry; files are read and written after it is released. The order of
+    /// locks: a turn of a conversation is asynchronous, held for its work, and taken while this is not held;
+    /// this is taken under a turn.
     state: Mutex<State>,
     folder: Option<PathBuf>,
 }
@@ -36,6 +39,7 @@ struct State {
 #[derive(Clone, Default)]
 struct Conversation {
     session: Option<String>,
+    /// One piece of work at a time. A conversation that was forgotten, and named again, has a new lock.
     turns: Arc<Turns<()>>,
 }
 

@@ -52,14 +52,20 @@ pub struct A2aServer {
 struct Mind {
     manners: A2aManners,
     url: String,
+    /// Of these locks a thread holds one at a time, for one entry or one look; only a work is begun under
+    /// `tasks`.
     seen: Mutex<Vec<A2aSeen>>,
+    /// As `seen`.
     bearers: Mutex<Vec<String>>,
+    /// As `seen`.
     ids: Mutex<Vec<Value>>,
+    /// Each stands at its number. Held while its work is begun, which takes the lock of the deeds, so that a
+    /// task that is found has begun.
     tasks: Mutex<Vec<Arc<Task>>>,
     yard: Yard,
     /// How often streams were cut on purpose.
     cuts: watch::Sender<usize>,
-    /// How many streams were opened, and which of them the id of a request stands for.
+    /// How many streams were opened, and which of them the id of a request stands for: both change together.
     streams: Mutex<Opened>,
     /// Opened when a task that is named late may be.
     names: Semaphore,

@@ -101,8 +101,11 @@ pub struct Provider {
 #[derive(Debug, Default)]
 struct Mind {
     manners: ProviderManners,
+    /// Of these three locks a thread holds one at a time, for one entry or one look.
     requests: Mutex<Vec<Value>>,
+    /// As `requests`.
     bearers: Mutex<Vec<String>>,
+    /// Each stands at its number, from 1.
     responses: Mutex<Vec<Arc<Response>>>,
     begun: AtomicUsize,
     in_flight: AtomicUsize,
@@ -175,6 +178,7 @@ impl Provider {
 
 impl Probe for Provider {
     fn look(&self) -> BoxFuture<'_, Account> {
+        // SeqCst, here and where they are counted: tests compare several counts, so all see one order.
         let of = |count: &AtomicUsize| count.load(Ordering::SeqCst);
         let (begun, in_flight, stops) =
             (of(&self.mind.begun), of(&self.mind.in_flight), of(&self.mind.cancels));
@@ -215,10 +219,13 @@ async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
                     continue;
                 }
                 (_, OnProviderCancel::HangsUp) => {
+                    // SeqCst, as all counts of a provider: counted before the line is cut, which the test
+                    // sees.
                     mind.cancels.fetch_add(1, Ordering::SeqCst);
                     return Ok(());
                 }
                 (_, OnProviderCancel::Deaf) => {
+                    // SeqCst, as above: counted before the silence.
                     mind.cancels.fetch_add(1, Ordering::SeqCst);
                     connection.closed().await;
                     return Ok(());
@@ -257,6 +264,7 @@ impl Mind {
                 self.begin(body);
                 Some(plain("200 OK", &Value::Null))
             }
+            // One update, so exactly the first `busy` looks are refused.
             ("GET", ..) if self.looks.fetch_add(1, Ordering::SeqCst) < self.manners.busy => {
                 Some(response::whole("429 Too Many Requests", JSON, &[("retry-after", "0")], b"null"))
             }
@@ -266,18 +274,24 @@ impl Mind {
 
     fn begin(self: &Arc<Self>, body: &[u8]) -> Value {
         lock(&self.requests).push(serde_json::from_slice(body).unwrap_or_default());
-        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        // SeqCst, as all counts of a provider. Begun before in flight: a test never sees more in flight than
+        // begun.
+        self.begun.fetch_add(1, Ordering::SeqCst);
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let (status, torn) = (watch::Sender::new("queued"), watch::Sender::new(false));
+        let mut responses = lock(&self.responses);
+        // Numbered under the lock: of two at once each stands at its number.
+        let number = responses.len() + 1;
         let response = Arc::new(Response { number, status, torn, over: watch::Sender::new(false) });
-        lock(&self.responses).push(Arc::clone(&response));
+        responses.push(Arc::clone(&response));
+        drop(responses);
         let shown = self.show(&response);
         let mind = Arc::clone(self);
         tokio::spawn(async move {
             let mut torn = response.torn.subscribe();
             tokio::select! {
                 biased;
-                // What loses is the work itself, where it waits.
+                // First: work that was torn down does not end by itself. What loses is the work itself, where it waits.
                 _torn = torn.wait_for(|torn| *torn) => {}
                 () = mind.gate.pass() => {
                     let ends = match mind.manners.ends {
@@ -292,6 +306,7 @@ impl Mind {
                     });
                 }
             }
+            // Before `over`: who waits for the end of the work finds it counted out.
             mind.in_flight.fetch_sub(1, Ordering::SeqCst);
             response.over.send_replace(true);
         });
@@ -328,6 +343,7 @@ impl Mind {
         if matches!(*response.status.borrow(), "completed" | "failed" | "incomplete") {
             return Some(self.show(response));
         }
+        // SeqCst, as above: counted before its effect, which a test may wait for.
         self.cancels.fetch_add(1, Ordering::SeqCst);
         match on_cancel {
             OnProviderCancel::Ends => {
@@ -349,5 +365,33 @@ impl Mind {
             OnProviderCancel::Missing => return None,
         }
         Some(self.show(response))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Barrier, thread};
+
+    use super::*;
+
+    /// Responses that begin at once are found by their own ids.
+    #[tokio::test]
+    async fn responses_that_begin_at_once_are_found_by_their_ids() {
+        const AT_ONCE: usize = 4;
+        let (mind, all) = (Arc::new(Mind::default()), Barrier::new(AT_ONCE));
+        let runtime = tokio::runtime::Handle::current();
+        thread::scope(|threads| {
+            for _ in 0..AT_ONCE {
+                let (mind, all, runtime) = (Arc::clone(&mind), &all, runtime.clone());
+                threads.spawn(move || {
+                    let _inside = runtime.enter();
+                    all.wait();
+                    (0..500).for_each(|_| drop(mind.begin(b"{}")));
+                });
+            }
+        });
+        for number in 1..=AT_ONCE * 500 {
+            assert_eq!(mind.find(&format!("resp_{number}")).unwrap().number, number);
+        }
     }
 }

@@ -68,11 +68,15 @@ pub enum At {
 #[derive(Debug)]
 pub struct FaultStore {
     inner: Arc<dyn Store>,
+    /// Which operation goes wrong. This and `done` are SeqCst: an operation takes its number, and then looks
+    /// here. Arm it while no operation begins, so that the next one is meant.
     at: AtomicUsize,
     /// The operations of one name that still go well before the one that does not.
+    /// Held for one look, so that one operation is the one. Never held together with `names`.
     named: Mutex<Option<(&'static str, usize)>>,
     fault: OperationFault,
     done: AtomicUsize,
+    /// Held for one name or one copy.
     names: Mutex<BTreeSet<&'static str>>,
 }
 
@@ -90,6 +94,7 @@ impl FaultStore {
 
     /// From now on the next operation is the one that goes wrong.
     pub fn arm(&self) {
+        // Two steps: an operation that begins between them goes well, and where one alone is meant, it was that one.
         self.at.store(self.asked(), Ordering::SeqCst);
     }
 
@@ -100,16 +105,19 @@ impl FaultStore {
 
     /// Whether the operation that goes wrong was asked.
     pub fn was_met(&self) -> bool {
+        // SeqCst: see `at`.
         self.asked() > self.at.load(Ordering::SeqCst)
     }
 
     /// From now on everything goes well; what was asked before is never answered.
     pub fn come_back(&self) {
+        // SeqCst: see `at`.
         self.at.store(usize::MAX, Ordering::SeqCst);
     }
 
     /// How many operations were asked so far.
     pub fn asked(&self) -> usize {
+        // SeqCst: see `at`.
         self.done.load(Ordering::SeqCst)
     }
 
@@ -136,6 +144,7 @@ impl FaultStore {
 
     /// What is wrong with this operation, if anything is.
     fn met(&self, name: &'static str) -> Option<OperationFault> {
+        // SeqCst: see `at`. One update, so that each operation has its own number.
         let number = self.done.fetch_add(1, Ordering::SeqCst);
         if self.is_named(name) {
             self.at.store(number, Ordering::SeqCst);

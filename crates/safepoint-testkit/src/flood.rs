@@ -110,6 +110,7 @@ impl Flood {
     /// Pieces that were made so far; the last of them may yet have to be read.
     #[must_use]
     pub fn pieces(&self) -> u64 {
+        // Relaxed: a count that only grows, and orders nothing.
         self.pieces.number.load(Ordering::Relaxed)
     }
 
@@ -166,6 +167,7 @@ impl Pieces {
         loop {
             const BATCH: usize = 32 << 10;
             while batch.len() < BATCH {
+                // Relaxed: each piece has its own number; which is written first is open.
                 let number = self.number.fetch_add(1, Ordering::Relaxed);
                 self.next(number).iter().for_each(|event| push(&mut batch, event));
             }

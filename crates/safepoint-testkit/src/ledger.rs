@@ -18,6 +18,7 @@ use crate::sync::lock;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
+    /// Held for one line or one look, so lines have one order. No other lock is taken under it.
     lines: Arc<Mutex<Vec<LedgerLine>>>,
 }
 

@@ -94,6 +94,7 @@ struct World {
     finished: AtomicUsize,
     stops: AtomicUsize,
     moved: Notify,
+    /// Held for one entry or one copy; no other lock is taken under it.
     received: Mutex<Received>,
 }
 
@@ -191,24 +192,29 @@ impl Peer {
     /// How much of its work runs now: its own account, whatever it reported to us.
     #[must_use]
     pub fn in_flight(&self) -> usize {
+        // Acquire: pairs with the updates in `work`, so a test that sees no work in flight sees what it
+        // finished.
         self.world.working.load(Ordering::Acquire)
     }
 
     /// How much of its work has begun.
     #[must_use]
     pub fn begun(&self) -> usize {
+        // Acquire, as in `in_flight`.
         self.world.begun.load(Ordering::Acquire)
     }
 
     /// How much of its work came to its own end.
     #[must_use]
     pub fn finished(&self) -> usize {
+        // Acquire, as in `in_flight`.
         self.world.finished.load(Ordering::Acquire)
     }
 
     /// How often it was asked to stop.
     #[must_use]
     pub fn stops(&self) -> usize {
+        // Acquire: pairs with the update in `line`.
         self.world.stops.load(Ordering::Acquire)
     }
 

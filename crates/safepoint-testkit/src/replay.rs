@@ -41,6 +41,8 @@ enum RecordedLine {
 #[derive(Debug)]
 pub struct RecordingModel<M> {
     model: M,
+    /// Held to write the lines of one delta, so that lines stay whole. Exchanges that run at once mix their
+    /// deltas: a recording is of one at a time.
     file: Arc<Mutex<File>>,
 }
 
@@ -71,6 +73,7 @@ impl<M: Model> Model for RecordingModel<M> {
 
 struct Recorded {
     inner: Box<dyn Conversation>,
+    /// The file of the model: see there.
     file: Arc<Mutex<File>>,
     said: Value,
 }
@@ -115,6 +118,7 @@ fn write(file: &Mutex<File>, lines: impl Iterator<Item = RecordedLine>) -> io::R
 #[derive(Clone, Debug)]
 pub struct Replay {
     exchanges: Arc<[RecordedExchange]>,
+    /// Held from the look at the next exchange to its taking, so that each is used once.
     next: Arc<Mutex<usize>>,
 }
 

@@ -49,6 +49,8 @@ pub struct ScriptedModel {
 #[derive(Debug)]
 struct Shared {
     director: Director,
+    /// Held to note one request and to take its gate, which are one step: gates are used in the order of
+    /// requests. Nothing is sent or awaited under it.
     state: Mutex<ScriptState>,
 }
 

@@ -172,6 +172,7 @@ impl ModelServer {
     /// Connections that are open, idle ones included.
     #[must_use]
     pub fn open_connections(&self) -> usize {
+        // SeqCst for simplicity, here and below: a count for tests, which wait until it has a value.
         self.shared.open.load(Ordering::SeqCst)
     }
 }
@@ -181,6 +182,7 @@ struct OpenConnection<'s>(&'s Shared);
 
 impl<'s> OpenConnection<'s> {
     fn new(shared: &'s Shared) -> Self {
+        // SeqCst: see `open_connections`.
         shared.open.fetch_add(1, Ordering::SeqCst);
         Self(shared)
     }
@@ -188,6 +190,7 @@ impl<'s> OpenConnection<'s> {
 
 impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
+        // SeqCst: see `open_connections`.
         self.0.open.fetch_sub(1, Ordering::SeqCst);
     }
 }

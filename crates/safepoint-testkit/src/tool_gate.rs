@@ -14,6 +14,8 @@ pub struct ToolGate {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Held to count, or to take a pass, which is one step: no pass is taken twice. Waiters are woken after
+    /// it is released, and look again.
     state: Mutex<GateState>,
     moved: Notify,
     opened: Condvar,

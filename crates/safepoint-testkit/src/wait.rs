@@ -184,7 +184,10 @@ struct PendingWaits {
     next: u64,
 }
 
+/// Held to enter, to remove, or to copy the wakers that are due; they are called after it is released. A
+/// waker that is replaced or removed frees no task that waits here: the future of such a task goes first.
 static WAITS: Mutex<PendingWaits> = Mutex::new(PendingWaits { pending: Vec::new(), next: 0 });
+/// The thread begins with the first wait, and never ends.
 static ALARM: Once = Once::new();
 
 fn waits() -> MutexGuard<'static, PendingWaits> {

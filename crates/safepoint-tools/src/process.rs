@@ -84,6 +84,7 @@ use lease::{Term, Timer};
 use witness::Witness;
 
 /// Whether this program can be its own guard.
+/// Set at most once, before `main` makes a thread.
 static OPTED_IN: AtomicBool = AtomicBool::new(false);
 
 /// Turns this process into a guard, if it was started as one; else notes that it could be.
@@ -121,6 +122,9 @@ pub struct Processes {
 struct Shared {
     run: String,
     grade: Grade,
+    /// Held while a guard is launched, so that two commands at once share one. The launch blocks and awaits nothing,
+    /// and takes no other lock of this crate. A guard that two callers found dead is replaced once: `forget` removes
+    /// only the guard that its caller saw.
     guard: Mutex<Option<Arc<Guard>>>,
     timer: Arc<Timer>,
     /// Whether declared background jobs are to end.
@@ -140,6 +144,7 @@ impl Processes {
     /// `run` is the mark that every process carries in its environment, and by which its survivors are found.
     #[must_use]
     pub fn new(run: impl Into<String>) -> Self {
+        // Relaxed: the start of each thread orders it after the store, which came before all threads.
         if OPTED_IN.load(Ordering::Relaxed) {
             Self::guarded_by(run, "/proc/self/exe")
         } else {

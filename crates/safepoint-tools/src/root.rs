@@ -29,7 +29,8 @@ pub struct Root {
     /// Whether the kernel keeps a path below the directory; else each component is opened by itself.
     has_openat2: bool,
     /// Held from the reading of a file to its replacement, so that of two edits at once neither is lost. Only by
-    /// blocking tools, off the async threads.
+    /// blocking tools, off the async threads. No other lock is taken under it. Commands, and other programs, do not
+    /// take it.
     changes: Mutex<()>,
 }
 

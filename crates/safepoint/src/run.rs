@@ -338,6 +338,8 @@ impl RunHandle {
         let taken = match self.shared.put_decision(id, ruled.into(), reply) {
             Put::Posted => taken.await,
             // A run that is not resumed before the tree settles accepts nothing more.
+            // The answer is polled first: a decision that was taken counts, even if the run is done too.
+            // Dropping `done` loses nothing.
             Put::Left => match future::select(taken, pin!(self.done())).await {
                 Either::Left((taken, _)) => taken,
                 Either::Right(_) => return Err(DecideError::RunEnded),

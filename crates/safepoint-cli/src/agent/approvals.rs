@@ -93,6 +93,9 @@ struct Terminal {
     screen: Arc<Screen>,
     /// What the engine does with an approval that is left open.
     unanswered: WithoutApprover,
+    /// Held while a question is on the screen, across the wait for its answer: it is asynchronous and fair, so
+    /// questions are put in the order in which they came. A question that is withdrawn while it waits is dropped with
+    /// its place.
     one_at_a_time: Arc<Mutex<()>>,
 }
 

@@ -30,8 +30,13 @@ pub(crate) struct Crew {
     own: Vec<Arc<dyn Tool>>,
     servers: Used,
     asking: Asking,
+    /// The name of the model, as it is shown. It is changed a moment before `works`: no other lock is held
+    /// then.
     name: Mutex<String>,
+    /// Held to copy or to replace the agent and what it was made of, which change together; not across an
+    /// await. `server` is taken under it.
     works: Mutex<Works>,
+    /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
 }
 

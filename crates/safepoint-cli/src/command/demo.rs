@@ -241,8 +241,10 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
         let (count, inside) = (Arc::clone(&count), Arc::clone(&inside));
         async move {
             inside.notify_one();
+            // One task counts; the order means nothing.
             while count.load(std::sync::atomic::Ordering::SeqCst) < u32::MAX {
                 if cx.run(std::future::pending::<()>()).await.is_err() {
+                    // As above: one task counts.
                     count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                     tokio::task::yield_now().await;
                 }

@@ -80,6 +80,7 @@ async fn soon(mut written: Pin<&mut impl Future<Output = ()>>, signals: &mut Sig
     for time in [BEGINS, ENDS] {
         tokio::select! {
             biased;
+            // First: what is written is not counted as left.
             () = written.as_mut() => return,
             // Losing any of these loses nothing: what is not written is counted.
             _ = signals.next() => break,

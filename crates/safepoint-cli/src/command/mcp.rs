@@ -48,6 +48,8 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
 
 /// The work, unless a signal comes first; it is dropped then.
 async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Got> {
+    // The signal first: work that is done at the same moment counts as stopped, and is dropped. Nothing that
+    // was sent is taken back.
     match select(pin!(signals.next()), pin!(work)).await {
         Either::Left((got, _)) => Err(got),
         Either::Right((done, _)) => Ok(done),

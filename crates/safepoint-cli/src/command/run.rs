@@ -39,6 +39,8 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     let read = tokio::task::spawn_blocking(move || prompts(&asked));
     let prompts = tokio::select! {
         biased;
+        // First: a prompt that is read is not thrown away; the signal stays pending, and stops its turn. Losing this
+        // branch leaves the thread reading, until the end of this program.
         read = read => read.context("the prompt could not be read")??,
         // The input read so far is lost: there is no run to store it.
         got = signals.next() => {
@@ -141,6 +143,7 @@ async fn ready(
 ) -> anyhow::Result<Result<(Conversation, Needs), Got>> {
     let (agent, needs) = tokio::select! {
         biased;
+        // First: what is ready is used, and closed in order; the signal stays pending.
         chosen = agent((args, settings), screen, processes) => chosen?,
         // Nothing is stored yet.
         got = signals.next() => return Ok(Err(got)),
@@ -201,6 +204,7 @@ async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
     for _first_and_second in 0..2 {
         tokio::select! {
             biased;
+            // First: what has ended needs no signal.
             () = &mut ending => return,
             // Losing this branch loses nothing: what is ending continues to end.
             _ = signals.next() => hand.iter().for_each(Hand::end_now),

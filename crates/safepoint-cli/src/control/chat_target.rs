@@ -109,7 +109,8 @@ impl ChatTarget {
         let began = Instant::now();
         tokio::select! {
             biased;
-            // Losing this branch loses nothing: every waiter sees the same end.
+            // First: an end is sent even to a client that is going. Losing this branch loses nothing: every waiter sees the
+            // same end.
             _ = self.host.session.done() => {
                 say.last(Reply::new(code::ACCEPTED, "ended", format!("ended after {:.1?}", began.elapsed())));
             }

@@ -90,6 +90,8 @@ impl Inlet {
         };
         // Acknowledged only after it is recorded.
         let (recorded, rested) = (std::pin::pin!(ticket.recorded()), std::pin::pin!(ticket.outcome()));
+        // Either may be first: both are looked at again below, after the barrier. A ticket answers any number
+        // of times, so dropping one loses nothing.
         future::select(recorded, rested).await;
         self.barrier().await;
         let is_recorded = ticket.recorded().now_or_never().flatten().is_some();
@@ -117,7 +119,8 @@ impl Inlet {
                 say.first(accepted);
                 tokio::select! {
                     biased;
-                    // Losing this branch loses nothing: the ticket tells as often as it is asked.
+                    // First: an end is sent even to a client that is going. Losing this branch loses nothing: the ticket tells
+                    // as often as it is asked.
                     fate = ticket.outcome() => say.last(item_reply::rested(&name, fate, left)),
                     () = say.hung_up() => {}
                 }
@@ -144,7 +147,7 @@ async fn leave(place: &Place, asked: &PushAsk, say: &Say) {
     };
     tokio::select! {
         biased;
-        // Losing this branch loses nothing: the store has what it has.
+        // First: a reply that is there is sent. Losing this branch loses nothing: the store has what it has.
         reply = reply => say.last(reply.unwrap_or_else(|error| failed(&error))),
         () = say.hung_up() => {}
     }

@@ -1,10 +1,7 @@
 //! A `safepoint run` as the target of requests from other processes: they can stop and steer it; its turns
 //! are those that it was started with.
 
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::future::BoxFuture;
 use safepoint::{RunHandle, Steer, ids::CallId, receipt::QuietReport, steer::SteerOutcome};
@@ -23,16 +20,40 @@ use crate::{args::control::PolicyWord, exit::code};
 /// The running turn, set by the run's loop.
 #[derive(Default)]
 pub(crate) struct Turns {
-    at_work: Mutex<Option<RunHandle>>,
-    is_ending: AtomicBool,
+    /// Held for one look or one change, so that a stop either reaches the turn that begins, or comes before it; no other
+    /// lock is taken under it.
+    state: Mutex<State>,
     /// The entry to the stored session of these turns.
     inlet: OnceLock<Inlet>,
 }
 
+#[derive(Default)]
+struct State {
+    at_work: Option<RunHandle>,
+    is_ending: bool,
+}
+
+/// Whether a turn may begin. Exhaustive: it may, or the session was asked to stop before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a turn after the stop of its session is stopped"]
+pub(crate) enum Begins {
+    Now,
+    TooLate,
+}
+
 impl Turns {
-    /// Sets the running turn.
-    pub(crate) fn begin(&self, handle: &RunHandle) {
-        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+    /// Sets the running turn. A stop of the session that comes later finds it.
+    pub(crate) fn begin(&self, handle: &RunHandle) -> Begins {
+        let mut state = self.lock();
+        state.at_work = Some(handle.clone());
+        if state.is_ending { Begins::TooLate } else { Begins::Now }
+    }
+
+    /// Has no further turn begin, and returns the turn that has begun.
+    fn end(&self) -> Option<RunHandle> {
+        let mut state = self.lock();
+        state.is_ending = true;
+        state.at_work.clone()
     }
 
     /// Sets the entry to the stored session of these turns.
@@ -43,11 +64,15 @@ impl Turns {
 
     /// Whether the session was asked to stop: no further turn begins.
     pub(crate) fn is_ending(&self) -> bool {
-        self.is_ending.load(Ordering::Acquire)
+        self.lock().is_ending
     }
 
     fn at_work(&self) -> Option<RunHandle> {
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().at_work.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,10 +153,10 @@ impl RunTarget {
     }
 
     async fn stop(&self, stop: &StopAsk, say: &Say) {
-        let run = self.turns.at_work();
         let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
-        if stop.run.is_none() && stop.call.is_none() {
-            self.turns.is_ending.store(true, Ordering::Release);
+        let is_all = stop.run.is_none() && stop.call.is_none();
+        let run = if is_all { self.turns.end() } else { self.turns.at_work() };
+        if is_all {
             if matches!(stop.mode, ModeWord::TurnEnd | ModeWord::WhenIdle { .. }) {
                 return say.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
             }
@@ -170,5 +195,29 @@ impl RunTarget {
             }
         };
         say.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use safepoint::{
+        raw::backend::{BackendSpec, RunInput, WrappedEnd, wrap_finished},
+        receipt::StopSupport,
+    };
+
+    use super::*;
+
+    /// S6.13: a stop of the session reaches the turn that runs, and a turn that begins after it knows of it: none slips
+    /// through between two turns.
+    #[test]
+    fn a_turn_that_begins_after_the_stop_of_its_session_is_too_late() {
+        let spec = BackendSpec { name: "done".into(), grade: StopSupport::Hard };
+        let run = || wrap_finished(&spec, RunInput::new("go"), WrappedEnd::Done("there".into()));
+        let (turns, first) = (Turns::default(), run());
+        assert_eq!(turns.begin(&first), Begins::Now);
+        let reached = turns.end();
+        assert_eq!(reached.as_ref().map(RunHandle::id), Some(first.id()));
+        assert!(turns.is_ending());
+        assert_eq!(turns.begin(&run()), Begins::TooLate);
     }
 }

@@ -136,7 +136,8 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
         let mut more = [0];
         let reply = tokio::select! {
             biased;
-            // Losing this branch loses nothing: a reply stays in the channel.
+            // First: replies are written before the end of the client is looked at. Losing this branch loses nothing: a
+            // reply stays in the channel.
             reply = replies.recv() => reply,
             // Losing this branch loses bytes outside the protocol. Their end means that the client is gone.
             read = tokio::io::AsyncReadExt::read(&mut reader, &mut more) => match read {

@@ -58,6 +58,7 @@ impl Printer {
 
     /// A terminal gets no model text, including text that waits here, until [`Self::calm`].
     pub(crate) fn hurry(&self) {
+        // Relaxed: a piece that is being written may still be shown; nothing else depends on the flag.
         self.hurries.store(true, Ordering::Relaxed);
     }
 
@@ -150,11 +151,14 @@ impl Lane {
             let mut passed_over = 0;
             while let Some(sent) = waiting.take() {
                 let Sent::Piece(stream, piece) = &*sent else {
+                    // Relaxed: cleared and read by this thread. A new hurry between the call of `calm` and
+                    // this is cleared too: text that came after it is shown.
                     hurried.store(false, Ordering::Relaxed);
                     continue;
                 };
                 if let Piece::Said(text) = piece
                     && order == Order::Together
+                    // Relaxed: see `hurry`.
                     && hurried.load(Ordering::Relaxed)
                 {
                     passed_over += text.as_str().len();

@@ -40,7 +40,10 @@ pub(crate) enum Put {
 /// Pieces between their senders and the one thread that writes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
+    /// Held to queue, to take, or to count; pieces are written after it is released. No other lock is taken
+    /// under it. The thread that writes looks for work and waits under it, so no piece is missed.
     state: Mutex<State>,
+    /// There is a piece, or the end: for the thread that writes.
     changed: Condvar,
     /// The queue is closed and everything was written.
     done: Condvar,
@@ -171,6 +174,8 @@ impl Queue {
 
     /// How many bytes stdout has taken so far.
     pub(super) fn taken(&self) -> u64 {
+        // Relaxed: a count that only grows. `left` may read it while a piece is being written, and then
+        // counts bytes as left that were just taken.
         self.taken.load(Ordering::Relaxed)
     }
 

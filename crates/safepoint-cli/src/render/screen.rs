@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct Screen {
     printer: Printer,
     look: Look,
+    /// Held to put one thing on the screen, so that its pieces are queued together. The lock of a queue of
+    /// the printer is taken under it; nothing is written or awaited under it.
     state: Mutex<State>,
 }
 

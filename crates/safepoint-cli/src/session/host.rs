@@ -18,8 +18,11 @@ use crate::render::chat::queue::{How, Origin, Pushed};
 pub(crate) struct Host {
     pub(crate) session: SessionHandle<String>,
     pub(crate) id: SessionId,
+    /// What this process pushed. Held across a push, which blocks on nothing: the session's locks are taken
+    /// under it, and the session never calls back here. Nothing is awaited under it.
     pushed: Mutex<HashMap<ItemId, (Pushed, Ticket<String>)>>,
     /// What others put into the store.
+    /// Held for one entry or one look-up, and never together with `pushed`.
     found: Mutex<HashMap<ItemId, Pushed>>,
 }
 

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Handle {
     /// Whether the provider keeps the response when we go: it does in background mode.
     is_kept: bool,
+    /// Held to set, copy or take the id; no other lock is taken under it. Taking decides between the end of the response
+    /// and a cancel: one of them gets the id.
     id: Arc<Mutex<Option<String>>>,
 }
 

@@ -48,6 +48,8 @@ impl TaskCall {
             let feed = &mut self.feed;
             let stream = pin!(async { if has_room { from_feed(feed).await } else { pending().await } });
             let look = pin!(async { Came::Watched(self.watch.next().await) });
+            // The answer to a cancel first: an event that comes with it is read next, and its end of the work
+            // is then one after the cancel.
             match select(telling, select(stream, look)).await {
                 Either::Left((reply, _)) => reply,
                 Either::Right((Either::Left((came, _)) | Either::Right((came, _)), _)) => came,

@@ -31,6 +31,8 @@ impl TaskCall {
                 Answers::Streams => Method::SendAndStream,
                 Answers::Looks => Method::Send,
             };
+            // Before the first byte: a stop that finds it unset knows that nothing was sent. Relaxed: the
+            // same task reads it.
             sent.store(true, Ordering::Relaxed);
             let method = place.wire.method(method);
             peer.http.open((&place.url, place.wire), (method, params), peer.http.bounds.idle).await

@@ -49,6 +49,8 @@ impl TaskCall {
         self.phase = Phase::Doubted;
         let held = self.text.release();
         self.say(held);
+        // Relaxed: the request is polled by the task that runs this, so program order suffices. The flag is
+        // set before the request is sent: `false` means that nothing was sent.
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the remote agent.
             self.over(cancel::never_begun(cancel::NOTHING_SENT));

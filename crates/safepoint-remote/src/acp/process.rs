@@ -150,6 +150,7 @@ impl AgentProcess {
             let (turn, earlier) = work.known.turn(&work.conversation).await;
             (turn, earlier, work.processes.spawn_in(&work.cx, work.command.clone()).await)
         };
+        // Orders first: a stop that comes with the start is answered as one before it, and nothing is asked of the agent.
         // An abandoned start is undone: the command is killed, and the run waits for that.
         let (turn, earlier, started) = tokio::select! {
             biased;
@@ -251,7 +252,8 @@ impl AgentProcess {
                 None => std::future::pending().await,
             }
         };
-        // Orders first, and the process's end before its output: a flood of output hides neither.
+        // Orders first, and the process's end before its output: a flood of output hides neither. No branch loses anything: an
+        // order, a line and the end of the process are returned by the next call, and a place that is not used is freed.
         tokio::select! {
             biased;
             order = self.orders.recv() => Came::Ordered(order),

@@ -129,6 +129,7 @@ impl ResponseCall {
         let came = {
             let telling = pin!(answered(&mut self.telling));
             let feed = pin!(self.feed.next());
+            // The answer to a cancel first; what the feed has stays in the feed.
             match select(telling, feed).await {
                 Either::Left((came, _)) | Either::Right((came, _)) => came,
             }
@@ -160,6 +161,8 @@ impl ResponseCall {
             if let Some(earlier) = earlier {
                 body.insert("previous_response_id".into(), earlier.into());
             }
+            // Before the first byte: a stop that finds it unset knows that nothing was sent. Relaxed: the
+            // same task reads it.
             sent.store(true, Ordering::Relaxed);
             (turn, provider.http.begin(&body.into()).await)
         })

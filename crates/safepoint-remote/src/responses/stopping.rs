@@ -29,6 +29,8 @@ impl ResponseCall {
     /// Asks the provider to end the work.
     pub(super) async fn part(&mut self) -> RemoteStopReply {
         self.phase = if self.grade == StopSupport::Hard { Phase::Stopping } else { Phase::Doubted };
+        // Relaxed: the request is polled by the task that runs this, so program order suffices. The flag is
+        // set before the request is sent: `false` means that nothing was sent.
         if self.id.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the provider.
             self.over(cancel::never_begun(cancel::NOTHING_SENT));

@@ -56,7 +56,10 @@ const SETTLED: u32 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Core {
+    /// Written only while `log` is locked, so its writers need no read-modify-write. Read without the lock.
     word: AtomicU32,
+    /// Held for one request, one settling or one copy of the log. No other lock is taken under it, nothing is
+    /// awaited, and waiters are woken after it is released.
     log: Mutex<Vec<LoggedRequest>>,
 }
 
@@ -85,6 +88,8 @@ impl Core {
     /// The clock is read under the lock: the order of the log is the order in time.
     pub(crate) fn ask(&self, request: StopRequest, clock: impl FnOnce() -> Instant) -> StopAck {
         let mut log = lock(&self.log);
+        // Relaxed: every write of the word is made under the lock that is held here, and the lock orders
+        // them.
         let word = self.word.load(Ordering::Relaxed);
         if word & SETTLED != 0 {
             return StopAck::TooLate;
@@ -102,6 +107,8 @@ impl Core {
         let seq = log.len() as u64;
         let onset = request.onset();
         log.push(LoggedRequest { seq, at: now, reason: request.into_reason(), asked, demand, joined, onset });
+        // Release, after the push: a reader that sees the bit finds the entry. One that does not see it yet
+        // acted before the request.
         self.word.store(word | ASKED, Ordering::Release);
         asked
     }
@@ -109,6 +116,9 @@ impl Core {
     /// Fixes the end; true the first time.
     pub(crate) fn settle(&self) -> bool {
         let _log = lock(&self.log);
+        // The lock decides between a request and this: the later one sees what the earlier one wrote. So the
+        // load is Relaxed; the store is Release, so that a reader of the bit sees all that came before the
+        // end.
         let word = self.word.load(Ordering::Relaxed);
         self.word.store(word | SETTLED, Ordering::Release);
         word & SETTLED == 0

@@ -43,6 +43,7 @@ impl StopHandle {
         }
         let asked = self.node.core.ask(request, Instant::now);
         match asked {
+            // After the request is in the log: a waiter that registers later looks after this, and finds it.
             StopAck::First | StopAck::Strengthened => self.node.run.wake.notify_waiters(),
             StopAck::Unchanged | StopAck::TooLate => {}
         }
@@ -80,6 +81,7 @@ impl StopHandle {
     /// Nothing is lost.
     pub async fn settled(&self) {
         loop {
+            // Registered before the look: a settling between the two wakes this waiter.
             let woken = self.node.run.ended.notified();
             if self.is_settled() {
                 return;

@@ -40,15 +40,19 @@ pub struct DropHandle(Arc<Drops>);
 
 #[derive(Debug, Default)]
 struct Drops {
+    /// Set once and never taken back.
     wanted: AtomicBool,
+    /// Held to store or to take the waker. The waker is called after the lock is released. It is always the
+    /// waker of the one task that polls, so replacing it frees no other task.
     waker: Mutex<Option<Waker>>,
 }
 
 impl DropHandle {
     /// Has the future dropped. A future that never yields is dropped when it first does.
     pub fn drop_now(&self) {
-        // Release: a thread that reads the flag sees all that came before. The waker is taken after the flag is set, and
-        // the task stores its waker before it reads the flag: one of the two always sees the other.
+        // The flag is set before the lock, and the task reads it after the lock: if the task stored its waker first, this
+        // takes the waker and wakes it; otherwise the task's lock follows this one, and its read sees the flag. The lock
+        // alone orders this; SeqCst is for simplicity, since a drop is rare.
         self.0.wanted.store(true, Ordering::SeqCst);
         let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = waker {
@@ -62,6 +66,7 @@ impl DropHandle {
             *waker = Some(cx.waker().clone());
         }
         drop(waker);
+        // After the lock that `drop_now` takes: see there.
         self.0.wanted.load(Ordering::SeqCst)
     }
 }

@@ -15,6 +15,8 @@ pub type Label = Cow<'static, str>;
 /// Names of live things, by slot.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
+    /// Held to enter, to leave, or to look. No other lock is taken under it. The idle notification is sent
+    /// after it is released; a task that enters in between is seen by the look of the woken waiter.
     alive: Mutex<Slots>,
     idle: Notify,
 }

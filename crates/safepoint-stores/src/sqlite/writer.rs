@@ -51,6 +51,7 @@ struct Handle {
 
 #[derive(Debug, Default)]
 struct Counted {
+    /// Written by the writing thread alone, read by anyone.
     all: AtomicU64,
     durable: AtomicU64,
 }
@@ -121,6 +122,7 @@ impl Writer {
     }
 
     pub(super) fn commits(&self) -> Commits {
+        // Relaxed: the two counts order nothing else. A commit between the two reads may be in only one of them.
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Commits { all: read(&self.counted.all), durable: read(&self.counted.durable) }
     }
@@ -309,6 +311,8 @@ impl Thread {
 
     fn count(&mut self, class: Durability) {
         self.since_checkpoint += 1;
+        // Relaxed: only this thread writes them, and the answer to a caller, sent later, orders its own commit before
+        // it.
         self.counted.all.fetch_add(1, Ordering::Relaxed);
         if class == Durability::Durable {
             self.counted.durable.fetch_add(1, Ordering::Relaxed);

@@ -69,11 +69,14 @@ impl TaskEvent {
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) context: String,
+    /// Held for one event, and its count, or for one look: readers see events in this order. Nothing is
+    /// awaited under it.
     events: Mutex<Vec<TaskEvent>>,
-    /// After each of these numbers of events, the task keeps the next part twice.
+    /// After each of these numbers of events, the task keeps the next part twice. Never held together with `events`.
     listened: Mutex<Vec<usize>>,
     /// How many events there are.
     count: watch::Sender<usize>,
+    /// Held to add or to take one answer. `answered` keeps one notification, and one waits: none is missed.
     answers: Mutex<Vec<String>>,
     answered: Notify,
     torn: watch::Sender<bool>,
@@ -98,12 +101,7 @@ impl Task {
     }
 
     pub(super) fn state(&self) -> TaskState {
-        let events = lock(&self.events);
-        let newest = events.iter().rev().find_map(|event| match event {
-            TaskEvent::Status(state, _) => Some(*state),
-            TaskEvent::Part { .. } | TaskEvent::Anew(_) => None,
-        });
-        newest.unwrap_or(TaskState::Submitted)
+        state_of(&lock(&self.events))
     }
 
     /// What the newest status says.
@@ -139,10 +137,13 @@ impl Task {
 
     /// Sends it to the readers; false if the task is over.
     pub(super) fn tell(&self, event: TaskEvent) -> bool {
-        if self.state().is_terminal() {
+        let mut events = lock(&self.events);
+        // Looked at under the lock: of two ends at once one is recorded.
+        if state_of(&events).is_terminal() {
             return false;
         }
-        self.tell_anyway(event);
+        events.push(event);
+        self.count.send_replace(events.len());
         true
     }
 
@@ -192,4 +193,12 @@ impl Task {
             // The sender lives as long as `self`, which is borrowed here.
         }
     }
+}
+
+fn state_of(events: &[TaskEvent]) -> TaskState {
+    let newest = events.iter().rev().find_map(|event| match event {
+        TaskEvent::Status(state, _) => Some(*state),
+        TaskEvent::Part { .. } | TaskEvent::Anew(_) => None,
+    });
+    newest.unwrap_or(TaskState::Submitted)
 }

@@ -15,6 +15,7 @@ use crate::sync::lock;
 /// Where the works are.
 #[derive(Debug)]
 pub(super) struct Yard {
+    /// Held for one deed or one copy, so deeds have one order. No other lock is taken under it.
     deeds: Mutex<Vec<String>>,
     running: watch::Sender<usize>,
     came: watch::Sender<usize>,
@@ -78,7 +79,7 @@ pub(super) fn begin(mind: Arc<Mind>, task: Arc<Task>) {
     tokio::spawn(async move {
         tokio::select! {
             biased;
-            // What loses is the work itself, wherever it waits.
+            // First: work that was torn down does not end by itself. What loses is the work itself, wherever it waits.
             () = task.torn() => mind.yard.note("torn down"),
             () = work(&mind, &task) => mind.yard.note("ended"),
         }

@@ -109,9 +109,10 @@ fn spawn_far() {
     }
 }
 
-/// Lines to a hub, held until the agent ends.
+/// Lines to a hub, held until the agent ends. One thread uses this and the next: a lock makes them a `static`.
 static LINES: Mutex<Vec<Box<dyn hub::HubLine>>> = Mutex::new(Vec::new());
 
+/// Commands that the agent started. Held while they are ended, by the one thread.
 static COMMANDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 /// A command as agents run them: a signal ends it.

@@ -87,7 +87,8 @@ async fn accept<F>(
     loop {
         let accepted = tokio::select! {
             biased;
-            // Losing the other branch loses connections that wait to be accepted: the server is gone.
+            // First: a server that is gone accepts nothing. Losing the other branch loses connections that wait to be
+            // accepted.
             _gone = ends.changed() => return,
             // Losing this one loses nothing.
             accepted = listener.accept() => accepted,
@@ -106,7 +107,7 @@ async fn accept<F>(
             let served = async { served?.await };
             tokio::select! {
                 biased;
-                // Losing the other branch closes the connection: the server is gone.
+                // First: a server that is gone serves nothing. Losing the other branch closes the connection.
                 _gone = ends.changed() => {}
                 // Losing this one loses nothing.
                 served = served => if let Err(error) = served { report(error) },

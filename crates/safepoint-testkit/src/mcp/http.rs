@@ -34,7 +34,11 @@ pub struct HttpServer {
 
 #[derive(Debug)]
 struct Mind {
+    /// Held for one message, so that the server answers one at a time. Nothing is awaited under it, and
+    /// `seen` is not held with it.
     brain: Mutex<Brain>,
+    /// Held for one entry or one copy. The time is read before it is held: two entries at once may be out of
+    /// order by a moment.
     seen: Mutex<Vec<(u64, McpSeen)>>,
     news: broadcast::Sender<News>,
     /// The number of the session that is known now.
@@ -95,6 +99,7 @@ impl HttpServer {
 
     /// Forgets every session, as after a restart of the server.
     pub fn forget(&self) {
+        // SeqCst for simplicity. A request that has read the number before is answered in the old session.
         self.mind.session.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -126,6 +131,7 @@ impl Mind {
 
 async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
     while let Some(request) = connection.request().await? {
+        // SeqCst: see `forget`.
         let known = mind.session.load(Ordering::SeqCst).to_string();
         let status = match request.method.as_str() {
             _ if request.header(SESSION).is_some_and(|session| session != known) => "404 Not Found",
@@ -161,6 +167,7 @@ async fn answer(connection: &mut Connection, mind: &Mind, body: &[u8]) -> io::Re
     if message["method"] == "subscriptions/listen" && said["method"].is_string() {
         return tell(connection, mind, &message, said, news).await;
     }
+    // SeqCst: see `forget`.
     let session = mind.session.load(Ordering::SeqCst).to_string();
     let headers = match mind.speaks() {
         Speaks::Older if message["method"] == "initialize" => vec![(SESSION, session.as_str())],
@@ -188,7 +195,7 @@ async fn tell(
         event(connection, &said).await?;
         said = tokio::select! {
             biased;
-            // Whichever loses has read nothing.
+            // The end of the client first: nothing is written behind it. Whichever loses has read nothing.
             ended = gave_up(connection, mind, request) => return ended,
             news = news.recv() => match news {
                 Ok(News::Notice(notice)) => notice,

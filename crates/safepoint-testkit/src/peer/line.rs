@@ -88,6 +88,7 @@ impl RemoteCall for PeerCall {
         Box::pin(async move {
             let Some(begun) = &self.begun else { return RemoteStopReply::confirmed("nothing had been sent") };
             let open = begun.open.clone();
+            // Before any effect of the stop, so that a test that sees the effect sees the count.
             self.peer.world.stops.fetch_add(1, Ordering::AcqRel);
             match self.peer.on_stop {
                 OnPeerStop::Silent => return std::future::pending().await,

@@ -26,6 +26,7 @@ struct RunningWork(Arc<World>);
 
 impl RunningWork {
     fn begin(world: &Arc<World>) -> Self {
+        // Release on each update, in this order: who sees the later one sees the earlier one. Waiters are woken last.
         world.begun.fetch_add(1, Ordering::AcqRel);
         world.working.fetch_add(1, Ordering::AcqRel);
         world.moved.notify_waiters();
@@ -35,6 +36,7 @@ impl RunningWork {
 
 impl Drop for RunningWork {
     fn drop(&mut self) {
+        // Release: what the work did is seen by a test that sees it gone.
         self.0.working.fetch_sub(1, Ordering::AcqRel);
         self.0.moved.notify_waiters();
     }
@@ -53,7 +55,9 @@ pub(super) fn begin(peer: &Peer, ends: WorkChannels) -> Ender {
     let (running, ended) = (RunningWork::begin(&world), Arc::clone(&ender.0));
     tokio::spawn(async move {
         let work = Box::pin(work(steps, Arc::clone(&world), ends));
+        // The work first: work that came to its end was not ended.
         if let Either::Left(_) = select(work, Box::pin(ended.notified())).await {
+            // Before `at_work` is dropped: a test that sees it idle sees this.
             world.finished.fetch_add(1, Ordering::AcqRel);
         }
         drop(running);

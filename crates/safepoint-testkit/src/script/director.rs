@@ -40,6 +40,8 @@ impl Director {
         if let Some(place) = self.conditional.iter().find(fits) {
             return Chosen::Scripted(*place, &replies[*place]);
         }
+        // Relaxed: one update gives each request its own turn. Which of two requests at once is first is
+        // open.
         let turn = self.used.fetch_add(1, Ordering::Relaxed);
         let turn = if self.script.repeat && !self.plain.is_empty() { turn % self.plain.len() } else { turn };
         match self.plain.get(turn) {

@@ -97,6 +97,7 @@ fn said(reply: &Reply) -> Vec<Delta> {
 
 fn ready(call: &Call, index: usize) -> ToolCall {
     static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: each number is given once, and orders nothing.
     let fresh = || format!("call_{:06}{index}", NEXT.fetch_add(1, Ordering::Relaxed));
     let id = call.id.clone().unwrap_or_else(fresh);
     let args = call.args.as_str().map_or_else(|| call.args.to_string(), ToOwned::to_owned);

@@ -124,7 +124,8 @@ impl Answering<'_> {
                 loop {
                     let step = tokio::select! {
                         biased;
-                        // Losing this branch loses nothing: the step stays in the channel.
+                        // First: a step that the test gave is taken before the end of the peer is seen. Losing this
+                        // branch loses nothing: the step stays in the channel.
                         step = gate.next() => step,
                         // Losing this one loses nothing: what was read is in the buffer.
                         () = closed(self.connection, &self.noted) => {
@@ -196,7 +197,8 @@ impl Answering<'_> {
         };
         tokio::select! {
             biased;
-            // Losing this branch loses nothing: what was read is in the buffer.
+            // First: a peer that has gone is noted, also at the end of the time. Losing this branch loses nothing: what was
+            // read is in the buffer.
             () = closed(self.connection, &self.noted) => {
                 self.noted.peer_closed(self.shared);
                 Some(Next::Close)

@@ -37,8 +37,12 @@ pub(crate) struct Shared {
     strictness: Strictness,
     recording: KeptExchanges,
     log: Option<ServerLog>,
+    /// Held for one entry or one look-up. Of the three locks here a thread holds one at a time, and nothing
+    /// is awaited under them.
     state: Mutex<ServerState>,
+    /// Two requests that miss at once encode the same bytes twice, and one copy stays.
     ready: Mutex<Encoded>,
+    /// Held to keep a response, or to answer about one.
     kept: Mutex<KeptResponses>,
     pub(super) arrived: Notify,
     pub(super) open: AtomicUsize,

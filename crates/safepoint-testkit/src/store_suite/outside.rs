@@ -34,35 +34,42 @@ impl Time {
     /// What time it is.
     #[must_use]
     pub fn now(&self) -> Timestamp {
+        // SeqCst, here and below: the two clocks have one order for all. Only `pass` moves both, and a look
+        // in between sees the day ahead.
         Timestamp::from_microsecond(self.day.load(Ordering::SeqCst)).unwrap_or(Timestamp::MAX)
     }
 
     /// How long the machine has run.
     #[must_use]
     pub fn up(&self) -> Duration {
+        // SeqCst: see `now`.
         Duration::from_micros(self.up.load(Ordering::SeqCst))
     }
 
     /// Jumps ahead, as a clock that a person sets: no time has passed.
     pub fn jump(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        // SeqCst: see `now`. One update, so that no jump is lost.
         self.day.fetch_add(micros, Ordering::SeqCst);
     }
 
     /// Jumps back, as a clock that a person sets.
     pub fn go_back(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        // SeqCst: see `now`.
         self.day.fetch_sub(micros, Ordering::SeqCst);
     }
 
     /// Moves on.
     pub fn pass(&self, time: Duration) {
         self.jump(time);
+        // SeqCst: see `now`.
         self.up.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 }
 
 /// Who lives: everybody of whom nothing else was said. Clones are the same lives.
+/// The lock is held for one entry or one look-up. A store may look under its own lock.
 #[derive(Clone, Debug, Default)]
 pub struct Population(Arc<Mutex<HashMap<u32, Liveness>>>);
 

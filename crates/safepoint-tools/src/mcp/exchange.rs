@@ -106,6 +106,8 @@ impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let Some(id) = self.of.take() else { return };
         if let Some(sink) = self.sink {
+            // Reported before it is registered: an end is reported after it. An answer that came a moment before is
+            // thrown away and not reported: the receipt then says less than is so, never more.
             sink.abandoned();
             self.live.notices.abandon(id.clone(), sink.clone());
         }
@@ -125,6 +127,9 @@ impl Drop for Abandoned<'_> {
 /// Messages to the server that no caller waits for, and over which no connection should be closed.
 #[derive(Clone, Default)]
 pub(super) struct Farewells {
+    /// Held to poll what is open, once and without waiting: that puts messages into the queue of the connection, and
+    /// comes back to no lock of ours. It is not held across an await. What begins after `sent` took the rest ends with
+    /// the connection.
     open: Arc<Mutex<Vec<BoxFuture<'static, ()>>>>,
 }
 

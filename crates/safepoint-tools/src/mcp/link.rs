@@ -41,6 +41,8 @@ pub(super) struct Link {
     state: watch::Sender<State>,
     wanted: Notify,
     pub(super) changes: watch::Sender<u64>,
+    /// Written by the task that keeps the connection, copied by others; no other lock is taken under it. It follows
+    /// `state`: for a moment a lost connection shows the end of the process before.
     end: Mutex<Option<CommandReport>>,
 }
 
@@ -208,6 +210,7 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope, stop: StopHandle) {
 
 /// Polls the first as long as the other runs.
 async fn beside<T>(endless: impl Future<Output = Infallible>, work: impl Future<Output = T>) -> T {
+    // The work is polled first: its end is not missed. Dropping the other loses notices of a connection that has ended.
     match select(pin!(work), pin!(endless)).await {
         Either::Left((done, _)) => done,
         Either::Right((never, _)) => match never {},

@@ -34,7 +34,9 @@ pub(super) struct Sink(Arc<Inner>);
 struct Inner {
     tell: Box<dyn Fn(String) + Send + Sync>,
     learn: Box<dyn Fn(Afterwards<'_>) + Send + Sync>,
+    /// How many notices may still be passed on.
     left: AtomicUsize,
+    /// Set once, before the request is written.
     handed_over: AtomicBool,
 }
 
@@ -53,6 +55,8 @@ impl Sink {
 
     /// Whether the call was handed to the transport: before that it certainly was not sent.
     pub(super) fn was_handed_over(&self) -> bool {
+        // SeqCst for simplicity, once a call. The transport sets it before it sends, so a call that failed and reads
+        // `false` was never sent: the failure came back through a channel, which orders the two.
         self.0.handed_over.load(Ordering::SeqCst)
     }
 
@@ -63,6 +67,8 @@ impl Sink {
 
     fn tell(&self, notice: &ProgressNotificationParam) {
         let spend = |left: usize| left.checked_sub(1);
+        // Relaxed: the count guards nothing else. The update is atomic, so two notices at once do not share the last
+        // place.
         if self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok() {
             (self.0.tell)(text(notice));
         }
@@ -96,13 +102,18 @@ fn text(notice: &ProgressNotificationParam) -> String {
 /// The calls under way on one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notices {
+    /// Calls under way. Of this lock and the next a thread holds one at a time, for one entry or one look-up. Sinks are
+    /// called after it is released.
     calls: Arc<Mutex<HashMap<ProgressToken, Sink>>>,
+    /// Calls whose end is still of interest. Removing is taking: of an answer and the end of the process one is
+    /// reported.
     abandoned: Arc<Mutex<VecDeque<(RequestId, Sink)>>>,
 }
 
 impl Notices {
     /// The call is about to be sent.
     pub(super) fn hand_over(&self, token: ProgressToken, sink: &Sink) {
+        // Before the call is known and before it is sent: see `was_handed_over`.
         sink.0.handed_over.store(true, Ordering::SeqCst);
         self.lock().insert(token, sink.clone());
     }

@@ -5,6 +5,7 @@
 
 use std::{io, sync::Arc};
 
+use futures_util::FutureExt as _;
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage},
@@ -16,6 +17,7 @@ use tokio::{
     io::AsyncWriteExt as _,
     net::unix::pipe::{Receiver, Sender},
     sync::Mutex,
+    task::unconstrained,
 };
 
 use super::{depth, own};
@@ -27,6 +29,8 @@ use crate::{
 /// The two pipes of a server.
 pub(super) struct Pipes {
     lines: Lines,
+    /// Held across the write of one message, so that messages stay whole; it is asynchronous, and fair, so they stay in order.
+    /// Only `close` takes it too, and does not wait for it.
     write: Arc<Mutex<Option<Sender>>>,
 }
 
@@ -95,12 +99,19 @@ impl Transport<RoleClient> for Pipes {
         &mut self,
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let write = Arc::clone(&self.write);
+        // Each send is a task of the caller, and tasks may be polled in any order. So the wait for the lock, which is fair,
+        // begins here: one poll, whatever is left of the task's budget. Otherwise a notice could be written before the call
+        // that it is about. A send that is dropped leaves the queue.
+        let mut turn = Box::pin(unconstrained(Arc::clone(&self.write).lock_owned()));
+        let got = (&mut turn).now_or_never();
         async move {
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
-            // The lock is asynchronous, fair, and held for one message: messages stay whole and in order.
-            match &mut *write.lock().await {
+            let mut write = match got {
+                Some(write) => write,
+                None => turn.await,
+            };
+            match &mut *write {
                 Some(pipe) => pipe.write_all(&line).await,
                 None => Err(io::ErrorKind::BrokenPipe.into()),
             }
@@ -122,5 +133,41 @@ impl Transport<RoleClient> for Pipes {
             *write = None;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join;
+    use safepoint_testkit::wait::InTime as _;
+    use serde_json::json;
+    use tokio::{
+        io::{AsyncBufReadExt as _, BufReader},
+        net::unix::pipe::pipe,
+    };
+
+    use super::*;
+
+    fn cancel(of: u64) -> ClientJsonRpcMessage {
+        let params = json!({"requestId": of});
+        let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+        serde_json::from_value(message).unwrap()
+    }
+
+    /// S3.6: a notice does not overtake the call that it is about, in whatever order the sends are polled; and one that is
+    /// dropped holds no other back.
+    #[tokio::test]
+    async fn messages_are_written_in_the_order_in_which_they_were_sent() {
+        let ((stdin, theirs), (_theirs, stdout)) = (pipe().unwrap(), pipe().unwrap());
+        let mut pipes = Pipes::new(stdin, stdout);
+        let (one, dropped, three) = (pipes.send(cancel(1)), pipes.send(cancel(2)), pipes.send(cancel(3)));
+        drop(dropped);
+        let written = join(three, one).in_time("both are written").await;
+        assert!(matches!(written, (Ok(()), Ok(()))));
+        let mut lines = BufReader::new(theirs).lines();
+        for of in [1, 3] {
+            let line = lines.next_line().in_time("a line is read").await.unwrap().unwrap();
+            assert!(line.contains(&format!("\"requestId\":{of}")), "{line}");
+        }
     }
 }

@@ -73,6 +73,8 @@ struct Row {
     cx: ToolContext,
     server: String,
     effect: EffectClass,
+    /// Held to change and copy the report. Its changes have an order: a call is abandoned before its end is looked for,
+    /// and one end is reported.
     report: Mutex<RemoteReport>,
 }
 

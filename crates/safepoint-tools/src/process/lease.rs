@@ -90,6 +90,8 @@ impl Drop for Term {
 #[derive(Debug)]
 pub(super) struct Timer {
     fd: io::Result<OwnedFd>,
+    /// Held for one change and the setting of the timer that follows from it. No other lock is taken under it, and
+    /// nothing is awaited: setting a timer does not block.
     slots: Mutex<BTreeMap<u64, Slot>>,
 }
 

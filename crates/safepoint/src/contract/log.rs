@@ -200,6 +200,8 @@ pub(crate) fn read_back(fact: Arc<Fact>) -> Recorded {
 /// A log that lasts as long as its process.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
+    /// Held for one push or one copy: a record and its position are one step. No other lock is taken under
+    /// it, and nothing is awaited.
     records: Mutex<Vec<RunRecord>>,
 }
 

@@ -43,6 +43,8 @@ pub struct PhaseTimes {
 /// The histograms of an agent, by phase.
 #[derive(Debug, Default)]
 pub struct StopTimes {
+    /// Held to count one stop or to copy all. No other lock is taken under it. A copy between the two notes
+    /// of one stop has its settling and not yet its quiet.
     phases: Mutex<BTreeMap<String, PhaseTimes>>,
 }
 

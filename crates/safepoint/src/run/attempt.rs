@@ -25,6 +25,8 @@ impl AttemptLock {
 
 impl Drop for AttemptGuard {
     fn drop(&mut self) {
+        // Release: pairs with the swap in `claim`. Only the holder stores `false`, so no claim is
+        // overwritten.
         self.0.0.store(false, Ordering::Release);
     }
 }

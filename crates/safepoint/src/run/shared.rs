@@ -58,12 +58,17 @@ pub(crate) struct SharedRun {
     pub(crate) feed: Arc<Feed>,
     pub(crate) audit: Arc<Feed>,
     pub(crate) mailbox: Mailbox<RunMessage>,
-    /// Every call that was checked. Those that are over are marked: a later request comes too late.
+    /// Every call that was checked. Those that are over are marked: a later request comes too late. Held for one
+    /// entry or one look-up; the call is stopped after it is released.
     calls: Mutex<HashMap<CallId, StopHandle>>,
+    /// The child runs by their calls. Only this run's driver adds one. The lock is held for one entry or one
+    /// copy: no child's lock is taken under it, and callers walk down on the copy.
     pub(crate) children: Mutex<BTreeMap<CallId, Arc<SharedRun>>>,
     pub(crate) tree: Arc<RunTree>,
     /// How many levels of child runs there may be below.
     pub(crate) nesting: u32,
+    /// Set once. The stream of events is closed next, and waiters are woken last: a caller that looks in
+    /// between sees the outcome a moment before the last event.
     outcome: OnceLock<Outcome>,
     quiet: OnceLock<QuietReport>,
     published: Notify,

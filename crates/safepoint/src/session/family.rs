@@ -38,6 +38,7 @@ impl Family {
 
     /// Whether a stop of the session is in the mailbox or has been handled.
     pub(super) fn is_ending(&self) -> bool {
+        // Pairs with the store in `ask`.
         self.ending.load(Ordering::SeqCst)
     }
 }

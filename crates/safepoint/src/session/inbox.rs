@@ -20,6 +20,9 @@ mod count;
 pub(super) use count::{Count, Turned};
 
 pub(super) struct Inbox<T> {
+    /// Guards the counters and the known ids. Items are posted under it, so that positions are the order of
+    /// the mailbox: the order of locks is this one, then the mailbox or the late items. Nothing is awaited
+    /// under it.
     state: Mutex<InboxState<T>>,
     mailbox: Mailbox<T>,
 }
@@ -35,6 +38,8 @@ struct InboxState<T> {
 }
 
 /// Items that came after the end, each given out once. Clones are the same.
+/// The lock is held to add one item or to take all. It is taken under the lock of the inbox, and no other
+/// lock is taken under it.
 pub(super) struct LateItems<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> LateItems<T> {

@@ -90,12 +90,17 @@ fn silent() -> store::Error {
 pub(super) struct Journal {
     store: Arc<dyn Store>,
     session: SessionId,
+    /// Held to copy or to replace the lease, and not across the store's answer. Two renewals at a time may
+    /// end in either order: both leases have the same epoch, and the one that stays may only be renewed
+    /// earlier than necessary.
     lease: Mutex<Lease>,
+    /// Grows only. The position of the next record, or one before it.
     head: AtomicU64,
     /// Whether the lease ended before it could be renewed: nothing is written any more.
     lapsed: AtomicBool,
     on_lease: Option<OnLease>,
     has_title: bool,
+    /// Held for one look-up or one entry; the three tables change together. No other lock is taken under it.
     numbers: Mutex<Numbers>,
 }
 
@@ -170,6 +175,7 @@ impl Journal {
     }
 
     fn must_not_have_lapsed(&self) -> Result<(), store::Error> {
+        // Pairs with `lapse`: see there what a read just before it may do.
         if self.lapsed.load(Ordering::SeqCst) {
             return Err(store::Error::Lapsed(self.session.clone()));
         }
@@ -244,6 +250,7 @@ impl Journal {
         let Some(sought) = written else { return pending().await };
         loop {
             if let Ok(Some(place)) = self.place_of(from, &sought).await {
+                // Relaxed, as in `grown`.
                 self.head.fetch_max(place + sought.records, Ordering::Relaxed);
                 return place;
             }

@@ -28,8 +28,11 @@ pub(super) struct SharedSession<T> {
     pub(super) planner: Foreign<dyn Planner<T>>,
     pub(super) mailbox: Mailbox<T>,
     pub(super) feed: Arc<Feed<SessionEvent>>,
+    /// Written by the driver, copied by handles; no other lock is taken under it. The events hold every run
+    /// too, so a view that is replaced is not the last handle of its run.
     pub(super) view: Mutex<Option<TurnView>>,
     pub(super) family: Family,
+    /// Set once, before `over` is notified: a waiter that registers and then looks misses neither.
     pub(super) exit: OnceLock<Arc<SessionExit<T>>>,
     pub(super) over: Notify,
     /// Another process is said to have written into the store.

@@ -8,6 +8,9 @@
 //! The last invariant is why this is a lock and a queue. A channel that counts a message before it stores it
 //! may leave it there, neither received nor dropped, if its receiver is dropped in between, until the last of
 //! its senders is gone.
+//!
+//! The lock is held to move one message or to change who is woken. No other lock is taken under it. Messages are
+//! made before it and dropped after it, and the receiver is woken after it: no foreign code runs under it but the clone of a waker.
 
 use std::{
     collections::VecDeque,

@@ -47,11 +47,13 @@ impl Notify {
     }
 
     pub(crate) fn notified(&self) -> tokio::sync::futures::Notified<'_> {
+        // Only a point at which loom may switch threads: the number orders nothing, so any ordering would do.
         self.moment.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         self.real.notified()
     }
 
     pub(crate) fn notify_waiters(&self) {
+        // As above: a point at which loom may switch threads.
         self.moment.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         self.real.notify_waiters();
     }

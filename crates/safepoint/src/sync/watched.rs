@@ -7,6 +7,7 @@ use super::mutex::{Mutex, Notify};
 
 /// A value that changes, and the tasks that wait for a change.
 pub(crate) struct Watched<S> {
+    /// Held for one `write` or one `look`, which only move values. Waiters are woken after it is released.
     state: Mutex<S>,
     changed: Notify,
 }

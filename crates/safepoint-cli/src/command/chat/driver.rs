@@ -139,6 +139,7 @@ impl Driver {
         loop {
             let woke = tokio::select! {
                 biased;
+                // In the order in which a person waits: signals, keys, then output, so that a flood of events hides no key.
                 // Losing this branch loses nothing: the signal stays pending.
                 received = signals.received() => Woke::Signal(received),
                 // Losing this branch loses nothing: the continue signal stays pending.

@@ -220,6 +220,8 @@ impl Turns<'_> {
     }
 
     fn is_pressed(&self) -> bool {
+        // Relaxed: the count orders nothing else. A signal is counted before it is sent to this task, and the
+        // channel orders the two.
         self.pressed.load(Ordering::Relaxed) > 0
     }
 
@@ -272,6 +274,8 @@ impl Turns<'_> {
 
 /// Requests the stop that a signal means for the running turn.
 fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
+    // One update, so that of two signals at once exactly one is the first. Relaxed: the count orders nothing
+    // else.
     let is_first = pressed.fetch_add(1, Ordering::Relaxed) == 0;
     let (request, strength) = match Grace::try_from(times.grace) {
         Ok(grace) if is_first && got != Got::Hangup => {

@@ -22,7 +22,9 @@ use crate::{
 pub(crate) struct Turn<'a> {
     pub(crate) handle: RunHandle,
     pub(crate) signals: &'a mut Signals,
-    /// Shared with the signal thread, which makes the stop requests.
+    /// Shared with the signal thread, which makes the stop requests. Held for one request, so that of two signals one is
+    /// the first. The signal thread takes it under the lock of its deputy. The locks of the run and of the screen are
+    /// taken under it; nothing is awaited.
     pub(crate) pressed: Arc<Mutex<Pressed>>,
     pub(crate) view: &'a mut View,
     pub(crate) args: &'a RunArgs,
@@ -73,7 +75,7 @@ impl Turn<'_> {
         loop {
             tokio::select! {
                 biased;
-                // Losing this branch loses nothing: the signal stays pending.
+                // First: a stop is shown before what it causes. Losing this branch loses nothing: the signal stays pending.
                 received = self.signals.received() => {
                     if let Some(strength) = self.asked(received) {
                         self.view.asked(strength);
@@ -202,8 +204,9 @@ pub(crate) async fn gone(turns: &[RunHandle], signals: &mut Signals) {
     while turns.iter().any(|turn| !turn.alive().is_empty()) && began.elapsed() < PATIENCE {
         tokio::select! {
             biased;
-            // Nothing is lost: there is no run that it could stop.
+            // First: a signal ends the wait. Nothing is lost: there is no run that it could stop.
             _ = signals.next() => return,
+            // Losing this one loses nothing: the next tick is as good.
             _ = ticks.tick() => {}
         }
     }

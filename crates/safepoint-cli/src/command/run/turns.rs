@@ -5,14 +5,15 @@
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use safepoint::{
-    Grace, Outcome, Receipt, RunHandle, ids::SessionId, message::Part, receipt::Ending, session::SessionStop,
+    Grace, Outcome, Reason, Receipt, RunHandle, StopRequest, ids::SessionId, message::Part, receipt::Ending,
+    session::SessionStop,
 };
 use safepoint_tools::process::Processes;
 
 use super::turn::Turn;
 use crate::{
     args::{OnDisconnect, RunArgs},
-    control::Turns,
+    control::{Begins, Turns},
     exit,
     render::{screen::Screen, turn::View},
     session::{
@@ -121,7 +122,8 @@ impl Course<'_> {
         loop {
             tokio::select! {
                 biased;
-                // Losing this branch loses nothing: the signal stays pending.
+                // First: a turn that is ready together with a signal is given back as stopped. Losing this branch loses
+                // nothing: the signal stays pending.
                 got = self.signals.next() => match early {
                     _ if got == Got::Hangup && self.args.on_disconnect == OnDisconnect::Detach => {}
                     Some(_) => {
@@ -148,7 +150,7 @@ impl Course<'_> {
     ) -> Then {
         self.view.begin(turn.number, turn.run.id());
         let handle = turn.run;
-        self.turns.begin(&handle);
+        self.begin(&handle);
         let (signals, view, args) = (&mut *self.signals, &mut self.view, self.args);
         let mut turn = Turn { handle, signals, pressed: Arc::default(), view, args };
         if let Some(got) = early {
@@ -194,6 +196,15 @@ impl Course<'_> {
             Whose::Own if leaves || pressed.count > 1 || is_over => Then::Leave,
             Whose::Own if ends == Ends::WithThisTurn || !self.begins.is_empty() => Then::Next,
             Whose::Own | Whose::Other => Then::More,
+        }
+    }
+
+    /// Makes the turn reachable for other terminals. A stop of the session that came before, where no turn was running,
+    /// stops this one at once.
+    fn begin(&self, handle: &RunHandle) {
+        if self.turns.begin(handle) == Begins::TooLate {
+            let request = StopRequest::now().with_cleanup_cap(self.args.agent.cleanup_cap);
+            handle.stop(request.with_reason(Reason::user("the session was stopped before this turn")));
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Terminal {
 
 #[derive(Default)]
 struct Written {
+    /// Whether a frame was sent and not yet written. Set by the sender before it sends, cleared by the thread
+    /// after it wrote.
     is_writing: AtomicBool,
     done: Notify,
 }
@@ -47,6 +49,9 @@ impl Terminal {
             for frame in received {
                 // Without a terminal, the hang-up arrives as a signal.
                 drop(output::put(Stream::Out, &Piece::Drawn(frame)));
+                // Release: pairs with the load in `is_free`. Where a second frame was sent meanwhile, this is
+                // early, and one more frame waits in the channel: none is lost, and their order stays. The
+                // notification is kept for a waiter that comes later.
                 done.is_writing.store(false, Ordering::Release);
                 done.done.notify_one();
             }
@@ -60,6 +65,7 @@ impl Terminal {
 
     /// Whether another frame may be written.
     pub(crate) fn is_free(&self) -> bool {
+        // Acquire: pairs with the store of the thread that writes.
         !self.written.is_writing.load(Ordering::Acquire)
     }
 
@@ -72,6 +78,7 @@ impl Terminal {
     }
 
     pub(crate) fn write(&self, frame: Drawn) {
+        // Before the frame is sent, so that the thread clears it after this; the channel orders the two.
         self.written.is_writing.store(true, Ordering::Release);
         if self.frames.send(frame).is_err() {
             // The thread lives as long as the sender.

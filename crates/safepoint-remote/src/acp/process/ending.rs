@@ -94,6 +94,7 @@ impl AgentProcess {
     /// listen on.
     async fn tell_rest(&mut self) {
         while let Some(said) = self.backlog.pop_front() {
+            // Orders first: the engine may wait for the answer to a stop before it takes another event.
             tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
@@ -152,6 +153,8 @@ impl AgentProcess {
             join(reading, telling).await;
             pending::<()>().await;
         };
+        // The end of the process first. What is not passed on by then is still in the pipe and in the
+        // backlog, and is read after this.
         match select(pin!(ending), pin!(passing)).await {
             Either::Left((report, _)) => report,
             Either::Right(((), ending)) => ending.await,

@@ -36,7 +36,12 @@ pub(super) struct LockLine {
 #[derive(Debug)]
 struct LockQueue {
     file: fs::File,
+    /// How the waiting thread stands. Both sides hold it to look at the state and to change it, and no other `Mutex`
+    /// under it. The thread releases it before it blocks at the lock of the file. The one that asks may look at the
+    /// marks and try the lock of the file under it: neither blocks.
     place: Mutex<QueuePlace>,
+    /// Notified after each change of `place`; each side looks again under the lock before it waits, so no change is
+    /// missed.
     moved: Condvar,
 }
 
@@ -204,6 +209,7 @@ impl LockQueue {
             }
             drop(place);
             let locked = self.file.lock();
+            // The request may have been given up, or the store closed, while this thread was blocked without the lock.
             let mut place = self.lock();
             match *place {
                 QueuePlace::Waiting if locked.is_ok() => *place = QueuePlace::Reached,

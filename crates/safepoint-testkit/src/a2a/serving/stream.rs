@@ -116,8 +116,8 @@ impl RpcExchange<'_> {
             from = events.len();
             tokio::select! {
                 biased;
-                // Whichever loses has taken nothing: a change is seen by the count, and bytes are in the
-                // buffer.
+                // Events first: they are written before the client is looked at. Whichever loses has taken nothing: a
+                // change is seen by the count, and bytes are in the buffer.
                 changed = count.wait_for(|count| *count > from) => drop(changed),
                 ended = self.mind.gave_up(self.connection, "SendStreamingMessage") => return ended,
             }

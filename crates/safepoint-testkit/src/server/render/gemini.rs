@@ -59,6 +59,7 @@ fn id(reply: &Reply) -> String {
     if reply.calls.is_empty() {
         "scripted".to_owned()
     } else {
+        // Relaxed: each number is given once, and orders nothing.
         format!("scripted{:06}", NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }

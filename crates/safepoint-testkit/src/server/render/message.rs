@@ -103,5 +103,6 @@ pub(super) fn arguments(args: &Value) -> String {
 /// A call's own id, or a fresh one.
 pub(super) fn id_of(call: &Call, index: usize, prefix: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: each number is given once, and orders nothing.
     call.id.clone().unwrap_or_else(|| format!("{prefix}{:06}{index}", NEXT.fetch_add(1, Ordering::Relaxed)))
 }

@@ -85,6 +85,7 @@ fn response(how: &Rendering, id: String, reply: &Reply, output: Vec<Value>) -> V
 fn id(how: &Rendering) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if how.is_kept() {
+        // Relaxed: each number is given once, and orders nothing.
         format!("resp_{:06}", NEXT.fetch_add(1, Ordering::Relaxed))
     } else {
         "resp_scripted".to_owned()

@@ -94,6 +94,8 @@ async fn once(
     };
     let shaken = {
         let hands = pin!(shake_hands(link, Pipes::new(stdin, stdout), &notices, mode));
+        // The handshake is polled first: a server that answered and then ended was reached. The process is not lost
+        // with its wait: `end` waits again.
         match select(hands, pin!(process.wait())).await {
             Either::Left((shaken, _)) => shaken,
             Either::Right((report, _)) => {
@@ -195,6 +197,7 @@ impl Connected {
             line.end().await;
             return "the connection was closed".to_owned();
         };
+        // Either may be first, and the other is waited for with a bound: an end is reported with what is known of both.
         let ended = match select(pin!(line.end()), pin!(process.wait())).await {
             Either::Left(((), waiting)) => timeout(limits::MCP_LAST_WORDS, waiting).await.ok(),
             Either::Right((report, reading)) => {

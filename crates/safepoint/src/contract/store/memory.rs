@@ -30,6 +30,8 @@ use session::Session;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     outside: Environment,
+    /// One request is one critical section, so all requests have one order. The clock and the process table
+    /// of `outside` are read under it; they never call the store.
     state: Mutex<MemoryState>,
 }
 

@@ -42,6 +42,9 @@ pub(super) struct WrappedRun {
     pub(super) opened_at: Timestamp,
     opened: Instant,
     pub(super) limits: Limits,
+    /// Guards what the work has come to. Under it a gate of the scope may be passed, a label entered, and an
+    /// event shown: the order of locks is this one, then those of the scope and of the feeds. The native stop
+    /// and the drops of what it holds run after it is released. Nothing is awaited under it.
     state: Mutex<WorkState>,
     moved: Notify,
 }
@@ -112,6 +115,8 @@ impl WrappedRun {
     pub(super) fn begin(&self) -> Result<(), Stop> {
         let mut state = self.lock();
         // Nothing has happened yet, so this is a boundary for every set of points (S2.1).
+        // Under the lock: a watcher that finds the work not begun, after a stop, knows that it will not
+        // begin.
         if let Err(stop) = self.pass(SafePoints::ANY) {
             drop(state);
             self.observe(Some(SafePoints::ANY));

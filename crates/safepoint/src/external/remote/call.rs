@@ -79,6 +79,8 @@ impl CallLoop {
     /// The result of one step; `None` if the work must end. A step that is done comes first.
     async fn step_unless(&mut self, is_whole_run: bool) -> Option<Option<ToolResult>> {
         let scope = self.cx.scope().clone();
+        // The step first: what it has received counts. A stop may drop the step at any await; the call is
+        // then parted, and an event or a decision that the step had in hand has no effect.
         match select(pin!(self.step()), pin!(reach::reached(is_whole_run, &scope))).await {
             Either::Left((end, _)) => Some(end),
             Either::Right(((), _)) => None,

@@ -132,6 +132,7 @@ pub(super) struct ModelCall {
     /// What it summarises, if it is not the call of a round but the summary of the history before one.
     summary: Option<Box<SummaryCall>>,
     started_at: Timestamp,
+    /// Shared with the performer: see [`SharedDraft`].
     pen: Arc<Mutex<SharedDraft>>,
     task: Option<Task<()>>,
     span: Span,
@@ -260,6 +261,8 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let (message, usage, state, model, retries, calls_left_out) = {
             let mut pen = streaming.pen.lock();
+            // One critical section withdraws the permission and takes the message: a delta is either in it,
+            // or neither kept nor shown.
             pen.hand = Writer::Closed;
             let state = if pen.draft.is_sent() { state } else { ModelState::NeverSent };
             let model =

@@ -27,6 +27,9 @@ use crate::{
 
 /// The draft and its write permission. The permission is withdrawn when the call is cut, so that a chunk that
 /// arrives later changes nothing and is not shown.
+///
+/// Its lock is held for one delta, or by the driver to withdraw the permission and take what is there. Of other locks
+/// only those of the feeds are taken under it, and nothing is awaited.
 pub(super) struct SharedDraft {
     pub(super) draft: Draft,
     pub(super) hand: Writer,
@@ -44,6 +47,7 @@ pub(super) enum Writer {
 
 /// Where a performer writes, and whom it notifies.
 pub(super) struct DraftWriter {
+    /// Shared with the driver: see [`SharedDraft`].
     pub(super) pen: Arc<Mutex<SharedDraft>>,
     pub(super) shared: Arc<SharedRun>,
     pub(super) round: u32,

@@ -17,6 +17,8 @@ use crate::{
 /// How long questions have been open.
 #[derive(Default)]
 pub(super) struct ApprovalClock {
+    /// Held to count one question in or out, or to read the time. No other lock is taken under it, and
+    /// waiters are woken after it is released.
     state: Mutex<QuestionTimes>,
     answered: Notify,
 }

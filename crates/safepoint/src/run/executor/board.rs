@@ -15,6 +15,9 @@ use crate::{
 /// What a running call leaves for its supervisor.
 #[derive(Default)]
 pub(crate) struct CallBoard {
+    /// Held for one entry or one taking. The body of the call and its supervisor take it, and no other lock
+    /// is taken under it. Clean-ups are only moved under it; they run after it. Whether an entry comes before
+    /// the taking or after it is decided here, so it is in the share or goes back to its caller.
     posted: Mutex<Posted>,
     pub(super) waits: ApprovalClock,
 }

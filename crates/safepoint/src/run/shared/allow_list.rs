@@ -16,6 +16,8 @@ use crate::{
 };
 
 /// The lasting approvals of one session, or of one tree of runs without a session.
+/// The lock is held for one fact or one look-up; no other lock is taken under it. A call that is checked just
+/// before a person allows it asks once more.
 #[derive(Debug, Default)]
 pub(crate) struct AllowList(Mutex<AllowState>);
 

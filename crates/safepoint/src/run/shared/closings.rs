@@ -71,6 +71,8 @@ impl From<Closing> for DecideError {
 }
 
 /// How each question was closed.
+/// The lock is held for one entry or one look-up; no other lock is taken under it. The first entry stays, so
+/// two closes at a time give one result.
 #[derive(Debug, Default)]
 pub(crate) struct Closings(Mutex<HashMap<ApprovalId, DecideError>>);
 

@@ -30,10 +30,15 @@ pub(crate) struct RunTree {
     pub(crate) closings: Arc<Closings>,
     /// In a session: what background runs show once the root's stream has ended.
     pub(crate) kept: Option<Arc<Feed>>,
+    /// By whom an open question is answered. Of this and the next three locks a thread holds one at a time;
+    /// the one exception is `leave_early`, which takes `left_open` under `decided`. Nothing is awaited under
+    /// them.
     asked: Mutex<HashMap<ApprovalId, ApprovalRoute>>,
+    /// What earlier attempts recorded. Removing is taking, so one attempt gets the records of a run.
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
     /// Questions that earlier attempts of runs below asked and that no run answers for yet, by run.
     left_open: Mutex<HashMap<ApprovalId, Path>>,
+    /// Decisions for runs that are about to be resumed. Removing is taking, so one run gets a decision.
     decided: Mutex<HashMap<ApprovalId, Decided>>,
 }
 

@@ -50,6 +50,9 @@ impl<T: Item> Driver<T> {
     /// A stop was requested and is in the mailbox. What would begin now does not begin, as if the stop had
     /// been handled first.
     pub(super) fn hold_back(&mut self, effects: &mut Vec<Action>) {
+        // This check is where a turn begins. A stop that comes after it, while the beginning is being
+        // recorded, finds a turn that has begun: at the turn's end it waits for that turn, and otherwise the
+        // demand of the family reaches its run.
         if !self.cx.shared.family.is_ending() {
             return;
         }

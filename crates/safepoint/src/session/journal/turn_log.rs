@@ -33,8 +33,11 @@ pub(in crate::session) struct TurnLog {
     base: History,
     /// Where in the journal the turn may begin.
     from: u64,
+    /// Held to weigh one fact, and not across its write. Runs of one tree weigh in any order; a call's end is
+    /// weighed after its start, because one run appends one fact after the other.
     seen: Mutex<SeenFacts>,
-    /// Why a record was not written, or why that is unknown: none is written after it (S3.4).
+    /// Why a record was not written, or why that is unknown: none is written after it (S3.4). Set at most once. A
+    /// write of another run of the tree that had begun before is not recalled.
     lost: OnceLock<String>,
 }
 

@@ -25,6 +25,9 @@ pub trait StreamEvent: Clone {
 
 #[derive(Debug)]
 pub(crate) struct Feed<K = EventKind> {
+    /// Held to show or to read one event. A child's feed keeps its lock while its relay shows the event
+    /// above: in the parent's feed, else in the parent's audit, and in the session's kept feed. Every such
+    /// step is towards the root, so two feeds never wait for each other. Nothing is awaited under it.
     state: Mutex<FeedState<K>>,
     grown: Notify,
     retained_deltas: usize,
@@ -93,6 +96,7 @@ impl<K: StreamEvent> Feed<K> {
         if state.is_closed {
             return Took::Nothing;
         }
+        // Under the lock, so that two events of a child have the same order above as here.
         let took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
         state.push(kind);
         state.trim(self.retained_deltas);
@@ -151,6 +155,7 @@ impl<K: StreamEvent> Events<K> {
     pub async fn next(&mut self) -> Option<Event<K>> {
         loop {
             let feed = Arc::clone(&self.feed);
+            // Registered before the look: an event between the two wakes this reader.
             let grown = feed.grown.notified();
             if let Poll::Ready(next) = self.try_next() {
                 return next;

@@ -24,8 +24,13 @@ pub(super) struct Relay {
 /// What its connections share.
 struct RelayLine {
     to: u16,
+    /// SeqCst for simplicity, as `is_over`. A cut sets this and then shuts what is in `state`; a connection
+    /// enters `state` and then looks here. The lock orders the two, so a new connection is shut by one of
+    /// them.
     is_cut: AtomicBool,
+    /// Set before the connection that wakes the listener.
     is_over: AtomicBool,
+    /// Held for one entry or one look, and while connections are shut, which does not block.
     state: Mutex<RelayState>,
 }
 
@@ -64,17 +69,20 @@ impl Relay {
 
     /// Cuts all connections, and lets none through for this time.
     pub(super) fn cut(&self, time: Duration) {
+        // Before the lock: see `is_cut`.
         self.line.is_cut.store(true, Ordering::SeqCst);
         for end in self.line.lock().open.values().flatten() {
             shut(end, Shutdown::Both);
         }
         thread::sleep(time);
+        // A connection that comes from here on is let through.
         self.line.is_cut.store(false, Ordering::SeqCst);
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
+        // Before the connection below: the accept that it wakes reads it.
         self.line.is_over.store(true, Ordering::SeqCst);
         // A connection wakes the listener.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
@@ -88,6 +96,7 @@ impl RelayLine {
 
     fn accept(self: Arc<Self>, listener: &TcpListener) {
         for client in listener.incoming() {
+            // Pairs with the store in `drop`.
             if self.is_over.load(Ordering::SeqCst) {
                 return;
             }
@@ -102,6 +111,7 @@ impl RelayLine {
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let id = self.keep([client.try_clone()?, server.try_clone()?]);
+        // After the entry: see `is_cut`.
         if self.is_cut.load(Ordering::SeqCst) {
             shut(&client, Shutdown::Both);
             shut(&server, Shutdown::Both);
