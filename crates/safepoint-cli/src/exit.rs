@@ -24,7 +24,7 @@ pub(crate) fn with(code: u8) -> ExitCode {
 /// What a command that failed comes to.
 pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.is::<Usage>() || error.chain().any(|cause| cause.is::<Usage>());
-    with(match (is_usage, error.is::<Elsewhere>(), error.is::<NoSession>()) {
+    with(match (is_usage, error.is::<HeldElsewhere>(), error.is::<NoSession>()) {
         (true, ..) => code::USAGE,
         (false, _, true) => code::NONE_SUCH,
         (false, true, false) => code::CONFLICT,
@@ -52,4 +52,4 @@ pub(crate) struct NoSession(pub(crate) SessionId);
 /// Another process owns the session: exit code 5.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}; stop it with `safepoint stop {1}` or wait")]
-pub(crate) struct Elsewhere(pub(crate) store::Error, pub(crate) SessionId);
+pub(crate) struct HeldElsewhere(pub(crate) store::Error, pub(crate) SessionId);

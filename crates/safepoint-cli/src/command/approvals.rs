@@ -23,7 +23,7 @@ mod decide;
 use crate::{
     args::{
         approvals::{ApprovalsArgs, DecideArgs, Reach},
-        store::Where,
+        store::StoreArgs,
     },
     command::store::{no_session, none_such},
     exit::{self, Usage, code},
@@ -175,7 +175,7 @@ fn refused(
     session: &SessionId,
     named: Option<&str>,
     within: &Enclosure,
-    place: &Where,
+    place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     let said = format!(
         "refused: this process belongs to a command of a run ({within}); a run cannot decide about its own calls. \
@@ -195,7 +195,7 @@ fn damaged(
     session: &SessionId,
     row: &ApprovalRow,
     why: &StoredApprovalError,
-    place: &Where,
+    place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     let said = format!(
         "{} cannot be decided, {why}; `safepoint stop {session}` withdraws it, and a resume asks again",
@@ -208,7 +208,7 @@ fn show_result(
     session: &SessionId,
     row: &ApprovalRow,
     (code, said): (u8, &str),
-    place: &Where,
+    place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     if place.json {
         let fields = json!({"approval_id": row.asked.id, "code": code, "said": said});

@@ -10,7 +10,7 @@ use std::{pin::Pin, process::ExitCode, time::Duration};
 use safepoint::{ids::SessionId, receipt::Ending};
 
 use crate::{
-    args::OnDisconnect,
+    args::run::OnDisconnect,
     exit,
     output::{self, Left},
     render::screen::Screen,

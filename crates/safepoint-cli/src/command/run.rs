@@ -11,18 +11,18 @@ mod turn;
 mod turns;
 
 use turn::gone;
-use turns::{Begin, Course};
+use turns::{Begin, TurnQueue};
 
 use crate::{
     agent::{approvals, backend, limits::limits, mcp::Used, model::Chosen, tools},
-    args::{ResumeArgs, RunArgs},
+    args::run::{ResumeArgs, RunArgs},
     command::leaving::Over,
     control::{self, Inlet, Turns},
     exit, output,
     render::{approval, screen::Screen, turn::View},
     session::{
         attachments,
-        conversation::{Conversation, Hand, Must},
+        conversation::{Conversation, EarlyStop, reserve},
         processes,
         prompts::{prompts, says_something},
     },
@@ -74,13 +74,18 @@ async fn turns(
     begins: VecDeque<Begin>,
     mut signals: Signals,
 ) -> anyhow::Result<ExitCode> {
-    let is_there = if matches!(begins.front(), Some(Begin::Again)) { Must::Exist } else { Must::BeMade };
+    let must_exist = matches!(begins.front(), Some(Begin::Again));
     let attached = attachments::parts(args)?;
     let screen = Screen::start(args.json);
     let (processes, deadline) = processes::processes(settings).await;
     let ready = async {
-        let (agent, needs) = agent((args, settings), &screen, &processes).await?;
-        anyhow::Ok((Conversation::open((args, settings), agent, is_there, deadline).await?, needs))
+        let kept_in = kept_in(args.session.as_ref(), args.store.as_ref())?;
+        let settings = AgentSettings { kept_in, ..settings.clone() };
+        // This program ends with the run. A wrong name is an error before there is a session.
+        let chosen = backend::choose(&settings, &processes, AfterWord::Leaves).await?;
+        let reserved = reserve(args, must_exist).await?;
+        let (agent, needs) = agent((chosen, &settings), &screen, &processes).await?;
+        anyhow::Ok((Conversation::open(&settings, agent, reserved, deadline).await?, needs))
     };
     let (conversation, needs) = tokio::select! {
         biased;
@@ -102,7 +107,7 @@ async fn turns(
         &session,
         conversation.kept().map(|kept| (kept.epoch, Arc::clone(&kept.store))),
     );
-    let mut course = Course {
+    let mut course = TurnQueue {
         args,
         signals: &mut signals,
         conversation,
@@ -117,7 +122,7 @@ async fn turns(
         ending: None,
     };
     let went = course.go().await;
-    let Course { conversation, earlier, code, ending, .. } = course;
+    let TurnQueue { conversation, earlier, code, ending, .. } = course;
     signals.turns_are_over();
     gone(&earlier, &mut signals).await;
     let kept = conversation.id().cloned();
@@ -158,7 +163,7 @@ async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
             biased;
             () = &mut ending => return,
             // Losing this branch loses nothing: what is ending continues to end.
-            _ = signals.next() => hand.iter().for_each(Hand::end_now),
+            _ = signals.next() => hand.iter().for_each(EarlyStop::end_now),
         }
     }
 }
@@ -200,27 +205,23 @@ impl Needs {
 }
 
 async fn agent(
-    (args, settings): (&RunArgs, &AgentSettings),
+    (chosen, settings): (Chosen, &AgentSettings),
     screen: &Arc<Screen>,
     processes: &Processes,
 ) -> anyhow::Result<(Agent, Needs)> {
     let note = |word: &str| screen.note(&format!("safepoint: {word}"));
     let (mut tools, servers) = tools::chosen(settings, note, processes).await?;
     tools.extend(servers.offered());
-    let kept_in = kept_in(args.session.as_ref(), args.store.as_ref())?;
-    let settings = &AgentSettings { kept_in, ..settings.clone() };
-    // This program ends with the run.
-    let chosen = backend::choose(settings, processes, AfterWord::Leaves).await?;
     let Chosen { mut builder, notice, replay, _server, .. } = chosen;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }
-    builder = builder.limits(limits(&args.agent));
-    if let Some(system) = &args.agent.system {
+    builder = builder.limits(limits(&settings.args));
+    if let Some(system) = &settings.args.system {
         builder = builder.system(system.as_str());
     }
-    let keeps = args.session.is_some() || args.store.is_some();
-    let unanswered = if keeps { WithoutApprover::Suspend } else { WithoutApprover::Deny };
+    let is_stored = settings.kept_in.is_some();
+    let unanswered = if is_stored { WithoutApprover::Suspend } else { WithoutApprover::Deny };
     builder = approvals::under(builder, (settings, unanswered), &tools, screen)?;
     Ok((builder.tools(tools).try_build()?, Needs { servers, replay, _practice: _server }))
 }

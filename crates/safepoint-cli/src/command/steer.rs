@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::push::text;
 use crate::{
-    args::control::{PolicyWord, SteerArgs},
+    args::control::{PolicyArg, SteerArgs},
     control::{Ask, PushAsk, Wait, talk},
 };
 
@@ -12,7 +12,7 @@ pub(crate) async fn steer(args: SteerArgs) -> anyhow::Result<ExitCode> {
     let ask = text(&args.text).map(|text| {
         Ask::Push(PushAsk {
             text,
-            policy: PolicyWord::Steer,
+            policy: PolicyArg::Steer,
             at: None,
             within_ms: None,
             delay_ms: None,

@@ -44,7 +44,7 @@ pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
 
 /// Makes a living owner of a stored session check its store at once; otherwise the owner finds out by itself.
 /// Returns a note if the owner lives and does not answer.
-pub(crate) async fn nudge(session: &str) -> Option<String> {
+pub(crate) async fn notify_owner(session: &str) -> Option<String> {
     let (_, path) = socket_dir::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
     let mut stream = socket_dir::connect(&path).await?;
     let pid = owner(&stream);

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    client::{details, nudge, owner, silent},
+    client::{details, notify_owner, owner, silent},
     item_reply,
     offline::{self, Place},
     offline_items::{self, Waits},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     args::{control::Common, names},
-    exit::{self, Usage, code},
+    exit::{self, NoSession, Usage, code},
     output,
     render::reply_json::ReplyLines,
 };
@@ -33,7 +33,7 @@ pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
 /// Asks, and shows each reply; the exit code is the last one's.
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let over = common.timeout.map(|timeout| Instant::now() + timeout);
-    let mut talk = Talk { common, over, lines: ReplyLines::default() };
+    let mut talk = Exchange { common, over, lines: ReplyLines::default() };
     let done = match ask {
         Ok(ask) => talk.go(ask).await,
         Err(why) => Err(why),
@@ -49,7 +49,7 @@ pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::R
     }
 }
 
-struct Talk<'a> {
+struct Exchange<'a> {
     common: &'a Common,
     /// When the caller stops waiting.
     over: Option<Instant>,
@@ -67,7 +67,7 @@ enum ExchangeEnd {
     Gone(Option<Reply>),
 }
 
-impl Talk<'_> {
+impl Exchange<'_> {
     async fn go(&mut self, ask: Ask) -> anyhow::Result<ExitCode> {
         let ask = match (offline::kept(self.common).await?, ask) {
             (Some(place), Ask::Push(push)) => return self.push(&place, push).await,
@@ -80,7 +80,7 @@ impl Talk<'_> {
         let Some(stream) = reached(&self.common.session).await? else {
             let session = &self.common.session;
             names::check(session)?;
-            let message = format!("no session {session} is running (safepoint sessions ls lists them)");
+            let message = NoSession(session.as_str().into()).to_string();
             return self.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
         };
         match self.ask(stream, ask).await? {
@@ -124,7 +124,7 @@ impl Talk<'_> {
                     return self.last(&rests);
                 }
                 if but.is_none() {
-                    but = nudge(place.session.as_str()).await;
+                    but = notify_owner(place.session.as_str()).await;
                 }
                 let reply = reply.but(but);
                 if asked.wait == Wait::No {

@@ -81,7 +81,11 @@ impl Listed {
     }
 
     pub(crate) fn state(&self) -> State {
-        let is_at_work = self.running.as_ref().is_some_and(|running| !running.detail["turn"].is_null());
+        // A chat names its turn, a run its run.
+        let is_running = self.running.as_ref().is_some_and(|running| {
+            let detail = &running.detail;
+            !detail["turn"].is_null() || detail["kind"] == "run" && !detail["run"].is_null()
+        });
         let label = self.row.as_ref().map_or("", |row| row.label.as_str());
         if self.running.as_ref().is_some_and(|running| running.answers == Answers::No) {
             return State::NotAnswering;
@@ -91,7 +95,7 @@ impl Listed {
             ("running", false) => State::Crashed,
             (SUSPENDED, false) if self.waits == Waits::ForNothing => State::Stopped,
             (SUSPENDED, _) => State::Suspended,
-            (_, true) if is_at_work => State::Running,
+            (_, true) if is_running => State::Running,
             ("stopped", false) => State::Stopped,
             ("failed", false) => State::Failed,
             (_, true) => State::Open,
@@ -113,7 +117,7 @@ impl Listed {
     pub(crate) fn line(&self) -> String {
         const ID: usize = 36;
         const STATE: usize = 13;
-        let when = self.row.as_ref().map_or_else(|| "not kept".to_owned(), |row| ago(row.updated));
+        let when = self.row.as_ref().map_or_else(|| "in memory".to_owned(), |row| ago(row.updated));
         let more = match (&self.running, self.owner(), &self.row) {
             (Some(running), ..) => one_line(&running.said),
             (None, Some(owner), _) => owner,
@@ -123,14 +127,14 @@ impl Listed {
             }
             (None, None, None) => String::new(),
         };
-        format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().as_str())
+        format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().shown())
     }
 
     pub(crate) fn json(&self, lines: &mut ReplyLines) -> Value {
         let row = self.row.as_ref();
         let holder = row.and_then(|row| row.holder.as_ref());
         let fields = json!({
-            "state": self.state().as_str(), "kept": self.is_kept(),
+            "state": self.state().name(), "kept": self.is_kept(),
             "created_at": row.map(|row| row.created), "updated_at": row.map(|row| row.updated),
             "title": row.map(|row| &row.title), "records": row.map(|row| row.head),
             "setup": row.map(Setup::read),

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    client::nudge,
+    client::notify_owner,
     item_reply, left,
     protocol::{Ask, Reply, StopAsk, Wait},
 };
@@ -80,7 +80,7 @@ pub(super) async fn withdraw(place: &Place, item: &str) -> anyhow::Result<Reply>
             Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {name}"))
         }
     };
-    Ok(reply.but(nudge(place.session.as_str()).await))
+    Ok(reply.but(notify_owner(place.session.as_str()).await))
 }
 
 /// The questions that are open.
@@ -124,10 +124,16 @@ async fn stop(
         1 => "; its open approval is withdrawn".to_owned(),
         many => format!("; its {many} open approvals are withdrawn"),
     };
-    let said = format!("recorded: it applies whichever process owns the session{taken_back}");
+    let applies = match was_owned {
+        true => "stop recorded: it applies whichever process owns the session".to_owned(),
+        false => {
+            format!("no process runs {session}; the stop is recorded and applies when the session is opened")
+        }
+    };
+    let said = format!("{applies}{taken_back}");
     let asked_reply = Reply::new(code::ACCEPTED, "asked", said)
         .detail(json!({ "stop": last, "taken_back": back }))
-        .but(nudge(session.as_str()).await);
+        .but(notify_owner(session.as_str()).await);
     if wait == Wait::No {
         return Ok(asked_reply);
     }

@@ -10,7 +10,7 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
 
-use crate::args::control::{OrWord, PolicyWord, ScopeWord};
+use crate::args::control::{OrArg, PolicyArg, ScopeArg};
 
 /// The version of these lines.
 pub(crate) const VERSION: u32 = 1;
@@ -54,14 +54,14 @@ impl Ask {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PushAsk {
     pub(crate) text: String,
-    pub(crate) policy: PolicyWord,
+    pub(crate) policy: PolicyArg,
     /// Safe points for a preempt; none: now.
     pub(crate) at: Option<String>,
     pub(crate) within_ms: Option<u64>,
     pub(crate) delay_ms: Option<u64>,
     pub(crate) turn: Option<String>,
     pub(crate) client_id: Option<String>,
-    pub(crate) or: OrWord,
+    pub(crate) or: OrArg,
     pub(crate) wait: Wait,
 }
 
@@ -78,10 +78,10 @@ pub(crate) enum Wait {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopAsk {
-    pub(crate) mode: ModeWord,
+    pub(crate) mode: ModeArg,
     /// Milliseconds of grace; none waits without limit.
     pub(crate) within_ms: Option<u64>,
-    pub(crate) scope: ScopeWord,
+    pub(crate) scope: ScopeArg,
     pub(crate) run: Option<String>,
     pub(crate) call: Option<String>,
     pub(crate) cleanup_cap_ms: Option<u64>,
@@ -93,7 +93,7 @@ pub(crate) struct StopAsk {
 /// Exhaustive: the modes of `stop`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ModeWord {
+pub(crate) enum ModeArg {
     Now,
     TurnEnd,
     Points(String),

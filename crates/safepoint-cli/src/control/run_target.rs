@@ -12,18 +12,18 @@ use serde_json::json;
 
 use super::{
     about::About,
-    chat_target::{asked_reply, failed, no_such_call, none_at_work},
+    chat_target::{asked_reply, failed, no_such_call, not_running},
     inlet::Inlet,
     offline,
-    protocol::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait},
-    server::{Say, Target},
+    protocol::{Ask, ModeArg, PushAsk, Reply, StopAsk, Wait},
+    server::{Replies, Target},
 };
-use crate::{args::control::PolicyWord, exit::code};
+use crate::{args::control::PolicyArg, exit::code};
 
 /// The running turn, set by the run's loop.
 #[derive(Default)]
 pub(crate) struct Turns {
-    at_work: Mutex<Option<RunHandle>>,
+    running: Mutex<Option<RunHandle>>,
     is_ending: AtomicBool,
     /// The entry to the stored session of these turns.
     inlet: OnceLock<Inlet>,
@@ -32,7 +32,7 @@ pub(crate) struct Turns {
 impl Turns {
     /// Sets the running turn.
     pub(crate) fn begin(&self, handle: &RunHandle) {
-        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
     }
 
     /// Sets the entry to the stored session of these turns.
@@ -46,8 +46,8 @@ impl Turns {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    fn at_work(&self) -> Option<RunHandle> {
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn running(&self) -> Option<RunHandle> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -57,31 +57,33 @@ pub(super) struct RunTarget {
 }
 
 impl Target for RunTarget {
-    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
+    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             match ask {
-                Ask::Show => say.last(self.show()),
+                Ask::Show => replies.last(self.show()),
                 Ask::Look => {
                     if let Some(inlet) = self.turns.inlet.get() {
                         inlet.look();
                     }
-                    say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+                    replies.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
                 }
                 Ask::Push(push) => match self.turns.inlet.get() {
                     Some(inlet) => {
-                        inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &say).await
+                        inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &replies).await
                     }
-                    None => self.steer(&push, &say).await,
+                    None => self.steer(&push, &replies).await,
                 },
                 Ask::Withdraw { item } => match self.turns.inlet.get().and_then(Inlet::place) {
                     Some(place) => {
-                        say.last(
+                        replies.last(
                             offline::withdraw(place, &item).await.unwrap_or_else(|error| failed(&error)),
                         );
                     }
-                    None => say.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run")),
+                    None => {
+                        replies.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run"))
+                    }
                 },
-                Ask::Stop(stop) => self.stop(&stop, &say).await,
+                Ask::Stop(stop) => self.stop(&stop, &replies).await,
             }
         })
     }
@@ -89,7 +91,7 @@ impl Target for RunTarget {
 
 impl RunTarget {
     fn show(&self) -> Reply {
-        let run = self.turns.at_work();
+        let run = self.turns.running();
         let detail = self.about.detail(json!({
             "run": run.as_ref().map(|run| run.id().as_str().to_owned()),
             "alive": run.as_ref().map(RunHandle::alive).unwrap_or_default(),
@@ -97,26 +99,26 @@ impl RunTarget {
         Reply::new(code::ACCEPTED, "running", self.about.to_string()).detail(detail)
     }
 
-    async fn steer(&self, push: &PushAsk, say: &Say) {
+    async fn steer(&self, push: &PushAsk, replies: &Replies) {
         let steer = match (push.policy, Steer::new(push.text.as_str())) {
-            (PolicyWord::Steer, Ok(steer)) => steer,
-            (_, Err(blank)) => return say.last(Reply::new(code::USAGE, "blank", blank.to_string())),
+            (PolicyArg::Steer, Ok(steer)) => steer,
+            (_, Err(blank)) => return replies.last(Reply::new(code::USAGE, "blank", blank.to_string())),
             _ => {
                 let why = "a single run takes the turns that it was started with, and steers; nothing can wait in it";
-                return say.last(Reply::new(code::NO_ROOM, "closed", why));
+                return replies.last(Reply::new(code::NO_ROOM, "closed", why));
             }
         };
-        let Some(run) = self.turns.at_work().filter(|run| !run.is_done()) else {
-            return say.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is running"));
+        let Some(run) = self.turns.running().filter(|run| !run.is_done()) else {
+            return replies.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is running"));
         };
         let steering = run.steer(steer);
         let accepted =
             Reply::new(code::ACCEPTED, "accepted", "it goes with the next request, if there is one");
         if push.wait == Wait::No {
-            return say.last(accepted);
+            return replies.last(accepted);
         }
-        say.first(accepted);
-        say.last(match steering.outcome().await {
+        replies.first(accepted);
+        replies.last(match steering.outcome().await {
             SteerOutcome::Delivered { round } => {
                 Reply::new(code::ACCEPTED, "delivered", format!("delivered with request {round}"))
                     .detail(json!({ "round": round }))
@@ -127,39 +129,39 @@ impl RunTarget {
         });
     }
 
-    async fn stop(&self, stop: &StopAsk, say: &Say) {
-        let run = self.turns.at_work();
+    async fn stop(&self, stop: &StopAsk, replies: &Replies) {
+        let run = self.turns.running();
         let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
         if stop.run.is_none() && stop.call.is_none() {
             self.turns.is_ending.store(true, Ordering::Release);
-            if matches!(stop.mode, ModeWord::TurnEnd | ModeWord::WhenIdle { .. }) {
-                return say.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
+            if matches!(stop.mode, ModeArg::TurnEnd | ModeArg::WhenIdle { .. }) {
+                return replies.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
             }
         }
         let request = match stop.request() {
             Ok(request) => request,
-            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
         };
         let Some(run) = run.filter(is_it) else {
-            return say.last(none_at_work(stop));
+            return replies.last(not_running(stop));
         };
         let asked = match &stop.call {
             None => run.stop(request),
             Some(call) => match run.stop_call(&CallId::from(call.as_str()), request) {
                 Some(asked) => asked,
-                None => return say.last(no_such_call(call)),
+                None => return replies.last(no_such_call(call)),
             },
         };
         let reply = asked_reply(asked);
         if stop.wait == Wait::No || reply.code != code::ACCEPTED || stop.call.is_some() {
-            return say.last(reply);
+            return replies.last(reply);
         }
-        say.first(reply);
+        replies.first(reply);
         let outcome = run.done().await;
         let ending = outcome.ending().as_str();
         if stop.wait != Wait::Quiet {
             let reply = Reply::new(code::ACCEPTED, ending, ending);
-            return say.last(reply.detail(json!({ "receipt": **outcome.receipt() })));
+            return replies.last(reply.detail(json!({ "receipt": **outcome.receipt() })));
         }
         let quiet = run.quiet().await;
         let reply = match &quiet {
@@ -169,6 +171,6 @@ impl RunTarget {
                 Reply::new(code::OTHER, "not_quiet", format!("{ending}; may still be running: {alive}"))
             }
         };
-        say.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
+        replies.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
     }
 }

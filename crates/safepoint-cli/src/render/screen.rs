@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    args::OnDisconnect,
+    args::run::OnDisconnect,
     output::{Drawn, Left, Line, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
 };
 

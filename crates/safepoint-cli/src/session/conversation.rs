@@ -7,15 +7,16 @@ use safepoint::{
     Agent, History, Outcome, RunHandle, Session, SessionHandle,
     ids::{ItemId, SessionId},
     message::UserMessage,
+    raw::store::NewSession,
     session::{ChatPlanner, LostRun, OnTurnFailure, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_tools::process::Deadline;
 
 use crate::{
-    args::RunArgs,
-    exit::{Elsewhere, NoSession},
-    session::{stored::Kept, survivors},
+    args::run::RunArgs,
+    exit::{HeldElsewhere, NoSession},
+    session::{stored::StoredSession, survivors},
     settings::{AgentSettings, store::open_store},
     signals::LAST_CAP,
 };
@@ -23,11 +24,11 @@ use crate::{
 /// A sequence of turns. Exhaustive: in memory, or in a store.
 pub(crate) enum Conversation {
     Bare { agent: Box<Agent>, history: History, turns: u64, begun: Option<RunHandle> },
-    Kept(Box<Kept>),
+    Stored(Box<StoredSession>),
 }
 
 /// What follows a prompt or a resume. Exhaustive: the caller that waits for a turn acts on each.
-pub(crate) enum Next {
+pub(crate) enum NextTurn {
     /// The turn that was asked for.
     Own(Turn),
     /// A turn that comes first: it was queued, or another process pushed it.
@@ -57,36 +58,51 @@ pub(crate) enum Ends {
 }
 
 /// A handle of the session for use while a caller waits for its turn.
-pub(crate) struct Hand {
+pub(crate) struct EarlyStop {
     session: SessionHandle<String>,
     said: Option<ItemId>,
 }
 
-/// Whether the session must be there. Exhaustive: it must, or it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Must {
-    Exist,
-    BeMade,
+/// A session that is in its store and that this process does not own yet.
+pub(crate) struct Reserved {
+    store: Arc<dyn Store>,
+    id: SessionId,
+}
+
+/// Finds or creates the session that the command line names, so that other processes see it while the tool servers
+/// of its run start; none without `--session` and `--store`.
+///
+/// # Errors
+/// [`NoSession`] if it must exist and does not; the store's.
+pub(crate) async fn reserve(args: &RunArgs, must_exist: bool) -> anyhow::Result<Option<Reserved>> {
+    if args.session.is_none() && args.store.is_none() {
+        return Ok(None);
+    }
+    let id = args.session.as_deref().map_or_else(SessionId::fresh, SessionId::from);
+    let store = open_store(args.store.clone())?;
+    match store.open(&id).await {
+        Err(store::Error::NoSession(_)) if must_exist => return Err(NoSession(id).into()),
+        Err(store::Error::NoSession(_)) => match store.create(NewSession::of(id.clone())).await {
+            // Another process created it in between.
+            Err(store::Error::SessionExists(_)) => {}
+            made => drop(made?),
+        },
+        found => drop(found?),
+    }
+    Ok(Some(Reserved { store, id }))
 }
 
 impl Conversation {
-    /// Opens what the command line names: a session if there is `--session` or `--store`. Its commands end with its lease.
+    /// Opens the session of [`reserve`], or begins a history in memory. The session's commands end with its lease.
     pub(crate) async fn open(
-        (args, settings): (&RunArgs, &AgentSettings),
+        settings: &AgentSettings,
         agent: Agent,
-        is_there: Must,
+        reserved: Option<Reserved>,
         deadline: Deadline,
     ) -> anyhow::Result<Self> {
-        if args.session.is_none() && args.store.is_none() {
+        let Some(Reserved { store, id }) = reserved else {
             return Ok(Self::Bare { agent: Box::new(agent), history: History::new(), turns: 0, begun: None });
-        }
-        let id = args.session.as_deref().map_or_else(SessionId::fresh, SessionId::from);
-        let store = open_store(args.store.clone())?;
-        if is_there == Must::Exist
-            && let Err(store::Error::NoSession(_)) = store.open(&id).await
-        {
-            return Err(NoSession(id).into());
-        }
+        };
         // The person who types the next prompt has seen that the last turn failed.
         let mut builder = Session::builder(ChatPlanner::new(agent)).on_failure(OnTurnFailure::Continue);
         if let Some(setup) = &settings.remembered {
@@ -94,22 +110,22 @@ impl Conversation {
         }
         let session = own(builder, deadline, &store, &id).await?;
         let epoch = store.open(&id).await?.epoch;
-        Ok(Self::Kept(Box::new(Kept::new(session, (id, epoch), store))))
+        Ok(Self::Stored(Box::new(StoredSession::new(session, (id, epoch), store))))
     }
 
     /// The session's id, where there is one.
     pub(crate) fn id(&self) -> Option<&SessionId> {
         match self {
             Self::Bare { .. } => None,
-            Self::Kept(kept) => Some(&kept.id),
+            Self::Stored(kept) => Some(&kept.id),
         }
     }
 
     /// The stored session, if there is one.
-    pub(crate) fn kept(&self) -> Option<&Kept> {
+    pub(crate) fn kept(&self) -> Option<&StoredSession> {
         match self {
             Self::Bare { .. } => None,
-            Self::Kept(kept) => Some(kept),
+            Self::Stored(kept) => Some(kept),
         }
     }
 
@@ -117,7 +133,7 @@ impl Conversation {
     pub(crate) fn lost(&self) -> Vec<LostRun> {
         match self {
             Self::Bare { .. } => Vec::new(),
-            Self::Kept(kept) => kept.lost(),
+            Self::Stored(kept) => kept.lost(),
         }
     }
 
@@ -125,7 +141,7 @@ impl Conversation {
     pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
         match self {
             Self::Bare { .. } => Vec::new(),
-            Self::Kept(kept) => kept.undeliverable().await,
+            Self::Stored(kept) => kept.undeliverable().await,
         }
     }
 
@@ -133,7 +149,7 @@ impl Conversation {
     pub(crate) async fn never_began(&self) -> bool {
         match self {
             Self::Bare { .. } => false,
-            Self::Kept(kept) => kept.never_began().await,
+            Self::Stored(kept) => kept.never_began().await,
         }
     }
 
@@ -145,13 +161,13 @@ impl Conversation {
                 *begun = Some(agent.run_on(std::mem::take(history), prompt).detach());
                 Ok(())
             }
-            Self::Kept(kept) => kept.say(prompt.text),
+            Self::Stored(kept) => kept.say(prompt.text),
         }
     }
 
     /// Takes the turn up again that ended early, and whatever waits.
     pub(crate) fn take_up(&mut self) {
-        if let Self::Kept(kept) = self {
+        if let Self::Stored(kept) = self {
             kept.take_up();
         }
     }
@@ -160,21 +176,21 @@ impl Conversation {
     ///
     /// # Errors
     /// If the store did not take the prompt, or the session failed.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<NextTurn> {
         match self {
             Self::Bare { begun, turns, .. } => {
                 let number = *turns;
-                Ok(begun.take().map_or(Next::Nothing, |run| Next::Own(Turn { number, run })))
+                Ok(begun.take().map_or(NextTurn::Nothing, |run| NextTurn::Own(Turn { number, run })))
             }
-            Self::Kept(kept) => kept.next().await,
+            Self::Stored(kept) => kept.next().await,
         }
     }
 
     /// What reaches it while its next turn is waited for.
-    pub(crate) fn hand(&self) -> Option<Hand> {
+    pub(crate) fn hand(&self) -> Option<EarlyStop> {
         match self {
             Self::Bare { .. } => None,
-            Self::Kept(kept) => Some(Hand { session: kept.session.handle(), said: kept.said() }),
+            Self::Stored(kept) => Some(EarlyStop { session: kept.session.handle(), said: kept.said() }),
         }
     }
 
@@ -182,7 +198,7 @@ impl Conversation {
     pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Self::Bare { .. } => None,
-            Self::Kept(kept) => kept.number(),
+            Self::Stored(kept) => kept.number(),
         }
     }
 
@@ -191,8 +207,8 @@ impl Conversation {
     pub(crate) async fn end_with_it(&mut self) -> Ends {
         match self {
             Self::Bare { .. } => Ends::WithThisTurn,
-            Self::Kept(kept) if kept.goes_on().await => Ends::Later,
-            Self::Kept(kept) => {
+            Self::Stored(kept) if kept.goes_on().await => Ends::Later,
+            Self::Stored(kept) => {
                 drop(kept.session.stop(SessionStop::at_turn_end()));
                 Ends::WithThisTurn
             }
@@ -201,7 +217,7 @@ impl Conversation {
 
     /// Whether the session was stopped, so that no further turn begins.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self, Self::Kept(kept) if kept.session.is_done())
+        matches!(self, Self::Stored(kept) if kept.session.is_done())
     }
 
     /// The turn is over.
@@ -213,14 +229,14 @@ impl Conversation {
 
     /// Gives the session back to the store.
     pub(crate) async fn close(self) {
-        if let Self::Kept(kept) = self {
+        if let Self::Stored(kept) = self {
             drop(kept.session.stop(SessionStop::at_turn_end()));
             drop(kept.session.done().await);
         }
     }
 }
 
-impl Hand {
+impl EarlyStop {
     /// Ends the session, and withdraws the prompt if no turn has it: nothing waits for its turn any more.
     pub(crate) fn leave(&self, stop: SessionStop) {
         let (session, said) = (self.session.clone(), self.said);
@@ -244,7 +260,7 @@ impl Hand {
 /// left running.
 ///
 /// # Errors
-/// [`Elsewhere`] if another process holds it; the store's.
+/// [`HeldElsewhere`] if another process holds it; the store's.
 pub(crate) async fn own(
     builder: SessionBuilder<String>,
     deadline: Deadline,
@@ -255,7 +271,7 @@ pub(crate) async fn own(
     let builder = builder.on_lease(move |until| deadline.extend(until));
     let session = match builder.open(Arc::clone(store), id.clone(), store::OwnerProcess::here()).await {
         Ok(session) => session,
-        Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),
+        Err(error @ store::Error::Held(..)) => return Err(HeldElsewhere(error, id.clone()).into()),
         Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
     };
     // This process owns the session, so no other process looks for them.

@@ -18,14 +18,14 @@ use safepoint::{
     store::Store,
 };
 
-use super::conversation::{Next, Turn};
+use super::conversation::{NextTurn, Turn};
 use crate::exit::Usage;
 
 /// How many items may wait in a stored session.
 pub(crate) const INBOX: usize = 1024;
 
 /// A session of a store that this process owns.
-pub(crate) struct Kept {
+pub(crate) struct StoredSession {
     pub(crate) session: Session<String>,
     pub(crate) id: SessionId,
     /// How many owners it has had, this process the last.
@@ -47,7 +47,7 @@ enum Wait {
     Left,
 }
 
-impl Kept {
+impl StoredSession {
     pub(crate) fn new(
         session: Session<String>,
         (id, epoch): (SessionId, u64),
@@ -122,7 +122,7 @@ impl Kept {
     }
 
     /// Waits for a turn, or for what says that none comes.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<NextTurn> {
         match &self.wait {
             Wait::Said(ticket) => {
                 self.number = ticket.recorded().await;
@@ -154,21 +154,21 @@ impl Kept {
 
     /// The next step for a turn that waits for decisions. With a user present, the user decides first and the
     /// turn is next, as it is after a decision made meanwhile. Otherwise nothing comes before the decision.
-    async fn held_up(&self) -> Option<Next> {
+    async fn held_up(&self) -> Option<NextTurn> {
         if self.session.resume().await || self.session.current_turn().is_some() {
             return None;
         }
         let open = self.open_questions().await;
-        (open > 0).then_some(Next::Undecided(open))
+        (open > 0).then_some(NextTurn::Undecided(open))
     }
 
-    async fn turn(&mut self) -> anyhow::Result<Next> {
+    async fn turn(&mut self) -> anyhow::Result<NextTurn> {
         while let Some(event) = self.events.next().await {
             match event.kind {
                 SessionEvent::TurnStarted { turn, items, run } => {
                     let is_own = self.said().is_none_or(|said| items.contains(&said));
                     let turn = Turn { number: turn.number(), run };
-                    return Ok(if is_own { Next::Own(turn) } else { Next::Other(turn) });
+                    return Ok(if is_own { NextTurn::Own(turn) } else { NextTurn::Other(turn) });
                 }
                 SessionEvent::Blocked { item, .. } if self.said().is_none_or(|said| said == item) => {
                     if let Some(undecided) = self.held_up().await {
@@ -176,7 +176,7 @@ impl Kept {
                     }
                 }
                 SessionEvent::ItemSettled { item, fate } if self.said() == Some(item) => match fate {
-                    ItemOutcome::Withdrawn => return Ok(Next::TakenBack),
+                    ItemOutcome::Withdrawn => return Ok(NextTurn::TakenBack),
                     ItemOutcome::Unhandled => break,
                     ItemOutcome::Returned(why) => anyhow::bail!("the prompt was not taken: {why}"),
                     _ => {}
@@ -184,7 +184,7 @@ impl Kept {
                 SessionEvent::ItemSettled { fate: ItemOutcome::Withdrawn, .. }
                     if self.said().is_none() && self.items_waiting().await == 0 =>
                 {
-                    return Ok(Next::Nothing);
+                    return Ok(NextTurn::Nothing);
                 }
                 _ => {}
             }
@@ -192,12 +192,12 @@ impl Kept {
         let exit = self.session.done().await;
         match exit.reason() {
             ExitReason::Failed(error) => anyhow::bail!("the session failed: {}", error.message),
-            ExitReason::Stopped | ExitReason::Idle => Ok(Next::Stopped(exit.cause().map(str::to_owned))),
+            ExitReason::Stopped | ExitReason::Idle => Ok(NextTurn::Stopped(exit.cause().map(str::to_owned))),
         }
     }
 
     /// Why no turn comes, if none does: nothing could be taken up.
-    async fn none(&self) -> Option<Next> {
+    async fn none(&self) -> Option<NextTurn> {
         let open = self.open_questions().await;
         // A taken item has a turn, whose start may not be reported yet.
         let (waiting, taken) = (self.items_waiting().await, self.items_taken().await);
@@ -212,9 +212,9 @@ impl Kept {
         }
         match (has_begun, stopped, open) {
             (true, ..) => None,
-            (false, Some(cause), _) => Some(Next::Stopped(cause)),
-            (false, None, 1..) => Some(Next::Undecided(open)),
-            (false, None, 0) => (waiting + taken == 0).then_some(Next::Nothing),
+            (false, Some(cause), _) => Some(NextTurn::Stopped(cause)),
+            (false, None, 1..) => Some(NextTurn::Undecided(open)),
+            (false, None, 0) => (waiting + taken == 0).then_some(NextTurn::Nothing),
         }
     }
 

@@ -27,14 +27,15 @@ use super::{
     pending::Came,
 };
 use crate::{
-    agent::current::Crew,
-    args::OnDisconnect,
+    agent::current::CurrentAgent,
+    args::run::OnDisconnect,
     exit,
+    render::activity::StopLevel,
     render::chat::{
         events::ChatEvent,
         pane,
         queue::{How, Origin, Pushed},
-        state::{Act, Hardness, Leave, State, Tone},
+        state::{Action, Leave, State, Tone},
         surface::Surface,
         terminal::{self, Terminal},
     },
@@ -61,7 +62,7 @@ pub(crate) struct Driver {
     pub(crate) surface: Surface,
     pub(crate) terminal: Terminal,
     pub(crate) host: Arc<Host>,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) crew: Arc<CurrentAgent>,
     pub(crate) processes: Processes,
     pub(crate) times: Times,
     /// The store of sessions.
@@ -100,7 +101,7 @@ const TICK: Duration = Duration::from_millis(200);
 impl Driver {
     pub(crate) fn new(
         (state, surface, terminal): (State, Surface, Terminal),
-        (host, crew): (Arc<Host>, Arc<Crew>),
+        (host, crew): (Arc<Host>, Arc<CurrentAgent>),
         processes: Processes,
         (times, store): (Times, Option<Arc<dyn Store>>),
     ) -> Self {
@@ -244,26 +245,26 @@ impl Driver {
         self.act(acts);
     }
 
-    fn act(&mut self, acts: Vec<Act>) {
+    fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
-                Act::Push { text, how } => self.push(text, how),
-                Act::Stop(hardness) => self.stop(hardness),
-                Act::Quit(leave) => self.leave(leave),
-                Act::Suspend => self.suspend(),
-                Act::Withdraw(items) => self.take_back(items, Came::Back),
-                Act::HandBack => self.take_back(self.host.waiting_here(), Came::Handed),
-                Act::GoTo(named) => {
+                Action::Push { text, how } => self.push(text, how),
+                Action::Stop(level) => self.stop(level),
+                Action::Quit(leave) => self.leave(leave),
+                Action::Suspend => self.suspend(),
+                Action::Withdraw(items) => self.take_back(items, Came::Back),
+                Action::HandBack => self.take_back(self.host.waiting_here(), Came::Handed),
+                Action::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
-                    self.later(Act::GoTo(id.unwrap_or(named)));
+                    self.later(Action::GoTo(id.unwrap_or(named)));
                 }
-                Act::Resume
-                | Act::List
-                | Act::Decide(..)
-                | Act::WhoAnswered(_)
-                | Act::LookAt(_)
-                | Act::Model(_) => self.later(act),
+                Action::Resume
+                | Action::List
+                | Action::Decide(..)
+                | Action::WhoAnswered(_)
+                | Action::LookAt(_)
+                | Action::Model(_) => self.later(act),
             }
         }
     }
@@ -276,9 +277,9 @@ impl Driver {
         }
     }
 
-    fn stop(&self, hardness: Hardness) {
-        let request = match (hardness, Grace::try_from(self.times.grace)) {
-            (Hardness::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
+    fn stop(&self, level: StopLevel) {
+        let request = match (level, Grace::try_from(self.times.grace)) {
+            (StopLevel::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
             _ => StopRequest::now(),
         };
         let request =

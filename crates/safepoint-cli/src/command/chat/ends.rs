@@ -9,8 +9,8 @@ use safepoint_tools::process::Processes;
 
 use super::{driver::Driver, pending::Came};
 use crate::{
-    render::chat::state::Leave,
-    signals::{Answered, Answers, Got, LAST_CAP, ReceivedSignal, Signals, Strength},
+    render::{activity::StopLevel, chat::state::Leave},
+    signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals},
 };
 
 /// The exit code where the terminal went away.
@@ -22,7 +22,7 @@ pub(crate) fn answers(signals: &Signals, session: &SessionHandle<String>, proces
     signals.answer(move |_any| {
         processes.end_jobs();
         drop(session.stop(at_once()));
-        Some(Strength::Now)
+        Some(StopLevel::Now)
     })
 }
 
@@ -79,8 +79,8 @@ impl Driver {
 
     pub(crate) fn signalled(&mut self, received: ReceivedSignal) {
         let code = match received.got {
-            Got::Interrupt | Got::Terminate => received.got.exit_code(),
-            Got::Hangup => HUNG_UP,
+            Signal::Interrupt | Signal::Terminate => received.got.exit_code(),
+            Signal::Hangup => HUNG_UP,
         };
         match received.answered {
             Answered::With(_) => self.quits(Leave::AtOnce, code, received.at),

@@ -14,7 +14,7 @@ use crate::{
         chat::{
             events::ChatEvent,
             queue::{How, Origin, Pushed},
-            state::{Act, Tone},
+            state::{Action, Tone},
         },
     },
     session::host::Host,
@@ -86,22 +86,22 @@ impl Driver {
     }
 
     /// What the session answers is not waited for here: keys come first.
-    pub(crate) fn later(&self, act: Act) {
+    pub(crate) fn later(&self, act: Action) {
         let (host, crew, came) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.came.0.clone());
         let (store, columns) = (self.store.clone(), self.state.columns());
         tokio::spawn(async move {
             let answer = match act {
-                Act::Resume => match host.session.resume().await {
+                Action::Resume => match host.session.resume().await {
                     true => None,
                     false => Some(list(store.as_ref(), &host, columns).await),
                 },
-                Act::List => Some(list(store.as_ref(), &host, columns).await),
-                Act::GoTo(named) => Some(match reopen::meant(store.as_ref(), &host.id, &named).await {
+                Action::List => Some(list(store.as_ref(), &host, columns).await),
+                Action::GoTo(named) => Some(match reopen::meant(store.as_ref(), &host.id, &named).await {
                     Ok(Ok(id)) => Came::Next(id),
                     Ok(Err(why)) => Came::Message(Tone::Plain, why),
                     Err(error) => Came::Message(Tone::Bad, format!("{error:#}")),
                 }),
-                Act::Decide(id, decision) => match host.session.decide(&id, decision).await {
+                Action::Decide(id, decision) => match host.session.decide(&id, decision).await {
                     Ok(()) => {
                         // A decision resumes a turn that was cut off while it waited.
                         if host.session.current_turn().is_none() {
@@ -116,22 +116,22 @@ impl Driver {
                         Some(Came::Gone(vec![id]))
                     }
                 },
-                Act::WhoAnswered(id) => who(store.as_ref(), &host, &id).await,
-                Act::LookAt(mut asked) => {
+                Action::WhoAnswered(id) => who(store.as_ref(), &host, &id).await,
+                Action::LookAt(mut asked) => {
                     let open = host.session.approvals().await;
                     asked.retain(|id| open.iter().all(|open| open.id != *id));
                     Some(Came::Gone(asked))
                 }
-                Act::Model(name) => Some(match crew.take_model(&name).await {
+                Action::Model(name) => Some(match crew.take_model(&name).await {
                     Ok(()) => Came::Model(name),
                     Err(error) => Came::Message(Tone::Bad, format!("{error:#}")),
                 }),
-                Act::Push { .. }
-                | Act::Withdraw(_)
-                | Act::HandBack
-                | Act::Stop(_)
-                | Act::Quit(_)
-                | Act::Suspend => None,
+                Action::Push { .. }
+                | Action::Withdraw(_)
+                | Action::HandBack
+                | Action::Stop(_)
+                | Action::Quit(_)
+                | Action::Suspend => None,
             };
             if let Some(answer) = answer
                 && came.send(answer).is_err()

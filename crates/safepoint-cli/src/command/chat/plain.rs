@@ -23,18 +23,19 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
 
 use super::driver::Times;
 use crate::{
-    args::OnDisconnect,
+    args::run::OnDisconnect,
     command::leaving::Over,
     exit,
     render::{
-        chat::{queue::Origin, work::brief},
+        activity::StopLevel,
+        chat::queue::Origin,
         hints,
         screen::Screen,
-        text::at_running,
+        text::{at_running, brief},
         turn::missed,
     },
     session::host::Host,
-    signals::{Answered, Answers, Got, LAST_CAP, ReceivedSignal, Signals, Strength},
+    signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals},
 };
 
 /// Runs one turn for each line, until the input or the session ends. `kept` is the stored session, if there
@@ -116,7 +117,7 @@ impl Turns<'_> {
                 // Losing this branch loses nothing: the signal stays pending.
                 got = self.signals.next() => {
                     let is_first = warned.is_none_or(|warned| warned.elapsed() >= AGAIN);
-                    if got == Got::Interrupt && is_first && std::io::stdin().is_terminal() {
+                    if got == Signal::Interrupt && is_first && std::io::stdin().is_terminal() {
                         warned = Some(Instant::now());
                         self.screen.note("Ctrl-C again ends this chat; so does Ctrl-D");
                         continue;
@@ -271,22 +272,22 @@ impl Turns<'_> {
 }
 
 /// Requests the stop that a signal means for the running turn.
-fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
+fn stop(got: Signal, host: &Host, pressed: &AtomicU32, times: Times) -> StopLevel {
     let is_first = pressed.fetch_add(1, Ordering::Relaxed) == 0;
-    let (request, strength) = match Grace::try_from(times.grace) {
-        Ok(grace) if is_first && got != Got::Hangup => {
-            (StopRequest::graceful(grace).with_cleanup_cap(times.cleanup_cap), Strength::AtSafePoint)
+    let (request, level) = match Grace::try_from(times.grace) {
+        Ok(grace) if is_first && got != Signal::Hangup => {
+            (StopRequest::graceful(grace).with_cleanup_cap(times.cleanup_cap), StopLevel::AtSafePoint)
         }
-        _ => (StopRequest::now().with_cleanup_cap(LAST_CAP), Strength::Now),
+        _ => (StopRequest::now().with_cleanup_cap(LAST_CAP), StopLevel::Now),
     };
     drop(host.session.stop_turn(None, request.with_reason(Reason::user("a signal"))));
-    strength
+    level
 }
 
-fn code(got: Got) -> u8 {
+fn code(got: Signal) -> u8 {
     match got {
-        Got::Interrupt => 130,
-        Got::Terminate => 143,
-        Got::Hangup => 10,
+        Signal::Interrupt => 130,
+        Signal::Terminate => 143,
+        Signal::Hangup => 10,
     }
 }

@@ -2,16 +2,17 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{self, getpid, kill_process};
 use safepoint::{Agent, Session, session::ChatPlanner};
 use safepoint_testkit::{script::Script, scripted::ScriptedModel};
 use safepoint_tools::process::Processes;
 use tokio::runtime::Runtime;
 
 use crate::{
-    args::OnDisconnect,
+    args::run::OnDisconnect,
     command::chat::ends::answers,
-    signals::{Answered, Got, ONE_AT_A_TIME, Signals, Strength},
+    render::activity::StopLevel,
+    signals::{Answered, ONE_AT_A_TIME, Signal, Signals},
 };
 
 /// S12.5: a signal ends the session while the loop that draws it does not come to hear it: the thread that would waits here for
@@ -32,8 +33,8 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
         handle.done().await;
         tell.send(()).unwrap();
     });
-    kill_process(getpid(), Signal::HUP).unwrap();
-    assert_eq!(ended.recv_timeout(PATIENCE), Ok(()), "nobody asked it to end");
+    kill_process(getpid(), process::Signal::HUP).unwrap();
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(()), "nothing asked it to end");
     let received = signals.received_already().unwrap();
-    assert_eq!((received.got, received.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
+    assert_eq!((received.got, received.answered), (Signal::Hangup, Answered::With(Some(StopLevel::Now))));
 }

@@ -3,13 +3,13 @@
 use safepoint::{
     RunHandle, Session,
     event::{EventKind, Fact},
-    session::{ChatPlanner, Policy, Preempt, Push, SessionEvent, SessionStop},
+    session::{ChatPlanner, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, SessionEvent, SessionStop},
 };
 use safepoint_testkit::script::Reply;
 use serde_json::json;
 
 use super::{builder, indented, scene, server};
-use crate::output::say;
+use crate::{output::say, render::trace::timeline::standing};
 
 /// Waits for an event of the session.
 async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -> bool) {
@@ -24,6 +24,15 @@ async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -
 fn is_call(event: &SessionEvent) -> bool {
     matches!(event, SessionEvent::Run { event, .. }
         if matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. })))
+}
+
+/// How an item ended, in words.
+fn ended(outcome: ItemOutcome) -> String {
+    match outcome {
+        ItemOutcome::Completed(turn) => format!("completed in {turn}"),
+        ItemOutcome::Preempted(turn) => format!("preempted with {turn}"),
+        other => standing(Some(other)).to_owned(),
+    }
 }
 
 /// The run of the session's first turn.
@@ -62,9 +71,9 @@ pub(crate) async fn a_steer() -> anyhow::Result<()> {
         None => say("  not delivered"),
     }?;
     say(format_args!(
-        "  the first message: {:?}; the steer: {:?}",
-        first.outcome().await,
-        steer.outcome().await
+        "  the first message: {}; the steer: {}",
+        ended(first.outcome().await),
+        ended(steer.outcome().await)
     ))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let answer = session.done().await.history().last_text().unwrap_or_default();
@@ -90,15 +99,15 @@ pub(crate) async fn a_preempt() -> anyhow::Result<()> {
     until(&session, is_call).await;
     let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
     say("  you, while it works: Book dinner instead.")?;
-    say(format_args!(
-        "  the preempt: {:?}; the old message: {:?}",
-        new.preempted().await,
-        old.outcome().await
-    ))?;
+    let stopped = match new.preempted().await {
+        PreemptOutcome::StoppedTurn(turn) => format!("stopped {turn}"),
+        _ => "stopped no turn".to_owned(),
+    };
+    say(format_args!("  the preempt: {stopped}; the old message: {}", ended(old.outcome().await)))?;
     if let Some(run) = first_run(&session).await {
         say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
     }
-    say(format_args!("  the newer message: {:?}", new.outcome().await))?;
+    say(format_args!("  the newer message: {}", ended(new.outcome().await)))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let exit = session.done().await;
     say(format_args!("  model: {}\n", exit.history().last_text().unwrap_or_default()))?;

@@ -13,9 +13,9 @@ use safepoint_tools::process::Processes;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
-    args::RunArgs,
-    render::turn::View,
-    signals::{Answered, Answers, Got, LAST_CAP, Pressed, ReceivedSignal, Signals, Strength},
+    args::run::RunArgs,
+    render::{activity::StopLevel, turn::View},
+    signals::{Answered, Answers, LAST_CAP, Pressed, ReceivedSignal, Signal, Signals},
 };
 
 /// One turn while it is watched.
@@ -31,10 +31,10 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     /// Applies a signal that came before the turn began. A session has already requested that stop, and a
     /// repeated request changes nothing; without a session this is the only request.
-    pub(crate) fn received_before(&mut self, got: Got) {
+    pub(crate) fn received_before(&mut self, got: Signal) {
         let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(strength) = pressed.ask(got, &self.handle, self.args) {
-            self.view.asked(strength);
+        if let Some(level) = pressed.ask(got, &self.handle, self.args) {
+            self.view.asked(level);
         }
         pressed.first = Some(got);
     }
@@ -48,7 +48,7 @@ impl Turn<'_> {
     }
 
     /// The stop that a signal requested; a signal from before the deputy requests it now.
-    fn asked(&self, received: ReceivedSignal) -> Option<Strength> {
+    fn asked(&self, received: ReceivedSignal) -> Option<StopLevel> {
         match received.answered {
             Answered::With(asked) => asked,
             Answered::NotYet => {
@@ -75,8 +75,8 @@ impl Turn<'_> {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
                 received = self.signals.received() => {
-                    if let Some(strength) = self.asked(received) {
-                        self.view.asked(strength);
+                    if let Some(level) = self.asked(received) {
+                        self.view.asked(level);
                     }
                 }
                 // Losing this one loses nothing: the flag stays set.
@@ -116,7 +116,7 @@ impl Turn<'_> {
         while let Some(received) = self.signals.received_already() {
             match self.asked(received) {
                 // The stop that ended the run was requested a moment before its end was seen.
-                Some(strength) => self.view.asked(strength),
+                Some(level) => self.view.asked(level),
                 None => leave = Some(Instant::now() + LAST_CAP),
             }
         }

@@ -11,15 +11,15 @@ use safepoint_tools::process::Processes;
 
 use super::turn::Turn;
 use crate::{
-    args::{OnDisconnect, RunArgs},
+    args::run::{OnDisconnect, RunArgs},
     control::Turns,
     exit,
     render::{screen::Screen, turn::View},
     session::{
         attachments,
-        conversation::{self, Conversation, Ends, Hand, Next},
+        conversation::{self, Conversation, EarlyStop, Ends, NextTurn},
     },
-    signals::{Got, Pressed, Signals},
+    signals::{Pressed, Signal, Signals},
 };
 
 /// How a turn begins. Exhaustive: with a new prompt, or where the last one was.
@@ -29,7 +29,7 @@ pub(crate) enum Begin {
 }
 
 /// A run while it lasts.
-pub(crate) struct Course<'a> {
+pub(crate) struct TurnQueue<'a> {
     pub(crate) args: &'a RunArgs,
     pub(crate) signals: &'a mut Signals,
     pub(crate) conversation: Conversation,
@@ -49,15 +49,15 @@ pub(crate) struct Course<'a> {
 }
 
 /// What follows. Exhaustive: the next prompt, another turn for this one, or the end.
-enum Then {
+enum AfterTurn {
     Next,
     More,
     Leave,
 }
 
-/// Whose turn it is. Exhaustive: of the current prompt, or of one before it.
+/// TurnOwner turn it is. Exhaustive: of the current prompt, or of one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum TurnOwner {
     Own,
     Other,
 }
@@ -66,7 +66,7 @@ const NONE_SUCH: u8 = 3;
 const STOPPED: u8 = 10;
 const SUSPENDED: u8 = 11;
 
-impl Course<'_> {
+impl TurnQueue<'_> {
     /// Runs until every prompt is done, or no turn may come any more.
     pub(crate) async fn go(&mut self) -> anyhow::Result<()> {
         while let Some(begin) = self.begins.pop_front() {
@@ -76,9 +76,9 @@ impl Course<'_> {
             }
             loop {
                 match self.one().await? {
-                    Then::Next => break,
-                    Then::More => {}
-                    Then::Leave => {
+                    AfterTurn::Next => break,
+                    AfterTurn::More => {}
+                    AfterTurn::Leave => {
                         self.unsaid();
                         return Ok(());
                     }
@@ -89,32 +89,32 @@ impl Course<'_> {
     }
 
     /// Waits for one turn and follows it.
-    async fn one(&mut self) -> anyhow::Result<Then> {
+    async fn one(&mut self) -> anyhow::Result<AfterTurn> {
         self.signals.turn_begins();
         let (next, early) = self.wait().await?;
-        let (turn, whose) = match next {
-            Some(Next::Own(turn)) => (turn, Whose::Own),
-            Some(Next::Other(turn)) => {
+        let (turn, owner) = match next {
+            Some(NextTurn::Own(turn)) => (turn, TurnOwner::Own),
+            Some(NextTurn::Other(turn)) => {
                 self.screen.note("safepoint: another turn of this session comes first");
-                (turn, Whose::Other)
+                (turn, TurnOwner::Other)
             }
             Some(none) if early.is_none() => return Ok(self.none(&none).await),
             Some(_) | None => {
                 self.screen.note("safepoint: stopped before the turn began");
-                self.code = exit::with(early.map_or(STOPPED, Got::exit_code));
-                return Ok(Then::Leave);
+                self.code = exit::with(early.map_or(STOPPED, Signal::exit_code));
+                return Ok(AfterTurn::Leave);
             }
         };
-        let ends = match whose {
-            Whose::Own if self.begins.is_empty() => self.conversation.end_with_it().await,
-            Whose::Own | Whose::Other => Ends::Later,
+        let ends = match owner {
+            TurnOwner::Own if self.begins.is_empty() => self.conversation.end_with_it().await,
+            TurnOwner::Own | TurnOwner::Other => Ends::Later,
         };
-        Ok(self.turn(turn, early, (whose, ends)).await)
+        Ok(self.turn(turn, early, (owner, ends)).await)
     }
 
     /// Waits for the next turn, and for signals. The first signal withdraws the prompt and ends the session;
     /// a second one ends the wait without a turn.
-    async fn wait(&mut self) -> anyhow::Result<(Option<Next>, Option<Got>)> {
+    async fn wait(&mut self) -> anyhow::Result<(Option<NextTurn>, Option<Signal>)> {
         let hand = self.conversation.hand();
         let mut next = std::pin::pin!(self.conversation.next());
         let mut early = None;
@@ -123,9 +123,9 @@ impl Course<'_> {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
                 got = self.signals.next() => match early {
-                    _ if got == Got::Hangup && self.args.on_disconnect == OnDisconnect::Detach => {}
+                    _ if got == Signal::Hangup && self.args.on_disconnect == OnDisconnect::Detach => {}
                     Some(_) => {
-                        hand.iter().for_each(Hand::end_now);
+                        hand.iter().for_each(EarlyStop::end_now);
                         return Ok((None, early));
                     }
                     None => {
@@ -143,9 +143,9 @@ impl Course<'_> {
     async fn turn(
         &mut self,
         turn: conversation::Turn,
-        early: Option<Got>,
-        (whose, ends): (Whose, Ends),
-    ) -> Then {
+        early: Option<Signal>,
+        (owner, ends): (TurnOwner, Ends),
+    ) -> AfterTurn {
         self.view.begin(turn.number, turn.run.id());
         let handle = turn.run;
         self.turns.begin(&handle);
@@ -158,7 +158,7 @@ impl Course<'_> {
         turn.follow().await;
         let outcome = turn.handle.done().await;
         let is_over = || self.turns.is_ending() || self.conversation.is_over();
-        let leaves = early.is_some() || !may_go_on(&outcome, whose, self.begins.len());
+        let leaves = early.is_some() || !may_go_on(&outcome, owner, self.begins.len());
         let is_last = leaves || turn.pressed().count > 1 || is_over() || ends == Ends::WithThisTurn;
         if is_last {
             turn.end_jobs(self.processes, &self.earlier);
@@ -183,44 +183,44 @@ impl Course<'_> {
         self.ending = Some(outcome.ending());
         if pressed.count > 1 {
             // No person is present for messages that other processes may have pushed.
-            self.conversation.hand().iter().for_each(Hand::end_now);
+            self.conversation.hand().iter().for_each(EarlyStop::end_now);
         }
         let is_over = self.turns.is_ending() || self.conversation.is_over();
-        match whose {
-            Whose::Other if leaves || pressed.count > 1 || is_over => {
+        match owner {
+            TurnOwner::Other if leaves || pressed.count > 1 || is_over => {
                 self.waits();
-                Then::Leave
+                AfterTurn::Leave
             }
-            Whose::Own if leaves || pressed.count > 1 || is_over => Then::Leave,
-            Whose::Own if ends == Ends::WithThisTurn || !self.begins.is_empty() => Then::Next,
-            Whose::Own | Whose::Other => Then::More,
+            TurnOwner::Own if leaves || pressed.count > 1 || is_over => AfterTurn::Leave,
+            TurnOwner::Own if ends == Ends::WithThisTurn || !self.begins.is_empty() => AfterTurn::Next,
+            TurnOwner::Own | TurnOwner::Other => AfterTurn::More,
         }
     }
 
     /// No turn comes: shows why, and what to do.
-    async fn none(&mut self, next: &Next) -> Then {
-        let Some(id) = self.conversation.id() else { return Then::Leave };
+    async fn none(&mut self, next: &NextTurn) -> AfterTurn {
+        let Some(id) = self.conversation.id() else { return AfterTurn::Leave };
         let (code, then, said) = match next {
-            Next::Undecided(open) => (SUSPENDED, Then::Leave, undecided(id, *open)),
-            Next::Stopped(cause) => {
+            NextTurn::Undecided(open) => (SUSPENDED, AfterTurn::Leave, undecided(id, *open)),
+            NextTurn::Stopped(cause) => {
                 let cause = cause.as_ref().map_or(String::new(), |cause| format!(" ({cause})"));
                 let said = format!("session {id} was stopped{cause}; `safepoint resume {id}` resumes it");
-                (STOPPED, Then::Leave, said)
+                (STOPPED, AfterTurn::Leave, said)
             }
-            Next::TakenBack => {
-                (STOPPED, Then::Leave, "the prompt was withdrawn before its turn began".to_owned())
+            NextTurn::TakenBack => {
+                (STOPPED, AfterTurn::Leave, "the prompt was withdrawn before its turn began".to_owned())
             }
-            Next::Nothing | Next::Own(_) | Next::Other(_) => return self.nothing_left().await,
+            NextTurn::Nothing | NextTurn::Own(_) | NextTurn::Other(_) => return self.nothing_left().await,
         };
         self.screen.note(&format!("safepoint: {said}"));
         self.code = exit::with(code);
-        if !matches!(next, Next::TakenBack) {
+        if !matches!(next, NextTurn::TakenBack) {
             self.waits();
         }
         then
     }
 
-    async fn nothing_left(&mut self) -> Then {
+    async fn nothing_left(&mut self) -> AfterTurn {
         if let Some(id) = self.conversation.id() {
             if self.conversation.never_began().await {
                 // Without this note, the caller could take the silence for a completed turn.
@@ -231,7 +231,7 @@ impl Course<'_> {
                 if self.begins.is_empty() {
                     self.code = exit::with(NONE_SUCH);
                 }
-                return Then::Next;
+                return AfterTurn::Next;
             }
             let but = match self.conversation.undeliverable().await.len() {
                 0 => "",
@@ -239,7 +239,7 @@ impl Course<'_> {
             };
             self.screen.note(&format!("safepoint: session {id} has nothing to resume{but}"));
         }
-        Then::Next
+        AfterTurn::Next
     }
 
     /// Shows where the prompt waits: it has no turn yet.
@@ -280,9 +280,9 @@ fn undecided(id: &SessionId, open: usize) -> String {
 }
 
 /// The stop of a first signal before the turn has begun; it also applies to a turn that has begun meanwhile.
-fn stop(got: Got, args: &RunArgs) -> SessionStop {
+fn stop(got: Signal, args: &RunArgs) -> SessionStop {
     let stop = match (got, Grace::try_from(args.agent.grace)) {
-        (Got::Hangup, _) | (_, Err(_)) => SessionStop::now(),
+        (Signal::Hangup, _) | (_, Err(_)) => SessionStop::now(),
         (_, Ok(grace)) => SessionStop::graceful_within(grace),
     };
     stop.cleanup_cap(args.agent.cleanup_cap).with_reason(got.reason())
@@ -290,11 +290,11 @@ fn stop(got: Got, args: &RunArgs) -> SessionStop {
 
 /// Whether another turn may follow this outcome, with `left` prompts still to come. A new prompt follows a
 /// stopped turn; items that waited behind it keep waiting.
-fn may_go_on(outcome: &Outcome, whose: Whose, left: usize) -> bool {
+fn may_go_on(outcome: &Outcome, owner: TurnOwner, left: usize) -> bool {
     match outcome.ending() {
         Ending::Done | Ending::Failed => true,
         Ending::Suspended => false,
-        Ending::Stopped => whose == Whose::Own && left > 0,
+        Ending::Stopped => owner == TurnOwner::Own && left > 0,
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         output::say_json(shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::say(format_args!("{}: {}", one_line(&one.id), one.state().as_str()))?;
+    output::say(format_args!("{}: {}", one_line(&one.id), one.state().shown()))?;
     one.row.iter().try_for_each(about)?;
     if let Some(owner) = one.owner() {
         output::say(format_args!("  owner    {}", one_line(&owner)))?;
@@ -66,7 +66,10 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         match &shown[field] {
             Value::Array(all) if !all.is_empty() => {
                 for id in all {
-                    output::say(format_args!("  asks     {}", id.as_str().unwrap_or_default()))?;
+                    output::say(format_args!(
+                        "  approval {} waits for a decision",
+                        id.as_str().unwrap_or_default()
+                    ))?;
                 }
             }
             Value::Number(count) if count.as_u64() != Some(0) => {
@@ -101,7 +104,7 @@ fn waiting_stops(rows: &[StopRow]) -> usize {
 
 /// What the store says of it.
 fn about(row: &SessionRow) -> Result<(), Unwritten> {
-    output::say(format_args!("  made     {}", moment(row.created)))?;
+    output::say(format_args!("  created  {}", moment(row.created)))?;
     output::say(format_args!("  changed  {}", moment(row.updated)))?;
     output::say(format_args!("  records  {}", row.head))?;
     let setup = Setup::read(row).to_string();

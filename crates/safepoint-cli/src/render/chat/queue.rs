@@ -55,14 +55,17 @@ pub(crate) enum Place {
 /// Whether a turn could take a steer. Exhaustive: it could or it could not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    AtWork,
+    Running,
     None,
 }
 
 impl Items {
     pub(crate) fn accepted(&mut self, id: ItemId, item: Pushed, turn: Turn) {
-        let list =
-            if item.how == How::Steer && turn == Turn::AtWork { &mut self.steers } else { &mut self.waiting };
+        let list = if item.how == How::Steer && turn == Turn::Running {
+            &mut self.steers
+        } else {
+            &mut self.waiting
+        };
         list.insert(id, item);
     }
 

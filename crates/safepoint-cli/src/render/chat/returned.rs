@@ -15,8 +15,7 @@ use safepoint::{
 
 use super::{
     queue::{Origin, Pushed},
-    state::{Act, Mode, State, Tone},
-    work::Stage,
+    state::{Action, Mode, State, Tone},
 };
 
 /// The messages that a stop has returned, or is about to.
@@ -66,13 +65,13 @@ impl Handed {
 impl State {
     /// A stop is requested: returns each earlier message that no turn has to its sender, at once, so that no
     /// later input makes it run.
-    pub(crate) fn hand_back(&mut self) -> Option<Act> {
+    pub(crate) fn hand_back(&mut self) -> Option<Action> {
         if self.handed.asked == Asked::Yes || self.leaving.is_some() {
             return None;
         }
         self.handed.asked = Asked::Yes;
         self.handed.since = Since::Silence;
-        Some(Act::HandBack)
+        Some(Action::HandBack)
     }
 
     /// Records a new message: after a stop, it goes before the messages that the stop returned.
@@ -83,7 +82,7 @@ impl State {
     }
 
     /// Another process stopped the turn. A preempt starts the next turn and leaves the queue as it is.
-    pub(crate) fn stop_requested(&mut self, kind: &EventKind) -> Vec<Act> {
+    pub(crate) fn stop_requested(&mut self, kind: &EventKind) -> Vec<Action> {
         match kind {
             EventKind::Fact(fact) => match &**fact {
                 Fact::StopRequested(asked) if asked.reason.code != Code::PREEMPTED.as_str() => {
@@ -103,8 +102,7 @@ impl State {
     /// These have come back.
     pub(crate) fn handed(&mut self, text: String) {
         self.handed.texts.push(text);
-        let is_at_work = self.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
-        if !is_at_work || self.handed.asked == Asked::No {
+        if !self.is_running() || self.handed.asked == Asked::No {
             self.hand_over();
         }
     }

@@ -11,12 +11,12 @@ use serde_json::json;
 
 use super::{
     facts::Moment,
-    fold::{Folder, Open},
+    fold::{Open, TimelineBuilder},
     timeline::{Kind, Tone},
 };
 use crate::render::approval;
 
-impl Folder {
+impl TimelineBuilder {
     pub(crate) fn call_started(&mut self, moment: &Moment, fact: &Fact) {
         let Fact::CallStarted { call_id, name, round, args, effect, key, work, at } = fact else { return };
         let kind = match work {

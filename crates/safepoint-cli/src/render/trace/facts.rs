@@ -1,19 +1,20 @@
 //! What each fact of a run says in a story.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use safepoint::{
     Receipt,
     event::{Completion, ErrorReport, Fact},
     ids::{Path, TurnId},
     message::AssistantMessage,
-    raw::RecordedSteer,
+    raw::{RecordedSteer, lasting},
     receipt::{Ending, ModelReport, RequestReport},
 };
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Folder, Open, said},
-    text::lasting,
+    fold::{Open, TimelineBuilder, said},
     timeline::{Kind, Step, Tone},
 };
 
@@ -26,9 +27,9 @@ pub(crate) struct Moment {
 }
 
 /// Two stops that say the same within this are one that was asked.
-const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+pub(super) const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
-impl Folder {
+impl TimelineBuilder {
     pub(crate) fn fact(&mut self, moment: Moment, fact: &Fact) {
         match fact {
             Fact::AttemptOpened { run, attempt, history, at, .. } => {
@@ -196,7 +197,7 @@ impl Folder {
     fn stop_asked(&mut self, moment: &Moment, request: &RequestReport) {
         let within = request
             .within_ms
-            .map(|ms| format!(", now after {}", lasting(i128::from(ms) * 1_000)))
+            .map(|ms| format!(", now after {}", lasting(Duration::from_millis(ms))))
             .unwrap_or_default();
         let is_any = request.mode == safepoint::SafePoints::ANY.to_string();
         let mode = if is_any { "at any safe point" } else { &request.mode };
@@ -216,7 +217,7 @@ impl Folder {
         let step = self.step(Kind::StopAsked, moment);
         step.from = Some(request.at);
         step.tone = Tone::Stopped;
-        step.title = "stop asked".into();
+        step.title = "stop requested".into();
         step.said = said;
         if let Ok(Value::Object(fields)) = serde_json::to_value(request) {
             step.fields.extend(fields.into_iter().filter(|(name, _)| name != "at" && name != "seq"));

@@ -12,10 +12,10 @@ use safepoint::{
 };
 use serde_json::{Map, Value};
 
-use super::fold::Folder;
+use super::fold::TimelineBuilder;
 
 /// A session, looked back on.
-pub(crate) struct Story {
+pub(crate) struct Timeline {
     pub(crate) row: SessionRow,
     pub(crate) turns: Vec<Turn>,
     /// The runs, in the order of their coming. The root run of every turn is the first.
@@ -139,14 +139,14 @@ impl Tone {
     }
 }
 
-impl Story {
+impl Timeline {
     /// Reads a session's whole journal.
     ///
     /// # Errors
     /// The store's; a damaged record is a step of the story.
     pub(crate) async fn read(store: &Arc<dyn Store>, session: &SessionId) -> Result<Self, store::Error> {
         let row = store.open(session).await?;
-        let mut folder = Folder::default();
+        let mut folder = TimelineBuilder::default();
         read_journal(&**store, session, |past| folder.take(past)).await?;
         // What was asked through the store alone is in no record, as long as no turn has ended by it.
         store.stops(session, 0).await?.iter().for_each(|stop| folder.asked_of_the_store(stop));
