@@ -4,7 +4,7 @@ use std::{fmt, process::ExitCode};
 
 use safepoint::{ids::SessionId, store};
 
-/// The exit codes of the control commands.
+/// The exit codes that are no signal's.
 pub(crate) mod code {
     pub(crate) const ACCEPTED: u8 = 0;
     pub(crate) const OTHER: u8 = 1;
@@ -14,6 +14,9 @@ pub(crate) mod code {
     pub(crate) const CONFLICT: u8 = 5;
     pub(crate) const NO_ROOM: u8 = 6;
     pub(crate) const TIMED_OUT: u8 = 7;
+    /// Of a run: stopped by a limit, a lost reader or another process.
+    pub(crate) const STOPPED: u8 = 10;
+    pub(crate) const SUSPENDED: u8 = 11;
 }
 
 /// This number, to the shell.

@@ -134,9 +134,10 @@ pub(crate) struct StopArgs {
 }
 
 /// As the command line names the policies. Exhaustive: S6.6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PolicyArg {
+    #[default]
     /// Wait in the queue
     Enqueue,
     /// Steer the running turn with its next request
@@ -150,9 +151,10 @@ pub(crate) enum PolicyArg {
 }
 
 /// What becomes of a steer that cannot be delivered. Exhaustive: two choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OrArg {
+    #[default]
     /// Queue the message
     Queue,
     /// Return the message

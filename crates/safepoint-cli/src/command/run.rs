@@ -98,14 +98,14 @@ async fn turns(
             return Ok(over.leave(&mut signals, &screen).await);
         }
     };
-    let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
+    let session = conversation.stored().map_or_else(SessionId::fresh, |stored| stored.id.clone());
     tell_earlier(&conversation, &session, &screen).await;
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
     let view = View::new(
         args,
         Arc::clone(&screen),
         &session,
-        conversation.kept().map(|kept| (kept.epoch, Arc::clone(&kept.store))),
+        conversation.stored().map(|kept| (kept.epoch, Arc::clone(&kept.store))),
     );
     let mut course = TurnQueue {
         args,
@@ -125,7 +125,7 @@ async fn turns(
     let TurnQueue { conversation, earlier, code, ending, .. } = course;
     signals.turns_are_over();
     gone(&earlier, &mut signals).await;
-    let kept = conversation.id().cloned();
+    let kept = conversation.stored().map(|stored| stored.id.clone());
     if let Some(word) = needs.left() {
         screen.note(&word);
     }
@@ -141,10 +141,11 @@ async fn turns(
 
 /// Shows the open work from the session's earlier processes.
 async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: &Screen) {
-    for lost in conversation.lost() {
+    let Some(stored) = conversation.stored() else { return };
+    for lost in stored.lost() {
         screen.note(&format!("safepoint: {}", approval::lost(&lost)));
     }
-    for (number, why) in conversation.undeliverable().await {
+    for (number, why) in stored.undeliverable().await {
         screen.note(&format!(
             "safepoint: item-{number} is not delivered, {why}; safepoint withdraw {session} item-{number} takes it out"
         ));
@@ -153,7 +154,7 @@ async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: 
 
 /// Releases what the run used. A signal makes it end at once; a second one ends the wait.
 async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
-    let hand = conversation.hand();
+    let stop = conversation.early_stop();
     let mut ending = std::pin::pin!(async {
         conversation.close().await;
         needs.servers.close().await;
@@ -163,7 +164,7 @@ async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
             biased;
             () = &mut ending => return,
             // Losing this branch loses nothing: what is ending continues to end.
-            _ = signals.next() => hand.iter().for_each(EarlyStop::end_now),
+            _ = signals.next() => stop.iter().for_each(EarlyStop::end_now),
         }
     }
 }
@@ -176,8 +177,8 @@ async fn reachable(
     screen: &Screen,
 ) -> (Arc<Turns>, Option<control::Server>) {
     let turns = Arc::new(Turns::default());
-    if let Some(kept) = conversation.kept() {
-        turns.of(Inlet::new(kept.handle()).kept(Arc::clone(&kept.store), session.clone()));
+    if let Some(kept) = conversation.stored() {
+        turns.of(Inlet::new(kept.session.handle()).kept(Arc::clone(&kept.store), session.clone()));
     }
     let model = args.agent.model.clone().or_else(|| args.agent.backend.clone()).unwrap_or_default();
     match control::open_run(session.as_str(), &turns, model).await {

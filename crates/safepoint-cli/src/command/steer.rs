@@ -13,13 +13,9 @@ pub(crate) async fn steer(args: SteerArgs) -> anyhow::Result<ExitCode> {
         Ask::Push(PushAsk {
             text,
             policy: PolicyArg::Steer,
-            at: None,
-            within_ms: None,
-            delay_ms: None,
-            turn: None,
-            client_id: None,
             or: args.or,
             wait: if args.wait { Wait::Settled } else { Wait::No },
+            ..PushAsk::default()
         })
     });
     talk(&args.common, ask).await

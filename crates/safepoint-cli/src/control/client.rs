@@ -18,14 +18,8 @@ pub(crate) struct Running {
     /// In one line.
     pub(crate) said: String,
     pub(crate) detail: Value,
-    pub(crate) answers: Answers,
-}
-
-/// Whether its process answers. Exhaustive: it does, or it lives and does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answers {
-    Yes,
-    No,
+    /// Whether its process answers.
+    pub(crate) is_answering: bool,
 }
 
 /// Every session that runs, oldest first.
@@ -67,11 +61,11 @@ async fn shown_of(session: String, path: &Path) -> Option<Running> {
     match timeout(TO_HEAR, asked).await {
         Ok(reply) => {
             let Reply { message, detail, .. } = reply?;
-            Some(Running { session, said: message, detail, answers: Answers::Yes })
+            Some(Running { session, said: message, detail, is_answering: true })
         }
         Err(_silent) => {
             let detail = serde_json::json!({ "pid": pid });
-            Some(Running { session, said: silent(pid), detail, answers: Answers::No })
+            Some(Running { session, said: silent(pid), detail, is_answering: false })
         }
     }
 }

@@ -13,7 +13,7 @@ use safepoint::{
 
 use super::{
     chat_target::failed,
-    item_reply::{self, Left},
+    item_reply,
     offline::Place,
     offline_items,
     protocol::{PushAsk, Reply, Wait},
@@ -108,17 +108,17 @@ impl Inlet {
 
     async fn tell(&self, ticket: &Ticket<String>, wait: Wait, replies: &Replies) {
         let name = item_reply::name(ticket);
-        let left = if self.kept.is_some() { Left::InStore } else { Left::Gone };
+        let is_stored = self.kept.is_some();
         let accepted = item_reply::accepted(&name);
         match ticket.fate_now() {
-            Some(fate @ ItemOutcome::Returned(_)) => replies.last(item_reply::rested(&name, fate, left)),
+            Some(fate @ ItemOutcome::Returned(_)) => replies.last(item_reply::rested(&name, fate, is_stored)),
             _ if wait == Wait::No => replies.last(accepted),
             _ => {
                 replies.first(accepted);
                 tokio::select! {
                     biased;
                     // Losing this branch loses nothing: the ticket tells as often as it is asked.
-                    fate = ticket.outcome() => replies.last(item_reply::rested(&name, fate, left)),
+                    fate = ticket.outcome() => replies.last(item_reply::rested(&name, fate, is_stored)),
                     () = replies.hung_up() => {}
                 }
             }

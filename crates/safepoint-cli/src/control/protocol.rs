@@ -50,7 +50,7 @@ impl Ask {
 }
 
 /// A message on its way in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PushAsk {
     pub(crate) text: String,
@@ -66,9 +66,10 @@ pub(crate) struct PushAsk {
 }
 
 /// What is waited for. Exhaustive: nothing, the outcome, or that nothing is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wait {
+    #[default]
     No,
     Settled,
     Quiet,

@@ -8,7 +8,7 @@ use safepoint::{
     ids::{ItemId, SessionId},
     message::UserMessage,
     raw::store::NewSession,
-    session::{ChatPlanner, LostRun, OnTurnFailure, SessionBuilder, SessionStop},
+    session::{ChatPlanner, OnTurnFailure, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_tools::process::Deadline;
@@ -48,13 +48,6 @@ pub(crate) struct Turn {
     /// The number of the turn in its conversation, from 1; a stored session counts over all its processes.
     pub(crate) number: u64,
     pub(crate) run: RunHandle,
-}
-
-/// When a run is over. Exhaustive: with the running turn, or with a later one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
-    WithThisTurn,
-    Later,
 }
 
 /// A handle of the session for use while a caller waits for its turn.
@@ -113,43 +106,11 @@ impl Conversation {
         Ok(Self::Stored(Box::new(StoredSession::new(session, (id, epoch), store))))
     }
 
-    /// The session's id, where there is one.
-    pub(crate) fn id(&self) -> Option<&SessionId> {
-        match self {
-            Self::Bare { .. } => None,
-            Self::Stored(kept) => Some(&kept.id),
-        }
-    }
-
     /// The stored session, if there is one.
-    pub(crate) fn kept(&self) -> Option<&StoredSession> {
+    pub(crate) fn stored(&self) -> Option<&StoredSession> {
         match self {
             Self::Bare { .. } => None,
-            Self::Stored(kept) => Some(kept),
-        }
-    }
-
-    /// What went on in the background of another process, and ended with it.
-    pub(crate) fn lost(&self) -> Vec<LostRun> {
-        match self {
-            Self::Bare { .. } => Vec::new(),
-            Self::Stored(kept) => kept.lost(),
-        }
-    }
-
-    /// What waits in its store and is not delivered: its number, and why.
-    pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
-        match self {
-            Self::Bare { .. } => Vec::new(),
-            Self::Stored(kept) => kept.undeliverable().await,
-        }
-    }
-
-    /// Whether it is a session that no turn ever had anything of, and in which nothing waits.
-    pub(crate) async fn never_began(&self) -> bool {
-        match self {
-            Self::Bare { .. } => false,
-            Self::Stored(kept) => kept.never_began().await,
+            Self::Stored(stored) => Some(stored),
         }
     }
 
@@ -161,14 +122,14 @@ impl Conversation {
                 *begun = Some(agent.run_on(std::mem::take(history), prompt).detach());
                 Ok(())
             }
-            Self::Stored(kept) => kept.say(prompt.text),
+            Self::Stored(stored) => stored.say(prompt.text),
         }
     }
 
-    /// Takes the turn up again that ended early, and whatever waits.
-    pub(crate) fn take_up(&mut self) {
-        if let Self::Stored(kept) = self {
-            kept.take_up();
+    /// Resumes the turn that ended early, and what waits.
+    pub(crate) fn resume(&mut self) {
+        if let Self::Stored(stored) = self {
+            stored.resume();
         }
     }
 
@@ -182,42 +143,32 @@ impl Conversation {
                 let number = *turns;
                 Ok(begun.take().map_or(NextTurn::Nothing, |run| NextTurn::Own(Turn { number, run })))
             }
-            Self::Stored(kept) => kept.next().await,
+            Self::Stored(stored) => stored.next().await,
         }
     }
 
     /// What reaches it while its next turn is waited for.
-    pub(crate) fn hand(&self) -> Option<EarlyStop> {
-        match self {
-            Self::Bare { .. } => None,
-            Self::Stored(kept) => Some(EarlyStop { session: kept.session.handle(), said: kept.said() }),
-        }
+    pub(crate) fn early_stop(&self) -> Option<EarlyStop> {
+        let stored = self.stored()?;
+        Some(EarlyStop { session: stored.session.handle(), said: stored.said() })
     }
 
-    /// The prompt's number in the store.
-    pub(crate) fn number(&self) -> Option<u64> {
+    /// Whether a resumed session continues after the turn that has begun, because something waits. If not, that turn is
+    /// the last one of this caller: items of other senders stay for the next owner.
+    pub(crate) async fn continues(&mut self) -> bool {
         match self {
-            Self::Bare { .. } => None,
-            Self::Stored(kept) => kept.number(),
-        }
-    }
-
-    /// Makes the turn that has begun the last one of this caller: items of other senders stay for the next
-    /// owner. Only a resumed session continues while something waits.
-    pub(crate) async fn end_with_it(&mut self) -> Ends {
-        match self {
-            Self::Bare { .. } => Ends::WithThisTurn,
-            Self::Stored(kept) if kept.goes_on().await => Ends::Later,
-            Self::Stored(kept) => {
-                drop(kept.session.stop(SessionStop::at_turn_end()));
-                Ends::WithThisTurn
+            Self::Bare { .. } => false,
+            Self::Stored(stored) if stored.has_more().await => true,
+            Self::Stored(stored) => {
+                drop(stored.session.stop(SessionStop::at_turn_end()));
+                false
             }
         }
     }
 
     /// Whether the session was stopped, so that no further turn begins.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self, Self::Stored(kept) if kept.session.is_done())
+        matches!(self, Self::Stored(stored) if stored.session.is_done())
     }
 
     /// The turn is over.
@@ -229,9 +180,9 @@ impl Conversation {
 
     /// Gives the session back to the store.
     pub(crate) async fn close(self) {
-        if let Self::Stored(kept) = self {
-            drop(kept.session.stop(SessionStop::at_turn_end()));
-            drop(kept.session.done().await);
+        if let Self::Stored(stored) = self {
+            drop(stored.session.stop(SessionStop::at_turn_end()));
+            drop(stored.session.done().await);
         }
     }
 }

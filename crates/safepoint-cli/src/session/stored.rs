@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint::{
-    Session, SessionHandle,
+    Session,
     event::Events,
     ids::{ItemId, SessionId},
     raw::{
         decode_row, encode_item,
-        store::{ApprovalState, ItemState, Pushed},
+        store::{ApprovalState, InboxRow, ItemState, Pushed},
     },
     session::{ExitReason, ItemOutcome, LostRun, Policy, PushError, SessionEvent, Ticket},
     store::Store,
@@ -43,7 +43,7 @@ enum Wait {
     /// A prompt for a session that had just ended: it waits in the store for the next owner.
     Late(String),
     /// No caller has taken it yet.
-    TakeUp,
+    Resume,
     Left,
 }
 
@@ -57,10 +57,6 @@ impl StoredSession {
         Self { session, id, epoch, events, store, wait: Wait::Left, number: None }
     }
 
-    pub(crate) fn handle(&self) -> SessionHandle<String> {
-        self.session.handle()
-    }
-
     pub(crate) fn say(&mut self, text: String) -> anyhow::Result<()> {
         self.number = None;
         self.wait = match self.session.push(text) {
@@ -72,14 +68,14 @@ impl StoredSession {
         Ok(())
     }
 
-    pub(crate) fn take_up(&mut self) {
-        (self.wait, self.number) = (Wait::TakeUp, None);
+    pub(crate) fn resume(&mut self) {
+        (self.wait, self.number) = (Wait::Resume, None);
     }
 
     pub(crate) fn said(&self) -> Option<ItemId> {
         match &self.wait {
             Wait::Said(ticket) => Some(ticket.id()),
-            Wait::Late(_) | Wait::TakeUp | Wait::Left => None,
+            Wait::Late(_) | Wait::Resume | Wait::Left => None,
         }
     }
 
@@ -88,7 +84,7 @@ impl StoredSession {
     }
 
     /// Whether a turn follows that this process did not ask for: items that wait in a resumed session.
-    pub(crate) async fn goes_on(&self) -> bool {
+    pub(crate) async fn has_more(&self) -> bool {
         self.said().is_none() && (self.items_waiting().await > 0)
     }
 
@@ -108,9 +104,9 @@ impl StoredSession {
 
     /// What waits and is not delivered, and why.
     pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
-        let items = self.store.inbox(&self.id).await.unwrap_or_default();
-        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
-        waiting
+        let items = self.items(ItemState::Waiting).await;
+        items
+            .iter()
             .filter_map(|item| Some((item.number, decode_row::<String>(item).err()?.to_string())))
             .collect()
     }
@@ -137,7 +133,7 @@ impl StoredSession {
                     self.number = Some(number);
                 }
             }
-            Wait::TakeUp => {
+            Wait::Resume => {
                 self.wait = Wait::Left;
                 // Always requested: a decision made meanwhile resumes a turn that waits for it, but not one
                 // that was cut before it could wait.
@@ -200,7 +196,7 @@ impl StoredSession {
     async fn none(&self) -> Option<NextTurn> {
         let open = self.open_questions().await;
         // A taken item has a turn, whose start may not be reported yet.
-        let (waiting, taken) = (self.items_waiting().await, self.items_taken().await);
+        let (waiting, taken) = (self.items_waiting().await, self.items(ItemState::Taken).await.len());
         let (mut has_begun, mut stopped) = (false, None);
         let mut all = self.session.events();
         while let Some(event) = all.now() {
@@ -225,15 +221,15 @@ impl StoredSession {
         rows.iter().filter(|row| row.state == ApprovalState::Open && row.asked.expires > now).count()
     }
 
-    async fn items_taken(&self) -> usize {
-        let items = self.store.inbox(&self.id).await.unwrap_or_default();
-        items.iter().filter(|item| item.state == ItemState::Taken).count()
+    async fn items(&self, state: ItemState) -> Vec<InboxRow> {
+        let mut items = self.store.inbox(&self.id).await.unwrap_or_default();
+        items.retain(|item| item.state == state);
+        items
     }
 
     /// How many items wait for a turn that this release can read.
     async fn items_waiting(&self) -> usize {
-        let items = self.store.inbox(&self.id).await.unwrap_or_default();
-        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
-        waiting.filter(|item| decode_row::<String>(item).is_ok()).count()
+        let waiting = self.items(ItemState::Waiting).await;
+        waiting.iter().filter(|item| decode_row::<String>(item).is_ok()).count()
     }
 }

@@ -90,9 +90,6 @@ enum Woke {
     Time,
 }
 
-/// The exit code after another process stopped the session.
-const STOPPED: u8 = 10;
-
 /// So long after it was asked to, a job that still runs was not stopped.
 const UNSTOPPED: Duration = Duration::from_secs(1);
 
@@ -328,7 +325,7 @@ impl Driver {
             self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
             self.code = self.code.max(1);
         } else if self.state.leaving.is_none() {
-            self.code = STOPPED;
+            self.code = exit::code::STOPPED;
         }
         let above = self.state.take_above();
         let last = self.surface.frame(&above, crate::render::chat::surface::Pane::default());

@@ -25,7 +25,7 @@ use super::driver::Times;
 use crate::{
     args::run::OnDisconnect,
     command::leaving::Over,
-    exit,
+    exit::{self, code},
     render::{
         activity::StopLevel,
         chat::queue::Origin,
@@ -69,7 +69,7 @@ pub(crate) async fn chat(
             break;
         }
         turns.signals.turn_begins();
-        if turns.follow(&mut events).await == After::Leave {
+        if !turns.follow(&mut events).await {
             break;
         }
     }
@@ -96,16 +96,6 @@ struct Turns<'a> {
     shown: Option<Arc<Receipt>>,
 }
 
-/// The exit code of a session that waits for a decision.
-const SUSPENDED: u8 = 11;
-
-/// Exhaustive: another line may come, or it is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    Next,
-    Leave,
-}
-
 impl Turns<'_> {
     /// The next line. None at the end of input, after a signal, without a reader of stdout, or after the session's end.
     async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
@@ -122,7 +112,7 @@ impl Turns<'_> {
                         self.screen.note("Ctrl-C again ends this chat; so does Ctrl-D");
                         continue;
                     }
-                    self.code = code(got);
+                    self.code = got.exit_code();
                     return Ok(None);
                 }
                 // Losing this one loses nothing: what stdout has refused stays refused.
@@ -146,8 +136,8 @@ impl Turns<'_> {
         text
     }
 
-    /// Shows a turn until it is quiet.
-    async fn follow(&mut self, events: &mut safepoint::event::Events<SessionEvent>) -> After {
+    /// Shows a turn until it is quiet. Returns whether another line may come.
+    async fn follow(&mut self, events: &mut safepoint::event::Events<SessionEvent>) -> bool {
         let _answers = self.answers();
         loop {
             let event = tokio::select! {
@@ -163,7 +153,7 @@ impl Turns<'_> {
             let Some(event) = event else {
                 // The session ended before its last turn's end was known; the last line shows that.
                 self.tell_end(None, &[]);
-                return After::Leave;
+                return false;
             };
             match event.kind {
                 SessionEvent::Run { event, .. } => self.show(&event.kind),
@@ -179,13 +169,12 @@ impl Turns<'_> {
                         self.screen.note(&format!(
                             "safepoint: it waits for a decision: safepoint approvals {id}, then approve, deny or respond"
                         ));
-                        self.code = SUSPENDED;
+                        self.code = code::SUSPENDED;
                     }
                 }
                 SessionEvent::TurnQuiet { survivors, .. } => {
                     self.tell_end(Some(event.at), &survivors);
-                    let is_over = self.is_pressed() || self.code == SUSPENDED;
-                    return if is_over { After::Leave } else { After::Next };
+                    return !self.is_pressed() && self.code != code::SUSPENDED;
                 }
                 _ => {}
             }
@@ -216,7 +205,7 @@ impl Turns<'_> {
         if received.answered == Answered::NotYet {
             stop(received.got, self.host, &self.pressed, self.times);
         }
-        self.code = code(received.got);
+        self.code = received.got.exit_code();
         self.screen.note("Stopping");
     }
 
@@ -263,8 +252,7 @@ impl Turns<'_> {
                 self.screen.note(at_running(&receipt.to_string()).0);
                 self.shown = Some(Arc::clone(receipt));
                 if !self.is_pressed() {
-                    const STOPPED: u8 = 10;
-                    self.code = STOPPED;
+                    self.code = code::STOPPED;
                 }
             }
         }
@@ -282,12 +270,4 @@ fn stop(got: Signal, host: &Host, pressed: &AtomicU32, times: Times) -> StopLeve
     };
     drop(host.session.stop_turn(None, request.with_reason(Reason::user("a signal"))));
     level
-}
-
-fn code(got: Signal) -> u8 {
-    match got {
-        Signal::Interrupt => 130,
-        Signal::Terminate => 143,
-        Signal::Hangup => 10,
-    }
 }

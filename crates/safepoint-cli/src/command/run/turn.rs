@@ -68,7 +68,7 @@ impl Turn<'_> {
         self.view.begins();
         let mut events = self.handle.events();
         let mut closed = std::pin::pin!(self.view.closed());
-        let mut reader = Reader::There;
+        let mut has_reader = true;
         let mut ticks = ticks();
         loop {
             tokio::select! {
@@ -80,8 +80,8 @@ impl Turn<'_> {
                     }
                 }
                 // Losing this one loses nothing: the flag stays set.
-                why = &mut closed, if reader == Reader::There => {
-                    reader = Reader::Gone;
+                why = &mut closed, if has_reader => {
+                    has_reader = false;
                     let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
                     pressed.disconnect(&self.handle, self.args, &why.to_string());
                 }
@@ -111,7 +111,7 @@ impl Turn<'_> {
         const PATIENCE: Duration = Duration::from_secs(1);
         let settled = Instant::now();
         let mut ticks = ticks();
-        let mut noted = Noted::No;
+        let mut is_noted = false;
         let mut leave = None;
         while let Some(received) = self.signals.received_already() {
             match self.asked(received) {
@@ -147,19 +147,12 @@ impl Turn<'_> {
                 return Arc::new(receipt);
             }
             self.view.live(&self.handle);
-            if noted == Noted::No && settled.elapsed() >= PATIENCE {
-                noted = Noted::Yes;
+            if !is_noted && settled.elapsed() >= PATIENCE {
+                is_noted = true;
                 self.view.waits(&alive);
             }
         }
     }
-}
-
-/// Whether the screen shows what an ended turn waits for. Exhaustive: not yet, or it does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Noted {
-    No,
-    Yes,
 }
 
 /// Whether everything alive is work at remote agents that have answered the stop: further events do not
@@ -184,13 +177,6 @@ fn ticks() -> Interval {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-/// Whether stdout is still read. Exhaustive: it is or it is not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reader {
-    There,
-    Gone,
 }
 
 /// Waits until nothing of these turns is alive: the last turn also ended the jobs of earlier ones. A signal

@@ -14,7 +14,7 @@ use safepoint::{
 
 use super::{
     fact,
-    queue::{Pushed, Turn},
+    queue::Pushed,
     short,
     state::{Action, Asked, State, Tone},
 };
@@ -36,7 +36,7 @@ impl State {
     pub(crate) fn hear(&mut self, chat_event: ChatEvent, now: Instant) -> Vec<Action> {
         let event = match chat_event {
             ChatEvent::Accepted { id, item } => {
-                self.items.accepted(id, item, if self.is_running() { Turn::Running } else { Turn::None });
+                self.items.accepted(id, item, self.is_running());
                 return Vec::new();
             }
             ChatEvent::Started(items) => {

@@ -52,20 +52,9 @@ pub(crate) enum Place {
     Queued,
 }
 
-/// Whether a turn could take a steer. Exhaustive: it could or it could not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    Running,
-    None,
-}
-
 impl Items {
-    pub(crate) fn accepted(&mut self, id: ItemId, item: Pushed, turn: Turn) {
-        let list = if item.how == How::Steer && turn == Turn::Running {
-            &mut self.steers
-        } else {
-            &mut self.waiting
-        };
+    pub(crate) fn accepted(&mut self, id: ItemId, item: Pushed, is_running: bool) {
+        let list = if item.how == How::Steer && is_running { &mut self.steers } else { &mut self.waiting };
         list.insert(id, item);
     }
 

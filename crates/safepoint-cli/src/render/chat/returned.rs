@@ -21,29 +21,14 @@ use super::{
 /// The messages that a stop has returned, or is about to.
 #[derive(Debug, Default)]
 pub(crate) struct Handed {
-    asked: Asked,
+    /// Whether the stop of this turn has returned the queue.
+    is_asked: bool,
     /// Whether a message came after the stop.
-    since: Since,
+    has_newer: bool,
     /// Taken back, for the input once the turn has ended.
     texts: Vec<String>,
     /// Withdrawals requested from here and not yet confirmed.
     own: BTreeSet<ItemId>,
-}
-
-/// Whether the stop of this turn has taken the queue back. Exhaustive: it has or it has not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Asked {
-    #[default]
-    No,
-    Yes,
-}
-
-/// Exhaustive: a message came after the stop, or none did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Since {
-    #[default]
-    Silence,
-    Said,
 }
 
 impl Handed {
@@ -54,7 +39,7 @@ impl Handed {
 
     /// Whether the running turn got a stop other than a preempt.
     pub(crate) fn is_asked(&self) -> bool {
-        self.asked == Asked::Yes
+        self.is_asked
     }
 
     pub(crate) fn take(&mut self) -> Vec<String> {
@@ -66,18 +51,18 @@ impl State {
     /// A stop is requested: returns each earlier message that no turn has to its sender, at once, so that no
     /// later input makes it run.
     pub(crate) fn hand_back(&mut self) -> Option<Action> {
-        if self.handed.asked == Asked::Yes || self.leaving.is_some() {
+        if self.handed.is_asked || self.leaving.is_some() {
             return None;
         }
-        self.handed.asked = Asked::Yes;
-        self.handed.since = Since::Silence;
+        self.handed.is_asked = true;
+        self.handed.has_newer = false;
         Some(Action::HandBack)
     }
 
     /// Records a new message: after a stop, it goes before the messages that the stop returned.
     pub(crate) fn said_on(&mut self) {
-        if self.handed.asked == Asked::Yes {
-            self.handed.since = Since::Said;
+        if self.handed.is_asked {
+            self.handed.has_newer = true;
         }
     }
 
@@ -102,14 +87,14 @@ impl State {
     /// These have come back.
     pub(crate) fn handed(&mut self, text: String) {
         self.handed.texts.push(text);
-        if !self.is_running() || self.handed.asked == Asked::No {
+        if !self.is_running() || !self.handed.is_asked {
             self.hand_over();
         }
     }
 
     /// The turn has ended: the input gets what came back, unless the person has gone on meanwhile.
     pub(crate) fn end_hand_back(&mut self) {
-        self.handed.asked = Asked::No;
+        self.handed.is_asked = false;
         self.hand_over();
     }
 
@@ -120,7 +105,7 @@ impl State {
         }
         let text = texts.join("\n");
         let is_free = self.mode == Mode::Typing && self.input.is_empty();
-        if is_free && self.handed.since == Since::Silence {
+        if is_free && !self.handed.has_newer {
             self.back(&text);
         } else {
             self.keep(&text, "not sent");

@@ -89,7 +89,7 @@ pub(crate) struct About {
 }
 
 /// Everything the screen shows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) about: About,
     pub(crate) model: String,
@@ -136,10 +136,11 @@ pub(crate) struct Asked {
 }
 
 /// What the last row of the scrollback is. Exhaustive: something of a message, something else, or blank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Edge {
     Text,
     Note,
+    #[default]
     Blank,
 }
 
@@ -153,36 +154,7 @@ pub(crate) enum Tone {
 
 impl State {
     pub(crate) fn new(about: About, model: String, columns: usize) -> Self {
-        Self {
-            about,
-            model,
-            input: Input::default(),
-            draft: String::new(),
-            mode: Mode::Typing,
-            items: Items::default(),
-            handed: Handed::default(),
-            instead: BTreeMap::new(),
-            last_turn: None,
-            work: None,
-            questions: VecDeque::new(),
-            deciding: None,
-            elsewhere: None,
-            last: None,
-            last_message: None,
-            trace: Vec::new(),
-            leaving: None,
-            stop_said: None,
-            pressed: None,
-            ctrl_c: None,
-            warned: None,
-            settled_at: None,
-            above: Vec::new(),
-            is_unsaid: false,
-            edge: Edge::Blank,
-            partial: String::new(),
-            block: Block::Prose,
-            columns,
-        }
+        Self { about, model, columns, ..Self::default() }
     }
 
     pub(crate) fn resize(&mut self, columns: usize) {

@@ -40,8 +40,7 @@ impl TimelineBuilder {
                 let step = self.begin_step(Open::Attempt(moment.path.clone()), Kind::Attempt, &moment);
                 step.from = Some(*at);
                 step.title = format!("attempt {attempt}");
-                step.fields.insert("run".into(), json!(run));
-                step.fields.insert("attempt".into(), json!(attempt));
+                step.add([("run", json!(run)), ("attempt", json!(attempt))]);
                 if let Some(asked) = asked {
                     step.fields.insert("asked".into(), json!(asked));
                 }
@@ -153,13 +152,12 @@ impl TimelineBuilder {
         step.tone = tone;
         let usage = &report.usage;
         step.said = format!("{}, {how}, {} in, {} out", report.model, usage.input, usage.output);
-        let fields = [
+        step.add([
             ("name", json!(report.model)),
             ("state", json!(report.state)),
             ("whole", json!(whole)),
             ("usage", json!(usage)),
-        ];
-        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]);
         self.retried(moment, report);
         Some(at)
     }
@@ -177,9 +175,11 @@ impl TimelineBuilder {
                 None => "waits to try again".into(),
             };
             step.said.clone_from(&retry.error);
-            step.fields.insert("error".into(), json!(retry.error));
-            step.fields.insert("after_ms".into(), json!(retry.after_ms));
-            step.fields.insert("instead".into(), json!(retry.instead));
+            step.add([
+                ("error", json!(retry.error)),
+                ("after_ms", json!(retry.after_ms)),
+                ("instead", json!(retry.instead)),
+            ]);
         }
     }
 
@@ -189,8 +189,7 @@ impl TimelineBuilder {
             step.round = Some(round);
             step.title = if steer.is_notice() { "notice" } else { "steer" }.into();
             step.said.clone_from(&steer.message.text);
-            step.fields.insert("steer_id".into(), json!(steer.id));
-            step.fields.insert("text".into(), json!(steer.message.text));
+            step.add([("steer_id", json!(steer.id)), ("text", json!(steer.message.text))]);
         }
     }
 
@@ -246,7 +245,7 @@ impl TimelineBuilder {
         step.title = "settled".into();
         step.said = how;
         step.tone = tone;
-        let fields = [
+        step.add([
             ("run", json!(receipt.run)),
             ("ending", json!(receipt.ending)),
             ("usage", json!(receipt.usage)),
@@ -254,7 +253,6 @@ impl TimelineBuilder {
             ("error", json!(error)),
             ("receipt", json!(receipt)),
             ("account", json!(receipt.to_string())),
-        ];
-        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]);
     }
 }

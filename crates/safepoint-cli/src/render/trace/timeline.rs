@@ -139,6 +139,13 @@ impl Tone {
     }
 }
 
+impl Step {
+    /// Adds fields of its JSON.
+    pub(super) fn add<const N: usize>(&mut self, fields: [(&str, Value); N]) {
+        self.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+}
+
 impl Timeline {
     /// Reads a session's whole journal.
     ///
