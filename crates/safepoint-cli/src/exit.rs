@@ -17,6 +17,8 @@ pub(crate) mod code {
     /// Of a run: stopped by a limit, a lost reader or another process.
     pub(crate) const STOPPED: u8 = 10;
     pub(crate) const SUSPENDED: u8 = 11;
+    /// Of a chat whose terminal went away.
+    pub(crate) const HUNG_UP: u8 = 129;
 }
 
 /// This number, to the shell.

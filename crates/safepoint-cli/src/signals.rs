@@ -19,10 +19,7 @@ use tokio::{
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
 };
 
-use crate::{
-    args::run::{OnDisconnect, RunArgs},
-    render::activity::StopLevel,
-};
+use crate::args::run::{OnDisconnect, RunArgs};
 
 /// How long cleanup may take after a second signal, and quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
@@ -245,6 +242,13 @@ pub(crate) struct Pressed {
     pub(crate) first: Option<Signal>,
     /// How many stops were requested: by signals, and by a lost reader.
     pub(crate) count: u32,
+}
+
+/// How soon a stop comes. Exhaustive: at a safe point, or now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopLevel {
+    AtSafePoint,
+    Now,
 }
 
 impl Signal {

@@ -68,7 +68,7 @@ impl ChatTarget {
 
     async fn withdraw(&self, item: &str) -> Reply {
         if let Some(place) = self.inlet.place() {
-            return offline::withdraw(place, item).await.unwrap_or_else(|error| failed(&error));
+            return offline::withdraw(place, item).await.unwrap_or_else(|error| Reply::failed(&error));
         }
         let id = match item.parse::<ItemId>() {
             Ok(id) => id,
@@ -170,10 +170,6 @@ pub(super) fn not_running(stop: &StopAsk) -> Reply {
 
 pub(super) fn no_such_call(call: &str) -> Reply {
     Reply::new(code::NONE_SUCH, "no_such_call", format!("call {call} not found: it is not running"))
-}
-
-pub(super) fn failed(error: &anyhow::Error) -> Reply {
-    Reply::new(code::OTHER, "failed", format!("{error:#}"))
 }
 
 pub(super) fn asked_reply(asked: StopAck) -> Reply {

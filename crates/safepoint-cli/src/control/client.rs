@@ -6,8 +6,7 @@ use serde_json::Value;
 use tokio::{io::BufReader, net::UnixStream, time::timeout};
 
 use super::{
-    exchange::TO_HEAR,
-    protocol::{self, Ask, Reply, Request, VERSION},
+    protocol::{self, ACK_TIMEOUT, Ask, Reply, Request, VERSION},
     socket_dir,
 };
 use crate::render::text::one_line;
@@ -46,7 +45,7 @@ pub(crate) async fn notify_owner(session: &str) -> Option<String> {
         protocol::write(&mut stream, &Request { v: VERSION, ask: Ask::Look }).await.ok()?;
         protocol::read_line(&mut BufReader::new(stream)).await.ok()
     };
-    timeout(TO_HEAR, asked).await.is_err().then(|| silent(pid))
+    timeout(ACK_TIMEOUT, asked).await.is_err().then(|| silent(pid))
 }
 
 /// What a session says of itself, or that it says nothing; none if it is gone.
@@ -58,7 +57,7 @@ async fn shown_of(session: String, path: &Path) -> Option<Running> {
         let line = protocol::read_line(&mut BufReader::new(stream)).await.ok()??;
         serde_json::from_slice::<Reply>(&line).ok()
     };
-    match timeout(TO_HEAR, asked).await {
+    match timeout(ACK_TIMEOUT, asked).await {
         Ok(reply) => {
             let Reply { message, detail, .. } = reply?;
             Some(Running { session, said: message, detail, is_answering: true })

@@ -3,7 +3,7 @@
 //! **Invariants**: an item goes to a living owner first, and to the store only if that owner does not say that it has it;
 //! under one id, so that it is one item whichever way it came.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use safepoint::raw::store::LeaseHolder;
 use tokio::{
@@ -17,7 +17,7 @@ use super::{
     item_reply,
     offline::{self, Place},
     offline_items::{self, Waits},
-    protocol::{self, Ask, PushAsk, Reply, Request, VERSION, Wait},
+    protocol::{self, ACK_TIMEOUT, Ask, PushAsk, Reply, Request, VERSION, Wait},
     socket_dir,
 };
 use crate::{
@@ -26,9 +26,6 @@ use crate::{
     output,
     render::reply_json::ReplyLines,
 };
-
-/// How long the owner of a session may take to acknowledge a request.
-pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
 
 /// Asks, and shows each reply; the exit code is the last one's.
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
@@ -152,13 +149,13 @@ impl Exchange<'_> {
         let (began, over, pid) = (Instant::now(), self.over, owner(&stream));
         let waits = ask.wait() != Wait::No;
         let request = Request { v: VERSION, ask };
-        match timeout_at(began + TO_HEAR, protocol::write(&mut stream, &request)).await {
+        match timeout_at(began + ACK_TIMEOUT, protocol::write(&mut stream, &request)).await {
             Ok(Ok(())) => {}
             Ok(Err(_gone)) => return Ok(ExchangeEnd::Gone(None)),
             Err(_silent) => return Ok(ExchangeEnd::Silent(pid)),
         }
         // The first word comes soon, whatever is waited for.
-        let mut deadline = Some(over.map_or(began + TO_HEAR, |over| over.min(began + TO_HEAR)));
+        let mut deadline = Some(over.map_or(began + ACK_TIMEOUT, |over| over.min(began + ACK_TIMEOUT)));
         let (mut reader, mut said) = (BufReader::new(stream), None);
         loop {
             let line = match deadline {

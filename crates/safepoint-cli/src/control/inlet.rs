@@ -12,7 +12,6 @@ use safepoint::{
 };
 
 use super::{
-    chat_target::failed,
     item_reply,
     offline::Place,
     offline_items,
@@ -145,7 +144,7 @@ async fn leave(place: &Place, asked: &PushAsk, replies: &Replies) {
     tokio::select! {
         biased;
         // Losing this branch loses nothing: the store has what it has.
-        reply = reply => replies.last(reply.unwrap_or_else(|error| failed(&error))),
+        reply = reply => replies.last(reply.unwrap_or_else(|error| Reply::failed(&error))),
         () = replies.hung_up() => {}
     }
 }

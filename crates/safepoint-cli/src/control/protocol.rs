@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: no line is longer than [`LONGEST`]; a reply with `last` is the last one.
 
-use std::io;
+use std::{io, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,9 +11,12 @@ use tokio::io::{
 };
 
 use crate::args::control::{OrArg, PolicyArg, ScopeArg};
+use crate::exit::code;
 
 /// The version of these lines.
 pub(crate) const VERSION: u32 = 1;
+/// How long the owner of a session may take to acknowledge a request.
+pub(super) const ACK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest line that is read: 1 MiB.
 const LONGEST: u64 = 1 << 20;
 
@@ -127,6 +130,11 @@ impl Reply {
     pub(crate) fn new(code: u8, status: &str, message: impl Into<String>) -> Self {
         let (status, session) = (status.to_owned(), String::new());
         Self { v: VERSION, code, status, session, message: message.into(), detail: json!({}), last: true }
+    }
+
+    /// What was asked for failed.
+    pub(super) fn failed(error: &anyhow::Error) -> Self {
+        Self::new(code::OTHER, "failed", format!("{error:#}"))
     }
 
     /// Adds a note.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     about::About,
-    chat_target::{asked_reply, failed, no_such_call, not_running},
+    chat_target::{asked_reply, no_such_call, not_running},
     inlet::Inlet,
     offline,
     protocol::{Ask, ModeArg, PushAsk, Reply, StopAsk, Wait},
@@ -76,7 +76,9 @@ impl Target for RunTarget {
                 Ask::Withdraw { item } => match self.turns.inlet.get().and_then(Inlet::place) {
                     Some(place) => {
                         replies.last(
-                            offline::withdraw(place, &item).await.unwrap_or_else(|error| failed(&error)),
+                            offline::withdraw(place, &item)
+                                .await
+                                .unwrap_or_else(|error| Reply::failed(&error)),
                         );
                     }
                     None => {

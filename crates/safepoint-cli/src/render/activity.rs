@@ -43,13 +43,6 @@ pub(crate) enum CallState {
     Runs,
 }
 
-/// How soon a stop comes. Exhaustive: at a safe point, or now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopLevel {
-    AtSafePoint,
-    Now,
-}
-
 /// A requested stop. Exhaustive: at a safe point, forced at this moment; or now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PendingStop {

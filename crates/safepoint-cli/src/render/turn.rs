@@ -16,14 +16,10 @@ use crate::{
     args::run::RunArgs,
     output::{Put, Unwritten},
     render::{
-        activity::{Activity, StopLevel},
-        approval,
-        events_json::Lines,
-        hints,
-        keyboard::Keyboard,
-        screen::Screen,
+        activity::Activity, approval, events_json::Lines, hints, keyboard::Keyboard, screen::Screen,
         text::brief,
     },
+    signals::StopLevel,
 };
 
 /// What the user sees.

@@ -16,7 +16,10 @@ use safepoint_tools::process::Deadline;
 use crate::{
     args::run::RunArgs,
     exit::{HeldElsewhere, NoSession},
-    session::{stored::StoredSession, survivors},
+    session::{
+        stored::{NextTurn, StoredSession, Turn},
+        survivors,
+    },
     settings::{AgentSettings, store::open_store},
     signals::LAST_CAP,
 };
@@ -25,29 +28,6 @@ use crate::{
 pub(crate) enum Conversation {
     Bare { agent: Box<Agent>, history: History, turns: u64, begun: Option<RunHandle> },
     Stored(Box<StoredSession>),
-}
-
-/// What follows a prompt or a resume. Exhaustive: the caller that waits for a turn acts on each.
-pub(crate) enum NextTurn {
-    /// The turn that was asked for.
-    Own(Turn),
-    /// A turn that comes first: it was queued, or another process pushed it.
-    Other(Turn),
-    /// No turn until this number of approvals is decided.
-    Undecided(usize),
-    /// No turn: the session was asked to stop, for this cause.
-    Stopped(Option<String>),
-    /// No turn: the prompt was withdrawn.
-    TakenBack,
-    /// No turn: nothing to resume.
-    Nothing,
-}
-
-/// A turn that has begun.
-pub(crate) struct Turn {
-    /// The number of the turn in its conversation, from 1; a stored session counts over all its processes.
-    pub(crate) number: u64,
-    pub(crate) run: RunHandle,
 }
 
 /// A handle of the session for use while a caller waits for its turn.

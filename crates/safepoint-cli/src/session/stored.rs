@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint::{
-    Session,
+    RunHandle, Session,
     event::Events,
     ids::{ItemId, SessionId},
     raw::{
@@ -18,7 +18,6 @@ use safepoint::{
     store::Store,
 };
 
-use super::conversation::{NextTurn, Turn};
 use crate::exit::Usage;
 
 /// How many items may wait in a stored session.
@@ -34,6 +33,29 @@ pub(crate) struct StoredSession {
     pub(crate) store: Arc<dyn Store>,
     wait: Wait,
     number: Option<u64>,
+}
+
+/// What follows a prompt or a resume. Exhaustive: the caller that waits for a turn acts on each.
+pub(crate) enum NextTurn {
+    /// The turn that was asked for.
+    Own(Turn),
+    /// A turn that comes first: it was queued, or another process pushed it.
+    Other(Turn),
+    /// No turn until this number of approvals is decided.
+    Undecided(usize),
+    /// No turn: the session was asked to stop, for this cause.
+    Stopped(Option<String>),
+    /// No turn: the prompt was withdrawn.
+    TakenBack,
+    /// No turn: nothing to resume.
+    Nothing,
+}
+
+/// A turn that has begun.
+pub(crate) struct Turn {
+    /// The number of the turn in its conversation, from 1; a stored session counts over all its processes.
+    pub(crate) number: u64,
+    pub(crate) run: RunHandle,
 }
 
 /// What the caller waits for. Exhaustive: the turn of its prompt, or the work that a resumed session has

@@ -18,9 +18,11 @@ use crate::exit::Usage;
 
 mod address;
 mod pattern;
+mod reading;
 mod words;
 
-use pattern::{Pattern, Reading};
+use pattern::Pattern;
+use reading::Reading;
 
 /// The model's text for a call that a rule denies, where the rule has no message.
 const DENIED: &str = "[denied: a rule of the user does not allow this call.]";
@@ -94,8 +96,8 @@ impl Wanted {
 
     fn fits(&self, value: &Value, reading: Reading) -> bool {
         match (self, value) {
-            (Self::Like(pattern), Value::String(text)) => pattern.fits(text, reading),
-            (Self::Like(pattern), other) => pattern.fits(&other.to_string(), reading),
+            (Self::Like(pattern), Value::String(text)) => reading.fits(pattern, text),
+            (Self::Like(pattern), other) => reading.fits(pattern, &other.to_string()),
             (Self::Exactly(wanted), value) => is_same(wanted, value),
             (Self::AnyOf(any), value) => any.iter().any(|wanted| wanted.fits(value, reading)),
             (Self::With(fields), value) => all_fit(fields, value, |_| reading),
@@ -105,7 +107,7 @@ impl Wanted {
     /// Whether what it allows can be judged.
     fn check(&self, reading: Reading) -> Result<(), String> {
         match self {
-            Self::Like(pattern) => pattern.check(reading),
+            Self::Like(pattern) => reading.check(pattern),
             Self::Exactly(_) => Ok(()),
             Self::AnyOf(any) => any.iter().try_for_each(|wanted| wanted.check(reading)),
             Self::With(fields) => fields.values().try_for_each(|wanted| wanted.check(reading)),
@@ -162,8 +164,7 @@ impl Rules {
                     RuleAction::Deny(message.map_or_else(|| DENIED.into(), |why| format!("[denied: {why}]")))
                 }
                 (Then::Allow | Then::Ask, Some(_)) => {
-                    let why =
-                        "`message` is what the model is told of a denied call: it goes with then = \"deny\"";
+                    let why = "`message` is the text for the model about a denied call: it goes with then = \"deny\"";
                     return Err(wrong(why.into()));
                 }
             };

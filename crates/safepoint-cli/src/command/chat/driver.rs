@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
     event::{Event, Events},
+    ids::{ApprovalId, ItemId},
     session::{Policy, SessionEvent},
     store::Store,
 };
@@ -22,15 +23,10 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{
-    ends::{HUNG_UP, answers},
-    pending::Came,
-};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
     exit,
-    render::activity::StopLevel,
     render::chat::{
         events::ChatEvent,
         pane,
@@ -40,7 +36,7 @@ use crate::{
         terminal::{self, Terminal},
     },
     session::host::Host,
-    signals::{self, Signals},
+    signals::{self, Signals, StopLevel},
 };
 
 /// How a stop is asked.
@@ -77,6 +73,23 @@ pub(crate) struct Driver {
     /// When to go, whatever is alive.
     pub(crate) go: Option<Instant>,
     pub(crate) code: u8,
+}
+
+/// What acts come to, once it is known.
+pub(crate) enum Came {
+    Back(String),
+    /// The same at a stop.
+    Handed(String),
+    /// The queued items, of this process and of others.
+    Waits(Vec<(ItemId, String)>),
+    /// The same as the chat ends.
+    Left,
+    Message(Tone, String),
+    /// Approvals that are no longer open.
+    Gone(Vec<ApprovalId>),
+    Model(String),
+    Listed(Vec<String>, String),
+    Next(String),
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -125,7 +138,7 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen(OnDisconnect::Stop)?;
-        let _answers = answers(&signals, &self.host.session, &self.processes);
+        let _answers = Self::answers(&signals, &self.host.session, &self.processes);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         let mut keys = EventStream::new();
         let mut events = self.host.session.events();
@@ -166,7 +179,7 @@ impl Driver {
         match woke {
             Woke::Signal(received) => self.signalled(received),
             // A terminal that went away may say so by the end of its keys.
-            Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, HUNG_UP),
+            Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, exit::code::HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {

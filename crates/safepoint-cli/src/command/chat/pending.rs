@@ -7,7 +7,10 @@ use safepoint::{
     store::Store,
 };
 
-use super::{driver::Driver, reopen};
+use super::{
+    driver::{Came, Driver},
+    reopen,
+};
 use crate::{
     render::{
         approval,
@@ -19,23 +22,6 @@ use crate::{
     },
     session::host::Host,
 };
-
-/// What acts come to, once it is known.
-pub(crate) enum Came {
-    Back(String),
-    /// The same at a stop.
-    Handed(String),
-    /// The queued items, of this process and of others.
-    Waits(Vec<(ItemId, String)>),
-    /// The same as the chat ends.
-    Left,
-    Message(Tone, String),
-    /// Approvals that are no longer open.
-    Gone(Vec<ApprovalId>),
-    Model(String),
-    Listed(Vec<String>, String),
-    Next(String),
-}
 
 impl Driver {
     /// Withdraws items. The request is sent before this returns, so a later push comes after it.

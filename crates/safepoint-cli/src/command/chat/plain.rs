@@ -27,7 +27,6 @@ use crate::{
     command::leaving::Over,
     exit::{self, code},
     render::{
-        activity::StopLevel,
         chat::queue::Origin,
         hints,
         screen::Screen,
@@ -35,7 +34,7 @@ use crate::{
         turn::missed,
     },
     session::host::Host,
-    signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals},
+    signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
 /// Runs one turn for each line, until the input or the session ends. `kept` is the stored session, if there

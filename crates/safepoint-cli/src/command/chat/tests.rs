@@ -10,9 +10,8 @@ use tokio::runtime::Runtime;
 
 use crate::{
     args::run::OnDisconnect,
-    command::chat::ends::answers,
-    render::activity::StopLevel,
-    signals::{Answered, ONE_AT_A_TIME, Signal, Signals},
+    command::chat::driver::Driver,
+    signals::{Answered, ONE_AT_A_TIME, Signal, Signals, StopLevel},
 };
 
 /// S12.5: a signal ends the session while the loop that draws it does not come to hear it: the thread that would waits here for
@@ -26,7 +25,7 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
     let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
     let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
-    let _answers = answers(&signals, &session.handle(), &Processes::new("run_1"));
+    let _answers = Driver::answers(&signals, &session.handle(), &Processes::new("run_1"));
     let (tell, ended) = mpsc::channel();
     let handle = session.handle();
     runtime.spawn(async move {

@@ -14,8 +14,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     args::run::RunArgs,
-    render::{activity::StopLevel, turn::View},
-    signals::{Answered, Answers, LAST_CAP, Pressed, ReceivedSignal, Signal, Signals},
+    render::turn::View,
+    signals::{Answered, Answers, LAST_CAP, Pressed, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
 /// One turn while it is watched.

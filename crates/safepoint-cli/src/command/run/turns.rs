@@ -17,7 +17,8 @@ use crate::{
     render::{screen::Screen, turn::View},
     session::{
         attachments,
-        conversation::{self, Conversation, EarlyStop, NextTurn},
+        conversation::{Conversation, EarlyStop},
+        stored::{self, NextTurn},
     },
     signals::{Pressed, Signal, Signals},
 };
@@ -128,7 +129,7 @@ impl TurnQueue<'_> {
     /// Follows a turn until it is quiet.
     async fn turn(
         &mut self,
-        turn: conversation::Turn,
+        turn: stored::Turn,
         early: Option<Signal>,
         (is_own, is_last_turn): (bool, bool),
     ) -> AfterTurn {

@@ -4,7 +4,7 @@ use super::{
     queue::How,
     state::{Action, Leave, State, Tone},
 };
-use crate::render::activity::StopLevel;
+use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
 const COMMANDS: [(&str, &str); 11] = [

@@ -11,7 +11,7 @@ use super::{
     queue::How,
     state::{Action, Leave, Mode, State, Tone},
 };
-use crate::render::activity::StopLevel;
+use crate::signals::StopLevel;
 
 /// How long no key must have been pressed before one answers a question.
 pub(crate) const CALM: Duration = Duration::from_millis(600);

@@ -43,6 +43,35 @@ pub(crate) struct Items {
     answered: BTreeSet<ItemId>,
 }
 
+/// The messages that a stop has returned, or is about to.
+#[derive(Debug, Default)]
+pub(crate) struct Handed {
+    /// Whether the stop of this turn has returned the queue.
+    pub(super) is_asked: bool,
+    /// Whether a message came after the stop.
+    pub(super) has_newer: bool,
+    /// Taken back, for the input once the turn has ended.
+    pub(super) texts: Vec<String>,
+    /// Withdrawals requested from here and not yet confirmed.
+    pub(super) own: BTreeSet<ItemId>,
+}
+
+impl Handed {
+    /// What the input gets once the turn has ended.
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// Whether the running turn got a stop other than a preempt.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.texts)
+    }
+}
+
 /// Where an item stands in the queue. Exhaustive: the running turn is stopped for it; that turn has ended,
 /// and the item goes first; or it waits its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

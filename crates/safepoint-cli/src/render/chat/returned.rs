@@ -4,8 +4,6 @@
 //! **Invariants**: a stop returns each message that was sent before it, once, and none that was sent after;
 //! no text is lost: it goes to the input, to the history that Up reads, or to the screen.
 
-use std::collections::BTreeSet;
-
 use safepoint::{
     event::{EventKind, Fact},
     ids::ItemId,
@@ -17,35 +15,6 @@ use super::{
     queue::{Origin, Pushed},
     state::{Action, Mode, State, Tone},
 };
-
-/// The messages that a stop has returned, or is about to.
-#[derive(Debug, Default)]
-pub(crate) struct Handed {
-    /// Whether the stop of this turn has returned the queue.
-    is_asked: bool,
-    /// Whether a message came after the stop.
-    has_newer: bool,
-    /// Taken back, for the input once the turn has ended.
-    texts: Vec<String>,
-    /// Withdrawals requested from here and not yet confirmed.
-    own: BTreeSet<ItemId>,
-}
-
-impl Handed {
-    /// What the input gets once the turn has ended.
-    pub(crate) fn texts(&self) -> &[String] {
-        &self.texts
-    }
-
-    /// Whether the running turn got a stop other than a preempt.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.texts)
-    }
-}
 
 impl State {
     /// A stop is requested: returns each earlier message that no turn has to its sender, at once, so that no

@@ -21,12 +21,12 @@ use safepoint::{
 use super::{
     input::Input,
     markdown::{self, Block, DIM},
-    queue::{How, Items},
-    returned::Handed,
+    queue::{Handed, How, Items},
 };
 use crate::{
     output,
-    render::activity::{Activity, PendingStop, StopLevel},
+    render::activity::{Activity, PendingStop},
+    signals::StopLevel,
 };
 
 /// What is to be done. Exhaustive: the driver does each.

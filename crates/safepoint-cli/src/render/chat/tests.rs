@@ -27,7 +27,7 @@ use super::{
     queue::{How, Origin, Pushed},
     state::{About, Action, Leave, State},
 };
-use crate::render::activity::StopLevel;
+use crate::signals::StopLevel;
 
 mod handed;
 mod streams;

@@ -10,8 +10,7 @@ use safepoint::{
 use serde_json::json;
 
 use super::{
-    facts::Moment,
-    fold::{Open, TimelineBuilder},
+    fold::{Moment, Open, TimelineBuilder},
     timeline::{Kind, Tone},
 };
 use crate::render::approval;

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use safepoint::{
     Receipt,
     event::{Completion, ErrorReport, Fact},
-    ids::{Path, TurnId},
     message::AssistantMessage,
     raw::{RecordedSteer, lasting},
     receipt::{Ending, ModelReport, RequestReport},
@@ -14,20 +12,9 @@ use safepoint::{
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Open, TimelineBuilder, said},
+    fold::{Moment, Open, SAME_ASK, TimelineBuilder, said},
     timeline::{Kind, Step, Tone},
 };
-
-/// Where and when something was recorded.
-pub(crate) struct Moment {
-    pub(crate) turn: TurnId,
-    pub(crate) path: Path,
-    pub(crate) position: u64,
-    pub(crate) at: Option<Timestamp>,
-}
-
-/// Two stops that say the same within this are one that was asked.
-pub(super) const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
 impl TimelineBuilder {
     pub(crate) fn fact(&mut self, moment: Moment, fact: &Fact) {

@@ -8,18 +8,29 @@ use jiff::Timestamp;
 use safepoint::{
     Usage,
     history::Message,
-    ids::{Path, TurnId},
-    raw::{JournalFact, JournalStep, StoredStop, store::StopRow},
+    ids::{Path, SessionId, TurnId},
+    raw::{JournalFact, JournalStep, StoredStop, read_journal, store::StopRow},
     receipt::ReasonReport,
     session::ItemOutcome,
-    store::SessionRow,
+    store::{Error, SessionRow, Store},
 };
 use serde_json::{Map, Value, json};
 
-use super::{
-    facts::{Moment, SAME_ASK},
-    timeline::{Kind, Lane, Step, Timeline, Tone, Turn},
-};
+use super::timeline::{Kind, Lane, Step, Timeline, Tone, Turn};
+
+/// Reads a session's whole journal.
+///
+/// # Errors
+/// The store's; a damaged record is a step of the timeline.
+pub(crate) async fn read(store: &dyn Store, session: &SessionId) -> Result<Timeline, Error> {
+    let row = store.open(session).await?;
+    let mut builder = TimelineBuilder::default();
+    read_journal(store, session, |past| builder.take(past)).await?;
+    // A stop that was requested through the store alone is in no record until a turn has ended by it. Of a stop that is
+    // stored for a turn and for its session, the session's is shown.
+    store.stops(session, 0).await?.iter().rev().for_each(|stop| builder.asked_of_the_store(stop));
+    Ok(builder.story(row))
+}
 
 /// What has been read so far.
 #[derive(Default)]
@@ -33,6 +44,17 @@ pub(crate) struct TimelineBuilder {
     /// When the last record was written.
     last: Option<Timestamp>,
 }
+
+/// Where and when something was recorded.
+pub(crate) struct Moment {
+    pub(crate) turn: TurnId,
+    pub(crate) path: Path,
+    pub(crate) position: u64,
+    pub(crate) at: Option<Timestamp>,
+}
+
+/// Two stops that say the same within this are one that was asked.
+pub(super) const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
 /// What an end belongs to. Exhaustive: what lasts.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -96,9 +118,7 @@ impl TimelineBuilder {
         let is_same = |shown: &Value| ["code", "actor", "text"].iter().all(|key| shown[key] == reported[key]);
         let is_close = |from: Timestamp| from.duration_since(stop.at).abs() < SAME_ASK;
         let is_shown = |step: &Step| match (&reason, step.fields.get("reason")) {
-            (Some(_), Some(shown)) => {
-                *shown == reported || stop.seen && is_same(shown) && step.from.is_some_and(is_close)
-            }
+            (Some(_), Some(shown)) => *shown == reported || is_same(shown) && step.from.is_some_and(is_close),
             (Some(_), None) => false,
             (None, _) => stop.seen && step.from.is_some_and(|from| from >= stop.at),
         };
