@@ -24,6 +24,7 @@ mod cli {
     mod kept;
     mod kept_inbox;
     mod names;
+    mod newcomer;
     mod outgoing;
     mod practice;
     mod redacted;
