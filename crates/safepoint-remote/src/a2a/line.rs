@@ -162,7 +162,7 @@ impl Talk {
         match came {
             Came::Told(answer) => {
                 let told = self.answered(answer);
-                self.heard.extend(told.map(RemoteEvent::Told));
+                self.heard.extend(told.map(RemoteEvent::StopReply));
             }
             Came::Opened(opened) => self.opened(opened),
             Came::Read(read) => self.read(read),
@@ -309,7 +309,7 @@ impl Talk {
                 return;
             }
             Telling::WasOver(told, end) => {
-                self.heard.push_back(RemoteEvent::Told(told));
+                self.heard.push_back(RemoteEvent::StopReply(told));
                 said = stopping::known_by(said, end);
             }
             Telling::Done | Telling::Asked(_) | Telling::Stands(_) => {}

@@ -107,7 +107,7 @@ impl Talk {
             (Answer::Shown(task), Telling::Refused(refusal, _)) => self.refused(&refusal, task),
             (Answer::Last(told), Telling::Ending(_, said)) => {
                 let (told, end) = self.last_word(told);
-                self.heard.extend(told.map(RemoteEvent::Told));
+                self.heard.extend(told.map(RemoteEvent::StopReply));
                 self.heard.push_back(known_by(said, end));
                 None
             }
@@ -127,7 +127,7 @@ impl Talk {
         let is_seen = self.watch.sight == Sight::Clear && !self.is_completed();
         if is_seen && matches!(self.telling, Telling::WasOver(..)) && !matches!(self.feed, Feed::Over) {
             let Telling::WasOver(told, _) = std::mem::take(&mut self.telling) else { return };
-            self.heard.push_back(RemoteEvent::Told(told));
+            self.heard.push_back(RemoteEvent::StopReply(told));
         }
     }
 

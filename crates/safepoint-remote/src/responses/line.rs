@@ -139,7 +139,7 @@ impl Talk {
             Came::Told(answer) => {
                 self.telling = None;
                 let told = self.answered(answer);
-                self.heard.push_back(RemoteEvent::Told(told));
+                self.heard.push_back(RemoteEvent::StopReply(told));
             }
             Came::Begun(turn, answer) => {
                 self.turn = Some(turn);

@@ -50,11 +50,11 @@ impl Talk {
         self.tell();
         loop {
             self.step().await;
-            let place = self.heard.iter().position(|said| matches!(said, RemoteEvent::Told(_)));
-            if let Some(RemoteEvent::Told(told)) = place.and_then(|place| self.heard.remove(place)) {
+            let place = self.heard.iter().position(|said| matches!(said, RemoteEvent::StopReply(_)));
+            if let Some(RemoteEvent::StopReply(told)) = place.and_then(|place| self.heard.remove(place)) {
                 if told.stop == RemoteStopState::Requested {
                     // No answer will come; an event reports that.
-                    self.heard.push_front(RemoteEvent::Told(told));
+                    self.heard.push_front(RemoteEvent::StopReply(told));
                     return RemoteStopReply::requested();
                 }
                 return told;

@@ -138,7 +138,7 @@ async fn a_cancel_that_meets_an_end_was_answered() {
     let (receipt, known) = (outcome.receipt(), remote(outcome.receipt()));
     assert_eq!((row(receipt).status, outcome.partial_text()), (CallStatus::Completed, "half done"));
     assert_eq!(known.stop, Some(RemoteStopState::Refused), "{receipt}");
-    assert!(known.word.contains("its task was completed") && known.heard_at.is_some(), "{known:?}");
+    assert!(known.word.contains("its task was completed") && known.replied_at.is_some(), "{known:?}");
     assert!(known.ended_at.is_some() && known.claimed_at.is_none(), "{known:?}");
     assert!(receipt.to_string().contains("; work ended by itself, "), "{receipt}");
     assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
@@ -162,7 +162,7 @@ async fn an_end_that_is_named_in_answer_to_the_cancel_is_a_claim() {
                 let history = format!("{:?}", outcome.history());
                 assert!(!history.contains("may go on"), "{history}");
                 assert_eq!(known.stop, Some(RemoteStopState::Acknowledged), "{receipt}");
-                assert!(known.word.contains("completed") && known.heard_at.is_some(), "{known:?}");
+                assert!(known.word.contains("completed") && known.replied_at.is_some(), "{known:?}");
                 let is_hard = grade == StopSupport::Hard;
                 assert_eq!((known.ended_at.is_some(), known.claimed_at.is_some()), (is_hard, !is_hard));
                 let claim = "stop requested, reported that its work had ended, may still be running";

@@ -171,7 +171,7 @@ async fn who_hangs_up_on_being_told_was_told_once() {
         let outcome = handle.done().in_time("it is not waited for").await;
         let receipt = outcome.receipt();
         let known = remote(receipt);
-        assert_eq!((known.stop, known.heard_at), (Some(RemoteStopState::Requested), None), "{receipt}");
+        assert_eq!((known.stop, known.replied_at), (Some(RemoteStopState::Requested), None), "{receipt}");
         assert!(known.asked_at.is_some() && known.word.starts_with("sent once: "), "{receipt}");
         assert!(receipt.to_string().contains("stop requested, no answer"), "{receipt}");
         assert_eq!((server.asked("CancelTask"), row(receipt).status), (1, CallStatus::LeftRunning));
@@ -192,7 +192,7 @@ async fn a_refusal_counts_when_it_is_said() {
         assert_eq!(known.stop, Some(RemoteStopState::Refused), "{receipt}");
         assert_eq!(known.word, "Cancellation is not supported (-32002)");
         assert_eq!((server.asked("CancelTask"), server.asked("GetTask")), (1, 1));
-        let heard = known.heard_at.unwrap();
+        let heard = known.replied_at.unwrap();
         let held = receipt.settled_at.as_millisecond() - heard.as_millisecond();
         // By more than what rounding and the machine may take from it.
         assert!(held > i64::try_from(LAST_LOOK.as_millis() / 2).unwrap(), "heard {held} ms before the end");
@@ -297,7 +297,7 @@ async fn an_answer_that_does_not_name_the_task_is_no_answer() {
             let (handle, receipt) = stopped(&server, peer(&server).grade(grade)).await;
             let known = remote(&receipt);
             assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
-            assert_eq!((known.stop, known.heard_at), (Some(RemoteStopState::Requested), None), "{receipt}");
+            assert_eq!((known.stop, known.replied_at), (Some(RemoteStopState::Requested), None), "{receipt}");
             assert!(known.word.starts_with(word), "{receipt}");
             assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
             assert_eq!((server.asked("CancelTask"), server.at_work()), (1, 1));

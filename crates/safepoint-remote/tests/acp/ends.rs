@@ -32,7 +32,7 @@ async fn the_word_cancelled_is_not_the_end_of_the_work() {
     let ended = running.end().await;
     ended.confirmed("it said `cancelled`; its process was ended by SIGINT");
     let row = ended.remote();
-    let took = row.heard_at.unwrap().duration_since(row.asked_at.unwrap());
+    let took = row.replied_at.unwrap().duration_since(row.asked_at.unwrap());
     assert!(took.as_millis() > 100, "{took}: it was heard of when its processes had ended");
 }
 
@@ -88,7 +88,7 @@ async fn an_agent_whose_work_was_denied_was_refused() {
     let deny = Rule::on("coder/execute", RuleAction::Deny("never".into()));
     let cases = [
         (ApprovalMode::Deny, None, RuledBy::Deny),
-        (ApprovalMode::Ask(None, WithoutApprover::Deny), None, RuledBy::Nobody),
+        (ApprovalMode::Ask(None, WithoutApprover::Deny), None, RuledBy::NoApprover),
         (ApprovalMode::Auto, Some(deny), RuledBy::Rule),
     ];
     for (mode, rule, by) in cases {

@@ -127,7 +127,7 @@ async fn a_daemon_that_is_gone_is_not_named() {
     drop(hub);
     let (ended, _) = running.stop().await;
     ended.confirmed("it said `cancelled`");
-    assert_eq!(ended.remote().outside, Outside::Nobody);
+    assert_eq!(ended.remote().outside, Outside::None);
 }
 
 /// S10.61: a service that its user knows to do no work of its own, such as a server of models, is not named; nor is this
@@ -143,7 +143,7 @@ async fn a_service_that_is_only_called_is_not_named() {
         running.says("working").await;
         let (ended, _) = running.stop().await;
         ended.confirmed("it said `cancelled`");
-        assert_eq!(ended.remote().outside, Outside::Nobody);
+        assert_eq!(ended.remote().outside, Outside::None);
     }
     let place = Place::new();
     let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -157,7 +157,7 @@ async fn a_service_that_is_only_called_is_not_named() {
     let (ended, _) = running.stop().await;
     drop(answers.join().unwrap());
     ended.confirmed("it said `cancelled`");
-    assert_eq!(ended.remote().outside, Outside::Nobody, "this very process is ours");
+    assert_eq!(ended.remote().outside, Outside::None, "this very process is ours");
 }
 
 /// S10.60, S7.3: this process ends while the agent works, and nobody sees whom that worked with. Whoever takes the work up says no

@@ -97,7 +97,7 @@ impl Row {
                 Afterwards::Abandoned => {
                     (report.stop, report.asked_at) = (Some(RemoteStopState::Requested), now)
                 }
-                Afterwards::Answered(_) => (report.heard_at, report.ended_at) = (now, now),
+                Afterwards::Answered(_) => (report.replied_at, report.ended_at) = (now, now),
                 Afterwards::Gone => report.ended_at = now,
             }
             report.clone()

@@ -78,9 +78,9 @@ pub trait RemoteCall: Send + 'static {
     /// It need not wait for the end of the work: [`RemoteCall::next`] is still polled, and
     /// [`RemoteEvent::Ended`] confirms the end. Nor need it wait for the reply:
     /// [`RemoteStopReply::requested`] says that the request is on its way, and the reply arrives as
-    /// [`RemoteEvent::Told`]. If the remote agent has not named the work yet and needs the name for a stop,
+    /// [`RemoteEvent::StopReply`]. If the remote agent has not named the work yet and needs the name for a stop,
     /// the result is [`RemoteStopReply::unreachable`]; once [`RemoteCall::next`] yields
-    /// [`RemoteEvent::Begun`], the adapter sends the stop, and the reply is [`RemoteEvent::Told`].
+    /// [`RemoteEvent::Begun`], the adapter sends the stop, and the reply is [`RemoteEvent::StopReply`].
     ///
     /// # Cancel safety
     /// Dropped when the remote agent's time for the stop is over.
@@ -136,7 +136,7 @@ pub enum RemoteEvent {
     /// [`Requested`](RemoteStopState::Requested) means that no reply will come. A refusal may be sent again
     /// once it is known what became of the work, or that this stays unknown: the caller waits for that, no
     /// longer than [`LAST_LOOK`].
-    Told(RemoteStopReply),
+    StopReply(RemoteStopReply),
     /// What is finally known of a stop, beyond the reply of [`RemoteCall::stop`]: no more events of the work
     /// follow.
     Parted(RemoteStopReply),
@@ -168,7 +168,7 @@ impl RemoteEvent {
             Self::Done(answer, _) => answer.as_ref().map_or(0, String::len),
             Self::Reordered(answer, _) => answer.len(),
             Self::Ended { word }
-            | Self::Told(RemoteStopReply { word, .. })
+            | Self::StopReply(RemoteStopReply { word, .. })
             | Self::Parted(RemoteStopReply { word, .. }) => word.len(),
             Self::Failed(_) | Self::Lost(_) => 0,
         }
@@ -182,7 +182,7 @@ impl RemoteEvent {
             Self::Begun { .. } | Self::Text(_) | Self::Progress(_) | Self::Thought(_) | Self::Notice(_) => {
                 false
             }
-            Self::Question(_) | Self::Withdrawn { .. } | Self::Told(_) => false,
+            Self::Question(_) | Self::Withdrawn { .. } | Self::StopReply(_) => false,
         }
     }
 }

@@ -160,7 +160,7 @@ impl Turn<'_> {
 fn has_parted(receipt: &Receipt, alive: &[String]) -> bool {
     let peers = receipt.calls.iter().filter_map(|call| call.remote.as_deref());
     let has_answered = |peer: &&RemoteReport| {
-        peer.heard_at.is_some() && peer.may_go_on() && peer.outside == Outside::Unasked
+        peer.replied_at.is_some() && peer.may_go_on() && peer.outside == Outside::Unasked
     };
     let answered: Vec<String> = peers.filter(has_answered).map(RemoteReport::label).collect();
     !answered.is_empty() && !alive.is_empty() && alive.iter().all(|label| answered.contains(label))

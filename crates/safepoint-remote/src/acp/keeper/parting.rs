@@ -78,7 +78,7 @@ impl Keeper {
         stopping.named = named;
         match stopping.tell.take() {
             Some(tell) => told(tell, word),
-            None => self.backlog.push_back(RemoteEvent::Told(word)),
+            None => self.backlog.push_back(RemoteEvent::StopReply(word)),
         }
     }
 

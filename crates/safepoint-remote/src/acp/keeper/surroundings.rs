@@ -76,7 +76,7 @@ impl Surroundings {
     pub(super) fn named(&mut self) -> Outside {
         match self.outside() {
             named @ Outside::Named(_) => named,
-            Outside::Unasked | Outside::Nobody | Outside::Unseen => Outside::Unasked,
+            Outside::Unasked | Outside::None | Outside::Unseen => Outside::Unasked,
         }
     }
 
@@ -84,7 +84,7 @@ impl Surroundings {
     pub(super) fn outside(&mut self) -> Outside {
         self.found.forget_the_dead();
         match (self.found.found.as_slice(), self.found.sight) {
-            ([], Sight::Whole) => Outside::Nobody,
+            ([], Sight::Whole) => Outside::None,
             ([], Sight::Partial) => Outside::Unseen,
             (found, _) => Outside::Named(found.iter().map(ToString::to_string).collect()),
         }

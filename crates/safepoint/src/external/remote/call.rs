@@ -146,7 +146,7 @@ impl CallLoop {
             RemoteEvent::Notice(text) => self.cx.notice(text),
             RemoteEvent::Thought(_) => {}
             // No stop was sent.
-            RemoteEvent::Told(_) | RemoteEvent::Parted(_) => {}
+            RemoteEvent::StopReply(_) | RemoteEvent::Parted(_) => {}
             RemoteEvent::Question(question) => {
                 let (cx, tool) = (self.cx.clone(), question.tool.clone());
                 let asked = async move { cx.ask(question.tool, question.args).await };

@@ -171,7 +171,7 @@ impl Stopping {
 
     /// Whether the agent has replied, or will not, and listening ends with that.
     fn leaves(&self) -> bool {
-        let is_all = self.row.heard_at.is_some() || self.noted.is_some();
+        let is_all = self.row.replied_at.is_some() || self.noted.is_some();
         self.spec.after_word == AfterWord::Leaves && is_all
     }
 
@@ -226,7 +226,7 @@ impl Stopping {
                     self.named(task);
                     return Received::Word;
                 }
-                RemoteEvent::Told(reply) => {
+                RemoteEvent::StopReply(reply) => {
                     self.on_word(reply);
                     return Received::Word;
                 }
@@ -343,7 +343,7 @@ impl Stopping {
             // As far as known, the stop did not arrive.
             self.row.asked_at = None;
         } else if reply.stop != RemoteStopState::Requested {
-            self.row.heard_at = Some(Timestamp::now());
+            self.row.replied_at = Some(Timestamp::now());
         }
         let is_new = self.row.stop != Some(reply.stop);
         if reply.stop == RemoteStopState::Refused && is_new && self.cx.scope().fired().is_none() {

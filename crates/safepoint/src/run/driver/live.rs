@@ -117,7 +117,7 @@ impl Driver {
             }
             (RuleAction::Ask, ApprovalMode::Deny) => decided(RuledBy::Deny, deny(note::DENIED)),
             (RuleAction::Ask, ApprovalMode::Ask(None, WithoutApprover::Deny)) => {
-                decided(RuledBy::Nobody, deny(note::DENIED))
+                decided(RuledBy::NoApprover, deny(note::DENIED))
             }
             (RuleAction::Ask, ApprovalMode::Ask(..)) => None,
         };

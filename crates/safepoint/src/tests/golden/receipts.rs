@@ -50,7 +50,7 @@ fn policies() -> Vec<RuledBy> {
         RuledBy::NoRule => RuledBy::NoRule;
         RuledBy::Auto => RuledBy::Auto;
         RuledBy::Deny => RuledBy::Deny;
-        RuledBy::Nobody => RuledBy::Nobody;
+        RuledBy::NoApprover => RuledBy::NoApprover;
         RuledBy::Always => RuledBy::Always;
     })
 }
@@ -100,7 +100,7 @@ fn stops() -> Vec<RemoteStopState> {
 fn outsides() -> Vec<Outside> {
     each!(Outside {
         Outside::Unasked => Outside::Unasked;
-        Outside::Nobody => Outside::Nobody;
+        Outside::None => Outside::None;
         Outside::Unseen => Outside::Unseen;
         Outside::Named(_) =>
             Outside::Named(vec!["sleep (pid 7)".into()]),
@@ -120,7 +120,7 @@ fn full_remote() -> RemoteReport {
         said: "as far as\nI know".into(),
         within_ms: Some(2000),
         asked_at: Some(at(5000)),
-        heard_at: Some(at(5020)),
+        replied_at: Some(at(5020)),
         ended_at: Some(at(5030)),
         claimed_at: None,
         lost_at: Some(at(5040)),
@@ -138,7 +138,7 @@ fn plain_remote(grade: StopSupport) -> RemoteReport {
         said: String::new(),
         within_ms: None,
         asked_at: None,
-        heard_at: None,
+        replied_at: None,
         ended_at: None,
         lost_at: None,
         outside: Outside::Unasked,

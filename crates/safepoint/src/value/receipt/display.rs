@@ -128,7 +128,7 @@ impl Receipt {
                 let after = format!("{} after the run settled", span(self.settled_at, quiet));
                 let remotes = || self.calls.iter().filter_map(|call| call.remote.as_deref());
                 let is_any = |outside: Outside| remotes().any(|remote| remote.outside == outside);
-                let state = match (is_any(Outside::Unseen), is_any(Outside::Nobody)) {
+                let state = match (is_any(Outside::Unseen), is_any(Outside::None)) {
                     (true, _) => {
                         format!("no process of the run, {after}; other processes could not be checked")
                     }

@@ -70,7 +70,8 @@ pub enum Outside {
     #[default]
     Unasked,
     /// There was none.
-    Nobody,
+    #[serde(rename = "nobody")]
+    None,
     /// The inspection failed, or was incomplete.
     Unseen,
     /// These.
@@ -87,7 +88,7 @@ impl Outside {
     pub fn names(&self) -> &[String] {
         match self {
             Self::Named(names) => names,
-            Self::Unasked | Self::Nobody | Self::Unseen => &[],
+            Self::Unasked | Self::None | Self::Unseen => &[],
         }
     }
 }
@@ -122,8 +123,8 @@ pub struct RemoteReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
     /// When its last reply arrived.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heard_at: Option<Timestamp>,
+    #[serde(rename = "heard_at", default, skip_serializing_if = "Option::is_none")]
+    pub replied_at: Option<Timestamp>,
     /// When it was known to have ended by itself: with an answer, by a failure, or because it never began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
@@ -156,7 +157,7 @@ impl RemoteReport {
             said: String::new(),
             within_ms: None,
             asked_at: None,
-            heard_at: None,
+            replied_at: None,
             ended_at: None,
             claimed_at: None,
             lost_at: None,

@@ -17,7 +17,8 @@ pub enum RuledBy {
     /// The mode in which no call that needs approval may run.
     Deny,
     /// There is no approver here.
-    Nobody,
+    #[serde(rename = "nobody")]
+    NoApprover,
     /// A lasting approval that a person gave before.
     Always,
 }
@@ -69,7 +70,7 @@ impl Display for RuledReport {
             RuledBy::NoRule => "because no rule allows it",
             RuledBy::Auto => "like every call that needs approval",
             RuledBy::Deny => "because no call that needs approval may run",
-            RuledBy::Nobody => "because no approver is available",
+            RuledBy::NoApprover => "because no approver is available",
             RuledBy::Always => "by an earlier approval",
         };
         write!(f, "asked for {}{what}: {permission} {by}", self.tool)?;

@@ -69,7 +69,7 @@ fn stopped(report: &RemoteReport, stop: RemoteStopState, are_ours_ended: bool) -
 /// The refusal and the end of the work have a time each.
 fn ended_after_refusal(report: &RemoteReport) -> String {
     let after = |to| report.asked_at.zip(to).map(|(asked, to)| span(asked, to));
-    let refused = after(report.heard_at).map(|time| format!(" after {time}")).unwrap_or_default();
+    let refused = after(report.replied_at).map(|time| format!(" after {time}")).unwrap_or_default();
     let ended = after(report.ended_at).map(|time| format!(", {time} after the request")).unwrap_or_default();
     format!("stop refused{refused}; work ended by itself{ended}")
 }
@@ -77,9 +77,9 @@ fn ended_after_refusal(report: &RemoteReport) -> String {
 /// How long the answer to the stop took, or the end of the work where that is later.
 fn answer_time(report: &RemoteReport) -> Option<String> {
     let is_shown_with_refusal = report.stop == Some(RemoteStopState::Refused) && report.ended_at.is_some();
-    let (asked, heard) = report.asked_at.zip(report.heard_at).filter(|_| !is_shown_with_refusal)?;
+    let (asked, replied) = report.asked_at.zip(report.replied_at).filter(|_| !is_shown_with_refusal)?;
     report.stop?;
-    Some(span(asked, report.ended_at.map_or(heard, |ended| ended.max(heard))))
+    Some(span(asked, report.ended_at.map_or(replied, |ended| ended.max(replied))))
 }
 
 /// The part of an answer that arrived before the work was stopped or lost.
@@ -97,7 +97,7 @@ fn answer_row(report: &RemoteReport, rows: &mut Rows<'_>) {
 fn contained(report: &RemoteReport) -> String {
     match &report.outside {
         Outside::Unasked => "stop confirmed, work ended".into(),
-        Outside::Nobody => "stop confirmed, its own processes ended, no connection to other processes".into(),
+        Outside::None => "stop confirmed, its own processes ended, no connection to other processes".into(),
         Outside::Unseen => "stop confirmed, its own processes ended".into(),
         Outside::Named(_) => format!("its own processes ended; {}", others(report)),
     }
@@ -135,8 +135,8 @@ mod tests {
         let at = |millis| Timestamp::from_millisecond(millis).ok();
         let timed = |stop| {
             let word = "no; its task was working".to_owned();
-            let (asked_at, heard_at, ended_at) = (at(1_000), at(1_010), at(3_800));
-            shown(&RemoteReport { word, asked_at, heard_at, ended_at, ..ended(stop) })
+            let (asked_at, replied_at, ended_at) = (at(1_000), at(1_010), at(3_800));
+            shown(&RemoteReport { word, asked_at, replied_at, ended_at, ..ended(stop) })
         };
         let refused = "stop refused after 10.0 ms; work ended by itself, 2.8 s after the request  \"no; its task was working\"";
         assert!(timed(RemoteStopState::Refused).contains(refused), "{}", timed(RemoteStopState::Refused));
