@@ -4,40 +4,15 @@ use std::sync::Arc;
 
 use safepoint::{
     AgentBuilder, Tool,
-    approval::{ApprovalMode, OnUnknownEffect, Rule, RuleAction, WithoutApprover},
+    approval::{OnUnknownEffect, Rule, RuleAction},
     tool::EffectClass,
 };
 
 use crate::{
     args::agent::{Approve, Unknown},
     exit::Usage,
-    render::{keyboard::Keyboard, prompt::Prompt, screen::Screen},
     settings::AgentSettings,
 };
-
-/// Puts every tool that changes something under the mode.
-pub(crate) fn under(
-    builder: AgentBuilder,
-    (settings, unanswered): (&AgentSettings, WithoutApprover),
-    tools: &[Arc<dyn Tool>],
-    screen: &Arc<Screen>,
-) -> Result<AgentBuilder, Usage> {
-    let builder = ruled(builder, settings, tools)?;
-    Ok(builder.approvals(match settings.args.approve.unwrap_or(Approve::Ask) {
-        Approve::Auto => ApprovalMode::Auto,
-        Approve::Deny => ApprovalMode::Deny,
-        Approve::Ask if Keyboard::is_there() => {
-            ApprovalMode::Ask(Some(Prompt::new(Arc::clone(screen), unanswered)), unanswered)
-        }
-        Approve::Ask if unanswered == WithoutApprover::Suspend => {
-            ApprovalMode::Ask(None, WithoutApprover::Suspend)
-        }
-        Approve::Ask => {
-            denied(settings, tools).into_iter().for_each(|word| screen.note(&word));
-            ApprovalMode::Ask(None, WithoutApprover::Deny)
-        }
-    }))
-}
 
 /// The note for a run without an approver: the tools whose calls are denied. None if every tool may run.
 pub(crate) fn denied(settings: &AgentSettings, tools: &[Arc<dyn Tool>]) -> Option<String> {

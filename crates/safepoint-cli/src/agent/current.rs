@@ -49,7 +49,7 @@ struct AgentParts {
 #[derive(Clone)]
 pub(crate) enum Asking {
     OnScreen,
-    AtKeyboard(Arc<Screen>),
+    AtKeyboard(Arc<Screen>, WithoutApprover),
     NotAsked,
     Later,
 }
@@ -123,7 +123,7 @@ impl CurrentAgent {
         let tools = self.parts().tools.clone();
         let changing = approvals::changing(&tools);
         let asks = match (self.settings.args.approve.unwrap_or(Approve::Ask), &self.asking) {
-            (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later) => "asks first",
+            (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later) => "asks first",
             (Approve::Auto, _) => "runs unasked",
             (Approve::Deny, _) | (Approve::Ask, Asking::NotAsked) => "denied",
         };
@@ -147,7 +147,7 @@ impl CurrentAgent {
     pub(crate) fn denied(&self) -> Option<String> {
         match self.asking {
             Asking::NotAsked => approvals::denied(&self.settings, &self.parts().tools),
-            Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later => None,
+            Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later => None,
         }
     }
 
@@ -167,7 +167,8 @@ impl CurrentAgent {
     }
 }
 
-fn build(
+/// The agent of these settings.
+pub(crate) fn build(
     builder: AgentBuilder,
     settings: &AgentSettings,
     tools: &[Arc<dyn Tool>],
@@ -180,8 +181,8 @@ fn build(
     builder = approvals::ruled(builder, settings, tools)?;
     let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
         Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
-        Asking::AtKeyboard(screen) => {
-            (Some(Prompt::new(Arc::clone(screen), WithoutApprover::Deny)), WithoutApprover::Deny)
+        Asking::AtKeyboard(screen, unanswered) => {
+            (Some(Prompt::new(Arc::clone(screen), *unanswered)), *unanswered)
         }
         Asking::NotAsked => (None, WithoutApprover::Deny),
         // The screen asks what the suspended turn waits for.

@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
-use safepoint::{Session, ids::SessionId, session::PendingItems, store::Store};
+use safepoint::{Session, approval::WithoutApprover, ids::SessionId, session::PendingItems, store::Store};
 
 mod away;
 mod driver;
@@ -142,7 +142,9 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&StoredChat>) -> Asking {
     match (lines, kept) {
         (_, Some(_)) => Asking::Later,
         (None, None) => Asking::OnScreen,
-        (Some(screen), None) if Keyboard::is_there() => Asking::AtKeyboard(Arc::clone(screen)),
+        (Some(screen), None) if Keyboard::is_there() => {
+            Asking::AtKeyboard(Arc::clone(screen), WithoutApprover::Deny)
+        }
         (Some(_), None) => Asking::NotAsked,
     }
 }

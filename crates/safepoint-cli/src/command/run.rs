@@ -14,12 +14,18 @@ use turn::gone;
 use turns::{Begin, TurnQueue};
 
 use crate::{
-    agent::{approvals, backend, limits::limits, mcp::Used, model::Chosen, tools},
+    agent::{
+        approvals, backend,
+        current::{Asking, build},
+        mcp::Used,
+        model::Chosen,
+        tools,
+    },
     args::run::{ResumeArgs, RunArgs},
-    command::leaving::Over,
+    command::leaving::CommandEnd,
     control::{self, Inlet, Turns},
     exit, output,
-    render::{approval, screen::Screen, turn::View},
+    render::{approval, keyboard::Keyboard, screen::Screen, turn::View},
     session::{
         attachments,
         conversation::{Conversation, EarlyStop, reserve},
@@ -94,7 +100,7 @@ async fn turns(
         got = signals.next() => {
             screen.note("safepoint: stopped before a turn began");
             let code = exit::with(got.exit_code());
-            let over = Over { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
+            let over = CommandEnd { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
             return Ok(over.leave(&mut signals, &screen).await);
         }
     };
@@ -130,7 +136,7 @@ async fn turns(
         screen.note(&word);
     }
     end(conversation, needs, &mut signals).await;
-    let over = Over { code, ending, kept: kept.as_ref(), on_disconnect: args.on_disconnect };
+    let over = CommandEnd { code, ending, kept: kept.as_ref(), on_disconnect: args.on_disconnect };
     let code = over.leave(&mut signals, &screen).await;
     went?;
     if let Some(socket) = socket {
@@ -213,16 +219,19 @@ async fn agent(
     let note = |word: &str| screen.note(&format!("safepoint: {word}"));
     let (mut tools, servers) = tools::chosen(settings, note, processes).await?;
     tools.extend(servers.offered());
-    let Chosen { mut builder, notice, replay, _server, .. } = chosen;
+    let Chosen { builder, notice, replay, _server, .. } = chosen;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }
-    builder = builder.limits(limits(&settings.args));
-    if let Some(system) = &settings.args.system {
-        builder = builder.system(system.as_str());
-    }
-    let is_stored = settings.kept_in.is_some();
-    let unanswered = if is_stored { WithoutApprover::Suspend } else { WithoutApprover::Deny };
-    builder = approvals::under(builder, (settings, unanswered), &tools, screen)?;
-    Ok((builder.tools(tools).try_build()?, Needs { servers, replay, _practice: _server }))
+    let asking = match (Keyboard::is_there(), settings.kept_in.is_some()) {
+        (true, true) => Asking::AtKeyboard(Arc::clone(screen), WithoutApprover::Suspend),
+        (true, false) => Asking::AtKeyboard(Arc::clone(screen), WithoutApprover::Deny),
+        (false, true) => Asking::Later,
+        (false, false) => {
+            approvals::denied(settings, &tools).into_iter().for_each(|word| screen.note(&word));
+            Asking::NotAsked
+        }
+    };
+    let agent = build(builder, settings, &tools, &asking)?;
+    Ok((agent, Needs { servers, replay, _practice: _server }))
 }

@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     client::{details, notify_owner, owner, silent},
     item_reply,
-    offline::{self, Place},
+    offline::{self, StoredTarget},
     offline_items::{self, Waits},
     protocol::{self, ACK_TIMEOUT, Ask, PushAsk, Reply, Request, VERSION, Wait},
     socket_dir,
@@ -90,7 +90,7 @@ impl Exchange<'_> {
 
     /// Pushes an item to a stored session: the owner records it first and takes it; the store does where no
     /// owner answers.
-    async fn push(&mut self, place: &Place, mut asked: PushAsk) -> anyhow::Result<ExitCode> {
+    async fn push(&mut self, place: &StoredTarget, mut asked: PushAsk) -> anyhow::Result<ExitCode> {
         let is_named = asked.client_id.is_some();
         asked.client_id.get_or_insert_with(|| format!("cli_{}", uuid::Uuid::now_v7().simple()));
         let (mut waits, mut but) = (None, None);
@@ -136,7 +136,7 @@ impl Exchange<'_> {
     }
 
     /// The living owner of a stored session, if this process can reach it and the store names it.
-    async fn owner_of(&self, place: &Place) -> anyhow::Result<Option<UnixStream>> {
+    async fn owner_of(&self, place: &StoredTarget) -> anyhow::Result<Option<UnixStream>> {
         let holder = place.store.open(&place.session).await?.holder;
         let found = socket_dir::sessions()?.into_iter().find(|(id, _)| id == place.session.as_str());
         let (Some(holder), Some((_, path))) = (holder, found) else { return Ok(None) };

@@ -13,7 +13,7 @@ use safepoint::{
 
 use super::{
     item_reply,
-    offline::Place,
+    offline::StoredTarget,
     offline_items,
     protocol::{PushAsk, Reply, Wait},
     server::Replies,
@@ -23,7 +23,7 @@ use crate::exit::code;
 /// A session of this process, and its store, if it has one.
 pub(crate) struct Inlet {
     session: SessionHandle<String>,
-    kept: Option<Place>,
+    kept: Option<StoredTarget>,
 }
 
 impl Inlet {
@@ -33,7 +33,7 @@ impl Inlet {
 
     /// The same, where a store keeps it.
     pub(crate) fn kept(mut self, store: Arc<dyn Store>, session: SessionId) -> Self {
-        self.kept = Some(Place { store, session });
+        self.kept = Some(StoredTarget { store, session });
         self
     }
 
@@ -42,7 +42,7 @@ impl Inlet {
         self.session.check_store();
     }
 
-    pub(super) fn place(&self) -> Option<&Place> {
+    pub(super) fn place(&self) -> Option<&StoredTarget> {
         self.kept.as_ref()
     }
 
@@ -134,7 +134,7 @@ impl Inlet {
 }
 
 /// Leaves it to the store, and tells what comes of it there.
-async fn leave(place: &Place, asked: &PushAsk, replies: &Replies) {
+async fn leave(place: &StoredTarget, asked: &PushAsk, replies: &Replies) {
     let reply = async {
         let (reply, waits) = offline_items::push(place, asked).await?;
         let Some(waits) = waits.filter(|_| asked.wait != Wait::No) else { return Ok(reply) };

@@ -26,25 +26,25 @@ use crate::{args::control::Common, exit::code, settings::store::existing_store};
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// A session, and the store that keeps it.
-pub(crate) struct Place {
+pub(crate) struct StoredTarget {
     pub(super) store: Arc<dyn Store>,
     pub(super) session: SessionId,
 }
 
 /// The store that keeps the session that is meant; none if it does not.
-pub(super) async fn kept(common: &Common) -> anyhow::Result<Option<Place>> {
+pub(super) async fn kept(common: &Common) -> anyhow::Result<Option<StoredTarget>> {
     let Some(store) = existing_store(common.store.clone())? else { return Ok(None) };
     let session = SessionId::from(common.session.as_str());
     match store.open(&session).await {
         Err(Error::NoSession(_)) => Ok(None),
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(Some(Place { store, session })),
+        Ok(_) => Ok(Some(StoredTarget { store, session })),
     }
 }
 
 /// Does it through the store, which holds before, while and after an owner lives; none if only a living owner can do it.
 pub(super) async fn through_store(
-    place: &Place,
+    place: &StoredTarget,
     common: &Common,
     ask: &Ask,
 ) -> anyhow::Result<Option<Reply>> {
@@ -60,7 +60,7 @@ pub(super) async fn through_store(
 }
 
 /// Takes an item back.
-pub(super) async fn withdraw(place: &Place, item: &str) -> anyhow::Result<Reply> {
+pub(super) async fn withdraw(place: &StoredTarget, item: &str) -> anyhow::Result<Reply> {
     let Some(number) = item_reply::number(item) else {
         let why = format!("`{item}` is no item; write it as item-7 or 7");
         return Ok(Reply::new(code::USAGE, "refused", why));

@@ -19,14 +19,14 @@ use tokio::time::{Instant, sleep_until};
 use super::{
     convert::refused,
     item_reply,
-    offline::{LOOK, Place},
+    offline::{LOOK, StoredTarget},
     protocol::{PushAsk, Reply},
 };
 use crate::{exit::code, session::stored::INBOX};
 
 /// A stored item whose outcome a caller waits for.
 pub(super) struct Waits<'a> {
-    place: &'a Place,
+    place: &'a StoredTarget,
     asked: &'a PushAsk,
     number: u64,
     /// What was recorded before this is not about it.
@@ -51,7 +51,7 @@ enum Found {
 /// # Cancel safety
 /// It may be in.
 pub(super) async fn push<'a>(
-    place: &'a Place,
+    place: &'a StoredTarget,
     asked: &'a PushAsk,
 ) -> anyhow::Result<(Reply, Option<Waits<'a>>)> {
     let no = |number, status: &str, why: String| Ok((Reply::new(number, status, why), None));
@@ -87,7 +87,7 @@ pub(super) async fn push<'a>(
 /// Why the next owner of the session would return the item, as far as that is certain. The session has no
 /// owner, so no turn is running; only a turn that waits for a decision can be the target or be in the way.
 async fn refusal(
-    place: &Place,
+    place: &StoredTarget,
     row: &SessionRow,
     policy: Policy,
     asked: &PushAsk,
@@ -112,7 +112,7 @@ fn is_free(row: &SessionRow) -> bool {
     row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead)
 }
 
-async fn last_turn(place: &Place) -> Result<Option<TurnId>, store::Error> {
+async fn last_turn(place: &StoredTarget) -> Result<Option<TurnId>, store::Error> {
     let mut last = None;
     read_journal(&*place.store, &place.session, |past| {
         if let Ok(JournalFact::Planned { turn, .. }) = past.what {
@@ -125,7 +125,7 @@ async fn last_turn(place: &Place) -> Result<Option<TurnId>, store::Error> {
 
 impl<'a> Waits<'a> {
     /// An item that its owner has recorded, who says no more: the end of that owner is an answer as well.
-    pub(super) fn of(place: &'a Place, asked: &'a PushAsk, number: u64) -> Self {
+    pub(super) fn of(place: &'a StoredTarget, asked: &'a PushAsk, number: u64) -> Self {
         Self { place, asked, number, since: 0, ends_with_owner: true }
     }
 

@@ -46,7 +46,7 @@ pub(crate) struct Rules {
 struct OneRule {
     line: usize,
     tool: String,
-    args: BTreeMap<String, Wanted>,
+    args: BTreeMap<String, Expected>,
     ruling: RuleAction,
 }
 
@@ -57,14 +57,14 @@ pub(crate) struct Written {
     tool: String,
     #[serde(default)]
     args: toml::Table,
-    then: Then,
+    then: RuleWord,
     message: Option<String>,
 }
 
 /// What happens to a matching call. Exhaustive: the three words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Then {
+enum RuleWord {
     Allow,
     Ask,
     Deny,
@@ -72,14 +72,14 @@ enum Then {
 
 /// What an argument must be. Exhaustive: the forms of a value in the file.
 #[derive(Clone, Debug)]
-enum Wanted {
+enum Expected {
     Like(Pattern),
     Exactly(Value),
-    AnyOf(Vec<Wanted>),
-    With(BTreeMap<String, Wanted>),
+    AnyOf(Vec<Expected>),
+    With(BTreeMap<String, Expected>),
 }
 
-impl Wanted {
+impl Expected {
     fn read(value: &toml::Value) -> Result<Self, String> {
         Ok(match value {
             toml::Value::String(text) => Self::Like(Pattern::of(text)),
@@ -115,13 +115,14 @@ impl Wanted {
     }
 }
 
-fn read_all(fields: &toml::Table) -> Result<BTreeMap<String, Wanted>, String> {
-    fields.iter().map(|(name, value)| Ok((name.clone(), Wanted::read(value)?))).collect()
+fn read_all(fields: &toml::Table) -> Result<BTreeMap<String, Expected>, String> {
+    fields.iter().map(|(name, value)| Ok((name.clone(), Expected::read(value)?))).collect()
 }
 
-fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, reading: impl Fn(&str) -> Reading) -> bool {
-    let fits =
-        |name: &str, wanted: &Wanted| value.get(name).is_some_and(|value| wanted.fits(value, reading(name)));
+fn all_fit(fields: &BTreeMap<String, Expected>, value: &Value, reading: impl Fn(&str) -> Reading) -> bool {
+    let fits = |name: &str, wanted: &Expected| {
+        value.get(name).is_some_and(|value| wanted.fits(value, reading(name)))
+    };
     fields.iter().all(|(name, wanted)| fits(name, wanted))
 }
 
@@ -158,12 +159,12 @@ impl Rules {
             let Written { tool, args, then, message } = one.into_inner();
             let wrong = |why: String| rules.wrong(line, &why);
             let ruling = match (then, message) {
-                (Then::Allow, None) => RuleAction::Allow,
-                (Then::Ask, None) => RuleAction::Ask,
-                (Then::Deny, message) => {
+                (RuleWord::Allow, None) => RuleAction::Allow,
+                (RuleWord::Ask, None) => RuleAction::Ask,
+                (RuleWord::Deny, message) => {
                     RuleAction::Deny(message.map_or_else(|| DENIED.into(), |why| format!("[denied: {why}]")))
                 }
-                (Then::Allow | Then::Ask, Some(_)) => {
+                (RuleWord::Allow | RuleWord::Ask, Some(_)) => {
                     let why = "`message` is the text for the model about a denied call: it goes with then = \"deny\"";
                     return Err(wrong(why.into()));
                 }

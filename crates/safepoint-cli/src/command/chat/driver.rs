@@ -30,7 +30,7 @@ use crate::{
     render::chat::{
         events::ChatEvent,
         pane,
-        queue::{How, Origin, Pushed},
+        queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
         surface::Surface,
         terminal::{self, Terminal},
@@ -67,7 +67,7 @@ pub(crate) struct Driver {
     listed: Vec<String>,
     /// The session to open after this one.
     next: Option<String>,
-    pub(crate) came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
+    pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
     /// When to go, whatever is alive.
@@ -76,7 +76,7 @@ pub(crate) struct Driver {
 }
 
 /// What acts come to, once it is known.
-pub(crate) enum Came {
+pub(crate) enum Later {
     Back(String),
     /// The same at a stop.
     Handed(String),
@@ -99,7 +99,7 @@ enum Woke {
     Continued,
     Key(Option<std::io::Result<Key>>),
     Event(Option<Event<SessionEvent>>),
-    Came(Came),
+    Later(Later),
     Time,
 }
 
@@ -115,7 +115,7 @@ impl Driver {
         processes: Processes,
         (times, store): (Times, Option<Arc<dyn Store>>),
     ) -> Self {
-        let came = mpsc::unbounded_channel();
+        let later = mpsc::unbounded_channel();
         let (listed, next) = (Vec::new(), None);
         Self {
             state,
@@ -128,7 +128,7 @@ impl Driver {
             store,
             listed,
             next,
-            came,
+            later,
             away: None,
             go: None,
             code: 0,
@@ -157,7 +157,7 @@ impl Driver {
                 // Losing this one loses nothing: a key stays in the stream.
                 key = keys.next() => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
-                Some(came) = self.came.1.recv() => Woke::Came(came),
+                Some(later) = self.later.1.recv() => Woke::Later(later),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
                 event = events.next(), if self.has_room() => Woke::Event(event),
                 // Losing these loses nothing: the screen is looked at again in any case.
@@ -195,26 +195,26 @@ impl Driver {
                     }
                 }
             }
-            Woke::Came(Came::Back(text)) => self.state.back(&text),
-            Woke::Came(Came::Handed(text)) => self.state.handed(text),
-            Woke::Came(Came::Waits(waiting)) => self.take_waiting(waiting),
-            Woke::Came(Came::Message(tone, text)) => self.state.tell(tone, &text),
-            Woke::Came(Came::Gone(gone)) => self.state.gone(&gone, Instant::now()),
-            Woke::Came(Came::Model(name)) => {
+            Woke::Later(Later::Back(text)) => self.state.back(&text),
+            Woke::Later(Later::Handed(text)) => self.state.handed(text),
+            Woke::Later(Later::Waits(waiting)) => self.take_waiting(waiting),
+            Woke::Later(Later::Message(tone, text)) => self.state.tell(tone, &text),
+            Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
+            Woke::Later(Later::Model(name)) => {
                 self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
                 self.state.model = name;
             }
-            Woke::Came(Came::Listed(ids, text)) => {
+            Woke::Later(Later::Listed(ids, text)) => {
                 self.listed = ids;
                 self.state.tell(Tone::Plain, &text);
             }
-            Woke::Came(Came::Next(id)) => {
+            Woke::Later(Later::Next(id)) => {
                 self.next = Some(id);
                 self.state.leaving = Some(Leave::Tidily);
                 self.leave(Leave::Tidily);
             }
             // The session has reported it.
-            Woke::Came(Came::Left) => {}
+            Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
             Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
             Woke::Time => {}
@@ -244,7 +244,7 @@ impl Driver {
             SessionEvent::Accepted(id) => {
                 let item = self.host.pushed(id).unwrap_or_else(|| {
                     self.look_at_waiting();
-                    Pushed { text: String::new(), how: How::Queue, origin: Origin::Elsewhere }
+                    Pushed { text: String::new(), how: PushKind::Queue, origin: Origin::Elsewhere }
                 });
                 ChatEvent::Accepted { id, item }
             }
@@ -262,25 +262,25 @@ impl Driver {
                 Action::Stop(level) => self.stop(level),
                 Action::Quit(leave) => self.leave(leave),
                 Action::Suspend => self.suspend(),
-                Action::Withdraw(items) => self.take_back(items, Came::Back),
-                Action::HandBack => self.take_back(self.host.waiting_here(), Came::Handed),
+                Action::Withdraw(items) => self.take_back(items, Later::Back),
+                Action::HandBack => self.take_back(self.host.waiting_here(), Later::Handed),
                 Action::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
-                    self.later(Action::GoTo(id.unwrap_or(named)));
+                    self.perform_later(Action::GoTo(id.unwrap_or(named)));
                 }
                 Action::Resume
                 | Action::List
                 | Action::Decide(..)
                 | Action::WhoAnswered(_)
                 | Action::LookAt(_)
-                | Action::Model(_) => self.later(act),
+                | Action::Model(_) => self.perform_later(act),
             }
         }
     }
 
-    fn push(&mut self, text: String, how: How) {
-        let policy = if how == How::Steer { Policy::steer() } else { Policy::Enqueue };
+    fn push(&mut self, text: String, how: PushKind) {
+        let policy = if how == PushKind::Steer { Policy::steer() } else { Policy::Enqueue };
         if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
             self.state.tell(Tone::Bad, &error.to_string());
             self.state.back(&error.into_item().unwrap_or_default());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use safepoint::{Reason, SessionHandle, session::SessionStop};
 use safepoint_tools::process::Processes;
 
-use super::driver::{Came, Driver};
+use super::driver::{Driver, Later};
 use crate::{
     exit::code,
     render::chat::state::Leave,
@@ -46,9 +46,9 @@ impl Driver {
         // for a store: what could not be withdrawn is shown as waiting.
         if leave == Leave::AtOnce && self.host.session.current_turn().is_some() {
             self.quit(leave, code);
-            self.take_back(own, |_note| Came::Left);
+            self.take_back(own, |_note| Later::Left);
         } else {
-            self.take_back(own, |_note| Came::Left);
+            self.take_back(own, |_note| Later::Left);
             self.quit(leave, code);
         }
     }

@@ -24,7 +24,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
 use super::driver::Times;
 use crate::{
     args::run::OnDisconnect,
-    command::leaving::Over,
+    command::leaving::CommandEnd,
     exit::{self, code},
     render::{
         chat::queue::Origin,
@@ -77,7 +77,7 @@ pub(crate) async fn chat(
     drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
     drop(host.session.done().await);
     let Turns { code, ending, mut signals, .. } = turns;
-    let over = Over { code: exit::with(code), ending, kept, on_disconnect: OnDisconnect::Stop };
+    let over = CommandEnd { code: exit::with(code), ending, kept, on_disconnect: OnDisconnect::Stop };
     Ok(over.leave(&mut signals, screen).await)
 }
 

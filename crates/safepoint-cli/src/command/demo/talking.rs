@@ -5,11 +5,17 @@ use safepoint::{
     event::{EventKind, Fact},
     session::{ChatPlanner, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, SessionEvent, SessionStop},
 };
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, server::ModelServer};
 use serde_json::json;
 
 use super::{builder, indented, scene, server};
 use crate::{output::say, render::trace::timeline::standing};
+
+/// A conversation with an agent that can sleep.
+fn session(server: &ModelServer) -> anyhow::Result<Session<String>> {
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
+    Ok(Session::builder(ChatPlanner::new(builder(server).tools(tools).build())).start())
+}
 
 /// Waits for an event of the session.
 async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -> bool) {
@@ -59,9 +65,7 @@ pub(crate) async fn a_steer() -> anyhow::Result<()> {
         Reply::text("Then I look in the kitchen."),
     ])
     .await?;
-    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
-    let agent = builder(&server).tools(tools).build();
-    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
+    let session = session(&server)?;
     let first = session.push("Where is my key?".to_owned())?;
     until(&session, is_call).await;
     let steer = session.push(Push::new("Try the kitchen.".to_owned()).policy(Policy::steer()))?;
@@ -92,9 +96,7 @@ pub(crate) async fn a_preempt() -> anyhow::Result<()> {
         Reply::text("Dinner is booked; the report I left."),
     ])
     .await?;
-    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
-    let agent = builder(&server).tools(tools).build();
-    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
+    let session = session(&server)?;
     let old = session.push("Write the long report.".to_owned())?;
     until(&session, is_call).await;
     let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;

@@ -1,7 +1,7 @@
 //! Commands that begin with a slash: what there is, and what each does.
 
 use super::{
-    queue::How,
+    queue::PushKind,
     state::{Action, Leave, State, Tone},
 };
 use crate::signals::StopLevel;
@@ -104,7 +104,7 @@ impl State {
 
     fn retry(&mut self) -> Vec<Action> {
         match self.last_message.clone() {
-            Some(text) => vec![Action::Push { text, how: How::Queue }],
+            Some(text) => vec![Action::Push { text, how: PushKind::Queue }],
             None => {
                 self.tell(Tone::Aside, "nothing was sent yet");
                 Vec::new()

@@ -8,7 +8,7 @@ use safepoint::approval::{AllowScope, ApprovalKind, Decision};
 use super::{
     commands,
     input::Way,
-    queue::How,
+    queue::PushKind,
     state::{Action, Leave, Mode, State, Tone},
 };
 use crate::signals::StopLevel;
@@ -70,14 +70,14 @@ impl State {
     fn typed(&mut self, key: KeyEvent) -> Vec<Action> {
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
-            KeyCode::Enter if alt => self.send(How::Queue),
-            KeyCode::Enter => self.send(How::Steer),
+            KeyCode::Enter if alt => self.send(PushKind::Queue),
+            KeyCode::Enter => self.send(PushKind::Steer),
             KeyCode::Tab => match commands::complete(self.input.text()) {
                 Some(whole) => {
                     self.input.set(whole);
                     Vec::new()
                 }
-                None => self.send(How::Queue),
+                None => self.send(PushKind::Queue),
             },
             KeyCode::Up if self.input.is_unedited() => self.up(),
             KeyCode::Down => {
@@ -102,7 +102,7 @@ impl State {
         Vec::new()
     }
 
-    fn send(&mut self, how: How) -> Vec<Action> {
+    fn send(&mut self, how: PushKind) -> Vec<Action> {
         if self.input.text().trim().is_empty() {
             return Vec::new();
         }
@@ -112,7 +112,7 @@ impl State {
         }
         let is_running = self.is_running() && self.pending_stop().is_none();
         self.said_on();
-        vec![Action::Push { text, how: if is_running { how } else { How::Queue } }]
+        vec![Action::Push { text, how: if is_running { how } else { PushKind::Queue } }]
     }
 
     /// Whether this letter answers the question at hand.

@@ -11,13 +11,13 @@ use safepoint::ids::ItemId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     pub(crate) text: String,
-    pub(crate) how: How,
+    pub(crate) how: PushKind,
     pub(crate) origin: Origin,
 }
 
 /// How it was pushed. Exhaustive: as the lists are labelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum PushKind {
     Queue,
     Steer,
     Preempt,
@@ -83,7 +83,8 @@ pub(crate) enum Place {
 
 impl Items {
     pub(crate) fn accepted(&mut self, id: ItemId, item: Pushed, is_running: bool) {
-        let list = if item.how == How::Steer && is_running { &mut self.steers } else { &mut self.waiting };
+        let list =
+            if item.how == PushKind::Steer && is_running { &mut self.steers } else { &mut self.waiting };
         list.insert(id, item);
     }
 
@@ -105,7 +106,7 @@ impl Items {
     pub(crate) fn requeue(&mut self, id: ItemId) {
         if let Some(mut item) = self.steers.remove(&id).or_else(|| self.taken.remove(&id)) {
             // It has had its place.
-            item.how = How::Queue;
+            item.how = PushKind::Queue;
             self.waiting.insert(id, item);
         }
     }
@@ -118,7 +119,7 @@ impl Items {
     }
 
     pub(crate) fn place(&self, id: ItemId) -> Place {
-        let preempts = self.waiting.get(&id).is_some_and(|item| item.how == How::Preempt);
+        let preempts = self.waiting.get(&id).is_some_and(|item| item.how == PushKind::Preempt);
         match (preempts, self.answered.contains(&id)) {
             (true, false) => Place::Preempting,
             (true, true) => Place::First,
@@ -136,7 +137,7 @@ impl Items {
     pub(crate) fn queue(&self) -> impl DoubleEndedIterator<Item = (ItemId, &Pushed)> {
         let mut queue: Vec<_> = self.waiting.iter().map(|(id, item)| (*id, item)).collect();
         // Stable: in each part the order of their positions stays.
-        queue.sort_by_key(|(_, item)| item.how != How::Preempt);
+        queue.sort_by_key(|(_, item)| item.how != PushKind::Preempt);
         queue.into_iter()
     }
 

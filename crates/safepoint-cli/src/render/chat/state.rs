@@ -21,7 +21,7 @@ use safepoint::{
 use super::{
     input::Input,
     markdown::{self, Block, DIM},
-    queue::{Handed, How, Items},
+    queue::{Handed, Items, PushKind},
 };
 use crate::{
     output,
@@ -33,7 +33,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// Hand the session a message.
-    Push { text: String, how: How },
+    Push { text: String, how: PushKind },
     /// Take waiting ones back into the input, in this order.
     Withdraw(Vec<ItemId>),
     /// Return each message of this chat that no turn has: a stop is requested.

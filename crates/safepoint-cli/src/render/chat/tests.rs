@@ -24,7 +24,7 @@ use super::{
     events::ChatEvent,
     keys::CALM,
     pane,
-    queue::{How, Origin, Pushed},
+    queue::{Origin, PushKind, Pushed},
     state::{About, Action, Leave, State},
 };
 use crate::signals::StopLevel;
@@ -97,7 +97,7 @@ impl World {
         assert_eq!(self.hear(SessionEvent::Background { turn: turn(1), event }), []);
     }
 
-    fn accepted(&mut self, text: &str, how: How) -> ItemId {
+    fn accepted(&mut self, text: &str, how: PushKind) -> ItemId {
         let id = item(self.pushed);
         self.pushed += 1;
         let pushed = Pushed { text: text.into(), how, origin: Origin::Here };
@@ -108,7 +108,7 @@ impl World {
     /// A running turn on one message, with a call that runs.
     fn running() -> Self {
         let mut world = Self::new();
-        let id = world.accepted("book a table", How::Queue);
+        let id = world.accepted("book a table", PushKind::Queue);
         assert_eq!(world.state.hear(ChatEvent::Started(vec![id]), world.now), []);
         world.fact(started("shell", "sleep 100"));
         world
@@ -211,7 +211,7 @@ fn receipt() -> Receipt {
     serde_json::from_value(receipt).unwrap()
 }
 
-fn push(text: &str, how: How) -> Vec<Action> {
+fn push(text: &str, how: PushKind) -> Vec<Action> {
     vec![Action::Push { text: text.into(), how }]
 }
 
@@ -220,24 +220,24 @@ fn push(text: &str, how: How) -> Vec<Action> {
 #[test]
 fn enter_steers_a_running_turn_and_alt_enter_queues() {
     let mut world = World::new();
-    assert_eq!(world.say("hi"), push("hi", How::Queue));
+    assert_eq!(world.say("hi"), push("hi", PushKind::Queue));
     let mut world = World::running();
-    assert_eq!(world.say("use b"), push("use b", How::Steer));
+    assert_eq!(world.say("use b"), push("use b", PushKind::Steer));
     world.type_in("later");
-    assert_eq!(world.press(KeyCode::Enter, KeyModifiers::ALT), push("later", How::Queue));
+    assert_eq!(world.press(KeyCode::Enter, KeyModifiers::ALT), push("later", PushKind::Queue));
     world.type_in("later");
-    assert_eq!(world.tap(KeyCode::Tab), push("later", How::Queue));
+    assert_eq!(world.tap(KeyCode::Tab), push("later", PushKind::Queue));
     assert_eq!(world.tap(KeyCode::Enter), [], "nothing typed, nothing sent");
     world.ended(ItemOutcome::Completed(turn(1)));
-    assert_eq!(world.say("too late"), push("too late", How::Queue));
+    assert_eq!(world.say("too late"), push("too late", PushKind::Queue));
 }
 
 /// S6.5: both lists are shown and labelled; what was steered in is shown where it was taken.
 #[test]
 fn both_lists_are_shown_until_a_turn_takes_them() {
     let mut world = World::running();
-    let steer = world.accepted("use b", How::Steer);
-    world.accepted("and then c", How::Queue);
+    let steer = world.accepted("use b", PushKind::Steer);
+    world.accepted("and then c", PushKind::Queue);
     world.shows("steering the next request:");
     world.shows("1. use b");
     world.shows("queued for the next turns (Up withdraws the last one):");
@@ -248,7 +248,7 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
     world.shows("› use b  (steered, in request 2)");
     world.hides("steering the next request:");
     // One that was not taken waits for a turn.
-    let late = world.accepted("too late", How::Steer);
+    let late = world.accepted("too late", PushKind::Steer);
     world.hear(SessionEvent::Requeued(late));
     world.shows("2. too late");
     world.hides("steers,");
@@ -259,8 +259,8 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
 #[test]
 fn what_came_with_a_preempt_stands_before_the_queue() {
     let mut world = World::running();
-    world.accepted("q1", How::Queue);
-    let (p1, p2) = (world.accepted("p1", How::Preempt), world.accepted("p2", How::Preempt));
+    world.accepted("q1", PushKind::Queue);
+    let (p1, p2) = (world.accepted("p1", PushKind::Preempt), world.accepted("p2", PushKind::Preempt));
     world.shows("1. p1 (instead of the running turn)");
     world.shows("2. p2 (instead of the running turn)");
     world.shows("3. q1 ");
@@ -588,8 +588,8 @@ fn what_is_not_shown_of_an_output_is_told() {
 fn everything_fits_into_a_small_terminal() {
     let mut world = World::running();
     for number in 0..30 {
-        world.accepted(&format!("{number} {}", "long ".repeat(50)), How::Queue);
-        world.accepted(&"steer ".repeat(50), How::Steer);
+        world.accepted(&format!("{number} {}", "long ".repeat(50)), PushKind::Queue);
+        world.accepted(&"steer ".repeat(50), PushKind::Steer);
         world.fact(started(&format!("tool{number}"), "x"));
     }
     world.type_in(&"typed ".repeat(100));
@@ -621,7 +621,7 @@ fn commands_do_what_they_say() {
     world.shows("no turn is running");
     let mut world = World::running();
     assert_eq!(world.say("/stop now"), [Action::Stop(StopLevel::Now), Action::HandBack]);
-    assert_eq!(world.say("/retry"), push("book a table", How::Queue));
+    assert_eq!(world.say("/retry"), push("book a table", PushKind::Queue));
     world.say("/trace");
     world.shows("shell shell begins: sleep 100");
     world.say("/help");
@@ -634,7 +634,7 @@ fn commands_do_what_they_say() {
 fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
     for (stopped, between, is_shown) in [(Some(1), 1, true), (Some(1), 2, false), (None, 1, false)] {
         let mut world = World::running();
-        let id = world.accepted("this instead", How::Preempt);
+        let id = world.accepted("this instead", PushKind::Preempt);
         if let Some(stopped) = stopped {
             let preempted = PreemptOutcome::StoppedTurn(turn(stopped));
             world.hear(SessionEvent::Preempted { item: id, preempted });

@@ -22,7 +22,7 @@ fn a_stop_takes_the_queue_back_once_and_a_preempt_does_not() {
 #[test]
 fn esc_in_a_preempt_takes_the_queue_back() {
     let mut world = World::running();
-    world.accepted("mine", How::Queue);
+    world.accepted("mine", PushKind::Queue);
     world.fact(Fact::StopRequested(preempt()));
     world.shows("Esc stops at once · the newer message goes next, the queue after it");
     world.hides("comes back to you");
@@ -45,7 +45,7 @@ fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
         world.state.handed("touch a".into());
         world.type_in(typed);
         if is_sent {
-            assert_eq!(world.tap(KeyCode::Enter), push(typed, How::Queue));
+            assert_eq!(world.tap(KeyCode::Enter), push(typed, PushKind::Queue));
         }
         world.ended(ItemOutcome::Interrupted(turn(1)));
         world.shows("not sent (Up brings it back): touch a");
@@ -60,13 +60,13 @@ fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
 #[test]
 fn what_is_withdrawn_from_elsewhere_is_told_and_kept() {
     let mut world = World::running();
-    let mine = world.accepted("my plan", How::Queue);
+    let mine = world.accepted("my plan", PushKind::Queue);
     world.hear(SessionEvent::ItemSettled { item: mine, fate: ItemOutcome::Withdrawn });
     world.shows("taken out of the queue from elsewhere (Up brings it back): my plan");
     assert_eq!(world.tap(KeyCode::Up), []);
     assert_eq!(world.state.input.text(), "my plan");
     let mut world = World::running();
-    let mine = world.accepted("my plan", How::Queue);
+    let mine = world.accepted("my plan", PushKind::Queue);
     world.state.asked_back(&[mine]);
     world.hear(SessionEvent::ItemSettled { item: mine, fate: ItemOutcome::Withdrawn });
     world.hides("my plan");
@@ -78,8 +78,8 @@ fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
     for is_kept in [false, true] {
         let mut world = World::running();
         world.state.about.is_kept = is_kept;
-        let mine = world.accepted("mine", How::Queue);
-        let pushed = Pushed { text: "theirs".into(), how: How::Queue, origin: Origin::Elsewhere };
+        let mine = world.accepted("mine", PushKind::Queue);
+        let pushed = Pushed { text: "theirs".into(), how: PushKind::Queue, origin: Origin::Elsewhere };
         world.state.hear(ChatEvent::Accepted { id: item(9), item: pushed }, world.now);
         world.control('d');
         world.state.asked_back(&[mine]);
@@ -96,8 +96,8 @@ fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
 #[test]
 fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
     let mut world = World::running();
-    let steer = world.accepted("in euros", How::Steer);
-    let queued = world.accepted("and the bill", How::Queue);
+    let steer = world.accepted("in euros", PushKind::Steer);
+    let queued = world.accepted("and the bill", PushKind::Queue);
     assert_eq!(world.tap(KeyCode::Esc), [Action::Stop(StopLevel::AtSafePoint), Action::HandBack]);
     world.asked("after-model", Some(5000));
     world.shows("1. in euros");
@@ -112,7 +112,7 @@ fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
     assert_eq!(world.ended(ItemOutcome::Interrupted(turn(1))), []);
     world.shows("› in euros");
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
-    assert_eq!(world.tap(KeyCode::Enter), push("in euros\nand the bill", How::Queue));
+    assert_eq!(world.tap(KeyCode::Enter), push("in euros\nand the bill", PushKind::Queue));
 }
 
 /// Two Ctrl-C are one wish only within a second: later, and idle, the second clears what is in the input; while the turn
@@ -148,9 +148,9 @@ fn two_ctrl_c_are_one_wish_only_within_a_second() {
 #[test]
 fn up_takes_the_last_queued_message_back() {
     let mut world = World::running();
-    world.accepted("one", How::Queue);
-    let two = world.accepted("two", How::Queue);
-    let pushed = Pushed { text: "from afar".into(), how: How::Queue, origin: Origin::Elsewhere };
+    world.accepted("one", PushKind::Queue);
+    let two = world.accepted("two", PushKind::Queue);
+    let pushed = Pushed { text: "from afar".into(), how: PushKind::Queue, origin: Origin::Elsewhere };
     world.state.hear(ChatEvent::Accepted { id: item(9), item: pushed }, world.now);
     world.shows("3. from afar (from elsewhere)");
     assert_eq!(world.tap(KeyCode::Up), vec![Action::Withdraw(vec![two])]);
