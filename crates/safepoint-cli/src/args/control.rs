@@ -1,11 +1,11 @@
 //! The command line of the commands that talk to a running session.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::args::duration::parse as duration;
+use super::{duration::parse as duration, store::StoreArgs};
 
 const PUSH: &str = "\
 Exit codes: 0 queued, or with --wait answered; 1 failed; 2 wrong usage; 3 session not found; 4 too late, or with --wait
@@ -23,12 +23,8 @@ Exit codes: 0 stop requested, or with --wait ended; 1 failed, or with --wait=qui
 pub(crate) struct Common {
     /// The session's id or a unique end of it (safepoint sessions ls)
     pub(crate) session: String,
-    /// One JSON object a line on stdout, nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// The store file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: StoreArgs,
     /// How long to wait for an answer, or with --wait for the end; then exit code 7
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,

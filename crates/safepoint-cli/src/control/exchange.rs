@@ -37,7 +37,7 @@ pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::R
     };
     match done {
         // A client that reads lines of JSON gets this as one as well.
-        Err(error) if common.json => {
+        Err(error) if common.place.json => {
             let (number, status) =
                 if error.is::<Usage>() { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
             talk.last(&Reply::new(number, status, format!("{error:#}")))
@@ -188,7 +188,7 @@ impl Exchange<'_> {
     }
 
     fn show(&mut self, reply: &Reply) -> anyhow::Result<()> {
-        if self.common.json {
+        if self.common.place.json {
             let session = if reply.session.is_empty() { &self.common.session } else { &reply.session };
             self.lines.say("reply", Some(session), reply.fields())?;
             return Ok(());

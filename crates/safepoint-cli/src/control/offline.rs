@@ -33,7 +33,7 @@ pub(crate) struct StoredTarget {
 
 /// The store that keeps the session that is meant; none if it does not.
 pub(super) async fn kept(common: &Common) -> anyhow::Result<Option<StoredTarget>> {
-    let Some(store) = existing_store(common.store.clone())? else { return Ok(None) };
+    let Some(store) = existing_store(common.place.store.clone())? else { return Ok(None) };
     let session = SessionId::from(common.session.as_str());
     match store.open(&session).await {
         Err(Error::NoSession(_)) => Ok(None),

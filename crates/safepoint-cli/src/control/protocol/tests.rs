@@ -4,7 +4,7 @@ use safepoint::session::ItemOutcome;
 use safepoint_golden::each;
 
 use super::{
-    super::item_reply::{Left, accepted, rested},
+    super::item_reply::{accepted, rested},
     *,
 };
 use crate::{
@@ -144,9 +144,8 @@ fn replies() -> Vec<Reply> {
 /// Replies about an item, by what became of it.
 fn of_items() -> Vec<Reply> {
     let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
-    let rest = fates
-        .into_iter()
-        .flat_map(|fate| [Left::Gone, Left::InStore].map(|left| rested("item-3", fate, left)));
+    let rest =
+        fates.into_iter().flat_map(|fate| [false, true].map(|is_stored| rested("item-3", fate, is_stored)));
     [accepted("item-3")].into_iter().chain(rest).collect()
 }
 
