@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Chat(Box<ChatArgs>),
     /// Run one turn, or several with --then; text goes to stdout, everything else to stderr
     Run(Box<RunArgs>),
-    /// Resume the stopped, suspended or crashed turn of a stored session
+    /// Resume the stopped, suspended or interrupted turn of a stored session
     Resume(Box<ResumeArgs>),
     /// List the approvals of a stored session
     Approvals(ApprovalsArgs),

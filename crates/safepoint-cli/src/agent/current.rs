@@ -182,7 +182,7 @@ pub(crate) fn build(
     let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
         Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
         Asking::AtKeyboard(screen, unanswered) => {
-            (Some(Prompt::new(Arc::clone(screen), *unanswered)), *unanswered)
+            (Some(Prompt::approver(Arc::clone(screen), *unanswered)), *unanswered)
         }
         Asking::NotAsked => (None, WithoutApprover::Deny),
         // The screen asks what the suspended turn waits for.

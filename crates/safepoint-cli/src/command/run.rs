@@ -28,7 +28,7 @@ use crate::{
     render::{approval, keyboard::Keyboard, screen::Screen, turn::View},
     session::{
         attachments,
-        conversation::{Conversation, EarlyStop, reserve},
+        conversation::{Conversation, EarlyStop, Reserved, reserve},
         processes,
         prompts::{prompts, says_something},
     },
@@ -85,11 +85,7 @@ async fn turns(
     let screen = Screen::start(args.json);
     let (processes, deadline) = processes::processes(settings).await;
     let ready = async {
-        let kept_in = kept_in(args.session.as_ref(), args.store.as_ref())?;
-        let settings = AgentSettings { kept_in, ..settings.clone() };
-        // This program ends with the run. A wrong name is an error before there is a session.
-        let chosen = backend::choose(&settings, &processes, AfterWord::Leaves).await?;
-        let reserved = reserve(args, must_exist).await?;
+        let (settings, chosen, reserved) = chosen((args, settings), &processes, must_exist).await?;
         let (agent, needs) = agent((chosen, &settings), &screen, &processes).await?;
         anyhow::Ok((Conversation::open(&settings, agent, reserved, deadline).await?, needs))
     };
@@ -194,6 +190,19 @@ async fn reachable(
             (turns, None)
         }
     }
+}
+
+/// The model or backend, and then the session, if it is stored: a wrong name is an error before there is a session.
+async fn chosen(
+    (args, settings): (&RunArgs, &AgentSettings),
+    processes: &Processes,
+    must_exist: bool,
+) -> anyhow::Result<(AgentSettings, Chosen, Option<Reserved>)> {
+    let kept_in = kept_in(args.session.as_ref(), args.store.as_ref())?;
+    let settings = AgentSettings { kept_in, ..settings.clone() };
+    // This program ends with the run.
+    let chosen = backend::choose(&settings, processes, AfterWord::Leaves).await?;
+    Ok((settings, chosen, reserve(args, must_exist).await?))
 }
 
 /// What a run needs beside its agent, for as long as it lasts.

@@ -23,7 +23,7 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    pub(crate) fn new(screen: Arc<Screen>, unanswered: WithoutApprover) -> Arc<dyn Approver> {
+    pub(crate) fn approver(screen: Arc<Screen>, unanswered: WithoutApprover) -> Arc<dyn Approver> {
         Arc::new(Self { screen, unanswered, one_at_a_time: Arc::default() })
     }
 }

@@ -52,8 +52,7 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         shown["stops_waiting"] = json!(stops);
     }
     if args.place.json {
-        output::say_json(shown)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::say_json(shown).map(|()| ExitCode::SUCCESS).map_err(Into::into);
     }
     output::say(format_args!("{}: {}", one_line(&one.id), one.state().shown()))?;
     one.row.iter().try_for_each(about)?;
@@ -65,12 +64,10 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
     {
         match &shown[field] {
             Value::Array(all) if !all.is_empty() => {
-                for id in all {
-                    output::say(format_args!(
-                        "  approval {} waits for a decision",
-                        id.as_str().unwrap_or_default()
-                    ))?;
-                }
+                all.iter().try_for_each(|id| {
+                    let id = id.as_str().unwrap_or_default();
+                    output::say(format_args!("  approval {id} waits for a decision"))
+                })?;
             }
             Value::Number(count) if count.as_u64() != Some(0) => {
                 output::say(format_args!("  {name:<8} {count} waiting"))?

@@ -142,7 +142,7 @@ impl Timeline {
         let is_dead = self.row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead);
         match self.row.label.as_str() {
             "" => "new",
-            "running" if is_dead => "crashed",
+            "running" if is_dead => "interrupted",
             label => label,
         }
     }
