@@ -23,10 +23,10 @@ use std::sync::Arc;
 
 use safepoint::store::Store;
 
-pub(crate) use client::nudge;
+pub(crate) use client::notify_owner;
 pub(crate) use exchange::talk;
 pub(crate) use inlet::Inlet;
-pub(crate) use protocol::{Afterwards, Ask, ModeWord, PushAsk, StopAsk, Wait};
+pub(crate) use protocol::{Afterwards, Ask, ModeArg, PushAsk, StopAsk, Wait};
 pub(crate) use run_target::{Begins, Turns};
 pub(crate) use server::Server;
 

@@ -4,7 +4,7 @@ use std::{fmt, process::ExitCode};
 
 use safepoint::{ids::SessionId, store};
 
-/// The exit codes of the control commands.
+/// The exit codes that are no signal's.
 pub(crate) mod code {
     pub(crate) const ACCEPTED: u8 = 0;
     pub(crate) const OTHER: u8 = 1;
@@ -14,6 +14,11 @@ pub(crate) mod code {
     pub(crate) const CONFLICT: u8 = 5;
     pub(crate) const NO_ROOM: u8 = 6;
     pub(crate) const TIMED_OUT: u8 = 7;
+    /// Of a run: stopped by a limit, a lost reader or another process.
+    pub(crate) const STOPPED: u8 = 10;
+    pub(crate) const SUSPENDED: u8 = 11;
+    /// Of a chat whose terminal went away.
+    pub(crate) const HUNG_UP: u8 = 129;
 }
 
 /// This number, to the shell.
@@ -24,7 +29,7 @@ pub(crate) fn with(code: u8) -> ExitCode {
 /// What a command that failed comes to.
 pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.is::<Usage>() || error.chain().any(|cause| cause.is::<Usage>());
-    with(match (is_usage, error.is::<Elsewhere>(), error.is::<NoSession>()) {
+    with(match (is_usage, error.is::<HeldElsewhere>(), error.is::<NoSession>()) {
         (true, ..) => code::USAGE,
         (false, _, true) => code::NONE_SUCH,
         (false, true, false) => code::CONFLICT,
@@ -52,4 +57,4 @@ pub(crate) struct NoSession(pub(crate) SessionId);
 /// Another process owns the session: exit code 5.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}; stop it with `safepoint stop {1}` or wait")]
-pub(crate) struct Elsewhere(pub(crate) store::Error, pub(crate) SessionId);
+pub(crate) struct HeldElsewhere(pub(crate) store::Error, pub(crate) SessionId);

@@ -19,7 +19,7 @@ use std::{process::ExitCode, time::Duration};
 use clap::Parser as _;
 
 use crate::{
-    args::{ChatArgs, Cli, Command, store::StoreCommand},
+    args::{Cli, Command, chat::ChatArgs, store::StoreCommand},
     command::{
         approvals::{self, Verb},
         chat, demo, mcp, practice, push, run, sessions, steer, stop, store, trace, withdraw,

@@ -36,7 +36,7 @@ pub(crate) use queue::{Left, Put};
 pub(crate) use text::Text;
 pub(crate) use usage::of_clap;
 
-use crate::{args::OnDisconnect, exit, visible::hides};
+use crate::{args::run::OnDisconnect, exit, visible::hides};
 
 /// One of the two outputs. Exhaustive: there are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

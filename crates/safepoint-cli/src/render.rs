@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod events_json;
 pub(crate) mod hints;
 pub(crate) mod keyboard;
+pub(crate) mod prompt;
 pub(crate) mod reply_json;
 pub(crate) mod screen;
 pub(crate) mod text;

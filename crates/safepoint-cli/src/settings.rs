@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use safepoint::ids::SessionId;
 
 use crate::{
-    args::{AgentArgs, names},
+    args::{agent::AgentArgs, names},
     output,
     settings::{
         commands::Commands, config::Config, mcp::Servers, remembered::Setup, rules::Rules,

@@ -15,11 +15,11 @@ use safepoint::{
 };
 use tokio::{
     runtime::{self, Runtime},
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{self, SignalKind, signal},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
 };
 
-use crate::args::{OnDisconnect, RunArgs};
+use crate::args::run::{OnDisconnect, RunArgs};
 
 /// How long cleanup may take after a second signal, and quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
@@ -43,14 +43,14 @@ enum Asks {
     #[default]
     Nothing,
     NextEnds,
-    End(Got),
+    End(Signal),
 }
 
 impl Asks {
     /// An interrupt is for the turn; a second one, and each other signal, is for the program too.
-    fn and(self, got: Got) -> Self {
+    fn and(self, got: Signal) -> Self {
         match (self, got) {
-            (Self::Nothing, Got::Interrupt) => Self::NextEnds,
+            (Self::Nothing, Signal::Interrupt) => Self::NextEnds,
             (Self::Nothing | Self::NextEnds, got) => Self::End(got),
             (Self::End(first), _) => Self::End(first),
         }
@@ -58,12 +58,12 @@ impl Asks {
 }
 
 /// Makes the stop request of a signal, on the signal thread.
-type Deputy = Box<dyn FnMut(Got) -> Option<Strength> + Send>;
+type Deputy = Box<dyn FnMut(Signal) -> Option<StopLevel> + Send>;
 
 /// A received signal, and whether the deputy handled it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedSignal {
-    pub(crate) got: Got,
+    pub(crate) got: Signal,
     pub(crate) at: Instant,
     pub(crate) answered: Answered,
 }
@@ -73,7 +73,7 @@ pub(crate) struct ReceivedSignal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
     NotYet,
-    With(Option<Strength>),
+    With(Option<StopLevel>),
 }
 
 /// The deputy answers signals until this is dropped.
@@ -92,7 +92,7 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// One signal. Exhaustive: the three that the program catches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Got {
+pub(crate) enum Signal {
     Interrupt,
     Terminate,
     Hangup,
@@ -119,12 +119,12 @@ impl Signals {
                 ear.hear(&answers, &tell);
             }
         })?;
-        is_ready.recv().map_err(|_gone| io::Error::other("the thread that hears signals ended"))??;
+        is_ready.recv().map_err(|_gone| io::Error::other("the thread that receives signals ended"))??;
         Ok(Self { received, deputy, on_disconnect, asks: Asks::Nothing })
     }
 
     /// Runs `deputy` for every signal, on the signal thread, until the returned guard is dropped.
-    pub(crate) fn answer(&self, deputy: impl FnMut(Got) -> Option<Strength> + Send + 'static) -> Answers {
+    pub(crate) fn answer(&self, deputy: impl FnMut(Signal) -> Option<StopLevel> + Send + 'static) -> Answers {
         *lock(&self.deputy) = Some(Box::new(deputy));
         Answers(Arc::clone(&self.deputy))
     }
@@ -146,7 +146,10 @@ impl Signals {
 
     /// The signal that requests the end of this program, now or before `over` resolves; none if `over`
     /// resolves first.
-    pub(crate) async fn asked_to_end(&mut self, mut over: Pin<&mut impl Future<Output = ()>>) -> Option<Got> {
+    pub(crate) async fn asked_to_end(
+        &mut self,
+        mut over: Pin<&mut impl Future<Output = ()>>,
+    ) -> Option<Signal> {
         loop {
             if let Asks::End(got) = self.asks {
                 return Some(got);
@@ -161,7 +164,7 @@ impl Signals {
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Got {
+    pub(crate) async fn next(&mut self) -> Signal {
         self.received().await.got
     }
 
@@ -174,8 +177,8 @@ impl Signals {
         Some(received)
     }
 
-    fn count(&mut self, got: Got) {
-        if got != Got::Hangup || self.on_disconnect == OnDisconnect::Stop {
+    fn count(&mut self, got: Signal) {
+        if got != Signal::Hangup || self.on_disconnect == OnDisconnect::Stop {
             self.asks = self.asks.and(got);
         }
     }
@@ -196,9 +199,9 @@ impl Signals {
 /// The runtime and the signal streams of the signal thread.
 struct Ear {
     runtime: Runtime,
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+    hangup: unix::Signal,
 }
 
 impl Ear {
@@ -220,9 +223,9 @@ impl Ear {
                     biased;
                     // A signal that is not taken here stays pending in its stream: no branch loses anything. Of several at once
                     // each is answered, the interrupt first: the mildest stop is requested before a stronger one.
-                    _ = interrupt.recv() => Got::Interrupt,
-                    _ = terminate.recv() => Got::Terminate,
-                    _ = hangup.recv() => Got::Hangup,
+                    _ = interrupt.recv() => Signal::Interrupt,
+                    _ = terminate.recv() => Signal::Terminate,
+                    _ = hangup.recv() => Signal::Hangup,
                     () = tell.closed() => return,
                 };
                 // The lock is held until the send: the receiver gets the signal before the end of the run that it stopped.
@@ -242,19 +245,19 @@ impl Ear {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pressed {
     /// The signal that requested the first stop: it is the run's reason.
-    pub(crate) first: Option<Got>,
+    pub(crate) first: Option<Signal>,
     /// How many stops were requested: by signals, and by a lost reader.
     pub(crate) count: u32,
 }
 
-/// How soon a requested stop comes. Exhaustive: at a safe point, or now.
+/// How soon a stop comes. Exhaustive: at a safe point, or now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Strength {
+pub(crate) enum StopLevel {
     AtSafePoint,
     Now,
 }
 
-impl Got {
+impl Signal {
     /// The exit code of a program that this signal has ended.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
@@ -284,8 +287,8 @@ impl Got {
 impl Pressed {
     /// The first signal stops gracefully, the second now with a small cap; a hang-up is a disconnect. Returns
     /// the level of the requested stop, if any.
-    pub(crate) fn ask(&mut self, got: Got, handle: &RunHandle, args: &RunArgs) -> Option<Strength> {
-        if got == Got::Hangup {
+    pub(crate) fn ask(&mut self, got: Signal, handle: &RunHandle, args: &RunArgs) -> Option<StopLevel> {
+        if got == Signal::Hangup {
             return self.disconnect(handle, args, got.name());
         }
         self.count += 1;
@@ -298,18 +301,18 @@ impl Pressed {
             self.first = Some(got);
         }
         let at_safe_point = self.count == 1 && !args.agent.grace.is_zero();
-        Some(if at_safe_point { Strength::AtSafePoint } else { Strength::Now })
+        Some(if at_safe_point { StopLevel::AtSafePoint } else { StopLevel::Now })
     }
 
     /// The reader is gone. Returns the level of the requested stop, if any.
-    pub(crate) fn disconnect(&mut self, handle: &RunHandle, args: &RunArgs, why: &str) -> Option<Strength> {
+    pub(crate) fn disconnect(&mut self, handle: &RunHandle, args: &RunArgs, why: &str) -> Option<StopLevel> {
         match args.on_disconnect {
             OnDisconnect::Detach => None,
             OnDisconnect::Stop => {
                 self.count += 1;
                 let reason = Reason::new(Code::DISCONNECT).with_text(why.to_owned());
                 handle.stop(StopRequest::now().with_cleanup_cap(args.agent.cleanup_cap).with_reason(reason));
-                Some(Strength::Now)
+                Some(StopLevel::Now)
             }
         }
     }
@@ -321,7 +324,7 @@ pub(crate) static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::co
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::{Signal, getpid, kill_process};
+    use rustix::process::{self, getpid, kill_process};
 
     use super::*;
 
@@ -335,12 +338,12 @@ mod tests {
         let (tell, asked) = std::sync::mpsc::channel();
         let answers = signals.answer(move |got| {
             tell.send(got).unwrap();
-            Some(Strength::Now)
+            Some(StopLevel::Now)
         });
-        kill_process(getpid(), Signal::HUP).unwrap();
-        assert_eq!(asked.recv_timeout(PATIENCE), Ok(Got::Hangup));
+        kill_process(getpid(), process::Signal::HUP).unwrap();
+        assert_eq!(asked.recv_timeout(PATIENCE), Ok(Signal::Hangup));
         drop(answers);
         let received = signals.received().await;
-        assert_eq!((received.got, received.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
+        assert_eq!((received.got, received.answered), (Signal::Hangup, Answered::With(Some(StopLevel::Now))));
     }
 }

@@ -24,6 +24,7 @@ mod cli {
     mod kept;
     mod kept_inbox;
     mod names;
+    mod newcomer;
     mod outgoing;
     mod practice;
     mod redacted;
@@ -486,5 +487,10 @@ fn the_demo_goes_through() {
     let store = text.split("--store ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     std::fs::remove_dir_all(std::path::Path::new(store).parent().unwrap()).unwrap();
     assert!(text.contains("delivered in turn-1, before request 2 to the model"), "{text}");
-    assert!(text.contains("the preempt: StoppedTurn(turn-1); the old message: Preempted(turn-1)"), "{text}");
+    assert!(
+        text.contains("the first message: completed in turn-1; the steer: completed in turn-1"),
+        "{text}"
+    );
+    assert!(text.contains(" in, 15 out with earlier attempts"), "{text}");
+    assert!(text.contains("the preempt: stopped turn-1; the old message: preempted with turn-1"), "{text}");
 }

@@ -187,10 +187,10 @@ fn a_signal_stops_a_call_by_hand_and_the_server_is_told() {
 fn a_wrong_name_or_entry_is_wrong_usage() {
     let place = Place::new(1);
     for (args, words) in [
-        (vec!["mcp", "ls", "nobody"], "there are s0"),
+        (vec!["mcp", "ls", "s7"], "there are s0"),
         (vec!["mcp", "call", "s0", "echo", "--args", "[]"], "not a JSON object"),
         (vec!["mcp", "call", "s0", "nothing"], "there is no tool `nothing` at `s0`; there are echo,"),
-        (vec!["run", "go", "--tools", "mcp:nobody", "--model", "openai:x"], "there is no server `nobody`"),
+        (vec!["run", "go", "--tools", "mcp:s7", "--model", "practice"], "there is no server `s7`"),
     ] {
         let output = place.output(&args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

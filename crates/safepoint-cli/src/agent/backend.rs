@@ -8,7 +8,7 @@ use safepoint_tools::process::{Processes, Service};
 
 use crate::{
     agent::model::{self, Chosen},
-    args::backend::{Known, Stops},
+    args::backend::{BackendArgs, Stops},
     exit::Usage,
     render::text::shown,
     settings::{AgentSettings, secrets},
@@ -75,7 +75,7 @@ pub(crate) async fn choose(
 }
 
 /// An agent behind A2A. Its card is read before its first message, so that one that is not there is a run that failed.
-fn a2a(url: &str, known: &Known) -> anyhow::Result<A2a> {
+fn a2a(url: &str, known: &BackendArgs) -> anyhow::Result<A2a> {
     let usage =
         |why: &dyn std::fmt::Display| Usage(format!("--backend {}: {why}", shown(&format!("a2a:{url}"))));
     let agent = A2a::at(url).map_err(|error| usage(&error))?.named("a2a");
@@ -87,7 +87,7 @@ fn a2a(url: &str, known: &Known) -> anyhow::Result<A2a> {
 }
 
 /// A provider's response in the background.
-fn responses(model: &str, known: &Known) -> anyhow::Result<Responses> {
+fn responses(model: &str, known: &BackendArgs) -> anyhow::Result<Responses> {
     let usage = |why: &dyn std::fmt::Display| Usage(format!("--backend responses:{model}: {why}"));
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (key, base) = (key(known)?.or_else(|| set(KEY_VARIABLE)), set(BASE_VARIABLE));
@@ -114,19 +114,19 @@ fn beside(settings: &AgentSettings, suffix: &str) -> Option<PathBuf> {
 }
 
 /// The token or key, where one is named.
-fn key(known: &Known) -> Result<Option<String>, Usage> {
+fn key(known: &BackendArgs) -> Result<Option<String>, Usage> {
     let Some(name) = &known.backend_key_env else { return Ok(None) };
     let value = std::env::var(name);
     value.map(Some).map_err(|_unset| Usage(format!("--backend-key-env {name}: it is not set")))
 }
 
 /// Local services that an agent calls and that do no work themselves.
-fn services(known: &Known) -> Result<Vec<Service>, Usage> {
+fn services(known: &BackendArgs) -> Result<Vec<Service>, Usage> {
     let read = |place: &String| place.parse().map_err(|error| Usage(format!("--backend-calls: {error}")));
     known.backend_calls.iter().map(read).collect()
 }
 
-fn grade(known: &Known) -> StopSupport {
+fn grade(known: &BackendArgs) -> StopSupport {
     match known.backend_stops {
         Stops::Hard => StopSupport::Hard,
         Stops::CallerSide => StopSupport::CallerSide,

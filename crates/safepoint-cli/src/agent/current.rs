@@ -18,14 +18,14 @@ use tokio::time::timeout;
 
 use crate::{
     agent::{approvals, backend, limits::limits, mcp::Used, model, tools},
-    args::Approve,
-    render::screen::Screen,
+    args::agent::Approve,
+    render::{prompt::Prompt, screen::Screen},
     settings::AgentSettings,
     signals::LAST_CAP,
 };
 
-/// Who works, and what is needed to put another in their place.
-pub(crate) struct Crew {
+/// Who parts, and what is needed to put another in their place.
+pub(crate) struct CurrentAgent {
     settings: AgentSettings,
     own: Vec<Arc<dyn Tool>>,
     servers: Used,
@@ -35,13 +35,13 @@ pub(crate) struct Crew {
     name: Mutex<String>,
     /// Held to copy or to replace the agent and what it was made of, which change together; not across an
     /// await. `server` is taken under it.
-    works: Mutex<Works>,
+    parts: Mutex<AgentParts>,
     /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
 }
 
-/// Who works, and what it was made of.
-struct Works {
+/// Who parts, and what it was made of.
+struct AgentParts {
     agent: Agent,
     builder: AgentBuilder,
     tools: Vec<Arc<dyn Tool>>,
@@ -54,12 +54,12 @@ struct Works {
 #[derive(Clone)]
 pub(crate) enum Asking {
     OnScreen,
-    AtKeyboard(Arc<Screen>),
+    AtKeyboard(Arc<Screen>, WithoutApprover),
     NotAsked,
     Later,
 }
 
-impl Crew {
+impl CurrentAgent {
     /// The crew that the arguments name, and what the user should know about the choice.
     pub(crate) async fn choose(
         mut settings: AgentSettings,
@@ -80,8 +80,8 @@ impl Crew {
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
         let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
         let agent = build(builder.clone(), &settings, &tools, &asking)?;
-        let works = Mutex::new(Works { agent, builder, tools, changes: 0 });
-        Ok((Arc::new(Self { settings, own, servers, asking, name, works, server }), notice))
+        let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0 });
+        Ok((Arc::new(Self { settings, own, servers, asking, name, parts, server }), notice))
     }
 
     /// Another model from the next turn on.
@@ -95,9 +95,9 @@ impl Crew {
         }
         let chosen = model::choose(&settings).await?;
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = chosen.name.clone();
-        let mut works = self.works();
-        works.agent = build(chosen.builder.clone(), &settings, &works.tools, &self.asking)?;
-        works.builder = chosen.builder;
+        let mut parts = self.parts();
+        parts.agent = build(chosen.builder.clone(), &settings, &parts.tools, &self.asking)?;
+        parts.builder = chosen.builder;
         if chosen._server.is_some() {
             *self.server.lock().unwrap_or_else(PoisonError::into_inner) = chosen._server;
         }
@@ -107,13 +107,13 @@ impl Crew {
     /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them.
     async fn next(&self) -> Agent {
         let changes = self.servers.changes();
-        if changes != self.works().changes {
+        if changes != self.parts().changes {
             let tools: Vec<_> = self.own.iter().cloned().chain(self.servers.offers().await).collect();
-            let mut works = self.works();
-            works.changes = changes;
+            let mut parts = self.parts();
+            parts.changes = changes;
             // Where no agent can be made with them, such as under a rule for one that is gone, they stay as they were.
-            if let Ok(agent) = build(works.builder.clone(), &self.settings, &tools, &self.asking) {
-                (works.agent, works.tools) = (agent, tools);
+            if let Ok(agent) = build(parts.builder.clone(), &self.settings, &tools, &self.asking) {
+                (parts.agent, parts.tools) = (agent, tools);
             }
         }
         self.agent()
@@ -125,10 +125,10 @@ impl Crew {
 
     /// Each tool in one line.
     pub(crate) fn tools(&self) -> Vec<String> {
-        let tools = self.works().tools.clone();
+        let tools = self.parts().tools.clone();
         let changing = approvals::changing(&tools);
         let asks = match (self.settings.args.approve.unwrap_or(Approve::Ask), &self.asking) {
-            (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later) => "asks first",
+            (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later) => "asks first",
             (Approve::Auto, _) => "runs unasked",
             (Approve::Deny, _) | (Approve::Ask, Asking::NotAsked) => "denied",
         };
@@ -151,8 +151,8 @@ impl Crew {
     /// The note for a session without an approver.
     pub(crate) fn denied(&self) -> Option<String> {
         match self.asking {
-            Asking::NotAsked => approvals::denied(&self.settings, &self.works().tools),
-            Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later => None,
+            Asking::NotAsked => approvals::denied(&self.settings, &self.parts().tools),
+            Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later => None,
         }
     }
 
@@ -164,15 +164,16 @@ impl Crew {
     }
 
     fn agent(&self) -> Agent {
-        self.works().agent.clone()
+        self.parts().agent.clone()
     }
 
-    fn works(&self) -> MutexGuard<'_, Works> {
-        self.works.lock().unwrap_or_else(PoisonError::into_inner)
+    fn parts(&self) -> MutexGuard<'_, AgentParts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn build(
+/// The agent of these settings.
+pub(crate) fn build(
     builder: AgentBuilder,
     settings: &AgentSettings,
     tools: &[Arc<dyn Tool>],
@@ -185,8 +186,8 @@ fn build(
     builder = approvals::ruled(builder, settings, tools)?;
     let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
         Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
-        Asking::AtKeyboard(screen) => {
-            (Some(approvals::at_keyboard(Arc::clone(screen), WithoutApprover::Deny)), WithoutApprover::Deny)
+        Asking::AtKeyboard(screen, unanswered) => {
+            (Some(Prompt::approver(Arc::clone(screen), *unanswered)), *unanswered)
         }
         Asking::NotAsked => (None, WithoutApprover::Deny),
         // The screen asks what the suspended turn waits for.
@@ -210,9 +211,9 @@ impl Approver for OnScreen {
 }
 
 /// Plans turns with the current agent.
-pub(crate) struct CrewPlanner(pub(crate) Arc<Crew>);
+pub(crate) struct CurrentPlanner(pub(crate) Arc<CurrentAgent>);
 
-impl Planner<String> for CrewPlanner {
+impl Planner<String> for CurrentPlanner {
     fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         Box::pin(async move { ChatPlanner::new(self.0.next().await).plan(situation).await })
     }

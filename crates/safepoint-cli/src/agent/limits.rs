@@ -2,7 +2,7 @@
 
 use safepoint::Limits;
 
-use crate::args::AgentArgs;
+use crate::args::agent::AgentArgs;
 
 pub(crate) fn limits(args: &AgentArgs) -> Limits {
     let defaults = Limits::default();

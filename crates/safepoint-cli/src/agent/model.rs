@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    args::{AgentArgs, OnFull},
+    args::agent::{AgentArgs, OnFull},
     exit::Usage,
     settings::{AgentSettings, secrets},
 };
@@ -122,8 +122,18 @@ fn built(model: impl Model, settings: &AgentSettings) -> anyhow::Result<AgentBui
     let Some(path) = &settings.args.record else { return Ok(Agent::builder(model)) };
     // What is recorded is clean, too.
     let recording = RecordingModel::new(Cleaned::new(model, secrets::known(settings)), path)
-        .map_err(|error| Usage(format!("--record {}: {error}", path.display())))?;
+        .map_err(|error| Usage(not_recorded(path, &error)))?;
     Ok(Agent::builder(recording))
+}
+
+fn not_recorded(path: &Path, error: &std::io::Error) -> String {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            "; name a new file, or remove this one; --replay FILE replays it"
+        }
+        _ => "",
+    };
+    format!("--record {}: {error}{hint}", path.display())
 }
 
 /// The recorded model.

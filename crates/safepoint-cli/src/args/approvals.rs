@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::store::Where;
+use super::store::StoreArgs;
 
 /// `safepoint approvals`.
 #[derive(Clone, Debug, Args)]
@@ -10,7 +10,7 @@ pub(crate) struct ApprovalsArgs {
     /// The session
     pub(crate) session: String,
     #[command(flatten)]
-    pub(crate) place: Where,
+    pub(crate) place: StoreArgs,
 }
 
 /// `safepoint approve`, `deny`, `respond`.
@@ -18,13 +18,13 @@ pub(crate) struct ApprovalsArgs {
 pub(crate) struct DecideArgs {
     /// The session
     pub(crate) session: String,
-    /// The approval, as `safepoint approvals` names it, or an end of it; where only one is open it need not be named
+    /// The approval's id (safepoint approvals) or a unique end of it; not needed if only one is open
     pub(crate) approval: Option<String>,
-    /// Other arguments instead, as JSON (approve)
+    /// Run the call with these arguments instead, as JSON (approve)
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// And put no such question in this session any more (approve): `call` = the same tool with exactly these arguments
-    /// (what --always alone means), `tool` = every call of the tool, whatever its arguments
+    /// Also allow later calls in this session without asking (approve): `call` = the same tool with exactly these arguments
+    /// (the default), `tool` = every call of the tool
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
         default_missing_value = "call", conflicts_with = "args")]
     pub(crate) always: Option<Reach>,
@@ -32,10 +32,10 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     #[command(flatten)]
-    pub(crate) place: Where,
+    pub(crate) place: StoreArgs,
 }
 
-/// How far a yes reaches. Exhaustive: the two words.
+/// How far an approval reaches. Exhaustive: the two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reach {
     Call,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What is known of an external agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize, Serialize)]
 #[serde(default)]
-pub(crate) struct Known {
+pub(crate) struct BackendArgs {
     /// What a stop does to an A2A agent or a response. `hard` trusts an agent that reports its work as canceled;
     /// no stop gets harder
     #[arg(long, value_name = "GRADE", requires = "backend", default_value = "caller-side")]

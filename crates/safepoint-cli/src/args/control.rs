@@ -1,23 +1,30 @@
 //! The command line of the commands that talk to a running session.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::args::duration::parse as duration;
+use super::{duration::parse as duration, store::StoreArgs};
+
+const PUSH: &str = "\
+Exit codes: 0 queued, or with --wait answered; 1 failed; 2 wrong usage; 3 session not found; 4 too late, or with --wait
+settled without an answer; 5 conflict; 6 inbox full or closed; 7 --timeout passed.";
+
+const WITHDRAW: &str = "\
+Exit codes: 0 withdrawn; 1 failed; 2 wrong usage; 3 session or item not found; 4 too late: a turn has it; 7 --timeout passed.";
+
+const STOP: &str = "\
+Exit codes: 0 stop requested, or with --wait ended; 1 failed, or with --wait=quiet not known to be quiet; 2 wrong usage;
+3 session, run or call not found; 4 too late: already ended; 7 --timeout passed.";
 
 /// Flags of each of these commands.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
     /// The session's id or a unique end of it (safepoint sessions ls)
     pub(crate) session: String,
-    /// One JSON object a line on stdout, nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// The store file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: StoreArgs,
     /// How long to wait for an answer, or with --wait for the end; then exit code 7
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
@@ -25,6 +32,7 @@ pub(crate) struct Common {
 
 /// `safepoint push`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = PUSH)]
 pub(crate) struct PushArgs {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -32,7 +40,7 @@ pub(crate) struct PushArgs {
     pub(crate) text: String,
     /// What to do while a turn is running
     #[arg(long, value_enum, default_value = "enqueue")]
-    pub(crate) policy: PolicyWord,
+    pub(crate) policy: PolicyArg,
     /// The safe points at which a preempt stops the turn; default: now
     #[arg(long, value_name = "POINTS")]
     pub(crate) at: Option<String>,
@@ -55,6 +63,7 @@ pub(crate) struct PushArgs {
 
 /// `safepoint steer`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = PUSH)]
 pub(crate) struct SteerArgs {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -62,7 +71,7 @@ pub(crate) struct SteerArgs {
     pub(crate) text: String,
     /// What to do with a steer that cannot be delivered
     #[arg(long, value_enum, default_value = "queue")]
-    pub(crate) or: OrWord,
+    pub(crate) or: OrArg,
     /// Wait for the final outcome
     #[arg(long)]
     pub(crate) wait: bool,
@@ -70,6 +79,7 @@ pub(crate) struct SteerArgs {
 
 /// `safepoint withdraw`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = WITHDRAW)]
 pub(crate) struct WithdrawArgs {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -79,6 +89,7 @@ pub(crate) struct WithdrawArgs {
 
 /// `safepoint stop`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = STOP)]
 pub(crate) struct StopArgs {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -96,7 +107,7 @@ pub(crate) struct StopArgs {
     pub(crate) within: Option<String>,
     /// Stop its own run, or the whole tree
     #[arg(long, value_enum, default_value = "tree")]
-    pub(crate) scope: ScopeWord,
+    pub(crate) scope: ScopeArg,
     /// Stop this run only; the session continues
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
@@ -119,9 +130,10 @@ pub(crate) struct StopArgs {
 }
 
 /// As the command line names the policies. Exhaustive: S6.6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum PolicyWord {
+pub(crate) enum PolicyArg {
+    #[default]
     /// Wait in the queue
     Enqueue,
     /// Steer the running turn with its next request
@@ -135,9 +147,10 @@ pub(crate) enum PolicyWord {
 }
 
 /// What becomes of a steer that cannot be delivered. Exhaustive: two choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OrWord {
+pub(crate) enum OrArg {
+    #[default]
     /// Queue the message
     Queue,
     /// Return the message
@@ -147,7 +160,7 @@ pub(crate) enum OrWord {
 /// Exhaustive: this run alone, or all below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ScopeWord {
+pub(crate) enum ScopeArg {
     /// Its own run
     Root,
     /// The run and its child runs

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::store::Where;
+use super::store::StoreArgs;
 
 /// How many stored sessions are listed by default.
 const NEWEST: usize = 50;
@@ -11,10 +11,15 @@ const NEWEST: usize = 50;
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// List stored sessions, newest first, and running ones
+    #[command(after_help = "Exit codes: 0 listed, 1 failed, 2 wrong usage.")]
     Ls(LsArgs),
     /// Show the state, queue and open approvals of a session
+    #[command(after_help = "Exit codes: 0 shown, 1 failed, 2 wrong usage, 3 session not found.")]
     Show(OneArgs),
     /// Remove a stored session and its data; refused while a process owns it
+    #[command(
+        after_help = "Exit codes: 0 removed, 1 failed, 2 wrong usage, 3 session not found, 5 a process owns it."
+    )]
     Rm(OneArgs),
 }
 
@@ -25,7 +30,7 @@ pub(crate) struct LsArgs {
     #[arg(long, short = 'n', value_name = "N", default_value_t = NEWEST)]
     pub(crate) most: usize,
     #[command(flatten)]
-    pub(crate) place: Where,
+    pub(crate) place: StoreArgs,
 }
 
 /// `safepoint sessions show` and `rm`.
@@ -34,5 +39,5 @@ pub(crate) struct OneArgs {
     /// The session's id or a unique end of it
     pub(crate) session: String,
     #[command(flatten)]
-    pub(crate) place: Where,
+    pub(crate) place: StoreArgs,
 }

@@ -1,12 +1,12 @@
-//! The command line of the commands on kept sessions.
+//! The command line of the commands on stored sessions.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Where, and in which form.
+/// The store, and the form of the output.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Where {
+pub(crate) struct StoreArgs {
     /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
@@ -18,9 +18,9 @@ pub(crate) struct Where {
 /// `safepoint store`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Verifies the chain of every session, and names the first bad record of each
-    Check(Where),
-    /// What is readable of a session's journal: one JSON object a record, a damaged one in its place
+    /// Check every stored session, and name the first damaged record of each
+    Check(StoreArgs),
+    /// Print a session's journal, one JSON object a record; a damaged record is marked in its place
     Export(ExportArgs),
 }
 

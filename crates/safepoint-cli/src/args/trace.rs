@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::store::Where;
+use super::store::StoreArgs;
 
 /// `safepoint trace`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Exit codes: 0 shown, 1 failed, 2 wrong usage, 3 session not found.")]
 pub(crate) struct TraceArgs {
     /// The session
     pub(crate) session: String,
-    /// Writes a page instead that needs nothing else: a browser opens it, without a network
+    /// Write the timeline as one HTML page instead; a browser opens it without a network
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) place: Where,
+    pub(crate) place: StoreArgs,
 }

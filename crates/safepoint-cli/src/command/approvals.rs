@@ -15,7 +15,7 @@ use safepoint::{
     },
     store::Error,
 };
-use safepoint_tools::process::{Enclosure, enclosing_run};
+use safepoint_tools::process::enclosing_run;
 use serde_json::{Value, json};
 
 mod decide;
@@ -23,7 +23,7 @@ mod decide;
 use crate::{
     args::{
         approvals::{ApprovalsArgs, DecideArgs, Reach},
-        store::Where,
+        store::StoreArgs,
     },
     command::store::{no_session, none_such},
     exit::{self, Usage, code},
@@ -138,8 +138,13 @@ fn fields(row: &ApprovalRow) -> Value {
 pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
     let decision = decision(verb, &args)?;
     let session = SessionId::from(args.session);
+    // A run must not decide about its own calls.
     if let Some(within) = enclosing_run() {
-        return refused(&session, args.approval.as_deref(), &within, &args.place);
+        let said = format!(
+            "refused: this process belongs to a command of a run ({within}); a run cannot decide about its own calls. \
+             Decide in your own terminal"
+        );
+        return show_result(&session, args.approval.as_deref(), (code::CONFLICT, &said), &args.place);
     }
     let Some(store) = existing_store(args.place.store.clone())? else {
         return no_session(&session, &args.place);
@@ -167,27 +172,7 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         code = code::TOO_LATE;
         said = format!("no question of {session} is open; the last one, {}: {said}", row.asked.id);
     }
-    show_result(&session, &row, (code, &said), &args.place)
-}
-
-/// What a run does must not decide about runs.
-fn refused(
-    session: &SessionId,
-    named: Option<&str>,
-    within: &Enclosure,
-    place: &Where,
-) -> anyhow::Result<ExitCode> {
-    let said = format!(
-        "refused: this process belongs to a command of a run ({within}); a run cannot decide about its own calls. \
-         Decide in your own terminal"
-    );
-    if place.json {
-        let fields = json!({"approval_id": named, "code": code::CONFLICT, "said": said});
-        ReplyLines::default().say("decided", Some(session.as_str()), fields)?;
-    } else {
-        output::tell(format_args!("safepoint: {said}"));
-    }
-    Ok(exit::with(code::CONFLICT))
+    show_result(&session, Some(row.asked.id.as_str()), (code, &said), &args.place)
 }
 
 /// Refuses a decision about an approval that cannot be shown.
@@ -195,23 +180,23 @@ fn damaged(
     session: &SessionId,
     row: &ApprovalRow,
     why: &StoredApprovalError,
-    place: &Where,
+    place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     let said = format!(
         "{} cannot be decided, {why}; `safepoint stop {session}` withdraws it, and a resume asks again",
         row.asked.id
     );
-    show_result(session, row, (code::CONFLICT, &said), place)
+    show_result(session, Some(row.asked.id.as_str()), (code::CONFLICT, &said), place)
 }
 
 fn show_result(
     session: &SessionId,
-    row: &ApprovalRow,
+    approval: Option<&str>,
     (code, said): (u8, &str),
-    place: &Where,
+    place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     if place.json {
-        let fields = json!({"approval_id": row.asked.id, "code": code, "said": said});
+        let fields = json!({"approval_id": approval, "code": code, "said": said});
         ReplyLines::default().say("decided", Some(session.as_str()), fields)?;
     } else {
         output::tell(format_args!("safepoint: {}", said));

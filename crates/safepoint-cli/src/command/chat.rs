@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
-use safepoint::{Session, ids::SessionId, session::PendingItems, store::Store};
+use safepoint::{Session, approval::WithoutApprover, ids::SessionId, session::PendingItems, store::Store};
 
 mod away;
 mod driver;
@@ -16,10 +16,10 @@ mod tests;
 
 use crate::{
     agent::{
-        current::{Asking, Crew, CrewPlanner},
+        current::{Asking, CurrentAgent, CurrentPlanner},
         model,
     },
-    args::ChatArgs,
+    args::chat::ChatArgs,
     control,
     output::Stream,
     render::{
@@ -47,7 +47,7 @@ pub(crate) fn is_on_terminal() -> bool {
 }
 
 /// Where a chat is stored.
-struct Kept {
+struct StoredChat {
     store: Arc<dyn Store>,
     id: SessionId,
 }
@@ -57,7 +57,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
     let ChatArgs { session, store: path, agent: said } = args;
     let is_kept = kept_in(session.as_ref(), path.as_ref())?.is_some();
     let id = session.map_or_else(SessionId::fresh, SessionId::from);
-    let mut kept = if is_kept { Some(Kept { store: open_store(path.clone())?, id }) } else { None };
+    let mut kept = if is_kept { Some(StoredChat { store: open_store(path.clone())?, id }) } else { None };
     loop {
         let here = kept.as_ref().map(|kept| kept.id.as_str().to_owned());
         let mut settings =
@@ -67,7 +67,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
             After::Over(code) => return Ok(code),
             After::Next(id) => {
                 let store = open_store(path.clone())?;
-                kept = Some(Kept { store, id: SessionId::from(id) });
+                kept = Some(StoredChat { store, id: SessionId::from(id) });
             }
         }
     }
@@ -76,7 +76,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
 /// One session, until it is left.
 async fn once(
     settings: &AgentSettings,
-    kept: Option<&Kept>,
+    kept: Option<&StoredChat>,
     path: Option<&PathBuf>,
 ) -> anyhow::Result<After> {
     let times = Times { grace: settings.args.grace, cleanup_cap: settings.args.cleanup_cap };
@@ -85,8 +85,8 @@ async fn once(
     // Where nothing can be drawn, lines are written.
     let screen = if is_seen { None } else { Some(Screen::start(false)) };
     let asking = asking(screen.as_ref(), kept);
-    let (crew, notice) = Crew::choose(settings.clone(), &processes, asking).await?;
-    let mut builder = Session::builder(CrewPlanner(Arc::clone(&crew)));
+    let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, asking).await?;
+    let mut builder = Session::builder(CurrentPlanner(Arc::clone(&crew)));
     if let Some(setup) = &settings.remembered {
         builder = builder.setup(setup);
     }
@@ -94,12 +94,12 @@ async fn once(
         builder = builder.pending_items(PendingItems::Wait);
     }
     let stops = match kept {
-        Some(Kept { store, id }) => reopen::stops(&**store, id).await,
+        Some(StoredChat { store, id }) => reopen::stops(&**store, id).await,
         None => Vec::new(),
     };
     let (session, left) = match kept {
         None => (builder.start(), None),
-        Some(Kept { store, id }) => {
+        Some(StoredChat { store, id }) => {
             let session = conversation::own(builder, deadline, store, id).await?;
             (session, Some(Left::of(&**store, id).await?))
         }
@@ -138,17 +138,19 @@ async fn once(
 }
 
 /// Chooses the approver of this terminal.
-fn asking(lines: Option<&Arc<Screen>>, kept: Option<&Kept>) -> Asking {
+fn asking(lines: Option<&Arc<Screen>>, kept: Option<&StoredChat>) -> Asking {
     match (lines, kept) {
         (_, Some(_)) => Asking::Later,
         (None, None) => Asking::OnScreen,
-        (Some(screen), None) if Keyboard::is_there() => Asking::AtKeyboard(Arc::clone(screen)),
+        (Some(screen), None) if Keyboard::is_there() => {
+            Asking::AtKeyboard(Arc::clone(screen), WithoutApprover::Deny)
+        }
         (Some(_), None) => Asking::NotAsked,
     }
 }
 
 /// What the user should know before they begin.
-fn notices(notice: Option<String>, crew: &Crew, unreachable: Option<&anyhow::Error>) -> Vec<String> {
+fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
     let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)";
     let is_practice = crew.model() == model::PRACTICE;
     let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });

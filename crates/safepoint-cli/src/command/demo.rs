@@ -7,6 +7,7 @@ use safepoint::{
     approval::ApprovalMode,
     event::{EventKind, Fact},
     ids::CallId,
+    raw::lasting,
     secs, tool,
 };
 use safepoint_models::openai;
@@ -152,8 +153,9 @@ async fn now_mid_stream() -> anyhow::Result<()> {
     let stopped = asked.elapsed();
     let closed = server.request(0).await.peer_closed().await;
     say(format_args!(
-        "  stopped after {stopped:.1?}; the server saw the socket close after {:.1?}",
-        closed.into_std() - asked
+        "  stopped after {}; the server saw the socket close after {}",
+        lasting(stopped),
+        lasting(closed.into_std() - asked)
     ))?;
     close(&agent, &handle).await?;
     Ok(())

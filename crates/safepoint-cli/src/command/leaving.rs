@@ -10,7 +10,7 @@ use std::{pin::Pin, process::ExitCode, time::Duration};
 use safepoint::{ids::SessionId, receipt::Ending};
 
 use crate::{
-    args::OnDisconnect,
+    args::run::OnDisconnect,
     exit,
     output::{self, Left},
     render::screen::Screen,
@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// The end of a command: its code, its last turn, its session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Over<'a> {
+pub(crate) struct CommandEnd<'a> {
     pub(crate) code: ExitCode,
     /// How the last turn ended; none if there was none.
     pub(crate) ending: Option<Ending>,
@@ -35,7 +35,7 @@ pub(crate) struct Over<'a> {
     pub(crate) on_disconnect: OnDisconnect,
 }
 
-impl Over<'_> {
+impl CommandEnd<'_> {
     /// Waits until a slow reader has all the output, or only a moment after a request to end the program.
     /// Reports what is lost, and returns the exit code.
     pub(crate) async fn leave(self, signals: &mut Signals, screen: &Screen) -> ExitCode {

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::{
     agent::mcp::warn,
     args::{
-        OnDisconnect,
         mcp::{LsArgs, McpArgs, McpCommand},
+        run::OnDisconnect,
     },
     exit::{self, Usage},
     output,
@@ -26,7 +26,7 @@ use crate::{
         mcp::Servers,
         secrets,
     },
-    signals::{Got, Signals},
+    signals::{Signal, Signals},
     visible::one_line,
 };
 
@@ -47,7 +47,7 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The work, unless a signal comes first; it is dropped then.
-async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Got> {
+async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Signal> {
     // The signal first: work that is done at the same moment counts as stopped, and is dropped. Nothing that
     // was sent is taken back.
     match select(pin!(signals.next()), pin!(work)).await {
@@ -56,7 +56,7 @@ async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Resu
     }
 }
 
-fn stopped(got: Got, what: &str) -> ExitCode {
+fn stopped(got: Signal, what: &str) -> ExitCode {
     output::tell(format_args!("safepoint: stopped; {what}"));
     exit::with(got.exit_code())
 }

@@ -9,7 +9,7 @@ use safepoint_testkit::{
 };
 
 use crate::{
-    args::{OnDisconnect, PracticeArgs},
+    args::{practice::PracticeArgs, run::OnDisconnect},
     exit::Usage,
     output,
     signals::Signals,

@@ -4,7 +4,7 @@
 use std::{io::Read as _, process::ExitCode, time::Duration};
 
 use crate::{
-    args::control::{OrWord, PushArgs},
+    args::control::{OrArg, PushArgs},
     control::{Ask, PushAsk, Wait, talk},
     exit::Usage,
 };
@@ -24,7 +24,7 @@ fn pushed(args: PushArgs) -> anyhow::Result<Ask> {
         delay_ms: args.delay.map(millis),
         turn: args.turn,
         client_id: args.id,
-        or: OrWord::Queue,
+        or: OrArg::Queue,
         wait: if args.wait { Wait::Settled } else { Wait::No },
     };
     push.policy().map_err(Usage)?;

@@ -11,23 +11,29 @@ mod turn;
 mod turns;
 
 use turn::gone;
-use turns::{Begin, Course};
+use turns::{Begin, TurnQueue};
 
 use crate::{
-    agent::{approvals, backend, limits::limits, mcp::Used, model::Chosen, tools},
-    args::{ResumeArgs, RunArgs},
-    command::leaving::Over,
+    agent::{
+        approvals, backend,
+        current::{Asking, build},
+        mcp::Used,
+        model::Chosen,
+        tools,
+    },
+    args::run::{ResumeArgs, RunArgs},
+    command::leaving::CommandEnd,
     control::{self, Inlet, Turns},
     exit, output,
-    render::{approval, screen::Screen, turn::View},
+    render::{approval, keyboard::Keyboard, screen::Screen, turn::View},
     session::{
         attachments,
-        conversation::{Conversation, First, Hand},
+        conversation::{Conversation, EarlyStop, First},
         processes,
         prompts::{prompts, says_something},
     },
     settings::{AgentSettings, store::kept_in},
-    signals::{Got, LAST_CAP, Signals},
+    signals::{LAST_CAP, Signal, Signals},
 };
 
 /// Runs the turns; the exit code is the last one's.
@@ -89,20 +95,20 @@ async fn turns(
         Err(got) => {
             screen.note("safepoint: stopped before a turn began");
             let code = exit::with(got.exit_code());
-            let over = Over { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
+            let over = CommandEnd { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
             return Ok(over.leave(&mut signals, &screen).await);
         }
     };
-    let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
+    let session = conversation.stored().map_or_else(SessionId::fresh, |stored| stored.id.clone());
     tell_earlier(&conversation, &session, &screen).await;
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
     let view = View::new(
         args,
         Arc::clone(&screen),
         &session,
-        conversation.kept().map(|kept| (kept.epoch, Arc::clone(&kept.store))),
+        conversation.stored().map(|kept| (kept.epoch, Arc::clone(&kept.store))),
     );
-    let mut course = Course {
+    let mut course = TurnQueue {
         args,
         signals: &mut signals,
         conversation,
@@ -117,15 +123,15 @@ async fn turns(
         ending: None,
     };
     let went = course.go().await;
-    let Course { conversation, earlier, code, ending, .. } = course;
+    let TurnQueue { conversation, earlier, code, ending, .. } = course;
     signals.turns_are_over();
     gone(&earlier, &mut signals).await;
-    let kept = conversation.id().cloned();
+    let kept = conversation.stored().map(|stored| stored.id.clone());
     if let Some(word) = needs.left() {
         screen.note(&word);
     }
     end(conversation, needs, &mut signals).await;
-    let over = Over { code, ending, kept: kept.as_ref(), on_disconnect: args.on_disconnect };
+    let over = CommandEnd { code, ending, kept: kept.as_ref(), on_disconnect: args.on_disconnect };
     let code = over.leave(&mut signals, &screen).await;
     went?;
     if let Some(socket) = socket {
@@ -140,7 +146,7 @@ async fn ready(
     first: First<'_>,
     (screen, processes, deadline): (&Arc<Screen>, &Processes, Deadline),
     signals: &mut Signals,
-) -> anyhow::Result<Result<(Conversation, Needs), Got>> {
+) -> anyhow::Result<Result<(Conversation, Needs), Signal>> {
     let (agent, needs) = tokio::select! {
         biased;
         // First: what is ready is used, and closed in order; the signal stays pending.
@@ -158,7 +164,7 @@ async fn opened(
     opening: impl Future<Output = anyhow::Result<Conversation>>,
     signals: &mut Signals,
     screen: &Screen,
-) -> anyhow::Result<Result<Conversation, Got>> {
+) -> anyhow::Result<Result<Conversation, Signal>> {
     let mut opening = std::pin::pin!(opening);
     let got = tokio::select! {
         biased;
@@ -184,10 +190,11 @@ async fn opened(
 
 /// Shows the open work from the session's earlier processes.
 async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: &Screen) {
-    for lost in conversation.lost() {
+    let Some(stored) = conversation.stored() else { return };
+    for lost in stored.lost() {
         screen.note(&format!("safepoint: {}", approval::lost(&lost)));
     }
-    for (number, why) in conversation.undeliverable().await {
+    for (number, why) in stored.undeliverable().await {
         screen.note(&format!(
             "safepoint: item-{number} is not delivered, {why}; safepoint withdraw {session} item-{number} takes it out"
         ));
@@ -196,7 +203,7 @@ async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: 
 
 /// Releases what the run used. A signal makes it end at once; a second one ends the wait.
 async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
-    let hand = conversation.hand();
+    let stop = conversation.early_stop();
     let mut ending = std::pin::pin!(async {
         conversation.close().await;
         needs.servers.close().await;
@@ -207,7 +214,7 @@ async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
             // First: what has ended needs no signal.
             () = &mut ending => return,
             // Losing this branch loses nothing: what is ending continues to end.
-            _ = signals.next() => hand.iter().for_each(Hand::end_now),
+            _ = signals.next() => stop.iter().for_each(EarlyStop::end_now),
         }
     }
 }
@@ -220,8 +227,8 @@ async fn reachable(
     screen: &Screen,
 ) -> (Arc<Turns>, Option<control::Server>) {
     let turns = Arc::new(Turns::default());
-    if let Some(kept) = conversation.kept() {
-        turns.of(Inlet::new(kept.handle()).kept(Arc::clone(&kept.store), session.clone()));
+    if let Some(kept) = conversation.stored() {
+        turns.of(Inlet::new(kept.session.handle()).kept(Arc::clone(&kept.store), session.clone()));
     }
     let model = args.agent.model.clone().or_else(|| args.agent.backend.clone()).unwrap_or_default();
     match control::open_run(session.as_str(), &turns, model).await {
@@ -248,28 +255,32 @@ impl Needs {
     }
 }
 
+/// A wrong name of a model or a backend is an error before there is a session.
 async fn agent(
     (args, settings): (&RunArgs, &AgentSettings),
     screen: &Arc<Screen>,
     processes: &Processes,
 ) -> anyhow::Result<(Agent, Needs)> {
-    let note = |word: &str| screen.note(&format!("safepoint: {word}"));
-    let (mut tools, servers) = tools::chosen(settings, note, processes).await?;
-    tools.extend(servers.offered());
     let kept_in = kept_in(args.session.as_ref(), args.store.as_ref())?;
     let settings = &AgentSettings { kept_in, ..settings.clone() };
     // This program ends with the run.
     let chosen = backend::choose(settings, processes, AfterWord::Leaves).await?;
-    let Chosen { mut builder, notice, replay, _server, .. } = chosen;
+    let note = |word: &str| screen.note(&format!("safepoint: {word}"));
+    let (mut tools, servers) = tools::chosen(settings, note, processes).await?;
+    tools.extend(servers.offered());
+    let Chosen { builder, notice, replay, _server, .. } = chosen;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }
-    builder = builder.limits(limits(&args.agent));
-    if let Some(system) = &args.agent.system {
-        builder = builder.system(system.as_str());
-    }
-    let keeps = args.session.is_some() || args.store.is_some();
-    let unanswered = if keeps { WithoutApprover::Suspend } else { WithoutApprover::Deny };
-    builder = approvals::under(builder, (settings, unanswered), &tools, screen)?;
-    Ok((builder.tools(tools).try_build()?, Needs { servers, replay, _practice: _server }))
+    let asking = match (Keyboard::is_there(), settings.kept_in.is_some()) {
+        (true, true) => Asking::AtKeyboard(Arc::clone(screen), WithoutApprover::Suspend),
+        (true, false) => Asking::AtKeyboard(Arc::clone(screen), WithoutApprover::Deny),
+        (false, true) => Asking::Later,
+        (false, false) => {
+            approvals::denied(settings, &tools).into_iter().for_each(|word| screen.note(&word));
+            Asking::NotAsked
+        }
+    };
+    let agent = build(builder, settings, &tools, &asking)?;
+    Ok((agent, Needs { servers, replay, _practice: _server }))
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::push::text;
 use crate::{
-    args::control::{PolicyWord, SteerArgs},
+    args::control::{PolicyArg, SteerArgs},
     control::{Ask, PushAsk, Wait, talk},
 };
 
@@ -12,14 +12,10 @@ pub(crate) async fn steer(args: SteerArgs) -> anyhow::Result<ExitCode> {
     let ask = text(&args.text).map(|text| {
         Ask::Push(PushAsk {
             text,
-            policy: PolicyWord::Steer,
-            at: None,
-            within_ms: None,
-            delay_ms: None,
-            turn: None,
-            client_id: None,
+            policy: PolicyArg::Steer,
             or: args.or,
             wait: if args.wait { Wait::Settled } else { Wait::No },
+            ..PushAsk::default()
         })
     });
     talk(&args.common, ask).await

@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use super::push::millis;
 use crate::{
     args::{control::StopArgs, duration::parse as duration},
-    control::{Afterwards, Ask, ModeWord, StopAsk, Wait, talk},
+    control::{Afterwards, Ask, ModeArg, StopAsk, Wait, talk},
     exit::Usage,
 };
 
@@ -25,7 +25,7 @@ fn asked(args: &StopArgs) -> Result<StopAsk, Usage> {
     let within_ms = match (args.within.as_deref(), &mode) {
         (Some("never"), _) => None,
         (Some(text), _) => Some(millis(duration(text).map_err(|why| Usage(format!("--within: {why}")))?)),
-        (None, ModeWord::Points(_)) if args.at.is_none() => Some(millis(USUAL_GRACE)),
+        (None, ModeArg::Points(_)) if args.at.is_none() => Some(millis(USUAL_GRACE)),
         (None, _) => None,
     };
     Ok(StopAsk {
@@ -45,16 +45,16 @@ fn asked(args: &StopArgs) -> Result<StopAsk, Usage> {
     })
 }
 
-fn mode(args: &StopArgs) -> ModeWord {
+fn mode(args: &StopArgs) -> ModeArg {
     match (args.now, args.when_idle, args.at.as_deref()) {
-        (true, ..) => ModeWord::Now,
-        (false, Some(idle), _) => ModeWord::WhenIdle { ms: millis(idle) },
-        (false, None, None) => ModeWord::Points("any".to_owned()),
+        (true, ..) => ModeArg::Now,
+        (false, Some(idle), _) => ModeArg::WhenIdle { ms: millis(idle) },
+        (false, None, None) => ModeArg::Points("any".to_owned()),
         (false, None, Some(at)) => {
             // A session that ends at a safe point ends at its turn's end in any case.
             let points: Vec<&str> =
                 at.split(',').map(str::trim).filter(|name| *name != "turn-end" && !name.is_empty()).collect();
-            if points.is_empty() { ModeWord::TurnEnd } else { ModeWord::Points(points.join(",")) }
+            if points.is_empty() { ModeArg::TurnEnd } else { ModeArg::Points(points.join(",")) }
         }
     }
 }

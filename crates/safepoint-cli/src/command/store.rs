@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 use crate::{
     args::{
         names,
-        store::{ExportArgs, Where},
+        store::{ExportArgs, StoreArgs},
     },
-    exit::{self, code},
+    exit::{self, NoSession, code},
     output::{self, Bulk},
     render::{reply_json::ReplyLines, text::one_line},
     settings::store::{existing_file, existing_store},
 };
 
 /// `safepoint store check`.
-pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
+pub(crate) async fn check(place: StoreArgs) -> anyhow::Result<ExitCode> {
     let named = place.store.clone();
     let Some(store) = existing_file(place.store)? else {
         if let Some(path) = named {
@@ -104,7 +104,7 @@ async fn flawed_row(store: &SqliteStore, session: &SessionId) -> Result<Option<S
 pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
     // On stdout there is nothing but records.
-    let place = Where { store: args.store, json: false };
+    let place = StoreArgs { store: args.store, json: false };
     let Some(store) = existing_store(place.store.clone())? else { return no_session(&session, &place) };
     let mut out = Bulk::default();
     let (mut damaged, mut written, mut lines) = (0, Ok(()), ReplyLines::default());
@@ -149,12 +149,9 @@ fn exported(lines: &mut ReplyLines, session: &SessionId, entry: JournalEntry) ->
 ///
 /// # Errors
 /// If stdout does not take it.
-pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<ExitCode> {
+pub(crate) fn no_session(session: &SessionId, place: &StoreArgs) -> anyhow::Result<ExitCode> {
     match names::check(session.as_str()) {
-        Ok(()) => {
-            let said = format!("session {session} not found; `safepoint sessions ls` lists them");
-            none_such((session, "no_such_session"), said, place)
-        }
+        Ok(()) => none_such((session, "no_such_session"), NoSession(session.clone()).to_string(), place),
         Err(why) => refused(session, (code::USAGE, "refused"), &why.to_string(), place),
     }
 }
@@ -166,7 +163,7 @@ pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<E
 pub(crate) fn none_such(
     (session, status): (&SessionId, &str),
     said: String,
-    place: &Where,
+    place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     refused(session, (code::NONE_SUCH, status), &said, place)
 }
@@ -175,7 +172,7 @@ fn refused(
     session: &SessionId,
     (code, status): (u8, &str),
     said: &str,
-    place: &Where,
+    place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     if place.json {
         let fields = json!({"code": code, "status": status, "message": said, "detail": {}, "last": true});

@@ -9,7 +9,7 @@ use crate::{
     args::trace::TraceArgs,
     command::store::no_session,
     output,
-    render::trace::{json, page, text, timeline::Story},
+    render::trace::{fold, json, page, text},
     settings::store::existing_store,
 };
 
@@ -19,7 +19,7 @@ pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<ExitCode> {
     let Some(store) = existing_store(args.place.store.clone())? else {
         return no_session(&session, &args.place);
     };
-    let story = match Story::read(&store, &session).await {
+    let story = match fold::read(&*store, &session).await {
         Err(store::Error::NoSession(_)) => return no_session(&session, &args.place),
         story => story?,
     };

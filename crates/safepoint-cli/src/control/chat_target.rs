@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use futures_util::future::BoxFuture;
 use safepoint::{
     ids::{CallId, ItemId},
+    raw::lasting,
     session::{SessionEvent, TurnStopAck, TurnView},
     stop::StopAck,
 };
@@ -14,8 +15,8 @@ use super::{
     about::About,
     inlet::Inlet,
     item_reply, offline,
-    protocol::{Ask, ModeWord, Reply, StopAsk, Wait},
-    server::{Say, Target},
+    protocol::{Ask, ModeArg, Reply, StopAsk, Wait},
+    server::{Replies, Target},
 };
 use crate::{exit::code, render::chat::queue::Origin, session::host::Host};
 
@@ -27,20 +28,20 @@ pub(super) struct ChatTarget {
 }
 
 impl Target for ChatTarget {
-    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
+    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             match ask {
                 Ask::Look => {
                     self.inlet.look();
-                    say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+                    replies.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
                 }
-                Ask::Show => say.last(self.show()),
+                Ask::Show => replies.last(self.show()),
                 Ask::Push(push) => {
                     let put = |text, policy, id| self.host.push(text, policy, id, Origin::Elsewhere);
-                    self.inlet.take(push, put, &say).await;
+                    self.inlet.take(push, put, &replies).await;
                 }
-                Ask::Withdraw { item } => say.last(self.withdraw(&item).await),
-                Ask::Stop(stop) => self.stop(stop, &say).await,
+                Ask::Withdraw { item } => replies.last(self.withdraw(&item).await),
+                Ask::Stop(stop) => self.stop(stop, &replies).await,
             }
         })
     }
@@ -61,13 +62,13 @@ impl ChatTarget {
             "alive": turn.as_ref().map(|turn| turn.run.alive()).unwrap_or_default(),
             "waiting": waiting,
         }));
-        let state = turn.map_or("idle".to_owned(), |turn| format!("{} at work", turn.turn));
+        let state = turn.map_or("idle".to_owned(), |turn| format!("{} running", turn.turn));
         Reply::new(code::ACCEPTED, "running", format!("{}, {state}", self.about)).detail(detail)
     }
 
     async fn withdraw(&self, item: &str) -> Reply {
         if let Some(place) = self.inlet.place() {
-            return offline::withdraw(place, item).await.unwrap_or_else(|error| failed(&error));
+            return offline::withdraw(place, item).await.unwrap_or_else(|error| Reply::failed(&error));
         }
         let id = match item.parse::<ItemId>() {
             Ok(id) => id,
@@ -87,51 +88,51 @@ impl ChatTarget {
         }
     }
 
-    async fn stop(&self, stop: StopAsk, say: &Say) {
+    async fn stop(&self, stop: StopAsk, replies: &Replies) {
         let turn = self.host.session.current_turn();
         if stop.run.is_some() || stop.call.is_some() {
-            return self.stop_part(stop, turn, say).await;
+            return self.stop_part(stop, turn, replies).await;
         }
         let (request, of_turn) = match stop.session_stop() {
             Ok(asked) => asked,
-            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
         };
         let asked = self.host.session.stop(request).asked().await;
         if let Some(request) = of_turn {
             self.host.session.stop_turn(None, request).asked().await;
         }
         let reply = asked_reply(asked);
-        let is_idle_wait = matches!(stop.mode, ModeWord::WhenIdle { .. });
+        let is_idle_wait = matches!(stop.mode, ModeArg::WhenIdle { .. });
         if stop.wait == Wait::No || asked == StopAck::TooLate && !is_idle_wait {
-            return say.last(reply);
+            return replies.last(reply);
         }
-        say.first(reply);
+        replies.first(reply);
         let began = Instant::now();
         tokio::select! {
             biased;
             // First: an end is sent even to a client that is going. Losing this branch loses nothing: every waiter sees the
             // same end.
             _ = self.host.session.done() => {
-                say.last(Reply::new(code::ACCEPTED, "ended", format!("ended after {:.1?}", began.elapsed())));
+                replies.last(Reply::new(code::ACCEPTED, "ended", format!("ended after {}", lasting(began.elapsed()))));
             }
-            () = say.hung_up() => {}
+            () = replies.hung_up() => {}
         }
     }
 
     /// One run or one call of the session; the session continues.
-    async fn stop_part(&self, stop: StopAsk, turn: Option<TurnView>, say: &Say) {
+    async fn stop_part(&self, stop: StopAsk, turn: Option<TurnView>, replies: &Replies) {
         let request = match stop.request() {
             Ok(request) => request,
-            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
         };
         let is_it = |turn: &TurnView| stop.run.as_deref().is_none_or(|run| run == turn.run.id().as_str());
         let Some(turn) = turn.filter(is_it) else {
-            return say.last(none_at_work(&stop));
+            return replies.last(not_running(&stop));
         };
         let asked = match &stop.call {
             Some(call) => match turn.run.stop_call(&CallId::from(call.as_str()), request) {
                 Some(asked) => asked,
-                None => return say.last(no_such_call(call)),
+                None => return replies.last(no_such_call(call)),
             },
             None => match self.host.session.stop_turn(Some(turn.turn), request).asked().await {
                 TurnStopAck::Stopping(_) => StopAck::First,
@@ -140,9 +141,9 @@ impl ChatTarget {
         };
         let reply = asked_reply(asked);
         if stop.wait == Wait::No || asked == StopAck::TooLate || stop.call.is_some() {
-            return say.last(reply);
+            return replies.last(reply);
         }
-        say.first(reply);
+        replies.first(reply);
         let mut events = self.host.session.events();
         while let Some(event) = events.next().await {
             let is_over = match event.kind {
@@ -156,12 +157,12 @@ impl ChatTarget {
                 break;
             }
         }
-        say.last(Reply::new(code::ACCEPTED, "ended", format!("{} has ended", turn.turn)));
+        replies.last(Reply::new(code::ACCEPTED, "ended", format!("{} has ended", turn.turn)));
     }
 }
 
 /// No running run has this id; names the call if one was given.
-pub(super) fn none_at_work(stop: &StopAsk) -> Reply {
+pub(super) fn not_running(stop: &StopAsk) -> Reply {
     match &stop.call {
         Some(call) => no_such_call(call),
         None => Reply::new(code::NONE_SUCH, "no_such_run", "run not found: it is not running"),
@@ -172,15 +173,13 @@ pub(super) fn no_such_call(call: &str) -> Reply {
     Reply::new(code::NONE_SUCH, "no_such_call", format!("call {call} not found: it is not running"))
 }
 
-pub(super) fn failed(error: &anyhow::Error) -> Reply {
-    Reply::new(code::OTHER, "failed", format!("{error:#}"))
-}
-
 pub(super) fn asked_reply(asked: StopAck) -> Reply {
     match asked {
-        StopAck::First => Reply::new(code::ACCEPTED, "first", "asked to stop"),
-        StopAck::Strengthened => Reply::new(code::ACCEPTED, "strengthened", "asked to stop sooner"),
-        StopAck::Unchanged => Reply::new(code::ACCEPTED, "nothing_added", "that was asked already"),
-        StopAck::TooLate => Reply::new(code::TOO_LATE, "too_late", "it has ended already"),
+        StopAck::First => Reply::new(code::ACCEPTED, "first", "stop requested"),
+        StopAck::Strengthened => {
+            Reply::new(code::ACCEPTED, "strengthened", "stop requested, sooner than before")
+        }
+        StopAck::Unchanged => Reply::new(code::ACCEPTED, "nothing_added", "stop already requested"),
+        StopAck::TooLate => Reply::new(code::TOO_LATE, "too_late", "already ended"),
     }
 }

@@ -6,8 +6,7 @@ use serde_json::Value;
 use tokio::{io::BufReader, net::UnixStream, time::timeout};
 
 use super::{
-    exchange::TO_HEAR,
-    protocol::{self, Ask, Reply, Request, VERSION},
+    protocol::{self, ACK_TIMEOUT, Ask, Reply, Request, VERSION},
     socket_dir,
 };
 use crate::render::text::one_line;
@@ -18,14 +17,8 @@ pub(crate) struct Running {
     /// In one line.
     pub(crate) said: String,
     pub(crate) detail: Value,
-    pub(crate) answers: Answers,
-}
-
-/// Whether its process answers. Exhaustive: it does, or it lives and does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answers {
-    Yes,
-    No,
+    /// Whether its process answers.
+    pub(crate) is_answering: bool,
 }
 
 /// Every session that runs, oldest first.
@@ -44,7 +37,7 @@ pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
 
 /// Makes a living owner of a stored session check its store at once; otherwise the owner finds out by itself.
 /// Returns a note if the owner lives and does not answer.
-pub(crate) async fn nudge(session: &str) -> Option<String> {
+pub(crate) async fn notify_owner(session: &str) -> Option<String> {
     let (_, path) = socket_dir::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
     let mut stream = socket_dir::connect(&path).await?;
     let pid = owner(&stream);
@@ -52,7 +45,7 @@ pub(crate) async fn nudge(session: &str) -> Option<String> {
         protocol::write(&mut stream, &Request { v: VERSION, ask: Ask::Look }).await.ok()?;
         protocol::read_line(&mut BufReader::new(stream)).await.ok()
     };
-    timeout(TO_HEAR, asked).await.is_err().then(|| silent(pid))
+    timeout(ACK_TIMEOUT, asked).await.is_err().then(|| silent(pid))
 }
 
 /// What a session says of itself, or that it says nothing; none if it is gone.
@@ -64,14 +57,14 @@ async fn shown_of(session: String, path: &Path) -> Option<Running> {
         let line = protocol::read_line(&mut BufReader::new(stream)).await.ok()??;
         serde_json::from_slice::<Reply>(&line).ok()
     };
-    match timeout(TO_HEAR, asked).await {
+    match timeout(ACK_TIMEOUT, asked).await {
         Ok(reply) => {
             let Reply { message, detail, .. } = reply?;
-            Some(Running { session, said: message, detail, answers: Answers::Yes })
+            Some(Running { session, said: message, detail, is_answering: true })
         }
         Err(_silent) => {
             let detail = serde_json::json!({ "pid": pid });
-            Some(Running { session, said: silent(pid), detail, answers: Answers::No })
+            Some(Running { session, said: silent(pid), detail, is_answering: false })
         }
     }
 }

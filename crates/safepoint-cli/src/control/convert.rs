@@ -9,9 +9,9 @@ use safepoint::{
     stop::Reach,
 };
 
-use super::protocol::{Afterwards, ModeWord, PushAsk, StopAsk};
+use super::protocol::{Afterwards, ModeArg, PushAsk, StopAsk};
 use crate::{
-    args::control::{OrWord, PolicyWord, ScopeWord},
+    args::control::{OrArg, PolicyArg, ScopeArg},
     exit::code,
 };
 
@@ -26,7 +26,7 @@ impl PushAsk {
             ("--turn", self.turn.is_some()),
         ];
         if let Some((option, _)) = of_a_preempt.iter().find(|(_, is_given)| *is_given)
-            && self.policy != PolicyWord::Preempt
+            && self.policy != PolicyArg::Preempt
         {
             return Err(format!("{option} says how a turn is stopped: it goes with --policy preempt"));
         }
@@ -34,17 +34,17 @@ impl PushAsk {
             return Err("--within 0 is now: leave out --at and --within".to_owned());
         }
         Ok(match self.policy {
-            PolicyWord::Enqueue => Policy::Enqueue,
-            PolicyWord::Reject => Policy::Reject,
-            PolicyWord::Rollback => Policy::Rollback,
-            PolicyWord::Steer => Policy::Steer(
+            PolicyArg::Enqueue => Policy::Enqueue,
+            PolicyArg::Reject => Policy::Reject,
+            PolicyArg::Rollback => Policy::Rollback,
+            PolicyArg::Steer => Policy::Steer(
                 SteerTiming::NextRequest,
                 match self.or {
-                    OrWord::Queue => IfUndelivered::Queue,
-                    OrWord::Return => IfUndelivered::Return,
+                    OrArg::Queue => IfUndelivered::Queue,
+                    OrArg::Return => IfUndelivered::Return,
                 },
             ),
-            PolicyWord::Preempt => {
+            PolicyArg::Preempt => {
                 let points = self.at.as_deref().map(points).transpose()?;
                 let mut preempt = match (points, self.within_ms.and_then(grace)) {
                     (None, _) => Preempt::now(),
@@ -72,7 +72,7 @@ impl StopAsk {
         if self.within_ms == Some(0) {
             return Err("--within 0 is now: write --now".to_owned());
         }
-        if self.mode == (ModeWord::WhenIdle { ms: 0 }) {
+        if self.mode == (ModeArg::WhenIdle { ms: 0 }) {
             return Err("--when-idle 0 is the turn's end: write --at turn-end".to_owned());
         }
         if self.run.is_some() || self.call.is_some() {
@@ -85,21 +85,21 @@ impl StopAsk {
     pub(crate) fn request(&self) -> Result<StopRequest, String> {
         let grace = self.within_ms.and_then(grace);
         let request = match (&self.mode, grace) {
-            (ModeWord::Now, _) => StopRequest::now(),
-            (ModeWord::Points(_) | ModeWord::TurnEnd | ModeWord::WhenIdle { .. }, _)
+            (ModeArg::Now, _) => StopRequest::now(),
+            (ModeArg::Points(_) | ModeArg::TurnEnd | ModeArg::WhenIdle { .. }, _)
                 if self.within_ms == Some(0) =>
             {
                 StopRequest::now()
             }
-            (ModeWord::Points(names), Some(grace)) => StopRequest::at_within(points(names)?, grace),
-            (ModeWord::Points(names), None) => StopRequest::at(points(names)?),
-            (ModeWord::TurnEnd | ModeWord::WhenIdle { .. }, _) => {
+            (ModeArg::Points(names), Some(grace)) => StopRequest::at_within(points(names)?, grace),
+            (ModeArg::Points(names), None) => StopRequest::at(points(names)?),
+            (ModeArg::TurnEnd | ModeArg::WhenIdle { .. }, _) => {
                 return Err("a turn's end and idleness are a session's; name safe points, or now".to_owned());
             }
         };
         let request = request.with_reach(match self.scope {
-            ScopeWord::Root => Reach::Root,
-            ScopeWord::Tree => Reach::Tree,
+            ScopeArg::Root => Reach::Root,
+            ScopeArg::Tree => Reach::Tree,
         });
         let request = match self.cleanup_cap_ms {
             Some(cap) => request.with_cleanup_cap(Duration::from_millis(cap)),
@@ -111,8 +111,8 @@ impl StopAsk {
     /// The request for the open turn; none if that turn should end by itself.
     pub(crate) fn turn_stop(&self) -> Result<Option<StopRequest>, String> {
         match self.mode {
-            ModeWord::TurnEnd | ModeWord::WhenIdle { .. } => Ok(None),
-            ModeWord::Now | ModeWord::Points(_) => self.request().map(Some),
+            ModeArg::TurnEnd | ModeArg::WhenIdle { .. } => Ok(None),
+            ModeArg::Now | ModeArg::Points(_) => self.request().map(Some),
         }
     }
 
@@ -123,19 +123,19 @@ impl StopAsk {
     /// The stop of the whole session, and a stop of the running turn for what the session's stop cannot
     /// express.
     pub(crate) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), String> {
-        let is_tree = self.scope == ScopeWord::Tree;
+        let is_tree = self.scope == ScopeArg::Tree;
         let (stop, turn) = match &self.mode {
-            ModeWord::Now if is_tree => (SessionStop::now(), None),
-            ModeWord::TurnEnd => (SessionStop::at_turn_end(), None),
-            ModeWord::WhenIdle { ms } => (SessionStop::when_idle_for(Duration::from_millis(*ms)), None),
-            ModeWord::Points(names) if is_tree && points(names)? == SafePoints::ANY => {
+            ModeArg::Now if is_tree => (SessionStop::now(), None),
+            ModeArg::TurnEnd => (SessionStop::at_turn_end(), None),
+            ModeArg::WhenIdle { ms } => (SessionStop::when_idle_for(Duration::from_millis(*ms)), None),
+            ModeArg::Points(names) if is_tree && points(names)? == SafePoints::ANY => {
                 match (self.within_ms, self.within_ms.and_then(grace)) {
                     (None, _) => (SessionStop::graceful(), None),
                     (Some(_), Some(grace)) => (SessionStop::graceful_within(grace), None),
                     (Some(_zero), None) => (SessionStop::now(), None),
                 }
             }
-            ModeWord::Now | ModeWord::Points(_) => (SessionStop::at_turn_end(), Some(self.request()?)),
+            ModeArg::Now | ModeArg::Points(_) => (SessionStop::at_turn_end(), Some(self.request()?)),
         };
         let mut stop = stop.with_reason(self.reason());
         if let Some(cap) = self.cleanup_cap_ms {

@@ -3,7 +3,7 @@
 //! **Invariants**: an item goes to a living owner first, and to the store only if that owner does not say that it has it;
 //! under one id, so that it is one item whichever way it came.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use safepoint::raw::store::LeaseHolder;
 use tokio::{
@@ -13,34 +13,31 @@ use tokio::{
 };
 
 use super::{
-    client::{details, nudge, owner, silent},
+    client::{details, notify_owner, owner, silent},
     item_reply,
-    offline::{self, Place},
+    offline::{self, StoredTarget},
     offline_items::{self, Waits},
-    protocol::{self, Ask, PushAsk, Reply, Request, VERSION, Wait},
+    protocol::{self, ACK_TIMEOUT, Ask, PushAsk, Reply, Request, VERSION, Wait},
     socket_dir,
 };
 use crate::{
     args::{control::Common, names},
-    exit::{self, Usage, code},
+    exit::{self, NoSession, Usage, code},
     output,
     render::reply_json::ReplyLines,
 };
 
-/// How long the owner of a session may take to acknowledge a request.
-pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
-
 /// Asks, and shows each reply; the exit code is the last one's.
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let over = common.timeout.map(|timeout| Instant::now() + timeout);
-    let mut talk = Talk { common, over, lines: ReplyLines::default() };
+    let mut talk = Exchange { common, over, lines: ReplyLines::default() };
     let done = match ask {
         Ok(ask) => talk.go(ask).await,
         Err(why) => Err(why),
     };
     match done {
         // A client that reads lines of JSON gets this as one as well.
-        Err(error) if common.json => {
+        Err(error) if common.place.json => {
             let (number, status) =
                 if error.is::<Usage>() { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
             talk.last(&Reply::new(number, status, format!("{error:#}")))
@@ -49,7 +46,7 @@ pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::R
     }
 }
 
-struct Talk<'a> {
+struct Exchange<'a> {
     common: &'a Common,
     /// When the caller stops waiting.
     over: Option<Instant>,
@@ -67,7 +64,7 @@ enum ExchangeEnd {
     Gone(Option<Reply>),
 }
 
-impl Talk<'_> {
+impl Exchange<'_> {
     async fn go(&mut self, ask: Ask) -> anyhow::Result<ExitCode> {
         let ask = match (offline::kept(self.common).await?, ask) {
             (Some(place), Ask::Push(push)) => return self.push(&place, push).await,
@@ -80,7 +77,7 @@ impl Talk<'_> {
         let Some(stream) = reached(&self.common.session).await? else {
             let session = &self.common.session;
             names::check(session)?;
-            let message = format!("no session {session} is running (safepoint sessions ls lists them)");
+            let message = NoSession(session.as_str().into()).to_string();
             return self.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
         };
         match self.ask(stream, ask).await? {
@@ -93,7 +90,7 @@ impl Talk<'_> {
 
     /// Pushes an item to a stored session: the owner records it first and takes it; the store does where no
     /// owner answers.
-    async fn push(&mut self, place: &Place, mut asked: PushAsk) -> anyhow::Result<ExitCode> {
+    async fn push(&mut self, place: &StoredTarget, mut asked: PushAsk) -> anyhow::Result<ExitCode> {
         let is_named = asked.client_id.is_some();
         asked.client_id.get_or_insert_with(|| format!("cli_{}", uuid::Uuid::now_v7().simple()));
         let (mut waits, mut but) = (None, None);
@@ -124,7 +121,7 @@ impl Talk<'_> {
                     return self.last(&rests);
                 }
                 if but.is_none() {
-                    but = nudge(place.session.as_str()).await;
+                    but = notify_owner(place.session.as_str()).await;
                 }
                 let reply = reply.but(but);
                 if asked.wait == Wait::No {
@@ -139,7 +136,7 @@ impl Talk<'_> {
     }
 
     /// The living owner of a stored session, if this process can reach it and the store names it.
-    async fn owner_of(&self, place: &Place) -> anyhow::Result<Option<UnixStream>> {
+    async fn owner_of(&self, place: &StoredTarget) -> anyhow::Result<Option<UnixStream>> {
         let holder = place.store.open(&place.session).await?.holder;
         let found = socket_dir::sessions()?.into_iter().find(|(id, _)| id == place.session.as_str());
         let (Some(holder), Some((_, path))) = (holder, found) else { return Ok(None) };
@@ -152,13 +149,13 @@ impl Talk<'_> {
         let (began, over, pid) = (Instant::now(), self.over, owner(&stream));
         let waits = ask.wait() != Wait::No;
         let request = Request { v: VERSION, ask };
-        match timeout_at(began + TO_HEAR, protocol::write(&mut stream, &request)).await {
+        match timeout_at(began + ACK_TIMEOUT, protocol::write(&mut stream, &request)).await {
             Ok(Ok(())) => {}
             Ok(Err(_gone)) => return Ok(ExchangeEnd::Gone(None)),
             Err(_silent) => return Ok(ExchangeEnd::Silent(pid)),
         }
         // The first word comes soon, whatever is waited for.
-        let mut deadline = Some(over.map_or(began + TO_HEAR, |over| over.min(began + TO_HEAR)));
+        let mut deadline = Some(over.map_or(began + ACK_TIMEOUT, |over| over.min(began + ACK_TIMEOUT)));
         let (mut reader, mut said) = (BufReader::new(stream), None);
         loop {
             let line = match deadline {
@@ -191,7 +188,7 @@ impl Talk<'_> {
     }
 
     fn show(&mut self, reply: &Reply) -> anyhow::Result<()> {
-        if self.common.json {
+        if self.common.place.json {
             let session = if reply.session.is_empty() { &self.common.session } else { &reply.session };
             self.lines.say("reply", Some(session), reply.fields())?;
             return Ok(());

@@ -12,19 +12,18 @@ use safepoint::{
 };
 
 use super::{
-    chat_target::failed,
-    item_reply::{self, Left},
-    offline::Place,
+    item_reply,
+    offline::StoredTarget,
     offline_items,
     protocol::{PushAsk, Reply, Wait},
-    server::Say,
+    server::Replies,
 };
 use crate::exit::code;
 
 /// A session of this process, and its store, if it has one.
 pub(crate) struct Inlet {
     session: SessionHandle<String>,
-    kept: Option<Place>,
+    kept: Option<StoredTarget>,
 }
 
 impl Inlet {
@@ -34,7 +33,7 @@ impl Inlet {
 
     /// The same, where a store keeps it.
     pub(crate) fn kept(mut self, store: Arc<dyn Store>, session: SessionId) -> Self {
-        self.kept = Some(Place { store, session });
+        self.kept = Some(StoredTarget { store, session });
         self
     }
 
@@ -43,7 +42,7 @@ impl Inlet {
         self.session.check_store();
     }
 
-    pub(super) fn place(&self) -> Option<&Place> {
+    pub(super) fn place(&self) -> Option<&StoredTarget> {
         self.kept.as_ref()
     }
 
@@ -69,23 +68,23 @@ impl Inlet {
         &self,
         asked: PushAsk,
         put: impl FnOnce(String, Policy, Option<String>) -> Result<Ticket<String>, PushError<String>>,
-        say: &Say,
+        replies: &Replies,
     ) {
         let policy = match asked.policy() {
             Ok(policy) => policy,
-            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
         };
         let ticket = match (put(asked.text.clone(), policy, asked.client_id.clone()), &self.kept) {
             (Ok(ticket), _) => ticket,
             // It has just ended: what comes now is the next owner's.
-            (Err(PushError::Closed(_)), Some(place)) => return leave(place, &asked, say).await,
+            (Err(PushError::Closed(_)), Some(place)) => return leave(place, &asked, replies).await,
             (Err(error), _) => {
                 let number = match &error {
                     PushError::Full(_) | PushError::Closed(_) => code::NO_ROOM,
                     PushError::OtherContent(_) => code::CONFLICT,
                     _ => code::OTHER,
                 };
-                return say.last(Reply::new(number, error.code(), error.to_string()));
+                return replies.last(Reply::new(number, error.code(), error.to_string()));
             }
         };
         // Acknowledged only after it is recorded.
@@ -98,31 +97,31 @@ impl Inlet {
         match (ticket.fate_now(), &self.kept) {
             // It came before, through the store, which alone knows where it is.
             (Some(ItemOutcome::Returned(RejectReason::Known | RejectReason::OtherContent)), Some(place)) => {
-                return leave(place, &asked, say).await;
+                return leave(place, &asked, replies).await;
             }
             (Some(ItemOutcome::Unhandled), Some(place)) if !is_recorded => {
-                return leave(place, &asked, say).await;
+                return leave(place, &asked, replies).await;
             }
             _ => {}
         }
-        self.tell(&ticket, asked.wait, say).await;
+        self.tell(&ticket, asked.wait, replies).await;
     }
 
-    async fn tell(&self, ticket: &Ticket<String>, wait: Wait, say: &Say) {
+    async fn tell(&self, ticket: &Ticket<String>, wait: Wait, replies: &Replies) {
         let name = item_reply::name(ticket);
-        let left = if self.kept.is_some() { Left::InStore } else { Left::Gone };
+        let is_stored = self.kept.is_some();
         let accepted = item_reply::accepted(&name);
         match ticket.fate_now() {
-            Some(fate @ ItemOutcome::Returned(_)) => say.last(item_reply::rested(&name, fate, left)),
-            _ if wait == Wait::No => say.last(accepted),
+            Some(fate @ ItemOutcome::Returned(_)) => replies.last(item_reply::rested(&name, fate, is_stored)),
+            _ if wait == Wait::No => replies.last(accepted),
             _ => {
-                say.first(accepted);
+                replies.first(accepted);
                 tokio::select! {
                     biased;
                     // First: an end is sent even to a client that is going. Losing this branch loses nothing: the ticket tells
                     // as often as it is asked.
-                    fate = ticket.outcome() => say.last(item_reply::rested(&name, fate, left)),
-                    () = say.hung_up() => {}
+                    fate = ticket.outcome() => replies.last(item_reply::rested(&name, fate, is_stored)),
+                    () = replies.hung_up() => {}
                 }
             }
         }
@@ -138,17 +137,17 @@ impl Inlet {
 }
 
 /// Leaves it to the store, and tells what comes of it there.
-async fn leave(place: &Place, asked: &PushAsk, say: &Say) {
+async fn leave(place: &StoredTarget, asked: &PushAsk, replies: &Replies) {
     let reply = async {
         let (reply, waits) = offline_items::push(place, asked).await?;
         let Some(waits) = waits.filter(|_| asked.wait != Wait::No) else { return Ok(reply) };
-        say.first(reply);
+        replies.first(reply);
         waits.rest(None).await
     };
     tokio::select! {
         biased;
         // First: a reply that is there is sent. Losing this branch loses nothing: the store has what it has.
-        reply = reply => say.last(reply.unwrap_or_else(|error| failed(&error))),
-        () = say.hung_up() => {}
+        reply = reply => replies.last(reply.unwrap_or_else(|error| Reply::failed(&error))),
+        () = replies.hung_up() => {}
     }
 }

@@ -7,13 +7,6 @@ use serde_json::json;
 use super::{convert::refused, protocol::Reply};
 use crate::exit::code;
 
-/// Where an item is that its session left behind. Exhaustive: it is gone with the session, or a store has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
-    Gone,
-    InStore,
-}
-
 /// What an item is called, here and in the store: by its number there, where there is one.
 pub(super) fn name(ticket: &Ticket<String>) -> String {
     match ticket.recorded().now_or_never().flatten() {
@@ -37,17 +30,13 @@ pub(super) fn accepted(item: &str) -> Reply {
 }
 
 /// It is answered, or this is why not: only an answer is a success.
-pub(super) fn rested(item: &str, fate: ItemOutcome, left: Left) -> Reply {
+pub(super) fn rested(item: &str, fate: ItemOutcome, is_stored: bool) -> Reply {
     let (number, message) = match fate {
         ItemOutcome::Completed(turn) => (code::ACCEPTED, format!("{item} is answered in {turn}")),
         ItemOutcome::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
         ItemOutcome::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
         ItemOutcome::Unhandled => {
-            let waits = if left == Left::InStore {
-                "; it waits in the store until the session is opened"
-            } else {
-                ""
-            };
+            let waits = if is_stored { "; it waits in the store until the session is opened" } else { "" };
             (code::TOO_LATE, format!("{item} was not handled: the session ended first{waits}"))
         }
         ItemOutcome::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),

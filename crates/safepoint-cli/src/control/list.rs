@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::state::State;
 use crate::{
-    control::client::{Answers, Running, running},
+    control::client::{Running, running},
     exit::Usage,
     render::{reply_json::ReplyLines, text::one_line},
     settings::remembered::Setup,
@@ -25,29 +25,8 @@ pub(crate) struct Listed {
     pub(crate) row: Option<SessionRow>,
     /// What its own process says, if it runs and answers.
     pub(crate) running: Option<Running>,
-    waits: Waits,
-}
-
-/// What a suspended session waits for. Exhaustive: a decision, or nothing after a stop withdrew its approvals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
-    ForDecision,
-    ForNothing,
-}
-
-impl Waits {
-    /// Looked at only where it matters.
-    async fn of(store: Option<&Arc<dyn Store>>, row: &SessionRow) -> anyhow::Result<Self> {
-        let Some(store) = store.filter(|_| row.label == SUSPENDED) else { return Ok(Self::ForDecision) };
-        let rows = store.approvals(&row.id).await?;
-        let is_left = |row: &ApprovalRow| {
-            matches!(
-                row.state,
-                ApprovalState::Open | ApprovalState::Decided { used: DecisionUse::Waiting, .. }
-            )
-        };
-        Ok(if rows.iter().any(is_left) { Self::ForDecision } else { Self::ForNothing })
-    }
+    /// Whether a decision is open, or made and not used; looked at of a suspended session only.
+    waits: bool,
 }
 
 /// How the store names a session that waits for a decision.
@@ -56,7 +35,7 @@ const SUSPENDED: &str = "suspended";
 impl Listed {
     /// One that lives in its own process alone.
     pub(crate) fn unkept(running: Running) -> Self {
-        Self { id: running.session.clone(), row: None, running: Some(running), waits: Waits::ForDecision }
+        Self { id: running.session.clone(), row: None, running: Some(running), waits: true }
     }
 
     /// One that the store keeps; what lives of it is taken out of `live`.
@@ -65,7 +44,7 @@ impl Listed {
         row: SessionRow,
         live: &mut HashMap<String, Running>,
     ) -> anyhow::Result<Self> {
-        let (id, waits) = (row.id.as_str().to_owned(), Waits::of(store, &row).await?);
+        let (id, waits) = (row.id.as_str().to_owned(), waits(store, &row).await?);
         Ok(Self { running: live.remove(&id), row: Some(row), id, waits })
     }
 
@@ -81,17 +60,21 @@ impl Listed {
     }
 
     pub(crate) fn state(&self) -> State {
-        let is_at_work = self.running.as_ref().is_some_and(|running| !running.detail["turn"].is_null());
+        // A chat names its turn, a run its run.
+        let is_running = self.running.as_ref().is_some_and(|running| {
+            let detail = &running.detail;
+            !detail["turn"].is_null() || detail["kind"] == "run" && !detail["run"].is_null()
+        });
         let label = self.row.as_ref().map_or("", |row| row.label.as_str());
-        if self.running.as_ref().is_some_and(|running| running.answers == Answers::No) {
+        if self.running.as_ref().is_some_and(|running| !running.is_answering) {
             return State::NotAnswering;
         }
         match (label, self.is_held()) {
             ("running", true) => State::Running,
             ("running", false) => State::Crashed,
-            (SUSPENDED, false) if self.waits == Waits::ForNothing => State::Stopped,
+            (SUSPENDED, false) if !self.waits => State::Stopped,
             (SUSPENDED, _) => State::Suspended,
-            (_, true) if is_at_work => State::Running,
+            (_, true) if is_running => State::Running,
             ("stopped", false) => State::Stopped,
             ("failed", false) => State::Failed,
             (_, true) => State::Open,
@@ -113,7 +96,7 @@ impl Listed {
     pub(crate) fn line(&self) -> String {
         const ID: usize = 36;
         const STATE: usize = 13;
-        let when = self.row.as_ref().map_or_else(|| "not kept".to_owned(), |row| ago(row.updated));
+        let when = self.row.as_ref().map_or_else(|| "in memory".to_owned(), |row| ago(row.updated));
         let more = match (&self.running, self.owner(), &self.row) {
             (Some(running), ..) => one_line(&running.said),
             (None, Some(owner), _) => owner,
@@ -123,14 +106,14 @@ impl Listed {
             }
             (None, None, None) => String::new(),
         };
-        format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().as_str())
+        format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().shown())
     }
 
     pub(crate) fn json(&self, lines: &mut ReplyLines) -> Value {
         let row = self.row.as_ref();
         let holder = row.and_then(|row| row.holder.as_ref());
         let fields = json!({
-            "state": self.state().as_str(), "kept": self.is_kept(),
+            "state": self.state().name(), "kept": self.is_kept(),
             "created_at": row.map(|row| row.created), "updated_at": row.map(|row| row.updated),
             "title": row.map(|row| &row.title), "records": row.map(|row| row.head),
             "setup": row.map(Setup::read),
@@ -145,6 +128,16 @@ impl Listed {
         });
         lines.line("session", Some(&self.id), fields)
     }
+}
+
+/// Whether a suspended session waits for a decision: a stop may have withdrawn its approvals.
+async fn waits(store: Option<&Arc<dyn Store>>, row: &SessionRow) -> anyhow::Result<bool> {
+    let Some(store) = store.filter(|_| row.label == SUSPENDED) else { return Ok(true) };
+    let rows = store.approvals(&row.id).await?;
+    let is_left = |row: &ApprovalRow| {
+        matches!(row.state, ApprovalState::Open | ApprovalState::Decided { used: DecisionUse::Waiting, .. })
+    };
+    Ok(rows.iter().any(is_left))
 }
 
 /// How long ago, in one unit.

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    client::nudge,
+    client::notify_owner,
     item_reply, left,
     protocol::{Ask, Reply, StopAsk, Wait},
 };
@@ -26,25 +26,25 @@ use crate::{args::control::Common, exit::code, settings::store::existing_store};
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// A session, and the store that keeps it.
-pub(crate) struct Place {
+pub(crate) struct StoredTarget {
     pub(super) store: Arc<dyn Store>,
     pub(super) session: SessionId,
 }
 
 /// The store that keeps the session that is meant; none if it does not.
-pub(super) async fn kept(common: &Common) -> anyhow::Result<Option<Place>> {
-    let Some(store) = existing_store(common.store.clone())? else { return Ok(None) };
+pub(super) async fn kept(common: &Common) -> anyhow::Result<Option<StoredTarget>> {
+    let Some(store) = existing_store(common.place.store.clone())? else { return Ok(None) };
     let session = SessionId::from(common.session.as_str());
     match store.open(&session).await {
         Err(Error::NoSession(_)) => Ok(None),
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(Some(Place { store, session })),
+        Ok(_) => Ok(Some(StoredTarget { store, session })),
     }
 }
 
 /// Does it through the store, which holds before, while and after an owner lives; none if only a living owner can do it.
 pub(super) async fn through_store(
-    place: &Place,
+    place: &StoredTarget,
     common: &Common,
     ask: &Ask,
 ) -> anyhow::Result<Option<Reply>> {
@@ -60,7 +60,7 @@ pub(super) async fn through_store(
 }
 
 /// Takes an item back.
-pub(super) async fn withdraw(place: &Place, item: &str) -> anyhow::Result<Reply> {
+pub(super) async fn withdraw(place: &StoredTarget, item: &str) -> anyhow::Result<Reply> {
     let Some(number) = item_reply::number(item) else {
         let why = format!("`{item}` is no item; write it as item-7 or 7");
         return Ok(Reply::new(code::USAGE, "refused", why));
@@ -80,7 +80,7 @@ pub(super) async fn withdraw(place: &Place, item: &str) -> anyhow::Result<Reply>
             Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {name}"))
         }
     };
-    Ok(reply.but(nudge(place.session.as_str()).await))
+    Ok(reply.but(notify_owner(place.session.as_str()).await))
 }
 
 /// The questions that are open.
@@ -124,10 +124,16 @@ async fn stop(
         1 => "; its open approval is withdrawn".to_owned(),
         many => format!("; its {many} open approvals are withdrawn"),
     };
-    let said = format!("recorded: it applies whichever process owns the session{taken_back}");
+    let applies = match was_owned {
+        true => "stop recorded: it applies whichever process owns the session".to_owned(),
+        false => {
+            format!("no process runs {session}; the stop is recorded and applies when the session is opened")
+        }
+    };
+    let said = format!("{applies}{taken_back}");
     let asked_reply = Reply::new(code::ACCEPTED, "asked", said)
         .detail(json!({ "stop": last, "taken_back": back }))
-        .but(nudge(session.as_str()).await);
+        .but(notify_owner(session.as_str()).await);
     if wait == Wait::No {
         return Ok(asked_reply);
     }

@@ -18,33 +18,27 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     convert::refused,
-    item_reply::{self, Left},
-    offline::{LOOK, Place},
+    item_reply,
+    offline::{LOOK, StoredTarget},
     protocol::{PushAsk, Reply},
 };
 use crate::{exit::code, session::stored::INBOX};
 
 /// A stored item whose outcome a caller waits for.
 pub(super) struct Waits<'a> {
-    place: &'a Place,
+    place: &'a StoredTarget,
     asked: &'a PushAsk,
     number: u64,
     /// What was recorded before this is not about it.
     since: u64,
-    whose: Whose,
-}
-
-/// Whose end also ends the wait. Exhaustive: none, or the owner that took the item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    NoOne,
-    Owner,
+    /// Whether the end of the session's owner, which took the item, also ends the wait.
+    ends_with_owner: bool,
 }
 
 /// Where an item is. Exhaustive: it waits, a turn has it, had it, or it went out without one.
 enum Found {
     Waiting,
-    AtWork(TurnId),
+    InTurn(TurnId),
     Rests(ItemOutcome),
     Out,
 }
@@ -57,7 +51,7 @@ enum Found {
 /// # Cancel safety
 /// It may be in.
 pub(super) async fn push<'a>(
-    place: &'a Place,
+    place: &'a StoredTarget,
     asked: &'a PushAsk,
 ) -> anyhow::Result<(Reply, Option<Waits<'a>>)> {
     let no = |number, status: &str, why: String| Ok((Reply::new(number, status, why), None));
@@ -73,14 +67,14 @@ pub(super) async fn push<'a>(
     let sealed = encode_item(&asked.text, policy, asked.client_id.clone(), INBOX)?;
     match place.store.push(&place.session, sealed).await? {
         Pushed::Accepted(number) => {
-            let waits = Waits { place, asked, number, since: row.head, whose: Whose::NoOne };
+            let waits = Waits { place, asked, number, since: row.head, ends_with_owner: false };
             Ok((item_reply::accepted(&item_reply::named(number)), Some(waits)))
         }
         Pushed::Same(number) => {
             let name = item_reply::named(number);
             let said = format!("it is in already, as {name}");
             let reply = Reply::new(code::ACCEPTED, "same", said).detail(json!({ "item": name }));
-            Ok((reply, Some(Waits { place, asked, number, since: 0, whose: Whose::NoOne })))
+            Ok((reply, Some(Waits { place, asked, number, since: 0, ends_with_owner: false })))
         }
         Pushed::Conflict(number) => {
             no(code::CONFLICT, "other_content", format!("item-{number} has this id, with other content"))
@@ -93,7 +87,7 @@ pub(super) async fn push<'a>(
 /// Why the next owner of the session would return the item, as far as that is certain. The session has no
 /// owner, so no turn is running; only a turn that waits for a decision can be the target or be in the way.
 async fn refusal(
-    place: &Place,
+    place: &StoredTarget,
     row: &SessionRow,
     policy: Policy,
     asked: &PushAsk,
@@ -118,7 +112,7 @@ fn is_free(row: &SessionRow) -> bool {
     row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead)
 }
 
-async fn last_turn(place: &Place) -> Result<Option<TurnId>, store::Error> {
+async fn last_turn(place: &StoredTarget) -> Result<Option<TurnId>, store::Error> {
     let mut last = None;
     read_journal(&*place.store, &place.session, |past| {
         if let Ok(JournalFact::Planned { turn, .. }) = past.what {
@@ -131,8 +125,8 @@ async fn last_turn(place: &Place) -> Result<Option<TurnId>, store::Error> {
 
 impl<'a> Waits<'a> {
     /// An item that its owner has recorded, who says no more: the end of that owner is an answer as well.
-    pub(super) fn of(place: &'a Place, asked: &'a PushAsk, number: u64) -> Self {
-        Self { place, asked, number, since: 0, whose: Whose::Owner }
+    pub(super) fn of(place: &'a StoredTarget, asked: &'a PushAsk, number: u64) -> Self {
+        Self { place, asked, number, since: 0, ends_with_owner: true }
     }
 
     /// Waits until it rests, or until it is over.
@@ -146,7 +140,7 @@ impl<'a> Waits<'a> {
         let mut seen = None;
         loop {
             // In this order: what the owner has recorded by its end is seen.
-            let is_gone = self.whose == Whose::Owner && self.is_free().await?;
+            let is_gone = self.ends_with_owner && self.is_free().await?;
             let stamp = self.place.store.stamp().await?;
             if (is_gone || seen != Some(stamp))
                 && let Some(reply) = self.reply(self.look().await?, is_gone)
@@ -185,9 +179,9 @@ impl<'a> Waits<'a> {
         let name = item_reply::named(self.number);
         let fate = match found {
             Found::Rests(fate) => fate,
-            Found::Waiting | Found::AtWork(_) if !is_gone => return None,
+            Found::Waiting | Found::InTurn(_) if !is_gone => return None,
             Found::Waiting => ItemOutcome::Unhandled,
-            Found::AtWork(turn) => ItemOutcome::Interrupted(turn),
+            Found::InTurn(turn) => ItemOutcome::Interrupted(turn),
             Found::Out => match self.came_back() {
                 Some(why) => ItemOutcome::Returned(why),
                 None => {
@@ -196,7 +190,7 @@ impl<'a> Waits<'a> {
                 }
             },
         };
-        Some(item_reply::rested(&name, fate, Left::InStore))
+        Some(item_reply::rested(&name, fate, true))
     }
 
     /// Why an item of this policy goes out without a turn.
@@ -244,7 +238,7 @@ impl<'a> Waits<'a> {
         .await?;
         Ok(match (state, last) {
             (_, Some((_, Some(fate)))) => Found::Rests(fate),
-            (_, Some((turn, None))) => Found::AtWork(turn),
+            (_, Some((turn, None))) => Found::InTurn(turn),
             // What took it is about to be read.
             (Some(_), None) => Found::Waiting,
             (None, None) => Found::Out,

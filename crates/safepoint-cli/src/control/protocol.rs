@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: no line is longer than [`LONGEST`]; a reply with `last` is the last one.
 
-use std::io;
+use std::{io, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,10 +10,13 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
 
-use crate::args::control::{OrWord, PolicyWord, ScopeWord};
+use crate::args::control::{OrArg, PolicyArg, ScopeArg};
+use crate::exit::code;
 
 /// The version of these lines.
 pub(crate) const VERSION: u32 = 1;
+/// How long the owner of a session may take to acknowledge a request.
+pub(super) const ACK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest line that is read: 1 MiB.
 const LONGEST: u64 = 1 << 20;
 
@@ -50,25 +53,26 @@ impl Ask {
 }
 
 /// A message on its way in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PushAsk {
     pub(crate) text: String,
-    pub(crate) policy: PolicyWord,
+    pub(crate) policy: PolicyArg,
     /// Safe points for a preempt; none: now.
     pub(crate) at: Option<String>,
     pub(crate) within_ms: Option<u64>,
     pub(crate) delay_ms: Option<u64>,
     pub(crate) turn: Option<String>,
     pub(crate) client_id: Option<String>,
-    pub(crate) or: OrWord,
+    pub(crate) or: OrArg,
     pub(crate) wait: Wait,
 }
 
 /// What is waited for. Exhaustive: nothing, the outcome, or that nothing is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wait {
+    #[default]
     No,
     Settled,
     Quiet,
@@ -78,10 +82,10 @@ pub(crate) enum Wait {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopAsk {
-    pub(crate) mode: ModeWord,
+    pub(crate) mode: ModeArg,
     /// Milliseconds of grace; none waits without limit.
     pub(crate) within_ms: Option<u64>,
-    pub(crate) scope: ScopeWord,
+    pub(crate) scope: ScopeArg,
     pub(crate) run: Option<String>,
     pub(crate) call: Option<String>,
     pub(crate) cleanup_cap_ms: Option<u64>,
@@ -93,7 +97,7 @@ pub(crate) struct StopAsk {
 /// Exhaustive: the modes of `stop`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ModeWord {
+pub(crate) enum ModeArg {
     Now,
     TurnEnd,
     Points(String),
@@ -126,6 +130,11 @@ impl Reply {
     pub(crate) fn new(code: u8, status: &str, message: impl Into<String>) -> Self {
         let (status, session) = (status.to_owned(), String::new());
         Self { v: VERSION, code, status, session, message: message.into(), detail: json!({}), last: true }
+    }
+
+    /// What was asked for failed.
+    pub(super) fn failed(error: &anyhow::Error) -> Self {
+        Self::new(code::OTHER, "failed", format!("{error:#}"))
     }
 
     /// Adds a note.

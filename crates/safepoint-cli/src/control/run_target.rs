@@ -9,13 +9,13 @@ use serde_json::json;
 
 use super::{
     about::About,
-    chat_target::{asked_reply, failed, no_such_call, none_at_work},
+    chat_target::{asked_reply, no_such_call, not_running},
     inlet::Inlet,
     offline,
-    protocol::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait},
-    server::{Say, Target},
+    protocol::{Ask, ModeArg, PushAsk, Reply, StopAsk, Wait},
+    server::{Replies, Target},
 };
-use crate::{args::control::PolicyWord, exit::code};
+use crate::{args::control::PolicyArg, exit::code};
 
 /// The running turn, set by the run's loop.
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(crate) struct Turns {
 
 #[derive(Default)]
 struct State {
-    at_work: Option<RunHandle>,
+    running: Option<RunHandle>,
     is_ending: bool,
 }
 
@@ -45,7 +45,7 @@ impl Turns {
     /// Sets the running turn. A stop of the session that comes later finds it.
     pub(crate) fn begin(&self, handle: &RunHandle) -> Begins {
         let mut state = self.lock();
-        state.at_work = Some(handle.clone());
+        state.running = Some(handle.clone());
         if state.is_ending { Begins::TooLate } else { Begins::Now }
     }
 
@@ -53,7 +53,7 @@ impl Turns {
     fn end(&self) -> Option<RunHandle> {
         let mut state = self.lock();
         state.is_ending = true;
-        state.at_work.clone()
+        state.running.clone()
     }
 
     /// Sets the entry to the stored session of these turns.
@@ -67,8 +67,8 @@ impl Turns {
         self.lock().is_ending
     }
 
-    fn at_work(&self) -> Option<RunHandle> {
-        self.lock().at_work.clone()
+    fn running(&self) -> Option<RunHandle> {
+        self.lock().running.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -82,31 +82,35 @@ pub(super) struct RunTarget {
 }
 
 impl Target for RunTarget {
-    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
+    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             match ask {
-                Ask::Show => say.last(self.show()),
+                Ask::Show => replies.last(self.show()),
                 Ask::Look => {
                     if let Some(inlet) = self.turns.inlet.get() {
                         inlet.look();
                     }
-                    say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+                    replies.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
                 }
                 Ask::Push(push) => match self.turns.inlet.get() {
                     Some(inlet) => {
-                        inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &say).await
+                        inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &replies).await
                     }
-                    None => self.steer(&push, &say).await,
+                    None => self.steer(&push, &replies).await,
                 },
                 Ask::Withdraw { item } => match self.turns.inlet.get().and_then(Inlet::place) {
                     Some(place) => {
-                        say.last(
-                            offline::withdraw(place, &item).await.unwrap_or_else(|error| failed(&error)),
+                        replies.last(
+                            offline::withdraw(place, &item)
+                                .await
+                                .unwrap_or_else(|error| Reply::failed(&error)),
                         );
                     }
-                    None => say.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run")),
+                    None => {
+                        replies.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run"))
+                    }
                 },
-                Ask::Stop(stop) => self.stop(&stop, &say).await,
+                Ask::Stop(stop) => self.stop(&stop, &replies).await,
             }
         })
     }
@@ -114,7 +118,7 @@ impl Target for RunTarget {
 
 impl RunTarget {
     fn show(&self) -> Reply {
-        let run = self.turns.at_work();
+        let run = self.turns.running();
         let detail = self.about.detail(json!({
             "run": run.as_ref().map(|run| run.id().as_str().to_owned()),
             "alive": run.as_ref().map(RunHandle::alive).unwrap_or_default(),
@@ -122,26 +126,26 @@ impl RunTarget {
         Reply::new(code::ACCEPTED, "running", self.about.to_string()).detail(detail)
     }
 
-    async fn steer(&self, push: &PushAsk, say: &Say) {
+    async fn steer(&self, push: &PushAsk, replies: &Replies) {
         let steer = match (push.policy, Steer::new(push.text.as_str())) {
-            (PolicyWord::Steer, Ok(steer)) => steer,
-            (_, Err(blank)) => return say.last(Reply::new(code::USAGE, "blank", blank.to_string())),
+            (PolicyArg::Steer, Ok(steer)) => steer,
+            (_, Err(blank)) => return replies.last(Reply::new(code::USAGE, "blank", blank.to_string())),
             _ => {
                 let why = "a single run takes the turns that it was started with, and steers; nothing can wait in it";
-                return say.last(Reply::new(code::NO_ROOM, "closed", why));
+                return replies.last(Reply::new(code::NO_ROOM, "closed", why));
             }
         };
-        let Some(run) = self.turns.at_work().filter(|run| !run.is_done()) else {
-            return say.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is running"));
+        let Some(run) = self.turns.running().filter(|run| !run.is_done()) else {
+            return replies.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is running"));
         };
         let steering = run.steer(steer);
         let accepted =
             Reply::new(code::ACCEPTED, "accepted", "it goes with the next request, if there is one");
         if push.wait == Wait::No {
-            return say.last(accepted);
+            return replies.last(accepted);
         }
-        say.first(accepted);
-        say.last(match steering.outcome().await {
+        replies.first(accepted);
+        replies.last(match steering.outcome().await {
             SteerOutcome::Delivered { round } => {
                 Reply::new(code::ACCEPTED, "delivered", format!("delivered with request {round}"))
                     .detail(json!({ "round": round }))
@@ -152,39 +156,39 @@ impl RunTarget {
         });
     }
 
-    async fn stop(&self, stop: &StopAsk, say: &Say) {
+    async fn stop(&self, stop: &StopAsk, replies: &Replies) {
         let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
         let is_all = stop.run.is_none() && stop.call.is_none();
-        let run = if is_all { self.turns.end() } else { self.turns.at_work() };
+        let run = if is_all { self.turns.end() } else { self.turns.running() };
         if is_all {
-            if matches!(stop.mode, ModeWord::TurnEnd | ModeWord::WhenIdle { .. }) {
-                return say.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
+            if matches!(stop.mode, ModeArg::TurnEnd | ModeArg::WhenIdle { .. }) {
+                return replies.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
             }
         }
         let request = match stop.request() {
             Ok(request) => request,
-            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
         };
         let Some(run) = run.filter(is_it) else {
-            return say.last(none_at_work(stop));
+            return replies.last(not_running(stop));
         };
         let asked = match &stop.call {
             None => run.stop(request),
             Some(call) => match run.stop_call(&CallId::from(call.as_str()), request) {
                 Some(asked) => asked,
-                None => return say.last(no_such_call(call)),
+                None => return replies.last(no_such_call(call)),
             },
         };
         let reply = asked_reply(asked);
         if stop.wait == Wait::No || reply.code != code::ACCEPTED || stop.call.is_some() {
-            return say.last(reply);
+            return replies.last(reply);
         }
-        say.first(reply);
+        replies.first(reply);
         let outcome = run.done().await;
         let ending = outcome.ending().as_str();
         if stop.wait != Wait::Quiet {
             let reply = Reply::new(code::ACCEPTED, ending, ending);
-            return say.last(reply.detail(json!({ "receipt": **outcome.receipt() })));
+            return replies.last(reply.detail(json!({ "receipt": **outcome.receipt() })));
         }
         let quiet = run.quiet().await;
         let reply = match &quiet {
@@ -194,7 +198,7 @@ impl RunTarget {
                 Reply::new(code::OTHER, "not_quiet", format!("{ending}; may still be running: {alive}"))
             }
         };
-        say.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
+        replies.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
     }
 }
 

@@ -23,14 +23,14 @@ use crate::exit::code;
 /// Who is talked to.
 pub(super) trait Target: Send + Sync + 'static {
     /// Answers, with as many replies as it takes; the last one says so.
-    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()>;
+    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, ()>;
 }
 
 /// Where replies go.
 #[derive(Clone, Debug)]
-pub(super) struct Say(mpsc::UnboundedSender<Reply>);
+pub(super) struct Replies(mpsc::UnboundedSender<Reply>);
 
-impl Say {
+impl Replies {
     /// The last reply.
     pub(super) fn last(&self, reply: Reply) {
         self.send(Reply { last: true, ..reply });
@@ -126,11 +126,11 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
         Ok(Err(error)) => Err(error.to_string()),
         Ok(Ok(None)) | Err(_) => return,
     };
-    let (say, mut replies) = mpsc::unbounded_channel();
-    let say = Say(say);
+    let (replies, mut received) = mpsc::unbounded_channel();
+    let replies = Replies(replies);
     match ask {
-        Ok(ask) => drop(tokio::spawn(target.answer(ask, say))),
-        Err(why) => say.last(Reply::new(code::USAGE, "refused", why)),
+        Ok(ask) => drop(tokio::spawn(target.answer(ask, replies))),
+        Err(why) => replies.last(Reply::new(code::USAGE, "refused", why)),
     }
     loop {
         let mut more = [0];
@@ -138,7 +138,7 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
             biased;
             // First: replies are written before the end of the client is looked at. Losing this branch loses nothing: a
             // reply stays in the channel.
-            reply = replies.recv() => reply,
+            reply = received.recv() => reply,
             // Losing this branch loses bytes outside the protocol. Their end means that the client is gone.
             read = tokio::io::AsyncReadExt::read(&mut reader, &mut more) => match read {
                 Ok(1..) if began.elapsed() < Duration::from_secs(3600) => continue,

@@ -18,7 +18,17 @@ pub(crate) enum State {
 }
 
 impl State {
-    pub(crate) fn as_str(self) -> &'static str {
+    /// For people.
+    pub(crate) fn shown(self) -> &'static str {
+        match self {
+            Self::Open => "idle",
+            Self::Crashed => "interrupted",
+            _ => self.name(),
+        }
+    }
+
+    /// In JSON.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::NotAnswering => "not answering",
             Self::Running => "running",

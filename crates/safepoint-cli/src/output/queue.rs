@@ -55,7 +55,7 @@ pub(super) struct Queue {
 struct State {
     waiting: VecDeque<Sent>,
     bytes: usize,
-    end: End,
+    is_closed: bool,
     /// The piece that the thread writes now, and how much stdout had taken before it.
     writing: Option<(Arc<Sent>, u64)>,
     /// How many bytes for stdout were given up, and whether they were all counted.
@@ -73,19 +73,11 @@ pub(crate) struct Left {
     pub(crate) is_line_cut: bool,
 }
 
-/// Whether the queue takes more pieces. Exhaustive: it does or it does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum End {
-    #[default]
-    Open,
-    Closed,
-}
-
 impl Queue {
     /// Queues a piece; a closed queue drops it.
     pub(super) fn put(&self, sent: Sent) -> Put {
         let mut state = self.lock();
-        if state.end == End::Closed {
+        if state.is_closed {
             return Put::Alone;
         }
         let sent = match (state.waiting.back_mut(), sent) {
@@ -118,7 +110,7 @@ impl Queue {
                 state.writing = Some((Arc::clone(&sent), self.taken()));
                 return Some(sent);
             }
-            if state.end == End::Closed {
+            if state.is_closed {
                 self.done.notify_all();
                 return None;
             }
@@ -128,7 +120,7 @@ impl Queue {
 
     /// Takes no more pieces.
     pub(super) fn close(&self) {
-        self.lock().end = End::Closed;
+        self.lock().is_closed = true;
         self.changed.notify_one();
     }
 
@@ -142,7 +134,7 @@ impl Queue {
     /// Takes no more pieces; drops and counts those that wait.
     pub(super) fn give_up(&self) {
         let mut state = self.lock();
-        state.end = End::Closed;
+        state.is_closed = true;
         let waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
         for sent in &waiting {

@@ -1,66 +1,72 @@
-//! What is running, in one line: the model, the calls, and what a pending stop waits for.
+//! What is running in a turn: the model, the calls, and what a pending stop waits for.
 //!
 //! **Invariants**: a fold of events; it reads no clock and no terminal.
 
 use std::time::{Duration, Instant};
 
 use safepoint::{
-    event::{Event, EventKind, Fact},
+    approval::Decision,
+    event::{EventKind, Fact, Resolution},
     ids::CallId,
+    receipt::RequestReport,
 };
 
-use crate::render::screen::Weight;
+use crate::render::{screen::Weight, text::brief};
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
-pub(crate) struct Status {
-    model: Option<(Model, Instant)>,
-    calls: Vec<Call>,
-    stop: Option<Stop>,
-    end: Option<(&'static str, Instant)>,
+pub(crate) struct Activity {
+    model: Option<(&'static str, Instant)>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) stop: Option<PendingStop>,
+    /// How the turn ended, and when; what it started may still be running.
+    pub(crate) settled: Option<(&'static str, Instant)>,
 }
 
-/// What the model does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Model {
-    Streams,
-    Summarises,
-    Retries,
-}
-
+/// A call that runs, or that waits for an approval.
 #[derive(Debug)]
-struct Call {
+pub(crate) struct Call {
     id: CallId,
-    name: String,
-    state: CallState,
+    pub(crate) name: String,
+    pub(crate) args: String,
+    pub(crate) state: CallState,
     since: Instant,
+    /// Its last progress message.
+    pub(crate) progress: String,
 }
 
-/// Whether a call runs or a person is asked about it first.
+/// Exhaustive: it waits for an approval, waits its turn among the calls, or runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallState {
+pub(crate) enum CallState {
     Asked,
+    Allowed,
     Runs,
 }
 
-/// A stop that was asked.
+/// A requested stop. Exhaustive: at a safe point, forced at this moment; or now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// At a safe point, and at the latest then.
+pub(crate) enum PendingStop {
     AtSafePoint(Option<Instant>),
     Now,
 }
 
-impl Status {
-    pub(crate) fn on(&mut self, event: &Event, now: Instant) {
-        match &event.kind {
+const MODEL: &str = "the model";
+
+impl Activity {
+    pub(crate) fn on(&mut self, kind: &EventKind, now: Instant) {
+        match kind {
             EventKind::Fact(fact) => self.fact(fact, now),
             EventKind::Retrying { .. } | EventKind::FailedOver { .. } => {
-                self.model = Some((Model::Retries, now))
+                self.model = Some(("the model (waits to try again)", now));
             }
             EventKind::Text(_) | EventKind::Reasoning(_) | EventKind::CallBegun(_) => {
                 if let Some((model, _)) = &mut self.model {
-                    *model = Model::Streams;
+                    *model = MODEL;
+                }
+            }
+            EventKind::Progress { call_id, text } => {
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == *call_id) {
+                    call.progress.clone_from(text);
                 }
             }
             _ => {}
@@ -69,75 +75,114 @@ impl Status {
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
         match fact {
-            Fact::ModelStarted { .. } => self.model = Some((Model::Streams, now)),
-            Fact::SummaryStarted { .. } => self.model = Some((Model::Summarises, now)),
+            Fact::ModelStarted { .. } => self.model = Some((MODEL, now)),
+            Fact::SummaryStarted { .. } => self.model = Some(("a summary of the oldest rounds", now)),
             Fact::ModelEnded { .. } | Fact::SummaryEnded { .. } => self.model = None,
-            Fact::CallStarted { call_id, name, .. } => self.call(call_id, name, CallState::Runs, now),
-            Fact::ApprovalRequested(asked) => self.call(&asked.call_id, &asked.tool, CallState::Asked, now),
-            Fact::ApprovalResolved { call_id, .. } => self.calls.retain(|call| call.id != *call_id),
+            Fact::CallStarted { call_id, name, args, .. } => {
+                self.call((call_id, name, args), CallState::Runs, now);
+            }
+            Fact::ApprovalRequested(asked) => {
+                self.call((&asked.call_id, &asked.tool, &asked.args), CallState::Asked, now);
+            }
+            Fact::ApprovalResolved { call_id, answer, .. } => {
+                let is_allowed = matches!(
+                    answer,
+                    Resolution::Decided(
+                        Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. }
+                    )
+                );
+                self.calls.retain(|call| is_allowed || call.id != *call_id);
+                for call in self.calls.iter_mut().filter(|call| call.id == *call_id) {
+                    call.state = CallState::Allowed;
+                }
+            }
             Fact::CallEnded { report, .. } => self.calls.retain(|call| call.id != report.call_id),
-            Fact::StopRequested(request) => {
-                let within = request.within_ms.map(|within| now + Duration::from_millis(within));
-                self.stop = Some(match (self.stop, request.mode.as_str()) {
-                    (Some(Stop::Now), _) | (_, "now") => Stop::Now,
-                    (Some(Stop::AtSafePoint(before)), _) => {
-                        Stop::AtSafePoint(before.into_iter().chain(within).min())
-                    }
-                    (None, _) => Stop::AtSafePoint(within),
-                });
-            }
-            Fact::StopEscalated => self.stop = Some(Stop::Now),
-            Fact::Settled { receipt, .. } => {
-                self.model = None;
-                self.calls.clear();
-                self.end = Some((receipt.ending.as_str(), now));
-            }
+            Fact::StopRequested(request) => self.stopping(request, now),
+            Fact::StopEscalated => self.stop = Some(PendingStop::Now),
+            Fact::Settled { receipt, .. } => self.settle(receipt.ending.as_str(), now),
             _ => {}
         }
     }
 
-    fn call(&mut self, id: &CallId, name: &str, state: CallState, since: Instant) {
-        self.calls.retain(|call| call.id != *id);
-        self.calls.push(Call { id: id.clone(), name: name.to_owned(), state, since });
+    /// The turn has ended; the first end counts.
+    pub(crate) fn settle(&mut self, ending: &'static str, now: Instant) {
+        self.model = None;
+        self.calls.clear();
+        self.settled.get_or_insert((ending, now));
     }
 
-    /// The line, with how much it matters. `alive` is what still lives of a run that has ended.
+    /// Requests join: the earlier deadline counts, and now is now.
+    fn stopping(&mut self, request: &RequestReport, now: Instant) {
+        let within = request.within_ms.map(|within| now + Duration::from_millis(within));
+        self.stop = Some(match (self.stop, request.mode.as_str()) {
+            (Some(PendingStop::Now), _) | (_, "now") => PendingStop::Now,
+            (Some(PendingStop::AtSafePoint(before)), _) => {
+                PendingStop::AtSafePoint(before.into_iter().chain(within).min())
+            }
+            (None, _) => PendingStop::AtSafePoint(within),
+        });
+    }
+
+    fn call(
+        &mut self,
+        (id, name, args): (&CallId, &str, &serde_json::Value),
+        state: CallState,
+        since: Instant,
+    ) {
+        self.calls.retain(|other| other.id != *id);
+        let (id, name, args) = (id.clone(), name.to_owned(), brief(args));
+        self.calls.push(Call { id, name, args, state, since, progress: String::new() });
+    }
+
+    /// Whether the turn has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        self.settled.is_none()
+    }
+
+    /// What the model does, and since when.
+    pub(crate) fn model(&self) -> Option<(&'static str, Instant)> {
+        self.model
+    }
+
+    /// The live line, with how much it matters. `alive` is what still runs of a turn that has ended.
     pub(crate) fn line(&self, alive: &[String], now: Instant) -> Option<(String, Weight)> {
-        if let Some((ending, since)) = self.end {
-            let text =
-                format!("{ending}; waits for {} to end{}", alive.join(", "), elapsed(since, now, QUIET));
+        if let Some((ending, since)) = self.settled {
+            let text = format!("{ending}; waiting for {}{}", alive.join(", "), after(since, now));
             return (!alive.is_empty()).then_some((text, Weight::Heavy));
         }
+        if let Some(text) = self.stop_line(now, "Ctrl-C") {
+            return Some((text, Weight::Heavy));
+        }
         let running = self.running(now);
-        let Some(stop) = self.stop else {
-            return (!running.is_empty()).then_some((running, Weight::Light));
-        };
-        let waits = if running.is_empty() { String::new() } else { format!(": waiting for {running}") };
-        let text = match stop {
-            Stop::Now => format!("Stopping now{waits}"),
-            Stop::AtSafePoint(None) => format!("Stopping at the next safe point{waits}"),
-            Stop::AtSafePoint(Some(deadline)) => {
-                let left = deadline.saturating_duration_since(now).as_secs_f64().ceil();
-                format!("Stopping{waits}; forced in {left:.0} s, or press Ctrl-C")
-            }
-        };
-        Some((text, Weight::Heavy))
+        (!running.is_empty()).then_some((running, Weight::Light))
     }
 
-    /// What runs, with how long it has.
-    pub(crate) fn running(&self, now: Instant) -> String {
+    /// What a requested stop waits for, and when it is forced; `key` forces it earlier.
+    pub(crate) fn stop_line(&self, now: Instant, key: &str) -> Option<String> {
+        let waits = self.waits(now);
+        Some(match self.stop.filter(|_| self.is_running())? {
+            PendingStop::Now => format!("Stopping now{waits}"),
+            PendingStop::AtSafePoint(None) => format!("Stopping at the next safe point{waits}"),
+            PendingStop::AtSafePoint(Some(deadline)) => {
+                let left = deadline.saturating_duration_since(now).as_secs_f64().ceil();
+                format!("Stopping{waits}; forced in {left:.0} s, or press {key}")
+            }
+        })
+    }
+
+    /// `: waiting for` what is running; nothing if that is nothing.
+    pub(crate) fn waits(&self, now: Instant) -> String {
+        let running = self.running(now);
+        if running.is_empty() { String::new() } else { format!(": waiting for {running}") }
+    }
+
+    /// What is running, and for how long.
+    fn running(&self, now: Instant) -> String {
         const SHOWN: usize = 3;
-        let model = self.model.map(|(model, since)| {
-            let what = match model {
-                Model::Streams => "the model",
-                Model::Summarises => "a summary of the oldest rounds",
-                Model::Retries => "the model (waits to try again)",
-            };
-            format!("{what}{}", elapsed(since, now, Duration::ZERO))
-        });
-        let calls = self.calls.iter().map(|call| {
+        let model = self.model.map(|(what, since)| format!("{what}{}", after(since, now)));
+        let calls = self.calls.iter().filter(|call| call.state != CallState::Allowed).map(|call| {
             let what = if call.state == CallState::Asked { " (waits for an answer)" } else { "" };
-            format!("{}{what}{}", call.name, elapsed(call.since, now, Duration::ZERO))
+            format!("{}{what}{}", call.name, after(call.since, now))
         });
         let mut all: Vec<String> = model.into_iter().chain(calls).collect();
         let more = all.len().saturating_sub(SHOWN);
@@ -149,18 +194,25 @@ impl Status {
     }
 }
 
-/// A run that has just ended is given a moment before its remains are counted.
-const QUIET: Duration = Duration::from_secs(1);
-
-/// ` 12 s`, in whole seconds; nothing for less than `least`.
-fn elapsed(since: Instant, now: Instant, least: Duration) -> String {
-    let elapsed = now.saturating_duration_since(since);
-    if elapsed < least.max(QUIET) {
-        return String::new();
+impl Call {
+    pub(crate) fn elapsed(&self, now: Instant) -> String {
+        elapsed(self.since, now)
     }
-    match elapsed.as_secs() {
-        seconds if seconds < 60 => format!(" {seconds} s"),
-        seconds => format!(" {} min {} s", seconds / 60, seconds % 60),
+}
+
+/// ` 12 s`; nothing in the first second.
+fn after(since: Instant, now: Instant) -> String {
+    match now.saturating_duration_since(since).as_secs() {
+        0 => String::new(),
+        _ => format!(" {}", elapsed(since, now)),
+    }
+}
+
+/// `0 s`, `12 s`, `3 min 5 s`.
+pub(crate) fn elapsed(since: Instant, now: Instant) -> String {
+    match now.saturating_duration_since(since).as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 
@@ -192,14 +244,14 @@ mod tests {
         }
     }
 
-    fn line(status: &Status, now: Instant) -> String {
+    fn line(status: &Activity, now: Instant) -> String {
         status.line(&[], now).map(|(text, _)| text).unwrap_or_default()
     }
 
     /// S1.4: requests join: the earlier deadline counts, and now is now.
     #[test]
     fn the_earlier_deadline_is_counted_down_and_now_is_now() {
-        let (mut status, now) = (Status::default(), Instant::now());
+        let (mut status, now) = (Activity::default(), Instant::now());
         status.fact(&started("shell"), now);
         assert_eq!(line(&status, now + Duration::from_secs(61)), "shell 1 min 1 s");
         status.fact(&asked("after-model", None), now);
@@ -216,7 +268,7 @@ mod tests {
     /// A round of many calls is still one line.
     #[test]
     fn many_calls_are_counted() {
-        let (mut status, now) = (Status::default(), Instant::now());
+        let (mut status, now) = (Activity::default(), Instant::now());
         for name in ["a", "b", "c", "d", "e"] {
             status.fact(&started(name), now);
         }

@@ -11,7 +11,7 @@ use safepoint::{
 };
 
 use crate::{
-    render::text::moment,
+    render::text::{at_running, moment},
     visible::{block, one_line},
 };
 
@@ -48,6 +48,22 @@ pub(crate) fn short(asked: &ApprovalRequest) -> String {
         }
         ApprovalKind::AfterUnknownEnd => format!("{} may have happened already", one_line(&asked.tool, NAME)),
     }
+}
+
+/// The receipt of a suspended run, with a row for each approval that the run waits for.
+pub(crate) fn in_receipt(receipt: &str, approvals: &[ApprovalRequest]) -> String {
+    let (before, from_running) = at_running(receipt);
+    let row = |asked: &ApprovalRequest| {
+        let tool = one_line(&asked.tool, NAME);
+        let waits = match asked.question {
+            ApprovalKind::BeforeCall => format!("open, call of {tool} not started"),
+            ApprovalKind::DuringCall => format!("open, asked by a running call of {tool}"),
+            ApprovalKind::AfterUnknownEnd => format!("open, {tool} may have run before"),
+        };
+        format!("\n  approval  {}  {waits}", asked.id)
+    };
+    let rows: String = approvals.iter().map(row).collect();
+    format!("{before}{rows}\n{from_running}").trim_end().to_owned()
 }
 
 /// What is allowed from now on.

@@ -15,4 +15,3 @@ pub(crate) mod surface;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
-pub(crate) mod work;

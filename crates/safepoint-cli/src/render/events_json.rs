@@ -16,7 +16,7 @@ use safepoint::{
     raw::{Omission, OutputExtent},
     receipt::{CallReport, Ending, RequestReport},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     output::{Line, Text},
@@ -86,20 +86,15 @@ impl Lines {
 
     pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: impl Into<Line>) -> Line {
         let mut all = fields.into();
-        let mut line = Map::new();
-        line.insert("v".into(), json!(1));
-        line.insert("type".into(), json!(kind));
-        line.insert("session".into(), json!(self.session));
-        line.insert("run".into(), json!(self.run));
-        line.insert("epoch".into(), json!(self.epoch.unwrap_or_default()));
-        line.insert("seq".into(), json!(self.seq));
-        line.insert("at".into(), json!(at.to_string()));
-        line.insert("turn".into(), json!(self.turn));
-        if let Value::Object(fields) = all.fields().take() {
+        let mut line = json!({
+            "v": 1, "type": kind, "session": self.session, "run": self.run, "epoch": self.epoch.unwrap_or_default(),
+            "seq": self.seq, "at": at.to_string(), "turn": self.turn,
+        });
+        if let (Value::Object(line), Value::Object(fields)) = (&mut line, all.fields().take()) {
             line.extend(fields);
         }
         self.seq += 1;
-        *all.fields() = Value::Object(line);
+        *all.fields() = line;
         all
     }
 

@@ -1,7 +1,7 @@
 //! Lines of JSON of a command that is no run: the contract of its `--json`, described in `docs/schema/reply.json`.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::output::{self, Unwritten};
 
@@ -17,18 +17,15 @@ pub(crate) struct ReplyLines {
 impl ReplyLines {
     /// One line: what every one has, and these fields. `run` is null unless they name one.
     pub(crate) fn line(&mut self, kind: &str, session: Option<&str>, fields: Value) -> Value {
-        let mut line = Map::new();
-        line.insert("v".into(), json!(VERSION));
-        line.insert("type".into(), json!(kind));
-        line.insert("session".into(), json!(session));
-        line.insert("run".into(), Value::Null);
-        line.insert("seq".into(), json!(self.seq));
-        line.insert("at".into(), json!(Timestamp::now().to_string()));
-        if let Value::Object(fields) = fields {
+        let mut line = json!({
+            "v": VERSION, "type": kind, "session": session, "run": null, "seq": self.seq,
+            "at": Timestamp::now().to_string(),
+        });
+        if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
             line.extend(fields);
         }
         self.seq += 1;
-        Value::Object(line)
+        line
     }
 
     /// Writes one line to stdout.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    args::OnDisconnect,
+    args::run::OnDisconnect,
     output::{Drawn, Left, Line, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
 };
 
@@ -39,30 +39,18 @@ enum Live {
     Dim,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    column: Column,
+    /// Whether the last text on stdout ended inside a line.
+    is_inside: bool,
     /// The live line as it stands.
     drawn: Option<String>,
-    question: Question,
+    /// The id of the open approval.
+    question: Option<String>,
     /// The questions that were put here and are withdrawn, not answered.
     withdrawn: Vec<String>,
     /// What waits behind a question.
     later: Vec<String>,
-}
-
-/// Where the last text on stdout ended. Exhaustive: at the start of a line or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
-    Start,
-    Inside,
-}
-
-/// The open approval. Exhaustive: none, or this one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Question {
-    None,
-    Asked(String),
 }
 
 /// How much a live line matters. Exhaustive: it may wait for a free line, or it may not.
@@ -94,14 +82,7 @@ impl Screen {
     }
 
     fn new(printer: Printer, look: Look) -> Self {
-        let state = State {
-            column: Column::Start,
-            drawn: None,
-            question: Question::None,
-            withdrawn: Vec::new(),
-            later: Vec::new(),
-        };
-        Self { printer, look, state: Mutex::new(state) }
+        Self { printer, look, state: Mutex::default() }
     }
 
     pub(crate) fn is_live(&self) -> bool {
@@ -122,7 +103,7 @@ impl Screen {
         if self.look.order == Order::Together {
             self.clear(&mut state);
         }
-        state.column = if text.ends_with('\n') { Column::Start } else { Column::Inside };
+        state.is_inside = !text.ends_with('\n');
         self.printer.print(Piece::Said(Text::Shared(Arc::clone(text))));
     }
 
@@ -139,8 +120,7 @@ impl Screen {
     /// Ends the line of the text, if it has begun one.
     pub(crate) fn end_line(&self) {
         let mut state = self.lock();
-        if state.column == Column::Inside {
-            state.column = Column::Start;
+        if std::mem::take(&mut state.is_inside) {
             self.printer.print(Piece::Words("\n".into()));
         }
     }
@@ -159,18 +139,18 @@ impl Screen {
     pub(crate) fn note(&self, text: &str) {
         let mut state = self.lock();
         match &state.question {
-            Question::Asked(_) => state.later.push(text.to_owned()),
-            Question::None => self.tell(&mut state, text),
+            Some(_) => state.later.push(text.to_owned()),
+            None => self.tell(&mut state, text),
         }
     }
 
     /// Sets the live line, or clears it.
     pub(crate) fn live(&self, line: Option<(String, Weight)>) {
         let mut state = self.lock();
-        if self.look.live == Live::No || state.question != Question::None {
+        if self.look.live == Live::No || state.question.is_some() {
             return;
         }
-        let inside = state.column == Column::Inside && self.look.order == Order::Together;
+        let inside = state.is_inside && self.look.order == Order::Together;
         let Some((text, _)) = line.filter(|(_, weight)| !inside || *weight == Weight::Heavy) else {
             self.clear(&mut state);
             return;
@@ -182,7 +162,7 @@ impl Screen {
         if inside && state.drawn.is_none() {
             // The text continues at the start of the next line.
             self.words("\n");
-            state.column = Column::Start;
+            state.is_inside = false;
         }
         let (on, off) = if self.look.live == Live::Dim { (DIM, RESET) } else { ("", "") };
         let mut drawn = Drawn::default();
@@ -198,15 +178,15 @@ impl Screen {
     pub(crate) fn ask(self: &Arc<Self>, id: &str, question: &str) -> Asking {
         let mut state = self.lock();
         self.tell_part(&mut state, question);
-        state.question = Question::Asked(id.to_owned());
-        Asking { screen: Arc::clone(self), id: id.to_owned(), answer: Answer::Open }
+        state.question = Some(id.to_owned());
+        Asking { screen: Arc::clone(self), id: id.to_owned(), is_answered: false }
     }
 
     /// Whether this screen showed the approval of this id and got no answer. A caller asks when it receives
     /// the approval's end, which may be before the approval is withdrawn here: one that is shown now counts.
     pub(crate) fn was_put(&self, id: &str) -> bool {
         let state = self.lock();
-        state.question == Question::Asked(id.to_owned()) || state.withdrawn.iter().any(|gone| gone == id)
+        state.question.as_deref() == Some(id) || state.withdrawn.iter().any(|gone| gone == id)
     }
 
     /// Resolves when a slow reader has the rest, or when stdout has no reader any more.
@@ -250,8 +230,8 @@ impl Screen {
 
     fn tell_part(&self, state: &mut State, text: &str) {
         self.clear(state);
-        if state.column == Column::Inside && self.look.order == Order::Together {
-            state.column = Column::Start;
+        if state.is_inside && self.look.order == Order::Together {
+            state.is_inside = false;
             self.words("\n");
         }
         self.words(text);
@@ -275,14 +255,7 @@ impl Screen {
 pub(crate) struct Asking {
     screen: Arc<Screen>,
     id: String,
-    answer: Answer,
-}
-
-/// Whether it was answered. Exhaustive: not yet, or it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    Open,
-    Given,
+    is_answered: bool,
 }
 
 impl Asking {
@@ -293,15 +266,15 @@ impl Asking {
 
     /// It was answered.
     pub(crate) fn answered(mut self) {
-        self.answer = Answer::Given;
+        self.is_answered = true;
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
         let mut state = self.screen.lock();
-        state.question = Question::None;
-        if self.answer == Answer::Open {
+        state.question = None;
+        if !self.is_answered {
             self.screen.words("\n  (the question is withdrawn)\n");
             state.withdrawn.push(std::mem::take(&mut self.id));
         }

@@ -53,6 +53,20 @@ pub(crate) fn without_user(address: &str) -> Option<String> {
     Some(format!("{scheme}://{host}{path}"))
 }
 
+/// Arguments in one line: a single value alone, and for a call of an external agent its task.
+pub(crate) fn brief(args: &serde_json::Value) -> String {
+    if let (Some(task), true) = (args["task"].as_str(), args["conversation"].is_string()) {
+        return brief(&serde_json::json!({ "task": task }));
+    }
+    let only = args.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
+    let text = match only {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => args.to_string(),
+    };
+    plain(&text).replace(['\n', '\t'], " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::shown;

@@ -7,26 +7,26 @@ use safepoint::{
     approval::{ApprovalKind, ApprovalRequest},
     event::{Event, EventKind, Fact, Resolution},
     ids::{ApprovalId, RunId, SessionId},
-    raw::{OmissionKind, StreamEvent as _},
+    raw::{OmissionKind, StreamEvent as _, lasting},
     store::Store,
 };
 use serde_json::json;
 
 use crate::{
-    args::RunArgs,
+    args::run::RunArgs,
     output::{Put, Unwritten},
     render::{
-        activity::Status, approval, chat::work::brief, events_json::Lines, hints, keyboard::Keyboard,
-        screen::Screen,
+        activity::Activity, approval, events_json::Lines, hints, keyboard::Keyboard, screen::Screen,
+        text::brief,
     },
-    signals::Strength,
+    signals::StopLevel,
 };
 
 /// What the user sees.
 pub(crate) struct View {
     screen: Arc<Screen>,
     lines: Option<Lines>,
-    status: Status,
+    status: Activity,
     /// Whether text of the turn was shown.
     has_shown: bool,
     /// The session and its store, if it is stored: other processes can answer its approvals.
@@ -42,7 +42,7 @@ impl View {
     ) -> Self {
         let lines = args.json.then(|| Lines::new(session, kept.as_ref().map(|(epoch, _)| *epoch)));
         let kept = kept.map(|(_, store)| (store, session.clone()));
-        Self { screen, lines, status: Status::default(), has_shown: false, kept }
+        Self { screen, lines, status: Activity::default(), has_shown: false, kept }
     }
 
     /// Resolves when stdout has no reader or takes nothing.
@@ -51,7 +51,7 @@ impl View {
     }
 
     pub(crate) fn begin(&mut self, number: u64, run: &RunId) {
-        self.status = Status::default();
+        self.status = Activity::default();
         self.has_shown = false;
         if let Some(lines) = &mut self.lines {
             lines.turn(number, run.as_str());
@@ -59,7 +59,7 @@ impl View {
     }
 
     pub(crate) fn event(&mut self, event: &Event, handle: &RunHandle) {
-        self.status.on(event, Instant::now());
+        self.status.on(&event.kind, Instant::now());
         if self.lines.is_some() {
             return self.lines_of(event);
         }
@@ -69,7 +69,7 @@ impl View {
                 self.screen.text(text);
             }
             EventKind::Retrying { failed, after, error } => {
-                self.screen.note(&format!("try {failed} failed ({error}); again in {after:.1?}"));
+                self.screen.note(&format!("try {failed} failed ({error}); again in {}", lasting(*after)));
             }
             EventKind::FailedOver { from, to, error } => {
                 self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
@@ -182,18 +182,17 @@ impl View {
     }
 
     /// Reports a stop request and what it waits for. A live line shows this itself.
-    pub(crate) fn asked(&self, strength: Strength) {
-        if strength == Strength::Now {
+    pub(crate) fn asked(&self, level: StopLevel) {
+        if level == StopLevel::Now {
             self.hurry();
         }
         if self.screen.is_live() {
             return;
         }
-        let running = self.status.running(Instant::now());
-        let waits = if running.is_empty() { String::new() } else { format!(": waiting for {running}") };
-        self.screen.note(&match strength {
-            Strength::Now => format!("Stopping now{waits}"),
-            Strength::AtSafePoint => format!("Stopping{waits} (Ctrl-C again: now)"),
+        let waits = self.status.waits(Instant::now());
+        self.screen.note(&match level {
+            StopLevel::Now => format!("Stopping now{waits}"),
+            StopLevel::AtSafePoint => format!("Stopping{waits} (Ctrl-C again: now)"),
         });
     }
 
@@ -230,8 +229,9 @@ impl View {
         self.screen.end_line();
         match outcome {
             Outcome::Done(_) => self.ended_with(receipt),
-            Outcome::Stopped(_) | Outcome::Suspended(_) => {
-                self.screen.note(&receipt.to_string());
+            Outcome::Stopped(_) => self.screen.note(&receipt.to_string()),
+            Outcome::Suspended(waiting) => {
+                self.screen.note(&approval::in_receipt(&receipt.to_string(), waiting.approvals()));
             }
             Outcome::Failed(error) => {
                 self.screen.note(&format!("safepoint: {error}"));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use safepoint::message::{MOST_BYTES, Part, UserMessage};
 
-use crate::{args::RunArgs, exit::Usage};
+use crate::{args::run::RunArgs, exit::Usage};
 
 /// The files as parts of a message.
 ///

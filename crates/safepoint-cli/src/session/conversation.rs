@@ -7,15 +7,18 @@ use safepoint::{
     Agent, History, Outcome, RunHandle, Session, SessionHandle,
     ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{ChatPlanner, LostRun, OnTurnFailure, Push, SessionBuilder, SessionStop},
+    session::{ChatPlanner, OnTurnFailure, Push, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_tools::process::Deadline;
 
 use crate::{
-    args::RunArgs,
-    exit::{Elsewhere, NoSession},
-    session::{stored::Kept, survivors},
+    args::run::RunArgs,
+    exit::{HeldElsewhere, NoSession},
+    session::{
+        stored::{NextTurn, StoredSession, Turn},
+        survivors,
+    },
     settings::{AgentSettings, store::open_store},
     signals::LAST_CAP,
 };
@@ -23,41 +26,11 @@ use crate::{
 /// A sequence of turns. Exhaustive: in memory, or in a store.
 pub(crate) enum Conversation {
     Bare { agent: Box<Agent>, history: History, turns: u64, begun: Option<RunHandle> },
-    Kept(Box<Kept>),
-}
-
-/// What follows a prompt or a resume. Exhaustive: the caller that waits for a turn acts on each.
-pub(crate) enum Next {
-    /// The turn that was asked for.
-    Own(Turn),
-    /// A turn that comes first: it was queued, or another process pushed it.
-    Other(Turn),
-    /// No turn until this number of approvals is decided.
-    Undecided(usize),
-    /// No turn: the session was asked to stop, for this cause.
-    Stopped(Option<String>),
-    /// No turn: the prompt was withdrawn.
-    TakenBack,
-    /// No turn: nothing to resume.
-    Nothing,
-}
-
-/// A turn that has begun.
-pub(crate) struct Turn {
-    /// The number of the turn in its conversation, from 1; a stored session counts over all its processes.
-    pub(crate) number: u64,
-    pub(crate) run: RunHandle,
-}
-
-/// When a run is over. Exhaustive: with the running turn, or with a later one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
-    WithThisTurn,
-    Later,
+    Stored(Box<StoredSession>),
 }
 
 /// A handle of the session for use while a caller waits for its turn.
-pub(crate) struct Hand {
+pub(crate) struct EarlyStop {
     session: SessionHandle<String>,
     said: Option<ItemId>,
 }
@@ -100,46 +73,14 @@ impl Conversation {
         };
         let (session, first) = own_with(builder, deadline, (&store, &id), push).await?;
         let epoch = store.open(&id).await?.epoch;
-        Ok(Self::Kept(Box::new(Kept::new((session, first), (id, epoch), store))))
-    }
-
-    /// The session's id, where there is one.
-    pub(crate) fn id(&self) -> Option<&SessionId> {
-        match self {
-            Self::Bare { .. } => None,
-            Self::Kept(kept) => Some(&kept.id),
-        }
+        Ok(Self::Stored(Box::new(StoredSession::new((session, first), (id, epoch), store))))
     }
 
     /// The stored session, if there is one.
-    pub(crate) fn kept(&self) -> Option<&Kept> {
+    pub(crate) fn stored(&self) -> Option<&StoredSession> {
         match self {
             Self::Bare { .. } => None,
-            Self::Kept(kept) => Some(kept),
-        }
-    }
-
-    /// What went on in the background of another process, and ended with it.
-    pub(crate) fn lost(&self) -> Vec<LostRun> {
-        match self {
-            Self::Bare { .. } => Vec::new(),
-            Self::Kept(kept) => kept.lost(),
-        }
-    }
-
-    /// What waits in its store and is not delivered: its number, and why.
-    pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
-        match self {
-            Self::Bare { .. } => Vec::new(),
-            Self::Kept(kept) => kept.undeliverable().await,
-        }
-    }
-
-    /// Whether it is a session that no turn ever had anything of, and in which nothing waits.
-    pub(crate) async fn never_began(&self) -> bool {
-        match self {
-            Self::Bare { .. } => false,
-            Self::Kept(kept) => kept.never_began().await,
+            Self::Stored(stored) => Some(stored),
         }
     }
 
@@ -151,14 +92,14 @@ impl Conversation {
                 *begun = Some(agent.run_on(std::mem::take(history), prompt).detach());
                 Ok(())
             }
-            Self::Kept(kept) => kept.say(prompt.text),
+            Self::Stored(stored) => stored.say(prompt.text),
         }
     }
 
-    /// Takes the turn up again that ended early, and whatever waits.
-    pub(crate) fn take_up(&mut self) {
-        if let Self::Kept(kept) = self {
-            kept.take_up();
+    /// Resumes the turn that ended early, and what waits.
+    pub(crate) fn resume(&mut self) {
+        if let Self::Stored(stored) = self {
+            stored.resume();
         }
     }
 
@@ -166,48 +107,38 @@ impl Conversation {
     ///
     /// # Errors
     /// If the store did not take the prompt, or the session failed.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<NextTurn> {
         match self {
             Self::Bare { begun, turns, .. } => {
                 let number = *turns;
-                Ok(begun.take().map_or(Next::Nothing, |run| Next::Own(Turn { number, run })))
+                Ok(begun.take().map_or(NextTurn::Nothing, |run| NextTurn::Own(Turn { number, run })))
             }
-            Self::Kept(kept) => kept.next().await,
+            Self::Stored(stored) => stored.next().await,
         }
     }
 
     /// What reaches it while its next turn is waited for.
-    pub(crate) fn hand(&self) -> Option<Hand> {
-        match self {
-            Self::Bare { .. } => None,
-            Self::Kept(kept) => Some(Hand { session: kept.session.handle(), said: kept.said() }),
-        }
+    pub(crate) fn early_stop(&self) -> Option<EarlyStop> {
+        let stored = self.stored()?;
+        Some(EarlyStop { session: stored.session.handle(), said: stored.said() })
     }
 
-    /// The prompt's number in the store.
-    pub(crate) fn number(&self) -> Option<u64> {
+    /// Whether a resumed session continues after the turn that has begun, because something waits. If not, that turn is
+    /// the last one of this caller: items of other senders stay for the next owner.
+    pub(crate) async fn continues(&mut self) -> bool {
         match self {
-            Self::Bare { .. } => None,
-            Self::Kept(kept) => kept.number(),
-        }
-    }
-
-    /// Makes the turn that has begun the last one of this caller: items of other senders stay for the next
-    /// owner. Only a resumed session continues while something waits.
-    pub(crate) async fn end_with_it(&mut self) -> Ends {
-        match self {
-            Self::Bare { .. } => Ends::WithThisTurn,
-            Self::Kept(kept) if kept.goes_on().await => Ends::Later,
-            Self::Kept(kept) => {
-                drop(kept.session.stop(SessionStop::at_turn_end()));
-                Ends::WithThisTurn
+            Self::Bare { .. } => false,
+            Self::Stored(stored) if stored.has_more().await => true,
+            Self::Stored(stored) => {
+                drop(stored.session.stop(SessionStop::at_turn_end()));
+                false
             }
         }
     }
 
     /// Whether the session was stopped, so that no further turn begins.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self, Self::Kept(kept) if kept.session.is_done())
+        matches!(self, Self::Stored(stored) if stored.session.is_done())
     }
 
     /// The turn is over.
@@ -220,21 +151,21 @@ impl Conversation {
     /// Gives the session back to the store, before anything was said. The prompt that it was created with is
     /// withdrawn.
     pub(crate) async fn leave_unsaid(self) {
-        if let Self::Kept(kept) = self {
+        if let Self::Stored(kept) = self {
             kept.leave_unsaid().await;
         }
     }
 
     /// Gives the session back to the store.
     pub(crate) async fn close(self) {
-        if let Self::Kept(kept) = self {
-            drop(kept.session.stop(SessionStop::at_turn_end()));
-            drop(kept.session.done().await);
+        if let Self::Stored(stored) = self {
+            drop(stored.session.stop(SessionStop::at_turn_end()));
+            drop(stored.session.done().await);
         }
     }
 }
 
-impl Hand {
+impl EarlyStop {
     /// Ends the session, and withdraws the prompt if no turn has it: nothing waits for its turn any more.
     pub(crate) fn leave(&self, stop: SessionStop) {
         let (session, said) = (self.session.clone(), self.said);
@@ -258,7 +189,7 @@ impl Hand {
 /// left running.
 ///
 /// # Errors
-/// [`Elsewhere`] if another process holds it; the store's.
+/// [`HeldElsewhere`] if another process holds it; the store's.
 pub(crate) async fn own(
     builder: SessionBuilder<String>,
     deadline: Deadline,
@@ -287,7 +218,7 @@ async fn own_with(
     };
     let opened = match opened {
         Ok(opened) => opened,
-        Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),
+        Err(error @ store::Error::Held(..)) => return Err(HeldElsewhere(error, id.clone()).into()),
         Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
     };
     // This process owns the session, so no other process looks for them.

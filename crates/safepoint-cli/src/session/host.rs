@@ -12,7 +12,7 @@ use safepoint::{
     session::{ItemOutcome, Policy, Push, PushError, Ticket},
 };
 
-use crate::render::chat::queue::{How, Origin, Pushed};
+use crate::render::chat::queue::{Origin, PushKind, Pushed};
 
 /// The session of this process.
 pub(crate) struct Host {
@@ -43,9 +43,9 @@ impl Host {
         origin: Origin,
     ) -> Result<Ticket<String>, PushError<String>> {
         let how = match policy {
-            Policy::Steer(..) => How::Steer,
-            Policy::Preempt(_) | Policy::Rollback => How::Preempt,
-            _ => How::Queue,
+            Policy::Steer(..) => PushKind::Steer,
+            Policy::Preempt(_) | Policy::Rollback => PushKind::Preempt,
+            _ => PushKind::Queue,
         };
         let mut push = Push::new(text.clone()).policy(policy);
         if let Some(id) = client_id {

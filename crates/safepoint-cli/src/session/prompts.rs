@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 
 use anyhow::Context as _;
 
-use crate::{args::RunArgs, exit::Usage};
+use crate::{args::run::RunArgs, exit::Usage};
 
 const NO_PROMPT: &str = "what should it do? safepoint run \"PROMPT\", or the prompt on stdin";
 

@@ -7,25 +7,24 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint::{
-    Session, SessionHandle,
+    RunHandle, Session,
     event::Events,
     ids::{ItemId, SessionId},
     raw::{
         decode_row, encode_item,
-        store::{ApprovalState, ItemState, Pushed},
+        store::{ApprovalState, InboxRow, ItemState, Pushed},
     },
     session::{ExitReason, ItemOutcome, LostRun, Policy, Push, PushError, SessionEvent, SessionStop, Ticket},
     store::Store,
 };
 
-use super::conversation::{Next, Turn};
 use crate::exit::Usage;
 
 /// How many items may wait in a stored session.
 pub(crate) const INBOX: usize = 1024;
 
 /// A session of a store that this process owns.
-pub(crate) struct Kept {
+pub(crate) struct StoredSession {
     pub(crate) session: Session<String>,
     pub(crate) id: SessionId,
     /// How many owners it has had, this process the last.
@@ -38,6 +37,29 @@ pub(crate) struct Kept {
     first: Option<Push<String>>,
 }
 
+/// What follows a prompt or a resume. Exhaustive: the caller that waits for a turn acts on each.
+pub(crate) enum NextTurn {
+    /// The turn that was asked for.
+    Own(Turn),
+    /// A turn that comes first: it was queued, or another process pushed it.
+    Other(Turn),
+    /// No turn until this number of approvals is decided.
+    Undecided(usize),
+    /// No turn: the session was asked to stop, for this cause.
+    Stopped(Option<String>),
+    /// No turn: the prompt was withdrawn.
+    TakenBack,
+    /// No turn: nothing to resume.
+    Nothing,
+}
+
+/// A turn that has begun.
+pub(crate) struct Turn {
+    /// The number of the turn in its conversation, from 1; a stored session counts over all its processes.
+    pub(crate) number: u64,
+    pub(crate) run: RunHandle,
+}
+
 /// What the caller waits for. Exhaustive: the turn of its prompt, or the work that a resumed session has
 /// left.
 enum Wait {
@@ -45,11 +67,11 @@ enum Wait {
     /// A prompt for a session that had just ended: it waits in the store for the next owner.
     Late(String),
     /// No caller has taken it yet.
-    TakeUp,
+    Resume,
     Left,
 }
 
-impl Kept {
+impl StoredSession {
     pub(crate) fn new(
         (session, first): (Session<String>, Option<Push<String>>),
         (id, epoch): (SessionId, u64),
@@ -57,10 +79,6 @@ impl Kept {
     ) -> Self {
         let events = session.events();
         Self { session, id, epoch, events, store, wait: Wait::Left, number: None, first }
-    }
-
-    pub(crate) fn handle(&self) -> SessionHandle<String> {
-        self.session.handle()
     }
 
     pub(crate) fn say(&mut self, text: String) -> anyhow::Result<()> {
@@ -89,14 +107,14 @@ impl Kept {
         }
     }
 
-    pub(crate) fn take_up(&mut self) {
-        (self.wait, self.number) = (Wait::TakeUp, None);
+    pub(crate) fn resume(&mut self) {
+        (self.wait, self.number) = (Wait::Resume, None);
     }
 
     pub(crate) fn said(&self) -> Option<ItemId> {
         match &self.wait {
             Wait::Said(ticket) => Some(ticket.id()),
-            Wait::Late(_) | Wait::TakeUp | Wait::Left => None,
+            Wait::Late(_) | Wait::Resume | Wait::Left => None,
         }
     }
 
@@ -105,7 +123,7 @@ impl Kept {
     }
 
     /// Whether a turn follows that this process did not ask for: items that wait in a resumed session.
-    pub(crate) async fn goes_on(&self) -> bool {
+    pub(crate) async fn has_more(&self) -> bool {
         self.said().is_none() && (self.items_waiting().await > 0)
     }
 
@@ -125,9 +143,9 @@ impl Kept {
 
     /// What waits and is not delivered, and why.
     pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
-        let items = self.store.inbox(&self.id).await.unwrap_or_default();
-        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
-        waiting
+        let items = self.items(ItemState::Waiting).await;
+        items
+            .iter()
             .filter_map(|item| Some((item.number, decode_row::<String>(item).err()?.to_string())))
             .collect()
     }
@@ -139,7 +157,7 @@ impl Kept {
     }
 
     /// Waits for a turn, or for what says that none comes.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<NextTurn> {
         match &self.wait {
             Wait::Said(ticket) => {
                 self.number = ticket.recorded().await;
@@ -154,7 +172,7 @@ impl Kept {
                     self.number = Some(number);
                 }
             }
-            Wait::TakeUp => {
+            Wait::Resume => {
                 self.wait = Wait::Left;
                 // Always requested: a decision made meanwhile resumes a turn that waits for it, but not one
                 // that was cut before it could wait.
@@ -171,21 +189,21 @@ impl Kept {
 
     /// The next step for a turn that waits for decisions. With a user present, the user decides first and the
     /// turn is next, as it is after a decision made meanwhile. Otherwise nothing comes before the decision.
-    async fn held_up(&self) -> Option<Next> {
+    async fn held_up(&self) -> Option<NextTurn> {
         if self.session.resume().await || self.session.current_turn().is_some() {
             return None;
         }
         let open = self.open_questions().await;
-        (open > 0).then_some(Next::Undecided(open))
+        (open > 0).then_some(NextTurn::Undecided(open))
     }
 
-    async fn turn(&mut self) -> anyhow::Result<Next> {
+    async fn turn(&mut self) -> anyhow::Result<NextTurn> {
         while let Some(event) = self.events.next().await {
             match event.kind {
                 SessionEvent::TurnStarted { turn, items, run } => {
                     let is_own = self.said().is_none_or(|said| items.contains(&said));
                     let turn = Turn { number: turn.number(), run };
-                    return Ok(if is_own { Next::Own(turn) } else { Next::Other(turn) });
+                    return Ok(if is_own { NextTurn::Own(turn) } else { NextTurn::Other(turn) });
                 }
                 SessionEvent::Blocked { item, .. } if self.said().is_none_or(|said| said == item) => {
                     if let Some(undecided) = self.held_up().await {
@@ -193,7 +211,7 @@ impl Kept {
                     }
                 }
                 SessionEvent::ItemSettled { item, fate } if self.said() == Some(item) => match fate {
-                    ItemOutcome::Withdrawn => return Ok(Next::TakenBack),
+                    ItemOutcome::Withdrawn => return Ok(NextTurn::TakenBack),
                     ItemOutcome::Unhandled => break,
                     ItemOutcome::Returned(why) => anyhow::bail!("the prompt was not taken: {why}"),
                     _ => {}
@@ -201,7 +219,7 @@ impl Kept {
                 SessionEvent::ItemSettled { fate: ItemOutcome::Withdrawn, .. }
                     if self.said().is_none() && self.items_waiting().await == 0 =>
                 {
-                    return Ok(Next::Nothing);
+                    return Ok(NextTurn::Nothing);
                 }
                 _ => {}
             }
@@ -209,15 +227,15 @@ impl Kept {
         let exit = self.session.done().await;
         match exit.reason() {
             ExitReason::Failed(error) => anyhow::bail!("the session failed: {}", error.message),
-            ExitReason::Stopped | ExitReason::Idle => Ok(Next::Stopped(exit.cause().map(str::to_owned))),
+            ExitReason::Stopped | ExitReason::Idle => Ok(NextTurn::Stopped(exit.cause().map(str::to_owned))),
         }
     }
 
     /// Why no turn comes, if none does: nothing could be taken up.
-    async fn none(&self) -> Option<Next> {
+    async fn none(&self) -> Option<NextTurn> {
         let open = self.open_questions().await;
         // A taken item has a turn, whose start may not be reported yet.
-        let (waiting, taken) = (self.items_waiting().await, self.items_taken().await);
+        let (waiting, taken) = (self.items_waiting().await, self.items(ItemState::Taken).await.len());
         let (mut has_begun, mut stopped) = (false, None);
         let mut all = self.session.events();
         while let Some(event) = all.now() {
@@ -229,9 +247,9 @@ impl Kept {
         }
         match (has_begun, stopped, open) {
             (true, ..) => None,
-            (false, Some(cause), _) => Some(Next::Stopped(cause)),
-            (false, None, 1..) => Some(Next::Undecided(open)),
-            (false, None, 0) => (waiting + taken == 0).then_some(Next::Nothing),
+            (false, Some(cause), _) => Some(NextTurn::Stopped(cause)),
+            (false, None, 1..) => Some(NextTurn::Undecided(open)),
+            (false, None, 0) => (waiting + taken == 0).then_some(NextTurn::Nothing),
         }
     }
 
@@ -242,15 +260,15 @@ impl Kept {
         rows.iter().filter(|row| row.state == ApprovalState::Open && row.asked.expires > now).count()
     }
 
-    async fn items_taken(&self) -> usize {
-        let items = self.store.inbox(&self.id).await.unwrap_or_default();
-        items.iter().filter(|item| item.state == ItemState::Taken).count()
+    async fn items(&self, state: ItemState) -> Vec<InboxRow> {
+        let mut items = self.store.inbox(&self.id).await.unwrap_or_default();
+        items.retain(|item| item.state == state);
+        items
     }
 
     /// How many items wait for a turn that this release can read.
     async fn items_waiting(&self) -> usize {
-        let items = self.store.inbox(&self.id).await.unwrap_or_default();
-        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
-        waiting.filter(|item| decode_row::<String>(item).is_ok()).count()
+        let waiting = self.items(ItemState::Waiting).await;
+        waiting.iter().filter(|item| decode_row::<String>(item).is_ok()).count()
     }
 }

@@ -9,7 +9,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    args::{AgentArgs, Approve, OnFull, Unknown, duration::parse_or_never},
+    args::{
+        agent::{AgentArgs, Approve, OnFull, Unknown},
+        duration::parse_or_never,
+    },
     exit::Usage,
     settings::{
         AgentSettings,

@@ -13,7 +13,10 @@ use safepoint::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    args::{AgentArgs, OnFull, backend::Known},
+    args::{
+        agent::{AgentArgs, OnFull},
+        backend::BackendArgs,
+    },
     exit::Usage,
     render::text,
 };
@@ -23,7 +26,7 @@ use crate::{
 #[serde(default)]
 pub(crate) struct Setup {
     backend: Option<String>,
-    known: Known,
+    known: BackendArgs,
     model: Option<String>,
     base_url: Option<String>,
     api_key_env: Option<String>,

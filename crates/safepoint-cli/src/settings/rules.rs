@@ -18,9 +18,11 @@ use crate::exit::Usage;
 
 mod address;
 mod pattern;
+mod reading;
 mod words;
 
-use pattern::{Pattern, Reading};
+use pattern::Pattern;
+use reading::Reading;
 
 /// The model's text for a call that a rule denies, where the rule has no message.
 const DENIED: &str = "[denied: a rule of the user does not allow this call.]";
@@ -44,7 +46,7 @@ pub(crate) struct Rules {
 struct OneRule {
     line: usize,
     tool: String,
-    args: BTreeMap<String, Wanted>,
+    args: BTreeMap<String, Expected>,
     ruling: RuleAction,
 }
 
@@ -55,14 +57,14 @@ pub(crate) struct Written {
     tool: String,
     #[serde(default)]
     args: toml::Table,
-    then: Then,
+    then: RuleWord,
     message: Option<String>,
 }
 
 /// What happens to a matching call. Exhaustive: the three words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Then {
+enum RuleWord {
     Allow,
     Ask,
     Deny,
@@ -70,14 +72,14 @@ enum Then {
 
 /// What an argument must be. Exhaustive: the forms of a value in the file.
 #[derive(Clone, Debug)]
-enum Wanted {
+enum Expected {
     Like(Pattern),
     Exactly(Value),
-    AnyOf(Vec<Wanted>),
-    With(BTreeMap<String, Wanted>),
+    AnyOf(Vec<Expected>),
+    With(BTreeMap<String, Expected>),
 }
 
-impl Wanted {
+impl Expected {
     fn read(value: &toml::Value) -> Result<Self, String> {
         Ok(match value {
             toml::Value::String(text) => Self::Like(Pattern::of(text)),
@@ -94,8 +96,8 @@ impl Wanted {
 
     fn fits(&self, value: &Value, reading: Reading) -> bool {
         match (self, value) {
-            (Self::Like(pattern), Value::String(text)) => pattern.fits(text, reading),
-            (Self::Like(pattern), other) => pattern.fits(&other.to_string(), reading),
+            (Self::Like(pattern), Value::String(text)) => reading.fits(pattern, text),
+            (Self::Like(pattern), other) => reading.fits(pattern, &other.to_string()),
             (Self::Exactly(wanted), value) => is_same(wanted, value),
             (Self::AnyOf(any), value) => any.iter().any(|wanted| wanted.fits(value, reading)),
             (Self::With(fields), value) => all_fit(fields, value, |_| reading),
@@ -105,7 +107,7 @@ impl Wanted {
     /// Whether what it allows can be judged.
     fn check(&self, reading: Reading) -> Result<(), String> {
         match self {
-            Self::Like(pattern) => pattern.check(reading),
+            Self::Like(pattern) => reading.check(pattern),
             Self::Exactly(_) => Ok(()),
             Self::AnyOf(any) => any.iter().try_for_each(|wanted| wanted.check(reading)),
             Self::With(fields) => fields.values().try_for_each(|wanted| wanted.check(reading)),
@@ -113,13 +115,14 @@ impl Wanted {
     }
 }
 
-fn read_all(fields: &toml::Table) -> Result<BTreeMap<String, Wanted>, String> {
-    fields.iter().map(|(name, value)| Ok((name.clone(), Wanted::read(value)?))).collect()
+fn read_all(fields: &toml::Table) -> Result<BTreeMap<String, Expected>, String> {
+    fields.iter().map(|(name, value)| Ok((name.clone(), Expected::read(value)?))).collect()
 }
 
-fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, reading: impl Fn(&str) -> Reading) -> bool {
-    let fits =
-        |name: &str, wanted: &Wanted| value.get(name).is_some_and(|value| wanted.fits(value, reading(name)));
+fn all_fit(fields: &BTreeMap<String, Expected>, value: &Value, reading: impl Fn(&str) -> Reading) -> bool {
+    let fits = |name: &str, wanted: &Expected| {
+        value.get(name).is_some_and(|value| wanted.fits(value, reading(name)))
+    };
     fields.iter().all(|(name, wanted)| fits(name, wanted))
 }
 
@@ -156,14 +159,13 @@ impl Rules {
             let Written { tool, args, then, message } = one.into_inner();
             let wrong = |why: String| rules.wrong(line, &why);
             let ruling = match (then, message) {
-                (Then::Allow, None) => RuleAction::Allow,
-                (Then::Ask, None) => RuleAction::Ask,
-                (Then::Deny, message) => {
+                (RuleWord::Allow, None) => RuleAction::Allow,
+                (RuleWord::Ask, None) => RuleAction::Ask,
+                (RuleWord::Deny, message) => {
                     RuleAction::Deny(message.map_or_else(|| DENIED.into(), |why| format!("[denied: {why}]")))
                 }
-                (Then::Allow | Then::Ask, Some(_)) => {
-                    let why =
-                        "`message` is what the model is told of a denied call: it goes with then = \"deny\"";
+                (RuleWord::Allow | RuleWord::Ask, Some(_)) => {
+                    let why = "`message` is the text for the model about a denied call: it goes with then = \"deny\"";
                     return Err(wrong(why.into()));
                 }
             };

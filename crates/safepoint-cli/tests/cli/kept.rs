@@ -164,7 +164,7 @@ fn a_stop_that_waited_is_told_and_the_next_resume_goes_on() {
         let words: Vec<&str> = traced.split_whitespace().collect();
         let line = words.join(" ");
         assert!(
-            line.contains("stop asked: of the session, through the store; user (person): enough"),
+            line.contains("stop requested: of the session, through the store; user (person): enough"),
             "{line}"
         );
         super::trace::check(&lines(kept.tell(&["trace", "ses_1", "--json"]).1.as_bytes()));

@@ -20,6 +20,7 @@ mod ruled;
 
 pub use super::effect::SideEffect;
 pub use child::{CallKind, ChildReport};
+pub use display::lasting;
 pub use process::ProcessReport;
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
 pub(crate) use request::TookEffect;

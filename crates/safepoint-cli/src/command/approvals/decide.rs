@@ -15,7 +15,7 @@ use safepoint::{
 use super::asked;
 use crate::{
     command::principal,
-    control::nudge,
+    control::notify_owner,
     exit::code,
     render::{
         approval::{self, verb},
@@ -43,7 +43,7 @@ pub(crate) async fn judged(
     Ok(match store.decide(session, answer).await? {
         DecisionResult::Taken => {
             // One that does not answer looks by itself before long, and what is recorded holds.
-            drop(nudge(session.as_str()).await);
+            drop(notify_owner(session.as_str()).await);
             (0, taken(store, session, row, &decision).await)
         }
         DecisionResult::AlreadyDecided { bytes: other, principal, at } => {

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
     event::{Event, Events},
+    ids::{ApprovalId, ItemId},
     session::{Policy, SessionEvent},
     store::Store,
 };
@@ -22,24 +23,20 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{
-    ends::{HUNG_UP, answers},
-    pending::Came,
-};
 use crate::{
-    agent::current::Crew,
-    args::OnDisconnect,
+    agent::current::CurrentAgent,
+    args::run::OnDisconnect,
     exit,
     render::chat::{
         events::ChatEvent,
         pane,
-        queue::{How, Origin, Pushed},
-        state::{Act, Hardness, Leave, State, Tone},
+        queue::{Origin, PushKind, Pushed},
+        state::{Action, Leave, State, Tone},
         surface::Surface,
         terminal::{self, Terminal},
     },
     session::host::Host,
-    signals::{self, Signals},
+    signals::{self, Signals, StopLevel},
 };
 
 /// How a stop is asked.
@@ -61,7 +58,7 @@ pub(crate) struct Driver {
     pub(crate) surface: Surface,
     pub(crate) terminal: Terminal,
     pub(crate) host: Arc<Host>,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) crew: Arc<CurrentAgent>,
     pub(crate) processes: Processes,
     pub(crate) times: Times,
     /// The store of sessions.
@@ -70,12 +67,29 @@ pub(crate) struct Driver {
     listed: Vec<String>,
     /// The session to open after this one.
     next: Option<String>,
-    pub(crate) came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
+    pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
     /// When to go, whatever is alive.
     pub(crate) go: Option<Instant>,
     pub(crate) code: u8,
+}
+
+/// What acts come to, once it is known.
+pub(crate) enum Later {
+    Back(String),
+    /// The same at a stop.
+    Handed(String),
+    /// The queued items, of this process and of others.
+    Waits(Vec<(ItemId, String)>),
+    /// The same as the chat ends.
+    Left,
+    Message(Tone, String),
+    /// Approvals that are no longer open.
+    Gone(Vec<ApprovalId>),
+    Model(String),
+    Listed(Vec<String>, String),
+    Next(String),
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -85,12 +99,9 @@ enum Woke {
     Continued,
     Key(Option<std::io::Result<Key>>),
     Event(Option<Event<SessionEvent>>),
-    Came(Came),
+    Later(Later),
     Time,
 }
-
-/// The exit code after another process stopped the session.
-const STOPPED: u8 = 10;
 
 /// So long after it was asked to, a job that still runs was not stopped.
 const UNSTOPPED: Duration = Duration::from_secs(1);
@@ -100,11 +111,11 @@ const TICK: Duration = Duration::from_millis(200);
 impl Driver {
     pub(crate) fn new(
         (state, surface, terminal): (State, Surface, Terminal),
-        (host, crew): (Arc<Host>, Arc<Crew>),
+        (host, crew): (Arc<Host>, Arc<CurrentAgent>),
         processes: Processes,
         (times, store): (Times, Option<Arc<dyn Store>>),
     ) -> Self {
-        let came = mpsc::unbounded_channel();
+        let later = mpsc::unbounded_channel();
         let (listed, next) = (Vec::new(), None);
         Self {
             state,
@@ -117,7 +128,7 @@ impl Driver {
             store,
             listed,
             next,
-            came,
+            later,
             away: None,
             go: None,
             code: 0,
@@ -127,7 +138,7 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen(OnDisconnect::Stop)?;
-        let _answers = answers(&signals, &self.host.session, &self.processes);
+        let _answers = Self::answers(&signals, &self.host.session, &self.processes);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         let mut keys = EventStream::new();
         let mut events = self.host.session.events();
@@ -147,7 +158,7 @@ impl Driver {
                 // Losing this one loses nothing: a key stays in the stream.
                 key = keys.next() => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
-                Some(came) = self.came.1.recv() => Woke::Came(came),
+                Some(later) = self.later.1.recv() => Woke::Later(later),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
                 event = events.next(), if self.has_room() => Woke::Event(event),
                 // Losing these loses nothing: the screen is looked at again in any case.
@@ -169,7 +180,7 @@ impl Driver {
         match woke {
             Woke::Signal(received) => self.signalled(received),
             // A terminal that went away may say so by the end of its keys.
-            Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, HUNG_UP),
+            Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, exit::code::HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {
@@ -185,26 +196,26 @@ impl Driver {
                     }
                 }
             }
-            Woke::Came(Came::Back(text)) => self.state.back(&text),
-            Woke::Came(Came::Handed(text)) => self.state.handed(text),
-            Woke::Came(Came::Waits(waiting)) => self.take_waiting(waiting),
-            Woke::Came(Came::Message(tone, text)) => self.state.tell(tone, &text),
-            Woke::Came(Came::Gone(gone)) => self.state.gone(&gone, Instant::now()),
-            Woke::Came(Came::Model(name)) => {
+            Woke::Later(Later::Back(text)) => self.state.back(&text),
+            Woke::Later(Later::Handed(text)) => self.state.handed(text),
+            Woke::Later(Later::Waits(waiting)) => self.take_waiting(waiting),
+            Woke::Later(Later::Message(tone, text)) => self.state.tell(tone, &text),
+            Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
+            Woke::Later(Later::Model(name)) => {
                 self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
                 self.state.model = name;
             }
-            Woke::Came(Came::Listed(ids, text)) => {
+            Woke::Later(Later::Listed(ids, text)) => {
                 self.listed = ids;
                 self.state.tell(Tone::Plain, &text);
             }
-            Woke::Came(Came::Next(id)) => {
+            Woke::Later(Later::Next(id)) => {
                 self.next = Some(id);
                 self.state.leaving = Some(Leave::Tidily);
                 self.leave(Leave::Tidily);
             }
             // The session has reported it.
-            Woke::Came(Came::Left) => {}
+            Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
             Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
             Woke::Time => {}
@@ -234,7 +245,7 @@ impl Driver {
             SessionEvent::Accepted(id) => {
                 let item = self.host.pushed(id).unwrap_or_else(|| {
                     self.look_at_waiting();
-                    Pushed { text: String::new(), how: How::Queue, origin: Origin::Elsewhere }
+                    Pushed { text: String::new(), how: PushKind::Queue, origin: Origin::Elsewhere }
                 });
                 ChatEvent::Accepted { id, item }
             }
@@ -245,41 +256,41 @@ impl Driver {
         self.act(acts);
     }
 
-    fn act(&mut self, acts: Vec<Act>) {
+    fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
-                Act::Push { text, how } => self.push(text, how),
-                Act::Stop(hardness) => self.stop(hardness),
-                Act::Quit(leave) => self.leave(leave),
-                Act::Suspend => self.suspend(),
-                Act::Withdraw(items) => self.take_back(items, Came::Back),
-                Act::HandBack => self.take_back(self.host.waiting_here(), Came::Handed),
-                Act::GoTo(named) => {
+                Action::Push { text, how } => self.push(text, how),
+                Action::Stop(level) => self.stop(level),
+                Action::Quit(leave) => self.leave(leave),
+                Action::Suspend => self.suspend(),
+                Action::Withdraw(items) => self.take_back(items, Later::Back),
+                Action::HandBack => self.take_back(self.host.waiting_here(), Later::Handed),
+                Action::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
-                    self.later(Act::GoTo(id.unwrap_or(named)));
+                    self.perform_later(Action::GoTo(id.unwrap_or(named)));
                 }
-                Act::Resume
-                | Act::List
-                | Act::Decide(..)
-                | Act::WhoAnswered(_)
-                | Act::LookAt(_)
-                | Act::Model(_) => self.later(act),
+                Action::Resume
+                | Action::List
+                | Action::Decide(..)
+                | Action::WhoAnswered(_)
+                | Action::LookAt(_)
+                | Action::Model(_) => self.perform_later(act),
             }
         }
     }
 
-    fn push(&mut self, text: String, how: How) {
-        let policy = if how == How::Steer { Policy::steer() } else { Policy::Enqueue };
+    fn push(&mut self, text: String, how: PushKind) {
+        let policy = if how == PushKind::Steer { Policy::steer() } else { Policy::Enqueue };
         if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
             self.state.tell(Tone::Bad, &error.to_string());
             self.state.back(&error.into_item().unwrap_or_default());
         }
     }
 
-    fn stop(&self, hardness: Hardness) {
-        let request = match (hardness, Grace::try_from(self.times.grace)) {
-            (Hardness::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
+    fn stop(&self, level: StopLevel) {
+        let request = match (level, Grace::try_from(self.times.grace)) {
+            (StopLevel::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
             _ => StopRequest::now(),
         };
         let request =
@@ -328,7 +339,7 @@ impl Driver {
             self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
             self.code = self.code.max(1);
         } else if self.state.leaving.is_none() {
-            self.code = STOPPED;
+            self.code = exit::code::STOPPED;
         }
         let above = self.state.take_above();
         let last = self.surface.frame(&above, crate::render::chat::surface::Pane::default());

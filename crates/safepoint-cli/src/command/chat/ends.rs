@@ -7,24 +7,12 @@ use std::time::{Duration, Instant};
 use safepoint::{Reason, SessionHandle, session::SessionStop};
 use safepoint_tools::process::Processes;
 
-use super::{driver::Driver, pending::Came};
+use super::driver::{Driver, Later};
 use crate::{
+    exit::code,
     render::chat::state::Leave,
-    signals::{Answered, Answers, Got, LAST_CAP, ReceivedSignal, Signals, Strength},
+    signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
-
-/// The exit code where the terminal went away.
-pub(crate) const HUNG_UP: u8 = 129;
-
-/// Stops the session on the signal thread, also while the screen is being drawn (S12.5).
-pub(crate) fn answers(signals: &Signals, session: &SessionHandle<String>, processes: &Processes) -> Answers {
-    let (session, processes) = (session.clone(), processes.clone());
-    signals.answer(move |_any| {
-        processes.end_jobs();
-        drop(session.stop(at_once()));
-        Some(Strength::Now)
-    })
-}
 
 fn at_once() -> SessionStop {
     // What is left after that, the guard ends with this program.
@@ -36,6 +24,20 @@ fn within(cap: Duration) -> SessionStop {
 }
 
 impl Driver {
+    /// Stops the session on the signal thread, also while the screen is being drawn (S12.5).
+    pub(crate) fn answers(
+        signals: &Signals,
+        session: &SessionHandle<String>,
+        processes: &Processes,
+    ) -> Answers {
+        let (session, processes) = (session.clone(), processes.clone());
+        signals.answer(move |_any| {
+            processes.end_jobs();
+            drop(session.stop(at_once()));
+            Some(StopLevel::Now)
+        })
+    }
+
     /// The person goes: what they said and no turn has is not sent. What others have pushed waits on.
     pub(crate) fn leave(&mut self, leave: Leave) {
         let code = if leave == Leave::AtOnce { 130 } else { 0 };
@@ -44,9 +46,9 @@ impl Driver {
         // for a store: what could not be withdrawn is shown as waiting.
         if leave == Leave::AtOnce && self.host.session.current_turn().is_some() {
             self.quit(leave, code);
-            self.take_back(own, |_note| Came::Left);
+            self.take_back(own, |_note| Later::Left);
         } else {
-            self.take_back(own, |_note| Came::Left);
+            self.take_back(own, |_note| Later::Left);
             self.quit(leave, code);
         }
     }
@@ -78,13 +80,13 @@ impl Driver {
     }
 
     pub(crate) fn signalled(&mut self, received: ReceivedSignal) {
-        let code = match received.got {
-            Got::Interrupt | Got::Terminate => received.got.exit_code(),
-            Got::Hangup => HUNG_UP,
+        let number = match received.got {
+            Signal::Interrupt | Signal::Terminate => received.got.exit_code(),
+            Signal::Hangup => code::HUNG_UP,
         };
         match received.answered {
-            Answered::With(_) => self.quits(Leave::AtOnce, code, received.at),
-            Answered::NotYet => self.quit(Leave::AtOnce, code),
+            Answered::With(_) => self.quits(Leave::AtOnce, number, received.at),
+            Answered::NotYet => self.quit(Leave::AtOnce, number),
         }
     }
 }

@@ -23,18 +23,18 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
 
 use super::driver::Times;
 use crate::{
-    args::OnDisconnect,
-    command::leaving::Over,
-    exit,
+    args::run::OnDisconnect,
+    command::leaving::CommandEnd,
+    exit::{self, code},
     render::{
-        chat::{queue::Origin, work::brief},
+        chat::queue::Origin,
         hints,
         screen::Screen,
-        text::at_running,
+        text::{at_running, brief},
         turn::missed,
     },
     session::host::Host,
-    signals::{Answered, Answers, Got, LAST_CAP, ReceivedSignal, Signals, Strength},
+    signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
 /// Runs one turn for each line, until the input or the session ends. `kept` is the stored session, if there
@@ -68,7 +68,7 @@ pub(crate) async fn chat(
             break;
         }
         turns.signals.turn_begins();
-        if turns.follow(&mut events).await == After::Leave {
+        if !turns.follow(&mut events).await {
             break;
         }
     }
@@ -77,7 +77,7 @@ pub(crate) async fn chat(
     drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
     drop(host.session.done().await);
     let Turns { code, ending, mut signals, .. } = turns;
-    let over = Over { code: exit::with(code), ending, kept, on_disconnect: OnDisconnect::Stop };
+    let over = CommandEnd { code: exit::with(code), ending, kept, on_disconnect: OnDisconnect::Stop };
     Ok(over.leave(&mut signals, screen).await)
 }
 
@@ -95,16 +95,6 @@ struct Turns<'a> {
     shown: Option<Arc<Receipt>>,
 }
 
-/// The exit code of a session that waits for a decision.
-const SUSPENDED: u8 = 11;
-
-/// Exhaustive: another line may come, or it is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    Next,
-    Leave,
-}
-
 impl Turns<'_> {
     /// The next line. None at the end of input, after a signal, without a reader of stdout, or after the session's end.
     async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
@@ -116,12 +106,12 @@ impl Turns<'_> {
                 // Losing this branch loses nothing: the signal stays pending.
                 got = self.signals.next() => {
                     let is_first = warned.is_none_or(|warned| warned.elapsed() >= AGAIN);
-                    if got == Got::Interrupt && is_first && std::io::stdin().is_terminal() {
+                    if got == Signal::Interrupt && is_first && std::io::stdin().is_terminal() {
                         warned = Some(Instant::now());
                         self.screen.note("Ctrl-C again ends this chat; so does Ctrl-D");
                         continue;
                     }
-                    self.code = code(got);
+                    self.code = got.exit_code();
                     return Ok(None);
                 }
                 // Losing this one loses nothing: what stdout has refused stays refused.
@@ -145,8 +135,8 @@ impl Turns<'_> {
         text
     }
 
-    /// Shows a turn until it is quiet.
-    async fn follow(&mut self, events: &mut safepoint::event::Events<SessionEvent>) -> After {
+    /// Shows a turn until it is quiet. Returns whether another line may come.
+    async fn follow(&mut self, events: &mut safepoint::event::Events<SessionEvent>) -> bool {
         let _answers = self.answers();
         loop {
             let event = tokio::select! {
@@ -162,7 +152,7 @@ impl Turns<'_> {
             let Some(event) = event else {
                 // The session ended before its last turn's end was known; the last line shows that.
                 self.tell_end(None, &[]);
-                return After::Leave;
+                return false;
             };
             match event.kind {
                 SessionEvent::Run { event, .. } => self.show(&event.kind),
@@ -178,13 +168,12 @@ impl Turns<'_> {
                         self.screen.note(&format!(
                             "safepoint: it waits for a decision: safepoint approvals {id}, then approve, deny or respond"
                         ));
-                        self.code = SUSPENDED;
+                        self.code = code::SUSPENDED;
                     }
                 }
                 SessionEvent::TurnQuiet { survivors, .. } => {
                     self.tell_end(Some(event.at), &survivors);
-                    let is_over = self.is_pressed() || self.code == SUSPENDED;
-                    return if is_over { After::Leave } else { After::Next };
+                    return !self.is_pressed() && self.code != code::SUSPENDED;
                 }
                 _ => {}
             }
@@ -215,7 +204,7 @@ impl Turns<'_> {
         if received.answered == Answered::NotYet {
             stop(received.got, self.host, &self.pressed, self.times);
         }
-        self.code = code(received.got);
+        self.code = received.got.exit_code();
         self.screen.note("Stopping");
     }
 
@@ -264,8 +253,7 @@ impl Turns<'_> {
                 self.screen.note(at_running(&receipt.to_string()).0);
                 self.shown = Some(Arc::clone(receipt));
                 if !self.is_pressed() {
-                    const STOPPED: u8 = 10;
-                    self.code = STOPPED;
+                    self.code = code::STOPPED;
                 }
             }
         }
@@ -273,24 +261,16 @@ impl Turns<'_> {
 }
 
 /// Requests the stop that a signal means for the running turn.
-fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
+fn stop(got: Signal, host: &Host, pressed: &AtomicU32, times: Times) -> StopLevel {
     // One update, so that of two signals at once exactly one is the first. Relaxed: the count orders nothing
     // else.
     let is_first = pressed.fetch_add(1, Ordering::Relaxed) == 0;
-    let (request, strength) = match Grace::try_from(times.grace) {
-        Ok(grace) if is_first && got != Got::Hangup => {
-            (StopRequest::graceful(grace).with_cleanup_cap(times.cleanup_cap), Strength::AtSafePoint)
+    let (request, level) = match Grace::try_from(times.grace) {
+        Ok(grace) if is_first && got != Signal::Hangup => {
+            (StopRequest::graceful(grace).with_cleanup_cap(times.cleanup_cap), StopLevel::AtSafePoint)
         }
-        _ => (StopRequest::now().with_cleanup_cap(LAST_CAP), Strength::Now),
+        _ => (StopRequest::now().with_cleanup_cap(LAST_CAP), StopLevel::Now),
     };
     drop(host.session.stop_turn(None, request.with_reason(Reason::user("a signal"))));
-    strength
-}
-
-fn code(got: Got) -> u8 {
-    match got {
-        Got::Interrupt => 130,
-        Got::Terminate => 143,
-        Got::Hangup => 10,
-    }
+    level
 }

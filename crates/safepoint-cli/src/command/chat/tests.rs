@@ -2,16 +2,16 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{self, getpid, kill_process};
 use safepoint::{Agent, Session, session::ChatPlanner};
 use safepoint_testkit::{script::Script, scripted::ScriptedModel};
 use safepoint_tools::process::Processes;
 use tokio::runtime::Runtime;
 
 use crate::{
-    args::OnDisconnect,
-    command::chat::ends::answers,
-    signals::{Answered, Got, ONE_AT_A_TIME, Signals, Strength},
+    args::run::OnDisconnect,
+    command::chat::driver::Driver,
+    signals::{Answered, ONE_AT_A_TIME, Signal, Signals, StopLevel},
 };
 
 /// S12.5: a signal ends the session while the loop that draws it does not come to hear it: the thread that would waits here for
@@ -25,15 +25,15 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
     let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
     let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
-    let _answers = answers(&signals, &session.handle(), &Processes::new("run_1"));
+    let _answers = Driver::answers(&signals, &session.handle(), &Processes::new("run_1"));
     let (tell, ended) = mpsc::channel();
     let handle = session.handle();
     runtime.spawn(async move {
         handle.done().await;
         tell.send(()).unwrap();
     });
-    kill_process(getpid(), Signal::HUP).unwrap();
-    assert_eq!(ended.recv_timeout(PATIENCE), Ok(()), "nobody asked it to end");
+    kill_process(getpid(), process::Signal::HUP).unwrap();
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(()), "nothing asked it to end");
     let received = signals.received_already().unwrap();
-    assert_eq!((received.got, received.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
+    assert_eq!((received.got, received.answered), (Signal::Hangup, Answered::With(Some(StopLevel::Now))));
 }

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use safepoint::{
     Session,
     ids::SessionId,
+    raw::lasting,
     session::{ChatPlanner, SessionStop},
     store::{OwnerProcess, Store},
 };
@@ -50,9 +51,9 @@ pub(crate) async fn kill_and_resume() -> anyhow::Result<()> {
     child.wait().context("it does not end")?;
     gone(&command).await?;
     say(format_args!(
-        "  kill -9 {}: nothing of its command is left after {:.0?}",
+        "  kill -9 {}: nothing of its command is left after {}",
         child.id(),
-        killed.elapsed()
+        lasting(killed.elapsed())
     ))?;
     go_on(&server, &folder).await?;
     let paid = std::fs::read_to_string(&ledger).context("the ledger cannot be read")?;

@@ -3,13 +3,19 @@
 use safepoint::{
     RunHandle, Session,
     event::{EventKind, Fact},
-    session::{ChatPlanner, Policy, Preempt, Push, SessionEvent, SessionStop},
+    session::{ChatPlanner, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, SessionEvent, SessionStop},
 };
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, server::ModelServer};
 use serde_json::json;
 
 use super::{builder, indented, scene, server};
-use crate::output::say;
+use crate::{output::say, render::trace::timeline::standing};
+
+/// A conversation with an agent that can sleep.
+fn session(server: &ModelServer) -> anyhow::Result<Session<String>> {
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
+    Ok(Session::builder(ChatPlanner::new(builder(server).tools(tools).build())).start())
+}
 
 /// Waits for an event of the session.
 async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -> bool) {
@@ -24,6 +30,15 @@ async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -
 fn is_call(event: &SessionEvent) -> bool {
     matches!(event, SessionEvent::Run { event, .. }
         if matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. })))
+}
+
+/// How an item ended, in words.
+fn ended(outcome: ItemOutcome) -> String {
+    match outcome {
+        ItemOutcome::Completed(turn) => format!("completed in {turn}"),
+        ItemOutcome::Preempted(turn) => format!("preempted with {turn}"),
+        other => standing(Some(other)).to_owned(),
+    }
 }
 
 /// The run of the session's first turn.
@@ -50,9 +65,7 @@ pub(crate) async fn a_steer() -> anyhow::Result<()> {
         Reply::text("Then I look in the kitchen."),
     ])
     .await?;
-    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
-    let agent = builder(&server).tools(tools).build();
-    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
+    let session = session(&server)?;
     let first = session.push("Where is my key?".to_owned())?;
     until(&session, is_call).await;
     let steer = session.push(Push::new("Try the kitchen.".to_owned()).policy(Policy::steer()))?;
@@ -62,9 +75,9 @@ pub(crate) async fn a_steer() -> anyhow::Result<()> {
         None => say("  not delivered"),
     }?;
     say(format_args!(
-        "  the first message: {:?}; the steer: {:?}",
-        first.outcome().await,
-        steer.outcome().await
+        "  the first message: {}; the steer: {}",
+        ended(first.outcome().await),
+        ended(steer.outcome().await)
     ))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let answer = session.done().await.history().last_text().unwrap_or_default();
@@ -83,22 +96,20 @@ pub(crate) async fn a_preempt() -> anyhow::Result<()> {
         Reply::text("Dinner is booked; the report I left."),
     ])
     .await?;
-    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
-    let agent = builder(&server).tools(tools).build();
-    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
+    let session = session(&server)?;
     let old = session.push("Write the long report.".to_owned())?;
     until(&session, is_call).await;
     let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
     say("  you, while it works: Book dinner instead.")?;
-    say(format_args!(
-        "  the preempt: {:?}; the old message: {:?}",
-        new.preempted().await,
-        old.outcome().await
-    ))?;
+    let stopped = match new.preempted().await {
+        PreemptOutcome::StoppedTurn(turn) => format!("stopped {turn}"),
+        _ => "stopped no turn".to_owned(),
+    };
+    say(format_args!("  the preempt: {stopped}; the old message: {}", ended(old.outcome().await)))?;
     if let Some(run) = first_run(&session).await {
         say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
     }
-    say(format_args!("  the newer message: {:?}", new.outcome().await))?;
+    say(format_args!("  the newer message: {}", ended(new.outcome().await)))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let exit = session.done().await;
     say(format_args!("  model: {}\n", exit.history().last_text().unwrap_or_default()))?;

@@ -13,9 +13,9 @@ use safepoint_tools::process::Processes;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
-    args::RunArgs,
+    args::run::RunArgs,
     render::turn::View,
-    signals::{Answered, Answers, Got, LAST_CAP, Pressed, ReceivedSignal, Signals, Strength},
+    signals::{Answered, Answers, LAST_CAP, Pressed, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
 /// One turn while it is watched.
@@ -33,10 +33,10 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     /// Applies a signal that came before the turn began. A session has already requested that stop, and a
     /// repeated request changes nothing; without a session this is the only request.
-    pub(crate) fn received_before(&mut self, got: Got) {
+    pub(crate) fn received_before(&mut self, got: Signal) {
         let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(strength) = pressed.ask(got, &self.handle, self.args) {
-            self.view.asked(strength);
+        if let Some(level) = pressed.ask(got, &self.handle, self.args) {
+            self.view.asked(level);
         }
         pressed.first = Some(got);
     }
@@ -50,7 +50,7 @@ impl Turn<'_> {
     }
 
     /// The stop that a signal requested; a signal from before the deputy requests it now.
-    fn asked(&self, received: ReceivedSignal) -> Option<Strength> {
+    fn asked(&self, received: ReceivedSignal) -> Option<StopLevel> {
         match received.answered {
             Answered::With(asked) => asked,
             Answered::NotYet => {
@@ -70,20 +70,20 @@ impl Turn<'_> {
         self.view.begins();
         let mut events = self.handle.events();
         let mut closed = std::pin::pin!(self.view.closed());
-        let mut reader = Reader::There;
+        let mut has_reader = true;
         let mut ticks = ticks();
         loop {
             tokio::select! {
                 biased;
                 // First: a stop is shown before what it causes. Losing this branch loses nothing: the signal stays pending.
                 received = self.signals.received() => {
-                    if let Some(strength) = self.asked(received) {
-                        self.view.asked(strength);
+                    if let Some(level) = self.asked(received) {
+                        self.view.asked(level);
                     }
                 }
                 // Losing this one loses nothing: the flag stays set.
-                why = &mut closed, if reader == Reader::There => {
-                    reader = Reader::Gone;
+                why = &mut closed, if has_reader => {
+                    has_reader = false;
                     let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
                     pressed.disconnect(&self.handle, self.args, &why.to_string());
                 }
@@ -113,12 +113,12 @@ impl Turn<'_> {
         const PATIENCE: Duration = Duration::from_secs(1);
         let settled = Instant::now();
         let mut ticks = ticks();
-        let mut noted = Noted::No;
+        let mut is_noted = false;
         let mut leave = None;
         while let Some(received) = self.signals.received_already() {
             match self.asked(received) {
                 // The stop that ended the run was requested a moment before its end was seen.
-                Some(strength) => self.view.asked(strength),
+                Some(level) => self.view.asked(level),
                 None => leave = Some(Instant::now() + LAST_CAP),
             }
         }
@@ -149,19 +149,12 @@ impl Turn<'_> {
                 return Arc::new(receipt);
             }
             self.view.live(&self.handle);
-            if noted == Noted::No && settled.elapsed() >= PATIENCE {
-                noted = Noted::Yes;
+            if !is_noted && settled.elapsed() >= PATIENCE {
+                is_noted = true;
                 self.view.waits(&alive);
             }
         }
     }
-}
-
-/// Whether the screen shows what an ended turn waits for. Exhaustive: not yet, or it does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Noted {
-    No,
-    Yes,
 }
 
 /// Whether everything alive is work at remote agents that have answered the stop: further events do not
@@ -186,13 +179,6 @@ fn ticks() -> Interval {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-/// Whether stdout is still read. Exhaustive: it is or it is not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reader {
-    There,
-    Gone,
 }
 
 /// Waits until nothing of these turns is alive: the last turn also ended the jobs of earlier ones. A signal

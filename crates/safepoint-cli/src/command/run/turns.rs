@@ -12,15 +12,16 @@ use safepoint_tools::process::Processes;
 
 use super::turn::Turn;
 use crate::{
-    args::{OnDisconnect, RunArgs},
+    args::run::{OnDisconnect, RunArgs},
     control::{Begins, Turns},
-    exit,
+    exit::{self, code},
     render::{screen::Screen, turn::View},
     session::{
         attachments,
-        conversation::{self, Conversation, Ends, Hand, Next},
+        conversation::{Conversation, EarlyStop},
+        stored::{self, NextTurn},
     },
-    signals::{Got, Pressed, Signals},
+    signals::{Pressed, Signal, Signals},
 };
 
 /// How a turn begins. Exhaustive: with a new prompt, or where the last one was.
@@ -30,7 +31,7 @@ pub(crate) enum Begin {
 }
 
 /// A run while it lasts.
-pub(crate) struct Course<'a> {
+pub(crate) struct TurnQueue<'a> {
     pub(crate) args: &'a RunArgs,
     pub(crate) signals: &'a mut Signals,
     pub(crate) conversation: Conversation,
@@ -50,36 +51,25 @@ pub(crate) struct Course<'a> {
 }
 
 /// What follows. Exhaustive: the next prompt, another turn for this one, or the end.
-enum Then {
+enum AfterTurn {
     Next,
     More,
     Leave,
 }
 
-/// Whose turn it is. Exhaustive: of the current prompt, or of one before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    Own,
-    Other,
-}
-
-const NONE_SUCH: u8 = 3;
-const STOPPED: u8 = 10;
-const SUSPENDED: u8 = 11;
-
-impl Course<'_> {
+impl TurnQueue<'_> {
     /// Runs until every prompt is done, or no turn may come any more.
     pub(crate) async fn go(&mut self) -> anyhow::Result<()> {
         while let Some(begin) = self.begins.pop_front() {
             match begin {
                 Begin::Prompt(text) => self.conversation.say(attachments::to(text, &mut self.attached))?,
-                Begin::Again => self.conversation.take_up(),
+                Begin::Again => self.conversation.resume(),
             }
             loop {
                 match self.one().await? {
-                    Then::Next => break,
-                    Then::More => {}
-                    Then::Leave => {
+                    AfterTurn::Next => break,
+                    AfterTurn::More => {}
+                    AfterTurn::Leave => {
                         self.unsaid();
                         return Ok(());
                     }
@@ -90,33 +80,30 @@ impl Course<'_> {
     }
 
     /// Waits for one turn and follows it.
-    async fn one(&mut self) -> anyhow::Result<Then> {
+    async fn one(&mut self) -> anyhow::Result<AfterTurn> {
         self.signals.turn_begins();
         let (next, early) = self.wait().await?;
-        let (turn, whose) = match next {
-            Some(Next::Own(turn)) => (turn, Whose::Own),
-            Some(Next::Other(turn)) => {
+        let (turn, is_own) = match next {
+            Some(NextTurn::Own(turn)) => (turn, true),
+            Some(NextTurn::Other(turn)) => {
                 self.screen.note("safepoint: another turn of this session comes first");
-                (turn, Whose::Other)
+                (turn, false)
             }
             Some(none) if early.is_none() => return Ok(self.none(&none).await),
             Some(_) | None => {
                 self.screen.note("safepoint: stopped before the turn began");
-                self.code = exit::with(early.map_or(STOPPED, Got::exit_code));
-                return Ok(Then::Leave);
+                self.code = exit::with(early.map_or(code::STOPPED, Signal::exit_code));
+                return Ok(AfterTurn::Leave);
             }
         };
-        let ends = match whose {
-            Whose::Own if self.begins.is_empty() => self.conversation.end_with_it().await,
-            Whose::Own | Whose::Other => Ends::Later,
-        };
-        Ok(self.turn(turn, early, (whose, ends)).await)
+        let is_last = is_own && self.begins.is_empty() && !self.conversation.continues().await;
+        Ok(self.turn(turn, early, (is_own, is_last)).await)
     }
 
     /// Waits for the next turn, and for signals. The first signal withdraws the prompt and ends the session;
     /// a second one ends the wait without a turn.
-    async fn wait(&mut self) -> anyhow::Result<(Option<Next>, Option<Got>)> {
-        let hand = self.conversation.hand();
+    async fn wait(&mut self) -> anyhow::Result<(Option<NextTurn>, Option<Signal>)> {
+        let stop_now = self.conversation.early_stop();
         let mut next = std::pin::pin!(self.conversation.next());
         let mut early = None;
         loop {
@@ -125,14 +112,14 @@ impl Course<'_> {
                 // First: a turn that is ready together with a signal is given back as stopped. Losing this branch loses
                 // nothing: the signal stays pending.
                 got = self.signals.next() => match early {
-                    _ if got == Got::Hangup && self.args.on_disconnect == OnDisconnect::Detach => {}
+                    _ if got == Signal::Hangup && self.args.on_disconnect == OnDisconnect::Detach => {}
                     Some(_) => {
-                        hand.iter().for_each(Hand::end_now);
+                        stop_now.iter().for_each(EarlyStop::end_now);
                         return Ok((None, early));
                     }
                     None => {
                         early = Some(got);
-                        hand.iter().for_each(|hand| hand.leave(stop(got, self.args)));
+                        stop_now.iter().for_each(|session| session.leave(stop(got, self.args)));
                     }
                 },
                 // Losing this one loses nothing: the next call waits for the same turn.
@@ -144,10 +131,10 @@ impl Course<'_> {
     /// Follows a turn until it is quiet.
     async fn turn(
         &mut self,
-        turn: conversation::Turn,
-        early: Option<Got>,
-        (whose, ends): (Whose, Ends),
-    ) -> Then {
+        turn: stored::Turn,
+        early: Option<Signal>,
+        (is_own, is_last_turn): (bool, bool),
+    ) -> AfterTurn {
         self.view.begin(turn.number, turn.run.id());
         let handle = turn.run;
         self.begin(&handle);
@@ -160,8 +147,8 @@ impl Course<'_> {
         turn.follow().await;
         let outcome = turn.handle.done().await;
         let is_over = || self.turns.is_ending() || self.conversation.is_over();
-        let leaves = early.is_some() || !may_go_on(&outcome, whose, self.begins.len());
-        let is_last = leaves || turn.pressed().count > 1 || is_over() || ends == Ends::WithThisTurn;
+        let leaves = early.is_some() || !may_continue(&outcome, is_own, self.begins.len());
+        let is_last = leaves || turn.pressed().count > 1 || is_over() || is_last_turn;
         if is_last {
             turn.end_jobs(self.processes, &self.earlier);
         }
@@ -172,10 +159,10 @@ impl Course<'_> {
             self.earlier.push(handle);
         }
         self.view.end(&outcome, &receipt);
-        if let (Some(id), Outcome::Suspended(waiting)) = (self.conversation.id(), &outcome) {
+        if let (Some(id), Outcome::Suspended(waiting)) = (self.id(), &outcome) {
             self.screen.note(&format!("safepoint: {}", undecided(id, waiting.approvals().len())));
         }
-        if let (Some(id), Some(raised)) = (self.conversation.id(), raised(&receipt)) {
+        if let (Some(id), Some(raised)) = (self.id(), raised(&receipt)) {
             self.screen.note(&format!(
                 "safepoint: `safepoint resume {id} {raised}` resumes it under a higher limit"
             ));
@@ -185,18 +172,16 @@ impl Course<'_> {
         self.ending = Some(outcome.ending());
         if pressed.count > 1 {
             // No person is present for messages that other processes may have pushed.
-            self.conversation.hand().iter().for_each(Hand::end_now);
+            self.conversation.early_stop().iter().for_each(EarlyStop::end_now);
         }
         let is_over = self.turns.is_ending() || self.conversation.is_over();
-        match whose {
-            Whose::Other if leaves || pressed.count > 1 || is_over => {
+        if leaves || pressed.count > 1 || is_over {
+            if !is_own {
                 self.waits();
-                Then::Leave
             }
-            Whose::Own if leaves || pressed.count > 1 || is_over => Then::Leave,
-            Whose::Own if ends == Ends::WithThisTurn || !self.begins.is_empty() => Then::Next,
-            Whose::Own | Whose::Other => Then::More,
+            return AfterTurn::Leave;
         }
+        if is_own && (is_last_turn || !self.begins.is_empty()) { AfterTurn::Next } else { AfterTurn::More }
     }
 
     /// Makes the turn reachable for other terminals. A stop of the session that came before, where no turn was running,
@@ -209,53 +194,60 @@ impl Course<'_> {
     }
 
     /// No turn comes: shows why, and what to do.
-    async fn none(&mut self, next: &Next) -> Then {
-        let Some(id) = self.conversation.id() else { return Then::Leave };
-        let (code, then, said) = match next {
-            Next::Undecided(open) => (SUSPENDED, Then::Leave, undecided(id, *open)),
-            Next::Stopped(cause) => {
+    async fn none(&mut self, next: &NextTurn) -> AfterTurn {
+        let Some(id) = self.id() else { return AfterTurn::Leave };
+        let (number, then, said) = match next {
+            NextTurn::Undecided(open) => (code::SUSPENDED, AfterTurn::Leave, undecided(id, *open)),
+            NextTurn::Stopped(cause) => {
                 let cause = cause.as_ref().map_or(String::new(), |cause| format!(" ({cause})"));
                 let said = format!("session {id} was stopped{cause}; `safepoint resume {id}` resumes it");
-                (STOPPED, Then::Leave, said)
+                (code::STOPPED, AfterTurn::Leave, said)
             }
-            Next::TakenBack => {
-                (STOPPED, Then::Leave, "the prompt was withdrawn before its turn began".to_owned())
+            NextTurn::TakenBack => {
+                (code::STOPPED, AfterTurn::Leave, "the prompt was withdrawn before its turn began".to_owned())
             }
-            Next::Nothing | Next::Own(_) | Next::Other(_) => return self.nothing_left().await,
+            NextTurn::Nothing | NextTurn::Own(_) | NextTurn::Other(_) => return self.nothing_left().await,
         };
         self.screen.note(&format!("safepoint: {said}"));
-        self.code = exit::with(code);
-        if !matches!(next, Next::TakenBack) {
+        self.code = exit::with(number);
+        if !matches!(next, NextTurn::TakenBack) {
             self.waits();
         }
         then
     }
 
-    async fn nothing_left(&mut self) -> Then {
-        if let Some(id) = self.conversation.id() {
-            if self.conversation.never_began().await {
+    async fn nothing_left(&mut self) -> AfterTurn {
+        if let Some(stored) = self.conversation.stored() {
+            let id = &stored.id;
+            if stored.never_began().await {
                 // Without this note, the caller could take the silence for a completed turn.
                 self.screen.note(&format!(
                     "safepoint: session {id} has no turn and no queued message; a message sent while its program ended was \
                      not stored. Send it again: `safepoint run PROMPT --session {id}`"
                 ));
                 if self.begins.is_empty() {
-                    self.code = exit::with(NONE_SUCH);
+                    self.code = exit::with(code::NONE_SUCH);
                 }
-                return Then::Next;
+                return AfterTurn::Next;
             }
-            let but = match self.conversation.undeliverable().await.len() {
+            let but = match stored.undeliverable().await.len() {
                 0 => "",
                 _ => ", except undelivered messages",
             };
             self.screen.note(&format!("safepoint: session {id} has nothing to resume{but}"));
         }
-        Then::Next
+        AfterTurn::Next
+    }
+
+    fn id(&self) -> Option<&SessionId> {
+        self.conversation.stored().map(|stored| &stored.id)
     }
 
     /// Shows where the prompt waits: it has no turn yet.
     fn waits(&self) {
-        if let (Some(id), Some(number)) = (self.conversation.id(), self.conversation.number()) {
+        if let Some((id, number)) =
+            self.conversation.stored().and_then(|stored| Some((&stored.id, stored.number()?)))
+        {
             self.screen.note(&format!(
                 "safepoint: queued as item-{number}; `safepoint resume {id}` runs it, \
                  `safepoint withdraw {id} item-{number}` removes it"
@@ -291,9 +283,9 @@ fn undecided(id: &SessionId, open: usize) -> String {
 }
 
 /// The stop of a first signal before the turn has begun; it also applies to a turn that has begun meanwhile.
-fn stop(got: Got, args: &RunArgs) -> SessionStop {
+fn stop(got: Signal, args: &RunArgs) -> SessionStop {
     let stop = match (got, Grace::try_from(args.agent.grace)) {
-        (Got::Hangup, _) | (_, Err(_)) => SessionStop::now(),
+        (Signal::Hangup, _) | (_, Err(_)) => SessionStop::now(),
         (_, Ok(grace)) => SessionStop::graceful_within(grace),
     };
     stop.cleanup_cap(args.agent.cleanup_cap).with_reason(got.reason())
@@ -301,11 +293,11 @@ fn stop(got: Got, args: &RunArgs) -> SessionStop {
 
 /// Whether another turn may follow this outcome, with `left` prompts still to come. A new prompt follows a
 /// stopped turn; items that waited behind it keep waiting.
-fn may_go_on(outcome: &Outcome, whose: Whose, left: usize) -> bool {
+fn may_continue(outcome: &Outcome, is_own: bool, left: usize) -> bool {
     match outcome.ending() {
         Ending::Done | Ending::Failed => true,
         Ending::Suspended => false,
-        Ending::Stopped => whose == Whose::Own && left > 0,
+        Ending::Stopped => is_own && left > 0,
     }
 }
 
@@ -313,8 +305,8 @@ fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
     exit::with(match (outcome.ending(), pressed.first) {
         (Ending::Done, _) => 0,
         (Ending::Failed, _) => 1,
-        (Ending::Suspended, _) => SUSPENDED,
+        (Ending::Suspended, _) => code::SUSPENDED,
         (Ending::Stopped, Some(got)) => got.exit_code(),
-        (Ending::Stopped, None) => STOPPED,
+        (Ending::Stopped, None) => code::STOPPED,
     })
 }

@@ -52,10 +52,9 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         shown["stops_waiting"] = json!(stops);
     }
     if args.place.json {
-        output::say_json(shown)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::say_json(shown).map(|()| ExitCode::SUCCESS).map_err(Into::into);
     }
-    output::say(format_args!("{}: {}", one_line(&one.id), one.state().as_str()))?;
+    output::say(format_args!("{}: {}", one_line(&one.id), one.state().shown()))?;
     one.row.iter().try_for_each(about)?;
     if let Some(owner) = one.owner() {
         output::say(format_args!("  owner    {}", one_line(&owner)))?;
@@ -65,9 +64,10 @@ pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
     {
         match &shown[field] {
             Value::Array(all) if !all.is_empty() => {
-                for id in all {
-                    output::say(format_args!("  asks     {}", id.as_str().unwrap_or_default()))?;
-                }
+                all.iter().try_for_each(|id| {
+                    let id = id.as_str().unwrap_or_default();
+                    output::say(format_args!("  approval {id} waits for a decision"))
+                })?;
             }
             Value::Number(count) if count.as_u64() != Some(0) => {
                 output::say(format_args!("  {name:<8} {count} waiting"))?
@@ -101,7 +101,7 @@ fn waiting_stops(rows: &[StopRow]) -> usize {
 
 /// What the store says of it.
 fn about(row: &SessionRow) -> Result<(), Unwritten> {
-    output::say(format_args!("  made     {}", moment(row.created)))?;
+    output::say(format_args!("  created  {}", moment(row.created)))?;
     output::say(format_args!("  changed  {}", moment(row.updated)))?;
     output::say(format_args!("  records  {}", row.head))?;
     let setup = Setup::read(row).to_string();

@@ -4,7 +4,7 @@ use safepoint::session::ItemOutcome;
 use safepoint_golden::each;
 
 use super::{
-    super::item_reply::{Left, accepted, rested},
+    super::item_reply::{accepted, rested},
     *,
 };
 use crate::{
@@ -12,20 +12,20 @@ use crate::{
     tests::golden::{golden, of_the_engine},
 };
 
-fn policies() -> Vec<PolicyWord> {
-    each!(PolicyWord {
-        PolicyWord::Enqueue => PolicyWord::Enqueue;
-        PolicyWord::Steer => PolicyWord::Steer;
-        PolicyWord::Preempt => PolicyWord::Preempt;
-        PolicyWord::Reject => PolicyWord::Reject;
-        PolicyWord::Rollback => PolicyWord::Rollback;
+fn policies() -> Vec<PolicyArg> {
+    each!(PolicyArg {
+        PolicyArg::Enqueue => PolicyArg::Enqueue;
+        PolicyArg::Steer => PolicyArg::Steer;
+        PolicyArg::Preempt => PolicyArg::Preempt;
+        PolicyArg::Reject => PolicyArg::Reject;
+        PolicyArg::Rollback => PolicyArg::Rollback;
     })
 }
 
-fn ors() -> Vec<OrWord> {
-    each!(OrWord {
-        OrWord::Queue => OrWord::Queue;
-        OrWord::Return => OrWord::Return;
+fn ors() -> Vec<OrArg> {
+    each!(OrArg {
+        OrArg::Queue => OrArg::Queue;
+        OrArg::Return => OrArg::Return;
     })
 }
 
@@ -37,19 +37,19 @@ fn waits() -> Vec<Wait> {
     })
 }
 
-fn modes() -> Vec<ModeWord> {
-    each!(ModeWord {
-        ModeWord::Now => ModeWord::Now;
-        ModeWord::TurnEnd => ModeWord::TurnEnd;
-        ModeWord::Points(_) => ModeWord::Points("after-model".into());
-        ModeWord::WhenIdle { .. } => ModeWord::WhenIdle { ms: 3000 };
+fn modes() -> Vec<ModeArg> {
+    each!(ModeArg {
+        ModeArg::Now => ModeArg::Now;
+        ModeArg::TurnEnd => ModeArg::TurnEnd;
+        ModeArg::Points(_) => ModeArg::Points("after-model".into());
+        ModeArg::WhenIdle { .. } => ModeArg::WhenIdle { ms: 3000 };
     })
 }
 
-fn scopes() -> Vec<ScopeWord> {
-    each!(ScopeWord {
-        ScopeWord::Root => ScopeWord::Root;
-        ScopeWord::Tree => ScopeWord::Tree;
+fn scopes() -> Vec<ScopeArg> {
+    each!(ScopeArg {
+        ScopeArg::Root => ScopeArg::Root;
+        ScopeArg::Tree => ScopeArg::Tree;
     })
 }
 
@@ -60,7 +60,7 @@ fn afterwards() -> Vec<Afterwards> {
     })
 }
 
-fn push(policy: PolicyWord, or: OrWord, wait: Wait) -> Ask {
+fn push(policy: PolicyArg, or: OrArg, wait: Wait) -> Ask {
     Ask::Push(PushAsk {
         text: "hello".into(),
         policy,
@@ -74,7 +74,7 @@ fn push(policy: PolicyWord, or: OrWord, wait: Wait) -> Ask {
     })
 }
 
-fn stop(mode: ModeWord, scope: ScopeWord, afterwards: Afterwards) -> Ask {
+fn stop(mode: ModeArg, scope: ScopeArg, afterwards: Afterwards) -> Ask {
     Ask::Stop(StopAsk {
         mode,
         within_ms: None,
@@ -92,19 +92,19 @@ fn stop(mode: ModeWord, scope: ScopeWord, afterwards: Afterwards) -> Ask {
 fn asks() -> Vec<Ask> {
     let full_push = PushAsk {
         text: "hello".into(),
-        policy: PolicyWord::Preempt,
+        policy: PolicyArg::Preempt,
         at: Some("after-model".into()),
         within_ms: Some(1500),
         delay_ms: Some(20),
         turn: Some("turn-2".into()),
         client_id: Some("c1".into()),
-        or: OrWord::Return,
+        or: OrArg::Return,
         wait: Wait::Quiet,
     };
     let full_stop = StopAsk {
-        mode: ModeWord::Points("after-model".into()),
+        mode: ModeArg::Points("after-model".into()),
         within_ms: Some(1500),
-        scope: ScopeWord::Root,
+        scope: ScopeArg::Root,
         run: Some("root/call_1".into()),
         call: Some("call_1".into()),
         cleanup_cap_ms: Some(250),
@@ -119,12 +119,12 @@ fn asks() -> Vec<Ask> {
         Ask::Withdraw { .. } => Ask::Withdraw { item: "item-3".into() };
         Ask::Stop(_) => Ask::Stop(full_stop);
     });
-    asks.extend(policies().into_iter().map(|policy| push(policy, OrWord::Queue, Wait::No)));
-    asks.extend(ors().into_iter().map(|or| push(PolicyWord::Steer, or, Wait::No)));
-    asks.extend(waits().into_iter().map(|wait| push(PolicyWord::Enqueue, OrWord::Queue, wait)));
-    asks.extend(modes().into_iter().map(|mode| stop(mode, ScopeWord::Tree, Afterwards::Resumable)));
-    asks.extend(scopes().into_iter().map(|scope| stop(ModeWord::Now, scope, Afterwards::Resumable)));
-    asks.extend(afterwards().into_iter().map(|after| stop(ModeWord::Now, ScopeWord::Tree, after)));
+    asks.extend(policies().into_iter().map(|policy| push(policy, OrArg::Queue, Wait::No)));
+    asks.extend(ors().into_iter().map(|or| push(PolicyArg::Steer, or, Wait::No)));
+    asks.extend(waits().into_iter().map(|wait| push(PolicyArg::Enqueue, OrArg::Queue, wait)));
+    asks.extend(modes().into_iter().map(|mode| stop(mode, ScopeArg::Tree, Afterwards::Resumable)));
+    asks.extend(scopes().into_iter().map(|scope| stop(ModeArg::Now, scope, Afterwards::Resumable)));
+    asks.extend(afterwards().into_iter().map(|after| stop(ModeArg::Now, ScopeArg::Tree, after)));
     asks
 }
 
@@ -144,9 +144,8 @@ fn replies() -> Vec<Reply> {
 /// Replies about an item, by what became of it.
 fn of_items() -> Vec<Reply> {
     let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
-    let rest = fates
-        .into_iter()
-        .flat_map(|fate| [Left::Gone, Left::InStore].map(|left| rested("item-3", fate, left)));
+    let rest =
+        fates.into_iter().flat_map(|fate| [false, true].map(|is_stored| rested("item-3", fate, is_stored)));
     [accepted("item-3")].into_iter().chain(rest).collect()
 }
 

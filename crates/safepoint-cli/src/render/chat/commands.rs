@@ -1,9 +1,10 @@
 //! Commands that begin with a slash: what there is, and what each does.
 
 use super::{
-    queue::How,
-    state::{Act, Hardness, Leave, State, Tone},
+    queue::PushKind,
+    state::{Action, Leave, State, Tone},
 };
+use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
 const COMMANDS: [(&str, &str); 11] = [
@@ -39,7 +40,7 @@ pub(crate) fn complete(text: &str) -> Option<String> {
 }
 
 impl State {
-    pub(crate) fn command(&mut self, command: &str) -> Vec<Act> {
+    pub(crate) fn command(&mut self, command: &str) -> Vec<Action> {
         self.gap();
         self.tell(Tone::Aside, &format!("/{command}"));
         let (name, rest) = command.split_once(' ').map_or((command, ""), |(name, rest)| (name, rest.trim()));
@@ -48,7 +49,7 @@ impl State {
             ("stop", "now") => return self.stop_now(),
             ("stop", _) => return self.noted_if_none(Self::stop, "no turn is running"),
             ("resume", named) => return self.resume(named),
-            ("sessions", _) => return vec![Act::List],
+            ("sessions", _) => return vec![Action::List],
             ("retry", _) => return self.retry(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
@@ -57,7 +58,7 @@ impl State {
             ("trace", _) => self.tell_trace(),
             ("tools", _) => self.tell_tools(),
             ("model", "") => self.tell(Tone::Plain, &format!("the model is {}", self.model)),
-            ("model", named) => return vec![Act::Model(named.to_owned())],
+            ("model", named) => return vec![Action::Model(named.to_owned())],
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
             ("quit" | "exit" | "q", _) => return self.quit(Leave::Tidily),
             (unknown, _) => {
@@ -73,7 +74,7 @@ impl State {
         self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
     }
 
-    fn noted_if_none(&mut self, what: impl FnOnce(&mut Self) -> Vec<Act>, else_note: &str) -> Vec<Act> {
+    fn noted_if_none(&mut self, what: impl FnOnce(&mut Self) -> Vec<Action>, else_note: &str) -> Vec<Action> {
         let acts = what(self);
         if acts.is_empty() {
             self.tell(Tone::Aside, else_note);
@@ -81,11 +82,11 @@ impl State {
         acts
     }
 
-    fn stop_now(&mut self) -> Vec<Act> {
+    fn stop_now(&mut self) -> Vec<Action> {
         let stops = |state: &mut Self| {
             let stops = state.stop();
             let now = |act| match act {
-                Act::Stop(_) => Act::Stop(Hardness::Now),
+                Action::Stop(_) => Action::Stop(StopLevel::Now),
                 act => act,
             };
             stops.into_iter().map(now).collect()
@@ -93,17 +94,17 @@ impl State {
         self.noted_if_none(stops, "no turn is running")
     }
 
-    fn resume(&mut self, named: &str) -> Vec<Act> {
+    fn resume(&mut self, named: &str) -> Vec<Action> {
         if self.is_busy() {
             self.tell(Tone::Aside, "a turn is running; /stop first");
             return Vec::new();
         }
-        vec![if named.is_empty() { Act::Resume } else { Act::GoTo(named.to_owned()) }]
+        vec![if named.is_empty() { Action::Resume } else { Action::GoTo(named.to_owned()) }]
     }
 
-    fn retry(&mut self) -> Vec<Act> {
+    fn retry(&mut self) -> Vec<Action> {
         match self.last_message.clone() {
-            Some(text) => vec![Act::Push { text, how: How::Queue }],
+            Some(text) => vec![Action::Push { text, how: PushKind::Queue }],
             None => {
                 self.tell(Tone::Aside, "nothing was sent yet");
                 Vec::new()

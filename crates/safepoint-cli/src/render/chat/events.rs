@@ -8,17 +8,21 @@ use safepoint::{
     event::{Completion, Event, EventKind, Fact, Resolution},
     history::Message,
     ids::{ApprovalId, ItemId},
+    raw::lasting,
     session::{ItemOutcome, PreemptOutcome, SessionEvent},
 };
 
 use super::{
     fact,
-    queue::{Pushed, Turn},
+    queue::Pushed,
     short,
-    state::{Act, Asked, State, Tone, Unsaid},
-    work::{Stage, Work, brief},
+    state::{Action, Asked, State, Tone},
 };
-use crate::render::{approval, hints, text::at_running};
+use crate::render::{
+    activity::Activity,
+    approval, hints,
+    text::{at_running, brief},
+};
 
 /// An event of the session. Exhaustive: an item with its text, a turn on items, or any other event.
 #[derive(Clone, Debug)]
@@ -29,11 +33,10 @@ pub(crate) enum ChatEvent {
 }
 
 impl State {
-    pub(crate) fn hear(&mut self, chat_event: ChatEvent, now: Instant) -> Vec<Act> {
+    pub(crate) fn hear(&mut self, chat_event: ChatEvent, now: Instant) -> Vec<Action> {
         let event = match chat_event {
             ChatEvent::Accepted { id, item } => {
-                let at_work = self.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
-                self.items.accepted(id, item, if at_work { Turn::AtWork } else { Turn::None });
+                self.items.accepted(id, item, self.is_running());
                 return Vec::new();
             }
             ChatEvent::Started(items) => {
@@ -67,8 +70,8 @@ impl State {
             SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
             SessionEvent::StopRequested { cause, once_idle_for } => {
                 let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
-                let when =
-                    once_idle_for.map_or(String::new(), |idle| format!(" once it is idle for {idle:?}"));
+                let when = once_idle_for
+                    .map_or(String::new(), |idle| format!(" once it is idle for {}", lasting(idle)));
                 let said = format!("the session was asked to stop{when}{cause}");
                 if self.leaving.is_none() && self.stop_said.as_ref() != Some(&said) {
                     self.tell(Tone::Aside, &said);
@@ -101,9 +104,9 @@ impl State {
         if is_new {
             self.trace.clear();
         } else {
-            self.unsaid = Unsaid::Yes;
+            self.is_unsaid = true;
         }
-        self.work = Some(Work::new());
+        self.work = Some(Activity::default());
         (self.ctrl_c, self.warned) = (None, None);
     }
 
@@ -114,7 +117,10 @@ impl State {
         match &event.kind {
             EventKind::Text(text) => self.text(text),
             EventKind::Retrying { failed, after, error } => {
-                self.tell(Tone::Aside, &format!("try {failed} failed ({error}); again in {after:.1?}"));
+                self.tell(
+                    Tone::Aside,
+                    &format!("try {failed} failed ({error}); again in {}", lasting(*after)),
+                );
             }
             EventKind::Lagged { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
@@ -169,8 +175,8 @@ impl State {
                     self.output(&result.text, extent);
                 }
             }
-            Fact::AttemptOpened { attempt, history, .. } if self.unsaid == Unsaid::Yes => {
-                self.unsaid = Unsaid::No;
+            Fact::AttemptOpened { attempt, history, .. } if self.is_unsaid => {
+                self.is_unsaid = false;
                 let asked = history.as_ref().filter(|_| *attempt == 1).and_then(last_said);
                 match asked {
                     Some(text) => self.said(&text, "from elsewhere"),
@@ -241,15 +247,15 @@ impl State {
     }
 
     /// Another process answered an approval that was shown here.
-    fn who_answered(&mut self) -> Option<Act> {
-        self.elsewhere.take().filter(|_| self.about.is_kept).map(Act::WhoAnswered)
+    fn who_answered(&mut self) -> Option<Action> {
+        self.elsewhere.take().filter(|_| self.about.is_kept).map(Action::WhoAnswered)
     }
 
-    fn ended(&mut self, fate: ItemOutcome, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
+    fn ended(&mut self, fate: ItemOutcome, receipt: Arc<Receipt>, now: Instant) -> Vec<Action> {
         self.end_text();
         self.settled_at = Some(now);
         if let Some(work) = &mut self.work {
-            work.stage = Stage::Settled(now);
+            work.settle("", now);
         }
         if receipt.stop.is_some() {
             self.tell(Tone::Plain, &short::few_lines(&receipt));
@@ -264,11 +270,11 @@ impl State {
         // Some may belong to background runs.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
         let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();
-        let look = (!asked.is_empty()).then_some(Act::LookAt(asked));
+        let look = (!asked.is_empty()).then_some(Action::LookAt(asked));
         back.into_iter().chain(look).collect()
     }
 
-    fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Act> {
+    fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Action> {
         let was_stopped = self.last.as_ref().is_some_and(|receipt| receipt.stop.is_some());
         let end = self.last.as_mut().map(|receipt| {
             let receipt = Arc::make_mut(receipt);

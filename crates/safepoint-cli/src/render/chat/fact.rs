@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use safepoint::event::{Completion, Fact, Resolution};
+use safepoint::{
+    event::{Completion, Fact, Resolution},
+    raw::lasting,
+};
 
-use super::work::brief;
+use crate::render::text::brief;
 
 pub(crate) fn line(fact: &Fact) -> String {
     match fact {
         Fact::AttemptOpened { run, attempt, .. } => format!("attempt {attempt} of {run}"),
-        Fact::TimeTaken { ms } => format!("{:?} of its time are taken", Duration::from_millis(*ms)),
-        Fact::HistoryRepaired { repairs } => format!("history mended: {} repairs", repairs.len()),
+        Fact::TimeTaken { ms } => format!("{} of its time are used", lasting(Duration::from_millis(*ms))),
+        Fact::HistoryRepaired { repairs } => format!("history repaired in {} places", repairs.len()),
         Fact::ModelStarted { round } => format!("request {round} to the model"),
         Fact::ModelEnded { whole, report, .. } => {
             let whole = match whole {
@@ -48,7 +51,7 @@ pub(crate) fn line(fact: &Fact) -> String {
             Resolution::Withdrawn => "the question was withdrawn".to_owned(),
         },
         Fact::StopRequested(request) => {
-            format!("stop asked: {} ({}), {}", request.mode, request.reach, request.reason.text)
+            format!("stop requested: {} ({}), {}", request.mode, request.reach, request.reason.text)
         }
         Fact::StopEscalated => "grace period ended: now".to_owned(),
         Fact::StopObserved { .. } => "the stop takes effect".to_owned(),

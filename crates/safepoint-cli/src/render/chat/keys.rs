@@ -8,10 +8,10 @@ use safepoint::approval::{AllowScope, ApprovalKind, Decision};
 use super::{
     commands,
     input::Way,
-    queue::How,
-    state::{Act, Hardness, Leave, Mode, State, Tone},
-    work::Stage,
+    queue::PushKind,
+    state::{Action, Leave, Mode, State, Tone},
 };
+use crate::signals::StopLevel;
 
 /// How long no key must have been pressed before one answers a question.
 pub(crate) const CALM: Duration = Duration::from_millis(600);
@@ -24,7 +24,7 @@ const JUST_ENDED: Duration = Duration::from_secs(1);
 
 impl State {
     /// A key was pressed.
-    pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Vec<Act> {
+    pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Vec<Action> {
         if key.kind == KeyEventKind::Release {
             return Vec::new();
         }
@@ -35,7 +35,7 @@ impl State {
             return self.ctrl_c(now);
         }
         if control && key.code == KeyCode::Char('z') {
-            return vec![Act::Suspend];
+            return vec![Action::Suspend];
         }
         (self.ctrl_c, self.warned) = (None, None);
         match key.code {
@@ -67,17 +67,17 @@ impl State {
         self.mode == Mode::Typing && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
     }
 
-    fn typed(&mut self, key: KeyEvent) -> Vec<Act> {
+    fn typed(&mut self, key: KeyEvent) -> Vec<Action> {
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
-            KeyCode::Enter if alt => self.send(How::Queue),
-            KeyCode::Enter => self.send(How::Steer),
+            KeyCode::Enter if alt => self.send(PushKind::Queue),
+            KeyCode::Enter => self.send(PushKind::Steer),
             KeyCode::Tab => match commands::complete(self.input.text()) {
                 Some(whole) => {
                     self.input.set(whole);
                     Vec::new()
                 }
-                None => self.send(How::Queue),
+                None => self.send(PushKind::Queue),
             },
             KeyCode::Up if self.input.is_unedited() => self.up(),
             KeyCode::Down => {
@@ -92,17 +92,17 @@ impl State {
     }
 
     /// The last queued message comes back into the input; else an earlier one is recalled.
-    fn up(&mut self) -> Vec<Act> {
+    fn up(&mut self) -> Vec<Action> {
         if self.input.is_empty()
             && let Some(last) = self.items.editable().pop()
         {
-            return vec![Act::Withdraw(vec![last])];
+            return vec![Action::Withdraw(vec![last])];
         }
         self.input.recall(Way::Back);
         Vec::new()
     }
 
-    fn send(&mut self, how: How) -> Vec<Act> {
+    fn send(&mut self, how: PushKind) -> Vec<Action> {
         if self.input.text().trim().is_empty() {
             return Vec::new();
         }
@@ -110,10 +110,9 @@ impl State {
         if let Some(command) = text.strip_prefix('/') {
             return self.command(command.trim());
         }
-        let is_at_work =
-            self.work.as_ref().is_some_and(|work| work.stage == Stage::Works && work.stop.is_none());
+        let is_running = self.is_running() && self.pending_stop().is_none();
         self.said_on();
-        vec![Act::Push { text, how: if is_at_work { how } else { How::Queue } }]
+        vec![Action::Push { text, how: if is_running { how } else { PushKind::Queue } }]
     }
 
     /// Whether this letter answers the question at hand.
@@ -128,7 +127,7 @@ impl State {
         }
     }
 
-    fn answer(&mut self, letter: char) -> Vec<Act> {
+    fn answer(&mut self, letter: char) -> Vec<Action> {
         match letter.to_ascii_lowercase() {
             'y' | 'r' => self.decide(Decision::Approve),
             'n' | 'g' => self.decide(Decision::Deny { message: String::new() }),
@@ -143,7 +142,7 @@ impl State {
     }
 
     /// How far the yes reaches; any other letter changes nothing.
-    fn allow(&mut self, letter: char) -> Vec<Act> {
+    fn allow(&mut self, letter: char) -> Vec<Action> {
         let covers = match letter.to_ascii_lowercase() {
             'e' => AllowScope::Call,
             't' => AllowScope::Tool,
@@ -153,14 +152,14 @@ impl State {
         self.decide(Decision::ApproveAlways { covers })
     }
 
-    fn write(&mut self, mode: Mode) -> Vec<Act> {
+    fn write(&mut self, mode: Mode) -> Vec<Action> {
         self.draft = self.input.text().to_owned();
         self.input.clear();
         self.mode = mode;
         Vec::new()
     }
 
-    fn written(&mut self, key: KeyEvent) -> Vec<Act> {
+    fn written(&mut self, key: KeyEvent) -> Vec<Action> {
         if key.code != KeyCode::Enter {
             self.input.key(key);
             return Vec::new();
@@ -189,13 +188,13 @@ impl State {
         }
     }
 
-    fn decide(&mut self, decision: Decision) -> Vec<Act> {
+    fn decide(&mut self, decision: Decision) -> Vec<Action> {
         let Some(asked) = self.questions.pop_front() else { return Vec::new() };
         self.deciding = Some(asked.question.id.clone());
-        vec![Act::Decide(asked.question.id, decision)]
+        vec![Action::Decide(asked.question.id, decision)]
     }
 
-    fn escape(&mut self) -> Vec<Act> {
+    fn escape(&mut self) -> Vec<Action> {
         if self.mode != Mode::Typing {
             self.end_answer();
             return Vec::new();
@@ -205,25 +204,23 @@ impl State {
         if !only_waits {
             return self.stop();
         }
-        std::iter::once(Act::Stop(Hardness::Now)).chain(self.hand_back()).collect()
+        std::iter::once(Action::Stop(StopLevel::Now)).chain(self.hand_back()).collect()
     }
 
     /// Stops the turn at the next safe point; if that was asked already, now.
-    pub(crate) fn stop(&mut self) -> Vec<Act> {
-        let hardness = match &self.work {
-            Some(work) if work.stage == Stage::Works && work.stop.is_none() => Hardness::AtSafePoint,
-            Some(work) if work.stage == Stage::Works => Hardness::Now,
-            _ => return Vec::new(),
+    pub(crate) fn stop(&mut self) -> Vec<Action> {
+        let level = match self.pending_stop() {
+            _ if !self.is_running() => return Vec::new(),
+            None => StopLevel::AtSafePoint,
+            Some(_) => StopLevel::Now,
         };
-        std::iter::once(Act::Stop(hardness)).chain(self.hand_back()).collect()
+        std::iter::once(Action::Stop(level)).chain(self.hand_back()).collect()
     }
 
-    fn ctrl_c(&mut self, now: Instant) -> Vec<Act> {
+    fn ctrl_c(&mut self, now: Instant) -> Vec<Action> {
         let before = self.ctrl_c.replace(now);
         let is_twice = before.is_some_and(|before| now.saturating_duration_since(before) < TWICE);
-        let is_stopping =
-            self.work.as_ref().is_some_and(|work| work.stage == Stage::Works && work.stop.is_some());
-        if is_twice || before.is_some() && is_stopping || self.leaving.is_some() {
+        if is_twice || before.is_some() && self.pending_stop().is_some() || self.leaving.is_some() {
             return self.quit(Leave::AtOnce);
         }
         let works = self.stop();
@@ -258,11 +255,11 @@ impl State {
         self.tell(Tone::Aside, &what);
     }
 
-    pub(crate) fn quit(&mut self, leave: Leave) -> Vec<Act> {
+    pub(crate) fn quit(&mut self, leave: Leave) -> Vec<Action> {
         if self.leaving == Some(Leave::AtOnce) || self.leaving == Some(leave) {
             return Vec::new();
         }
         self.leaving = Some(leave);
-        vec![Act::Quit(leave)]
+        vec![Action::Quit(leave)]
     }
 }

@@ -19,9 +19,16 @@ use super::{
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
     surface::Pane,
-    work::{Call, CallState, Stage, Stop, Work, brief, elapsed},
 };
-use crate::{output, render::approval, visible};
+use crate::{
+    output,
+    render::{
+        activity::{Activity, Call, CallState, PendingStop, elapsed},
+        approval,
+        text::brief,
+    },
+    visible,
+};
 
 const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 const LABEL: Style = Style::new().fg(Color::Blue);
@@ -38,7 +45,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let mut lines = Vec::new();
     if let Some(work) = &state.work {
         running(work, now, &mut lines);
-        stopping(work, now, &mut lines);
+        lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
     lists(&state.items, &mut lines);
     taken_back(state.handed.texts(), &mut lines);
@@ -70,12 +77,10 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     Pane { lines: partial, cursor: (cursor.0, above + top + cursor.1) }
 }
 
-fn running(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
-    if let Some(since) = work.model() {
-        lines.push(Line::from(vec![
-            Span::styled("● ", LABEL),
-            Span::raw(format!("the model  {}", elapsed(since, now))),
-        ]));
+fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
+    if let Some((what, since)) = work.model() {
+        let what = format!("{what}  {}", elapsed(since, now));
+        lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
     // What runs comes before what waits.
     let mut calls: Vec<&Call> = work.calls.iter().collect();
@@ -94,25 +99,10 @@ fn running(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
     if work.calls.len() > LISTED {
         lines.push(Line::styled(format!("  and {} more calls", work.calls.len() - LISTED), DIM));
     }
-    if let Stage::Settled(since) = work.stage {
+    if let Some((_, since)) = work.settled {
         let text = format!("the turn has ended; what it started is still ending  {}", elapsed(since, now));
         lines.push(Line::styled(text, DIM));
     }
-}
-
-/// At once what a stop waits for, and when it becomes now.
-fn stopping(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
-    let Some(stop) = work.stop.filter(|_| work.stage == Stage::Works) else { return };
-    let waits = work.waits_for();
-    let text = match stop {
-        Stop::Now => format!("Stopping now: waiting for {waits}"),
-        Stop::AtSafePoint(None) => format!("Stopping at the next safe point: waiting for {waits} (Esc: now)"),
-        Stop::AtSafePoint(Some(deadline)) => {
-            let left = deadline.saturating_duration_since(now).as_secs_f64().ceil();
-            format!("Stopping: waiting for {waits}; forced in {left:.0} s (Esc: now)")
-        }
-    };
-    lines.push(Line::styled(text, STOPPING));
 }
 
 fn lists(items: &Items, lines: &mut Vec<Line<'static>>) {
@@ -158,9 +148,9 @@ fn taken_back(texts: &[String], lines: &mut Vec<Line<'static>>) {
 }
 
 /// What comes of a stop while it is under way.
-fn stopping_hint(state: &State, stop: Stop) -> String {
+fn stopping_hint(state: &State, stop: PendingStop) -> String {
     let ends = if state.ctrl_c.is_some() { "Ctrl-C ends" } else { "Ctrl-C twice ends" };
-    let esc = if stop == Stop::Now { "" } else { "Esc stops at once · " };
+    let esc = if stop == PendingStop::Now { "" } else { "Esc stops at once · " };
     match (state.handed.is_asked(), state.handed.texts()) {
         (true, []) => format!("{esc}{ends}"),
         (true, _) => format!("{esc}what waited comes back to you · {ends}"),
@@ -185,8 +175,7 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
 }
 
 fn hint(state: &State, now: Instant) -> String {
-    let works = state.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
-    let stop = state.work.as_ref().filter(|_| works).and_then(|work| work.stop);
+    let stop = state.pending_stop();
     match (state.leaving, state.mode, state.questions.front()) {
         (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
         (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
@@ -208,7 +197,7 @@ fn hint(state: &State, now: Instant) -> String {
             }
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
-        (None, Mode::Typing, None) if works => stop.map_or_else(
+        (None, Mode::Typing, None) if state.is_running() => stop.map_or_else(
             || "Enter steers · Alt-Enter queues · Esc stops · /help".to_owned(),
             |stop| stopping_hint(state, stop),
         ),

@@ -11,13 +11,13 @@ use safepoint::ids::ItemId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     pub(crate) text: String,
-    pub(crate) how: How,
+    pub(crate) how: PushKind,
     pub(crate) origin: Origin,
 }
 
 /// How it was pushed. Exhaustive: as the lists are labelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum PushKind {
     Queue,
     Steer,
     Preempt,
@@ -43,6 +43,35 @@ pub(crate) struct Items {
     answered: BTreeSet<ItemId>,
 }
 
+/// The messages that a stop has returned, or is about to.
+#[derive(Debug, Default)]
+pub(crate) struct Handed {
+    /// Whether the stop of this turn has returned the queue.
+    pub(super) is_asked: bool,
+    /// Whether a message came after the stop.
+    pub(super) has_newer: bool,
+    /// Taken back, for the input once the turn has ended.
+    pub(super) texts: Vec<String>,
+    /// Withdrawals requested from here and not yet confirmed.
+    pub(super) own: BTreeSet<ItemId>,
+}
+
+impl Handed {
+    /// What the input gets once the turn has ended.
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// Whether the running turn got a stop other than a preempt.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.texts)
+    }
+}
+
 /// Where an item stands in the queue. Exhaustive: the running turn is stopped for it; that turn has ended,
 /// and the item goes first; or it waits its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,17 +81,10 @@ pub(crate) enum Place {
     Queued,
 }
 
-/// Whether a turn could take a steer. Exhaustive: it could or it could not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    AtWork,
-    None,
-}
-
 impl Items {
-    pub(crate) fn accepted(&mut self, id: ItemId, item: Pushed, turn: Turn) {
+    pub(crate) fn accepted(&mut self, id: ItemId, item: Pushed, is_running: bool) {
         let list =
-            if item.how == How::Steer && turn == Turn::AtWork { &mut self.steers } else { &mut self.waiting };
+            if item.how == PushKind::Steer && is_running { &mut self.steers } else { &mut self.waiting };
         list.insert(id, item);
     }
 
@@ -84,7 +106,7 @@ impl Items {
     pub(crate) fn requeue(&mut self, id: ItemId) {
         if let Some(mut item) = self.steers.remove(&id).or_else(|| self.taken.remove(&id)) {
             // It has had its place.
-            item.how = How::Queue;
+            item.how = PushKind::Queue;
             self.waiting.insert(id, item);
         }
     }
@@ -97,7 +119,7 @@ impl Items {
     }
 
     pub(crate) fn place(&self, id: ItemId) -> Place {
-        let preempts = self.waiting.get(&id).is_some_and(|item| item.how == How::Preempt);
+        let preempts = self.waiting.get(&id).is_some_and(|item| item.how == PushKind::Preempt);
         match (preempts, self.answered.contains(&id)) {
             (true, false) => Place::Preempting,
             (true, true) => Place::First,
@@ -115,7 +137,7 @@ impl Items {
     pub(crate) fn queue(&self) -> impl DoubleEndedIterator<Item = (ItemId, &Pushed)> {
         let mut queue: Vec<_> = self.waiting.iter().map(|(id, item)| (*id, item)).collect();
         // Stable: in each part the order of their positions stays.
-        queue.sort_by_key(|(_, item)| item.how != How::Preempt);
+        queue.sort_by_key(|(_, item)| item.how != PushKind::Preempt);
         queue.into_iter()
     }
 

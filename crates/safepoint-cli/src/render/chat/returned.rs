@@ -4,8 +4,6 @@
 //! **Invariants**: a stop returns each message that was sent before it, once, and none that was sent after;
 //! no text is lost: it goes to the input, to the history that Up reads, or to the screen.
 
-use std::collections::BTreeSet;
-
 use safepoint::{
     event::{EventKind, Fact},
     ids::ItemId,
@@ -15,75 +13,30 @@ use safepoint::{
 
 use super::{
     queue::{Origin, Pushed},
-    state::{Act, Mode, State, Tone},
-    work::Stage,
+    state::{Action, Mode, State, Tone},
 };
-
-/// The messages that a stop has returned, or is about to.
-#[derive(Debug, Default)]
-pub(crate) struct Handed {
-    asked: Asked,
-    /// Whether a message came after the stop.
-    since: Since,
-    /// Taken back, for the input once the turn has ended.
-    texts: Vec<String>,
-    /// Withdrawals requested from here and not yet confirmed.
-    own: BTreeSet<ItemId>,
-}
-
-/// Whether the stop of this turn has taken the queue back. Exhaustive: it has or it has not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Asked {
-    #[default]
-    No,
-    Yes,
-}
-
-/// Exhaustive: a message came after the stop, or none did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Since {
-    #[default]
-    Silence,
-    Said,
-}
-
-impl Handed {
-    /// What the input gets once the turn has ended.
-    pub(crate) fn texts(&self) -> &[String] {
-        &self.texts
-    }
-
-    /// Whether the running turn got a stop other than a preempt.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.asked == Asked::Yes
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.texts)
-    }
-}
 
 impl State {
     /// A stop is requested: returns each earlier message that no turn has to its sender, at once, so that no
     /// later input makes it run.
-    pub(crate) fn hand_back(&mut self) -> Option<Act> {
-        if self.handed.asked == Asked::Yes || self.leaving.is_some() {
+    pub(crate) fn hand_back(&mut self) -> Option<Action> {
+        if self.handed.is_asked || self.leaving.is_some() {
             return None;
         }
-        self.handed.asked = Asked::Yes;
-        self.handed.since = Since::Silence;
-        Some(Act::HandBack)
+        self.handed.is_asked = true;
+        self.handed.has_newer = false;
+        Some(Action::HandBack)
     }
 
     /// Records a new message: after a stop, it goes before the messages that the stop returned.
     pub(crate) fn said_on(&mut self) {
-        if self.handed.asked == Asked::Yes {
-            self.handed.since = Since::Said;
+        if self.handed.is_asked {
+            self.handed.has_newer = true;
         }
     }
 
     /// Another process stopped the turn. A preempt starts the next turn and leaves the queue as it is.
-    pub(crate) fn stop_requested(&mut self, kind: &EventKind) -> Vec<Act> {
+    pub(crate) fn stop_requested(&mut self, kind: &EventKind) -> Vec<Action> {
         match kind {
             EventKind::Fact(fact) => match &**fact {
                 Fact::StopRequested(asked) if asked.reason.code != Code::PREEMPTED.as_str() => {
@@ -103,15 +56,14 @@ impl State {
     /// These have come back.
     pub(crate) fn handed(&mut self, text: String) {
         self.handed.texts.push(text);
-        let is_at_work = self.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
-        if !is_at_work || self.handed.asked == Asked::No {
+        if !self.is_running() || !self.handed.is_asked {
             self.hand_over();
         }
     }
 
     /// The turn has ended: the input gets what came back, unless the person has gone on meanwhile.
     pub(crate) fn end_hand_back(&mut self) {
-        self.handed.asked = Asked::No;
+        self.handed.is_asked = false;
         self.hand_over();
     }
 
@@ -122,7 +74,7 @@ impl State {
         }
         let text = texts.join("\n");
         let is_free = self.mode == Mode::Typing && self.input.is_empty();
-        if is_free && self.handed.since == Since::Silence {
+        if is_free && !self.handed.has_newer {
             self.back(&text);
         } else {
             self.keep(&text, "not sent");

@@ -21,23 +21,25 @@ use safepoint::{
 use super::{
     input::Input,
     markdown::{self, Block, DIM},
-    queue::{How, Items},
-    returned::Handed,
-    work::Work,
+    queue::{Handed, Items, PushKind},
 };
-use crate::output;
+use crate::{
+    output,
+    render::activity::{Activity, PendingStop},
+    signals::StopLevel,
+};
 
 /// What is to be done. Exhaustive: the driver does each.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     /// Hand the session a message.
-    Push { text: String, how: How },
+    Push { text: String, how: PushKind },
     /// Take waiting ones back into the input, in this order.
     Withdraw(Vec<ItemId>),
     /// Return each message of this chat that no turn has: a stop is requested.
     HandBack,
     /// Stop the running turn.
-    Stop(Hardness),
+    Stop(StopLevel),
     /// Take the last turn up again; list the sessions if there is none.
     Resume,
     /// List the sessions.
@@ -56,13 +58,6 @@ pub(crate) enum Act {
     Quit(Leave),
     /// Give the terminal back to the shell until the job continues.
     Suspend,
-}
-
-/// Exhaustive: at the next safe point, or now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hardness {
-    AtSafePoint,
-    Now,
 }
 
 /// How the program ends. Exhaustive: once the turn is stopped and quiet, or within a second.
@@ -94,7 +89,7 @@ pub(crate) struct About {
 }
 
 /// Everything the screen shows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) about: About,
     pub(crate) model: String,
@@ -106,7 +101,7 @@ pub(crate) struct State {
     /// Which turn was stopped for which item, and which turn was the last.
     pub(crate) instead: BTreeMap<ItemId, TurnId>,
     pub(crate) last_turn: Option<TurnId>,
-    pub(crate) work: Option<Work>,
+    pub(crate) work: Option<Activity>,
     pub(crate) questions: VecDeque<Asked>,
     /// The question that was answered here, until the session has taken the answer.
     pub(crate) deciding: Option<ApprovalId>,
@@ -126,18 +121,11 @@ pub(crate) struct State {
     pub(crate) settled_at: Option<Instant>,
     above: Vec<Line<'static>>,
     /// A turn began on items from other processes, or resumes: its first fact says which.
-    pub(crate) unsaid: Unsaid,
+    pub(crate) is_unsaid: bool,
     edge: Edge,
     partial: String,
     block: Block,
     columns: usize,
-}
-
-/// Whether what a turn is about is not shown yet. Exhaustive: it is, or it is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsaid {
-    No,
-    Yes,
 }
 
 /// A question, and since when it can be read.
@@ -148,10 +136,11 @@ pub(crate) struct Asked {
 }
 
 /// What the last row of the scrollback is. Exhaustive: something of a message, something else, or blank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Edge {
     Text,
     Note,
+    #[default]
     Blank,
 }
 
@@ -165,36 +154,7 @@ pub(crate) enum Tone {
 
 impl State {
     pub(crate) fn new(about: About, model: String, columns: usize) -> Self {
-        Self {
-            about,
-            model,
-            input: Input::default(),
-            draft: String::new(),
-            mode: Mode::Typing,
-            items: Items::default(),
-            handed: Handed::default(),
-            instead: BTreeMap::new(),
-            last_turn: None,
-            work: None,
-            questions: VecDeque::new(),
-            deciding: None,
-            elsewhere: None,
-            last: None,
-            last_message: None,
-            trace: Vec::new(),
-            leaving: None,
-            stop_said: None,
-            pressed: None,
-            ctrl_c: None,
-            warned: None,
-            settled_at: None,
-            above: Vec::new(),
-            unsaid: Unsaid::No,
-            edge: Edge::Blank,
-            partial: String::new(),
-            block: Block::Prose,
-            columns,
-        }
+        Self { about, model, columns, ..Self::default() }
     }
 
     pub(crate) fn resize(&mut self, columns: usize) {
@@ -320,6 +280,16 @@ impl State {
         }
         self.edge = Edge::Note;
         self.gap();
+    }
+
+    /// Whether a turn is running.
+    pub(crate) fn is_running(&self) -> bool {
+        self.work.as_ref().is_some_and(Activity::is_running)
+    }
+
+    /// The stop that was requested of the running turn.
+    pub(crate) fn pending_stop(&self) -> Option<PendingStop> {
+        self.work.as_ref().filter(|work| work.is_running())?.stop
     }
 
     pub(crate) fn is_busy(&self) -> bool {

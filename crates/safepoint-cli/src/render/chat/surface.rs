@@ -41,16 +41,9 @@ pub(crate) struct Surface {
     size: (u16, u16),
     drawn: Pane,
     /// Whether the terminal has had another size since.
-    place: Place,
+    has_moved: bool,
     /// When its size last changed.
     resized: Option<Instant>,
-}
-
-/// How what was drawn stands there. Exhaustive: as it was drawn, or in rows that another size has broken anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    AsDrawn,
-    Moved,
 }
 
 /// For so long the size must have stayed the same before anything is drawn: a terminal multiplexer breaks its lines anew at
@@ -66,8 +59,8 @@ const RESET: &str = "\x1b[0m";
 
 impl Surface {
     pub(crate) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
-        let (drawn, place) = (Pane::default(), Place::AsDrawn);
-        let mut surface = Self { paint, columns: 0, rows: 0, size: (0, 0), drawn, place, resized: None };
+        let (drawn, has_moved) = (Pane::default(), false);
+        let mut surface = Self { paint, columns: 0, rows: 0, size: (0, 0), drawn, has_moved, resized: None };
         surface.size((columns, rows));
         surface
     }
@@ -92,12 +85,12 @@ impl Surface {
         self.size(size);
         self.resized = Some(now);
         // Whatever stands there is drawn anew; where it stands is found then, for there may be yet another size.
-        self.place = Place::Moved;
+        self.has_moved = true;
     }
 
     /// Others have written to the terminal since: the pane is drawn where its cursor is now.
     pub(crate) fn forget(&mut self) {
-        (self.drawn, self.place) = (Pane::default(), Place::AsDrawn);
+        (self.drawn, self.has_moved) = (Pane::default(), false);
     }
 
     /// Whether its size is what it is known to be, so that something may be drawn.
@@ -115,7 +108,7 @@ impl Surface {
     /// What to write so that `above` goes into the scrollback and `pane` stands below it; none if nothing changes.
     pub(crate) fn frame(&mut self, above: &[Line<'static>], pane: Pane) -> Option<Drawn> {
         let mut pane = self.fitted(pane);
-        if above.is_empty() && pane == self.drawn && self.place == Place::AsDrawn {
+        if above.is_empty() && pane == self.drawn && !self.has_moved {
             return None;
         }
         if pane.lines.is_empty() {
@@ -125,7 +118,7 @@ impl Surface {
         drawn.mark(BEGIN);
         self.to_top(&mut drawn);
         // A line that fills its row leaves the cursor on it, so what is below is cleared first, never after.
-        if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() || self.place == Place::Moved {
+        if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() || self.has_moved {
             drawn.mark(CLEAR_BELOW);
         }
         for line in above {
@@ -143,7 +136,7 @@ impl Surface {
         up(pane.lines.len().saturating_sub(1 + pane.cursor.1), &mut drawn);
         right(pane.cursor.0, &mut drawn);
         drawn.mark(END);
-        (self.drawn, self.place) = (pane, Place::AsDrawn);
+        (self.drawn, self.has_moved) = (pane, false);
         Some(drawn)
     }
 

@@ -24,9 +24,10 @@ use super::{
     events::ChatEvent,
     keys::CALM,
     pane,
-    queue::{How, Origin, Pushed},
-    state::{About, Act, Hardness, Leave, State},
+    queue::{Origin, PushKind, Pushed},
+    state::{About, Action, Leave, State},
 };
+use crate::signals::StopLevel;
 
 mod handed;
 mod streams;
@@ -54,15 +55,15 @@ impl World {
         self.now += time;
     }
 
-    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Vec<Act> {
+    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Vec<Action> {
         self.state.key(KeyEvent::new(code, modifiers), self.now)
     }
 
-    fn tap(&mut self, code: KeyCode) -> Vec<Act> {
+    fn tap(&mut self, code: KeyCode) -> Vec<Action> {
         self.press(code, KeyModifiers::NONE)
     }
 
-    fn control(&mut self, letter: char) -> Vec<Act> {
+    fn control(&mut self, letter: char) -> Vec<Action> {
         self.press(KeyCode::Char(letter), KeyModifiers::CONTROL)
     }
 
@@ -72,21 +73,21 @@ impl World {
         }
     }
 
-    fn say(&mut self, text: &str) -> Vec<Act> {
+    fn say(&mut self, text: &str) -> Vec<Action> {
         self.type_in(text);
         self.tap(KeyCode::Enter)
     }
 
-    fn hear(&mut self, kind: SessionEvent) -> Vec<Act> {
+    fn hear(&mut self, kind: SessionEvent) -> Vec<Action> {
         let event = Event::new(0, Timestamp::UNIX_EPOCH, kind);
         self.state.hear(ChatEvent::Event(event), self.now)
     }
 
-    fn fact(&mut self, fact: Fact) -> Vec<Act> {
+    fn fact(&mut self, fact: Fact) -> Vec<Action> {
         self.run(EventKind::Fact(Arc::new(fact)))
     }
 
-    fn run(&mut self, kind: EventKind) -> Vec<Act> {
+    fn run(&mut self, kind: EventKind) -> Vec<Action> {
         let event = Event::new(0, Timestamp::UNIX_EPOCH, kind);
         self.hear(SessionEvent::Run { turn: turn(1), event })
     }
@@ -96,7 +97,7 @@ impl World {
         assert_eq!(self.hear(SessionEvent::Background { turn: turn(1), event }), []);
     }
 
-    fn accepted(&mut self, text: &str, how: How) -> ItemId {
+    fn accepted(&mut self, text: &str, how: PushKind) -> ItemId {
         let id = item(self.pushed);
         self.pushed += 1;
         let pushed = Pushed { text: text.into(), how, origin: Origin::Here };
@@ -105,9 +106,9 @@ impl World {
     }
 
     /// A running turn on one message, with a call that runs.
-    fn at_work() -> Self {
+    fn running() -> Self {
         let mut world = Self::new();
-        let id = world.accepted("book a table", How::Queue);
+        let id = world.accepted("book a table", PushKind::Queue);
         assert_eq!(world.state.hear(ChatEvent::Started(vec![id]), world.now), []);
         world.fact(started("shell", "sleep 100"));
         world
@@ -128,7 +129,7 @@ impl World {
         question
     }
 
-    fn ended(&mut self, fate: ItemOutcome) -> Vec<Act> {
+    fn ended(&mut self, fate: ItemOutcome) -> Vec<Action> {
         self.hear(SessionEvent::TurnEnded { turn: turn(1), fate, receipt: Arc::new(receipt()) })
     }
 
@@ -210,33 +211,33 @@ fn receipt() -> Receipt {
     serde_json::from_value(receipt).unwrap()
 }
 
-fn push(text: &str, how: How) -> Vec<Act> {
-    vec![Act::Push { text: text.into(), how }]
+fn push(text: &str, how: PushKind) -> Vec<Action> {
+    vec![Action::Push { text: text.into(), how }]
 }
 
 /// Enter sends, and steers a running turn; Alt-Enter and Tab queue; a steer that comes too late for the turn
 /// is a message.
 #[test]
-fn enter_steers_a_turn_at_work_and_alt_enter_queues() {
+fn enter_steers_a_running_turn_and_alt_enter_queues() {
     let mut world = World::new();
-    assert_eq!(world.say("hi"), push("hi", How::Queue));
-    let mut world = World::at_work();
-    assert_eq!(world.say("use b"), push("use b", How::Steer));
+    assert_eq!(world.say("hi"), push("hi", PushKind::Queue));
+    let mut world = World::running();
+    assert_eq!(world.say("use b"), push("use b", PushKind::Steer));
     world.type_in("later");
-    assert_eq!(world.press(KeyCode::Enter, KeyModifiers::ALT), push("later", How::Queue));
+    assert_eq!(world.press(KeyCode::Enter, KeyModifiers::ALT), push("later", PushKind::Queue));
     world.type_in("later");
-    assert_eq!(world.tap(KeyCode::Tab), push("later", How::Queue));
+    assert_eq!(world.tap(KeyCode::Tab), push("later", PushKind::Queue));
     assert_eq!(world.tap(KeyCode::Enter), [], "nothing typed, nothing sent");
     world.ended(ItemOutcome::Completed(turn(1)));
-    assert_eq!(world.say("too late"), push("too late", How::Queue));
+    assert_eq!(world.say("too late"), push("too late", PushKind::Queue));
 }
 
 /// S6.5: both lists are shown and labelled; what was steered in is shown where it was taken.
 #[test]
 fn both_lists_are_shown_until_a_turn_takes_them() {
-    let mut world = World::at_work();
-    let steer = world.accepted("use b", How::Steer);
-    world.accepted("and then c", How::Queue);
+    let mut world = World::running();
+    let steer = world.accepted("use b", PushKind::Steer);
+    world.accepted("and then c", PushKind::Queue);
     world.shows("steering the next request:");
     world.shows("1. use b");
     world.shows("queued for the next turns (Up withdraws the last one):");
@@ -247,7 +248,7 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
     world.shows("› use b  (steered, in request 2)");
     world.hides("steering the next request:");
     // One that was not taken waits for a turn.
-    let late = world.accepted("too late", How::Steer);
+    let late = world.accepted("too late", PushKind::Steer);
     world.hear(SessionEvent::Requeued(late));
     world.shows("2. too late");
     world.hides("steers,");
@@ -257,9 +258,9 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
 /// until the preempt is answered; what a turn has had waits again in its place.
 #[test]
 fn what_came_with_a_preempt_stands_before_the_queue() {
-    let mut world = World::at_work();
-    world.accepted("q1", How::Queue);
-    let (p1, p2) = (world.accepted("p1", How::Preempt), world.accepted("p2", How::Preempt));
+    let mut world = World::running();
+    world.accepted("q1", PushKind::Queue);
+    let (p1, p2) = (world.accepted("p1", PushKind::Preempt), world.accepted("p2", PushKind::Preempt));
     world.shows("1. p1 (instead of the running turn)");
     world.shows("2. p2 (instead of the running turn)");
     world.shows("3. q1 ");
@@ -279,7 +280,7 @@ fn what_came_with_a_preempt_stands_before_the_queue() {
 /// S6.7: a stop of the session is shown once, and again only when there is something new to show.
 #[test]
 fn a_stop_that_is_asked_again_and_again_is_said_once() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     let mut said = Vec::new();
     for cause in [None, None, Some("enough"), Some("enough")] {
         world.hear(SessionEvent::StopRequested { cause: cause.map(str::to_owned), once_idle_for: None });
@@ -290,23 +291,23 @@ fn a_stop_that_is_asked_again_and_again_is_said_once() {
     assert!(said[1].contains("enough"), "{said:?}");
     let minute = Some(Duration::from_secs(60));
     world.hear(SessionEvent::StopRequested { cause: None, once_idle_for: minute });
-    world.shows("asked to stop once it is idle for 60s");
+    world.shows("asked to stop once it is idle for 1m 00s");
 }
 
 /// S1.5, S1.7: Esc stops at the next safe point and a second Esc now; what it waits for is shown at once,
 /// with a countdown.
 #[test]
 fn escape_stops_and_says_what_it_waits_for() {
-    let mut world = World::at_work();
-    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint), Act::HandBack]);
+    let mut world = World::running();
+    assert_eq!(world.tap(KeyCode::Esc), [Action::Stop(StopLevel::AtSafePoint), Action::HandBack]);
     world.asked("after-model", Some(5000));
     // A later request never makes it later.
     world.asked("after-model", Some(9000));
-    world.shows("Stopping: waiting for shell; forced in 5 s (Esc: now)");
+    world.shows("Stopping: waiting for shell; forced in 5 s, or press Esc");
     world.wait(Duration::from_millis(3500));
     world.shows("forced in 2 s");
     world.shows("● shell  3 s  sleep 100");
-    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now)]);
+    assert_eq!(world.tap(KeyCode::Esc), [Action::Stop(StopLevel::Now)]);
     world.asked("now", None);
     world.shows("Stopping now: waiting for shell");
     world.ended(ItemOutcome::Interrupted(turn(1)));
@@ -315,13 +316,13 @@ fn escape_stops_and_says_what_it_waits_for() {
     world.hides("running   nothing");
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
     world.shows("  running   nothing, ");
-    assert_eq!(world.tap(KeyCode::Esc), [], "nothing is at work");
+    assert_eq!(world.tap(KeyCode::Esc), [], "nothing is running");
 }
 
 /// S3.6: what is still alive is named, and not called quiet.
 #[test]
 fn what_is_still_alive_is_named() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     world.ended(ItemOutcome::Interrupted(turn(1)));
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: vec!["command (pid 7)".into()] });
     world.shows("warning: still running: command (pid 7)");
@@ -334,7 +335,7 @@ fn what_is_still_alive_is_named() {
 #[test]
 fn a_question_shows_what_would_run_and_one_key_answers() {
     for (letter, decision) in [('y', Decision::Approve), ('n', Decision::Deny { message: String::new() })] {
-        let mut world = World::at_work();
+        let mut world = World::running();
         let question = world.question();
         world.shows("Allow shell to run?");
         world.shows("\"command\": \"rm \\u{202e}x\"");
@@ -343,7 +344,7 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         world.wait(CALM);
         world.shows("? may shell run: {");
         world.shows("y yes · n no · m no, saying why");
-        assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(question.id.clone(), decision.clone())]);
+        assert_eq!(world.tap(KeyCode::Char(letter)), [Action::Decide(question.id.clone(), decision.clone())]);
         let answer = Resolution::Decided(decision);
         world.fact(Fact::ApprovalResolved { id: question.id, call_id: CallId::from("call_2"), answer });
         world.hides("may shell run");
@@ -354,7 +355,7 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
 #[test]
 fn who_answered_elsewhere_is_asked() {
     for (is_kept, here) in [(true, false), (true, true), (false, false)] {
-        let mut world = World::at_work();
+        let mut world = World::running();
         world.state.about.is_kept = is_kept;
         let question = world.question();
         world.wait(CALM);
@@ -363,7 +364,7 @@ fn who_answered_elsewhere_is_asked() {
         }
         let (id, answer) = (question.id.clone(), Resolution::Decided(Decision::Approve));
         let acts = world.fact(Fact::ApprovalResolved { id, call_id: CallId::from("call_2"), answer });
-        let asked = if is_kept && !here { vec![Act::WhoAnswered(question.id)] } else { Vec::new() };
+        let asked = if is_kept && !here { vec![Action::WhoAnswered(question.id)] } else { Vec::new() };
         assert_eq!(acts, asked, "kept: {is_kept}, here: {here}");
     }
 }
@@ -372,7 +373,7 @@ fn who_answered_elsewhere_is_asked() {
 #[test]
 fn a_yes_for_always_says_what_it_allows() {
     for (letter, covers) in [('e', AllowScope::Call), ('t', AllowScope::Tool)] {
-        let mut world = World::at_work();
+        let mut world = World::running();
         let question = world.question();
         world.wait(CALM);
         assert_eq!(world.tap(KeyCode::Char('a')), []);
@@ -385,7 +386,7 @@ fn a_yes_for_always_says_what_it_allows() {
         world.wait(CALM);
         assert_eq!(world.tap(KeyCode::Char('a')), []);
         let decision = Decision::ApproveAlways { covers };
-        assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(question.id, decision)]);
+        assert_eq!(world.tap(KeyCode::Char(letter)), [Action::Decide(question.id, decision)]);
         assert!(world.state.input.is_empty());
     }
 }
@@ -402,20 +403,23 @@ fn what_may_have_happened_has_answers_of_its_own() {
         question.id
     };
     for (letter, decision) in [('r', Decision::Approve), ('g', Decision::Deny { message: String::new() })] {
-        let mut world = World::at_work();
+        let mut world = World::running();
         let id = ask(&mut world);
         world.shows("side effects unknown");
         world.shows("r run it again · d it is done… · g give it up");
-        assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(id, decision)]);
+        assert_eq!(world.tap(KeyCode::Char(letter)), [Action::Decide(id, decision)]);
     }
-    let mut world = World::at_work();
+    let mut world = World::running();
     let id = ask(&mut world);
     assert_eq!(world.tap(KeyCode::Char('y')), [], "a yes of habit is no answer");
     world.state.input.clear();
     world.wait(CALM);
     assert_eq!(world.tap(KeyCode::Char('d')), []);
     assert_eq!(world.tap(KeyCode::Enter), [], "no result, no answer");
-    assert_eq!(world.say("receipt 7"), [Act::Decide(id, Decision::Respond { result: "receipt 7".into() })]);
+    assert_eq!(
+        world.say("receipt 7"),
+        [Action::Decide(id, Decision::Respond { result: "receipt 7".into() })]
+    );
 }
 
 fn closed(question: &ApprovalRequest, answer: Resolution) -> Fact {
@@ -425,7 +429,7 @@ fn closed(question: &ApprovalRequest, answer: Resolution) -> Fact {
 /// S8.2: of several questions one is put at a time, and it is the one that is answered; a key in a hurry answers none.
 #[test]
 fn questions_are_put_one_at_a_time() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     let first = world.question();
     let mut second = first.clone();
     (second.id, second.args) = ("apr_2".into(), serde_json::json!({"command": "two"}));
@@ -434,7 +438,7 @@ fn questions_are_put_one_at_a_time() {
     world.hides("\"two\"");
     world.wait(CALM);
     world.shows("1 more after it");
-    assert_eq!(world.tap(KeyCode::Char('y')), [Act::Decide(first.id.clone(), Decision::Approve)]);
+    assert_eq!(world.tap(KeyCode::Char('y')), [Action::Decide(first.id.clone(), Decision::Approve)]);
     world.wait(CALM);
     assert_eq!(world.tap(KeyCode::Char('y')), [], "the second was not put yet");
     world.state.input.clear();
@@ -454,7 +458,7 @@ fn questions_are_put_one_at_a_time() {
 /// not asked any more.
 #[test]
 fn a_background_run_asks_after_its_turn_has_ended() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     let own = world.question();
     let mut behind = own.clone();
     (behind.id, behind.args) = ("apr_2".into(), serde_json::json!({"command": "two"}));
@@ -462,7 +466,7 @@ fn a_background_run_asks_after_its_turn_has_ended() {
     let asked = EventKind::Fact(Arc::new(Fact::ApprovalRequested(behind.clone())));
     world.run(EventKind::Child { path: behind.path.clone(), event: Arc::new(asked) });
     let look = world.ended(ItemOutcome::Completed(turn(1)));
-    assert_eq!(look, [Act::LookAt(vec![own.id.clone(), behind.id.clone()])]);
+    assert_eq!(look, [Action::LookAt(vec![own.id.clone(), behind.id.clone()])]);
     world.state.gone(&[own.id], world.now);
     world.shows("Allow shell (of the agent at root/call_7) to run?");
     let mut third = behind.clone();
@@ -471,7 +475,7 @@ fn a_background_run_asks_after_its_turn_has_ended() {
     world.aside(EventKind::Child { path: third.path.clone(), event: Arc::new(asked) });
     world.wait(CALM);
     world.shows("1 more after it");
-    assert_eq!(world.tap(KeyCode::Char('y')), [Act::Decide(behind.id.clone(), Decision::Approve)]);
+    assert_eq!(world.tap(KeyCode::Char('y')), [Action::Decide(behind.id.clone(), Decision::Approve)]);
     let answer = Resolution::Decided(Decision::Approve);
     let closed = Fact::ApprovalResolved { id: behind.id, call_id: behind.call_id, answer };
     world.aside(EventKind::Child { path: behind.path, event: Arc::new(EventKind::Fact(Arc::new(closed))) });
@@ -483,7 +487,7 @@ fn a_background_run_asks_after_its_turn_has_ended() {
 /// A user who is typing when an approval appears has not answered it.
 #[test]
 fn what_is_being_typed_answers_nothing() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     world.type_in("wh");
     world.question();
     world.type_in("y not");
@@ -501,28 +505,28 @@ fn what_is_being_typed_answers_nothing() {
 /// A denial may say why.
 #[test]
 fn a_denial_may_say_why() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     let question = world.question();
     world.wait(CALM);
     assert_eq!(world.tap(KeyCode::Char('m')), []);
     world.shows("say why not · Enter denies with this message · Esc back");
     let denied = world.say("use ls");
     let message = "[denied by the user: use ls]".to_owned();
-    assert_eq!(denied, [Act::Decide(question.id, Decision::Deny { message })]);
+    assert_eq!(denied, [Action::Decide(question.id, Decision::Deny { message })]);
     assert_eq!(world.state.input.text(), "");
 }
 
 /// Ctrl-C stops what runs; idle it clears the input, or says what ends the chat; twice is always the end.
 #[test]
 fn ctrl_c_stops_clears_and_quits() {
-    let mut world = World::at_work();
-    assert_eq!(world.control('c'), [Act::Stop(Hardness::AtSafePoint), Act::HandBack]);
-    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+    let mut world = World::running();
+    assert_eq!(world.control('c'), [Action::Stop(StopLevel::AtSafePoint), Action::HandBack]);
+    assert_eq!(world.control('c'), [Action::Quit(Leave::AtOnce)]);
     let mut world = World::new();
     world.type_in("x");
     assert_eq!(world.control('c'), []);
     assert!(world.state.input.is_empty());
-    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+    assert_eq!(world.control('c'), [Action::Quit(Leave::AtOnce)]);
 }
 
 /// S11.6: one Ctrl-C of an idle chat ends nothing, says what would, and is forgotten.
@@ -532,7 +536,7 @@ fn one_ctrl_c_ends_no_idle_chat() {
     assert_eq!(world.control('c'), []);
     world.shows("Ctrl-C again ends this chat");
     world.wait(Duration::from_secs(2));
-    assert_eq!(world.control('c'), [Act::Quit(Leave::Tidily)]);
+    assert_eq!(world.control('c'), [Action::Quit(Leave::Tidily)]);
     let mut world = World::new();
     assert_eq!(world.control('c'), []);
     world.wait(Duration::from_secs(60));
@@ -545,11 +549,11 @@ fn one_ctrl_c_ends_no_idle_chat() {
 /// A Ctrl-C that was meant for a turn that has just ended does not end the program.
 #[test]
 fn a_late_ctrl_c_does_not_quit() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     world.ended(ItemOutcome::Completed(turn(1)));
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
     assert_eq!(world.control('c'), []);
-    assert_eq!(world.control('d'), [Act::Quit(Leave::Tidily)]);
+    assert_eq!(world.control('d'), [Action::Quit(Leave::Tidily)]);
 }
 
 /// S4.7: for a truncated output the chat shows its full length and where all of it is.
@@ -569,7 +573,7 @@ fn what_is_not_shown_of_an_output_is_told() {
             .unwrap();
         world.fact(Fact::CallEnded { report, result, extent });
     };
-    let mut world = World::at_work();
+    let mut world = World::running();
     called(&mut world, 7, OutputExtent::All);
     world.shows("… 2 more lines");
     let file = Some("/somewhere/spilled".to_owned());
@@ -582,10 +586,10 @@ fn what_is_not_shown_of_an_output_is_told() {
 /// Nothing is wider than the terminal, however much there is of everything.
 #[test]
 fn everything_fits_into_a_small_terminal() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     for number in 0..30 {
-        world.accepted(&format!("{number} {}", "long ".repeat(50)), How::Queue);
-        world.accepted(&"steer ".repeat(50), How::Steer);
+        world.accepted(&format!("{number} {}", "long ".repeat(50)), PushKind::Queue);
+        world.accepted(&"steer ".repeat(50), PushKind::Steer);
         world.fact(started(&format!("tool{number}"), "x"));
     }
     world.type_in(&"typed ".repeat(100));
@@ -611,26 +615,26 @@ fn commands_do_what_they_say() {
     world.shows("asks first");
     world.say("/session");
     world.shows("ses_1");
-    assert_eq!(world.say("/resume"), [Act::Resume]);
-    assert_eq!(world.say("/model openai:x"), [Act::Model("openai:x".into())]);
+    assert_eq!(world.say("/resume"), [Action::Resume]);
+    assert_eq!(world.say("/model openai:x"), [Action::Model("openai:x".into())]);
     assert_eq!(world.say("/stop"), []);
     world.shows("no turn is running");
-    let mut world = World::at_work();
-    assert_eq!(world.say("/stop now"), [Act::Stop(Hardness::Now), Act::HandBack]);
-    assert_eq!(world.say("/retry"), push("book a table", How::Queue));
+    let mut world = World::running();
+    assert_eq!(world.say("/stop now"), [Action::Stop(StopLevel::Now), Action::HandBack]);
+    assert_eq!(world.say("/retry"), push("book a table", PushKind::Queue));
     world.say("/trace");
     world.shows("shell shell begins: sleep 100");
     world.say("/help");
     world.shows("stop the turn at the next safe point");
-    assert_eq!(world.say("/quit"), [Act::Quit(Leave::Tidily)]);
+    assert_eq!(world.say("/quit"), [Action::Quit(Leave::Tidily)]);
 }
 
 /// A message is only said to stand instead of a turn that was stopped for it, and was the last one.
 #[test]
 fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
     for (stopped, between, is_shown) in [(Some(1), 1, true), (Some(1), 2, false), (None, 1, false)] {
-        let mut world = World::at_work();
-        let id = world.accepted("this instead", How::Preempt);
+        let mut world = World::running();
+        let id = world.accepted("this instead", PushKind::Preempt);
         if let Some(stopped) = stopped {
             let preempted = PreemptOutcome::StoppedTurn(turn(stopped));
             world.hear(SessionEvent::Preempted { item: id, preempted });

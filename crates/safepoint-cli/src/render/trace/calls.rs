@@ -10,13 +10,12 @@ use safepoint::{
 use serde_json::json;
 
 use super::{
-    facts::Moment,
-    fold::{Folder, Open},
+    fold::{Moment, Open, TimelineBuilder},
     timeline::{Kind, Tone},
 };
 use crate::render::approval;
 
-impl Folder {
+impl TimelineBuilder {
     pub(crate) fn call_started(&mut self, moment: &Moment, fact: &Fact) {
         let Fact::CallStarted { call_id, name, round, args, effect, key, work, at } = fact else { return };
         let kind = match work {
@@ -31,15 +30,14 @@ impl Folder {
         step.round = Some(*round);
         step.from = Some(*at);
         step.title.clone_from(name);
-        let fields = [
+        step.add([
             ("call_id", json!(call_id)),
             ("name", json!(name)),
             ("args", args.clone()),
             ("effect_class", json!(effect)),
             ("key", json!(key)),
             ("work", json!(work)),
-        ];
-        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]);
     }
 
     pub(crate) fn call_ended(
@@ -55,8 +53,7 @@ impl Folder {
             let step = self.begin_step(open.clone(), Kind::Call, moment);
             step.round = Some(report.round);
             step.title.clone_from(&report.name);
-            step.fields.insert("call_id".into(), json!(report.call_id));
-            step.fields.insert("name".into(), json!(report.name));
+            step.add([("call_id", json!(report.call_id)), ("name", json!(report.name))]);
         }
         let Some(at) = self.end_step(&open) else { return };
         let step = &mut self.steps[at];
@@ -73,7 +70,7 @@ impl Folder {
         } else {
             format!("{}{effect}", report.status.as_str().replace('_', " "))
         };
-        let fields = [
+        step.add([
             ("status", json!(report.status)),
             ("effect", json!(report.effect)),
             ("reason", json!(report.reason)),
@@ -82,23 +79,21 @@ impl Folder {
             ("cleanups", json!(report.cleanups)),
             ("output", json!(result.text)),
             ("extent", json!(extent)),
-        ];
-        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]);
     }
 
     pub(crate) fn asked(&mut self, moment: &Moment, asked: &ApprovalRequest) {
         let step = self.begin_step(Open::Approval(asked.id.as_str().to_owned()), Kind::Approval, moment);
         step.from = Some(asked.asked_at);
         step.title = format!("{}?", approval::short(asked));
-        let fields = [
+        step.add([
             ("approval_id", json!(asked.id)),
             ("call_id", json!(asked.call_id)),
             ("name", json!(asked.tool)),
             ("args", asked.args.clone()),
             ("digest", json!(asked.digest)),
             ("expires_at", json!(asked.expires_at)),
-        ];
-        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]);
     }
 
     pub(crate) fn answered(&mut self, moment: &Moment, id: &str, answer: &Resolution) {

@@ -1,34 +1,22 @@
 //! What each fact of a run says in a story.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
 use safepoint::{
     Receipt,
     event::{Completion, ErrorReport, Fact},
-    ids::{Path, TurnId},
     message::AssistantMessage,
-    raw::RecordedSteer,
+    raw::{RecordedSteer, lasting},
     receipt::{Ending, ModelReport, RequestReport},
 };
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Folder, Open, said},
-    text::lasting,
+    fold::{Moment, Open, SAME_ASK, TimelineBuilder, said},
     timeline::{Kind, Step, Tone},
 };
 
-/// Where and when something was recorded.
-pub(crate) struct Moment {
-    pub(crate) turn: TurnId,
-    pub(crate) path: Path,
-    pub(crate) position: u64,
-    pub(crate) at: Option<Timestamp>,
-}
-
-/// Two stops that say the same within this are one that was asked.
-const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
-
-impl Folder {
+impl TimelineBuilder {
     pub(crate) fn fact(&mut self, moment: Moment, fact: &Fact) {
         match fact {
             Fact::AttemptOpened { run, attempt, history, at, .. } => {
@@ -39,8 +27,7 @@ impl Folder {
                 let step = self.begin_step(Open::Attempt(moment.path.clone()), Kind::Attempt, &moment);
                 step.from = Some(*at);
                 step.title = format!("attempt {attempt}");
-                step.fields.insert("run".into(), json!(run));
-                step.fields.insert("attempt".into(), json!(attempt));
+                step.add([("run", json!(run)), ("attempt", json!(attempt))]);
                 if let Some(asked) = asked {
                     step.fields.insert("asked".into(), json!(asked));
                 }
@@ -152,13 +139,12 @@ impl Folder {
         step.tone = tone;
         let usage = &report.usage;
         step.said = format!("{}, {how}, {} in, {} out", report.model, usage.input, usage.output);
-        let fields = [
+        step.add([
             ("name", json!(report.model)),
             ("state", json!(report.state)),
             ("whole", json!(whole)),
             ("usage", json!(usage)),
-        ];
-        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]);
         self.retried(moment, report);
         Some(at)
     }
@@ -176,9 +162,11 @@ impl Folder {
                 None => "waits to try again".into(),
             };
             step.said.clone_from(&retry.error);
-            step.fields.insert("error".into(), json!(retry.error));
-            step.fields.insert("after_ms".into(), json!(retry.after_ms));
-            step.fields.insert("instead".into(), json!(retry.instead));
+            step.add([
+                ("error", json!(retry.error)),
+                ("after_ms", json!(retry.after_ms)),
+                ("instead", json!(retry.instead)),
+            ]);
         }
     }
 
@@ -188,15 +176,14 @@ impl Folder {
             step.round = Some(round);
             step.title = if steer.is_notice() { "notice" } else { "steer" }.into();
             step.said.clone_from(&steer.message.text);
-            step.fields.insert("steer_id".into(), json!(steer.id));
-            step.fields.insert("text".into(), json!(steer.message.text));
+            step.add([("steer_id", json!(steer.id)), ("text", json!(steer.message.text))]);
         }
     }
 
     fn stop_asked(&mut self, moment: &Moment, request: &RequestReport) {
         let within = request
             .within_ms
-            .map(|ms| format!(", now after {}", lasting(i128::from(ms) * 1_000)))
+            .map(|ms| format!(", now after {}", lasting(Duration::from_millis(ms))))
             .unwrap_or_default();
         let is_any = request.mode == safepoint::SafePoints::ANY.to_string();
         let mode = if is_any { "at any safe point" } else { &request.mode };
@@ -216,7 +203,7 @@ impl Folder {
         let step = self.step(Kind::StopAsked, moment);
         step.from = Some(request.at);
         step.tone = Tone::Stopped;
-        step.title = "stop asked".into();
+        step.title = "stop requested".into();
         step.said = said;
         if let Ok(Value::Object(fields)) = serde_json::to_value(request) {
             step.fields.extend(fields.into_iter().filter(|(name, _)| name != "at" && name != "seq"));
@@ -245,7 +232,7 @@ impl Folder {
         step.title = "settled".into();
         step.said = how;
         step.tone = tone;
-        let fields = [
+        step.add([
             ("run", json!(receipt.run)),
             ("ending", json!(receipt.ending)),
             ("usage", json!(receipt.usage)),
@@ -253,7 +240,6 @@ impl Folder {
             ("error", json!(error)),
             ("receipt", json!(receipt)),
             ("account", json!(receipt.to_string())),
-        ];
-        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        ]);
     }
 }

@@ -8,22 +8,33 @@ use jiff::Timestamp;
 use safepoint::{
     Usage,
     history::Message,
-    ids::{Path, TurnId},
-    raw::{JournalFact, JournalStep, StoredStop, store::StopRow},
+    ids::{Path, SessionId, TurnId},
+    raw::{JournalFact, JournalStep, StoredStop, read_journal, store::StopRow},
     receipt::ReasonReport,
     session::ItemOutcome,
-    store::SessionRow,
+    store::{Error, SessionRow, Store},
 };
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
-use super::{
-    facts::Moment,
-    timeline::{Kind, Lane, Step, Story, Tone, Turn},
-};
+use super::timeline::{Kind, Lane, Step, Timeline, Tone, Turn};
+
+/// Reads a session's whole journal.
+///
+/// # Errors
+/// The store's; a damaged record is a step of the timeline.
+pub(crate) async fn read(store: &dyn Store, session: &SessionId) -> Result<Timeline, Error> {
+    let row = store.open(session).await?;
+    let mut builder = TimelineBuilder::default();
+    read_journal(store, session, |past| builder.take(past)).await?;
+    // A stop that was requested through the store alone is in no record until a turn has ended by it. Of a stop that is
+    // stored for a turn and for its session, the session's is shown.
+    store.stops(session, 0).await?.iter().rev().for_each(|stop| builder.asked_of_the_store(stop));
+    Ok(builder.story(row))
+}
 
 /// What has been read so far.
 #[derive(Default)]
-pub(crate) struct Folder {
+pub(crate) struct TimelineBuilder {
     turns: Vec<Turn>,
     runs: Vec<Lane>,
     lanes: HashMap<(TurnId, Path), usize>,
@@ -33,6 +44,17 @@ pub(crate) struct Folder {
     /// When the last record was written.
     last: Option<Timestamp>,
 }
+
+/// Where and when something was recorded.
+pub(crate) struct Moment {
+    pub(crate) turn: TurnId,
+    pub(crate) path: Path,
+    pub(crate) position: u64,
+    pub(crate) at: Option<Timestamp>,
+}
+
+/// Two stops that say the same within this are one that was asked.
+pub(super) const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
 /// What an end belongs to. Exhaustive: what lasts.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -44,7 +66,7 @@ pub(crate) enum Open {
     Approval(String),
 }
 
-impl Folder {
+impl TimelineBuilder {
     pub(crate) fn take(&mut self, past: JournalStep) {
         let JournalStep { position, at, what } = past;
         let at = at.or(self.last);
@@ -92,9 +114,13 @@ impl Folder {
             Ok(_) | Err(_) => ("what cannot be read", None),
         };
         let reported = json!(reason);
-        let is_shown = |step: &Step| match &reason {
-            Some(_) => step.fields.get("reason") == Some(&reported),
-            None => stop.seen && step.from.is_some_and(|from| from >= stop.at),
+        // A stop of a turn and its session is stored as two, a moment apart.
+        let is_same = |shown: &Value| ["code", "actor", "text"].iter().all(|key| shown[key] == reported[key]);
+        let is_close = |from: Timestamp| from.duration_since(stop.at).abs() < SAME_ASK;
+        let is_shown = |step: &Step| match (&reason, step.fields.get("reason")) {
+            (Some(_), Some(shown)) => *shown == reported || is_same(shown) && step.from.is_some_and(is_close),
+            (Some(_), None) => false,
+            (None, _) => stop.seen && step.from.is_some_and(|from| from >= stop.at),
         };
         if self.steps.iter().any(|step| step.kind == Kind::StopAsked && is_shown(step)) {
             return;
@@ -105,7 +131,7 @@ impl Folder {
         let position = earlier.map(|step| step.position).max().unwrap_or_default();
         let step = self.mark(Kind::StopAsked, turn, position, Some(stop.at));
         step.tone = Tone::Stopped;
-        step.title = "stop asked".into();
+        step.title = "stop requested".into();
         step.said = match &reason {
             Some(ReasonReport { code, actor, text, .. }) => {
                 let text = if text.is_empty() { String::new() } else { format!(": {text}") };
@@ -118,7 +144,7 @@ impl Folder {
     }
 
     /// The story, once everything was taken.
-    pub(crate) fn story(mut self, row: SessionRow) -> Story {
+    pub(crate) fn story(mut self, row: SessionRow) -> Timeline {
         for step in &mut self.steps {
             if step.kind.is_span() && step.to.is_none() && step.said.is_empty() {
                 step.tone = Tone::Open;
@@ -127,7 +153,7 @@ impl Folder {
         }
         // The end of a model call reports its retries, which began before it.
         self.steps.sort_by_key(|step| (step.turn, step.from));
-        let mut story = Story { row, turns: self.turns, runs: self.runs, steps: self.steps };
+        let mut story = Timeline { row, turns: self.turns, runs: self.runs, steps: self.steps };
         if story.runs.is_empty() {
             story.runs.push(Lane { name: String::new(), path: Vec::new() });
         }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::timeline::{Step, Story, standing};
+use super::timeline::{Step, Timeline, standing};
 use crate::output::{Bulk, Unwritten};
 
 /// The version of these lines.
@@ -13,14 +13,14 @@ const VERSION: u32 = 1;
 ///
 /// # Errors
 /// If stdout does not take it.
-pub(crate) fn say(story: &Story) -> Result<(), Unwritten> {
+pub(crate) fn say(story: &Timeline) -> Result<(), Unwritten> {
     let mut out = Bulk::default();
     lines(story, |line| out.json(line))?;
     out.flush()
 }
 
 /// Hands over each line in order, until one is not taken.
-pub(crate) fn lines<E>(story: &Story, mut take: impl FnMut(Value) -> Result<(), E>) -> Result<(), E> {
+pub(crate) fn lines<E>(story: &Timeline, mut take: impl FnMut(Value) -> Result<(), E>) -> Result<(), E> {
     let mut seq = 0_u64;
     let mut steps = story.steps.iter().peekable();
     let mut each = |line: Map<String, Value>| {
@@ -48,7 +48,7 @@ pub(crate) fn lines<E>(story: &Story, mut take: impl FnMut(Value) -> Result<(), 
     Ok(())
 }
 
-fn of_step(story: &Story, step: &Step) -> Map<String, Value> {
+fn of_step(story: &Timeline, step: &Step) -> Map<String, Value> {
     let lane = &story.runs[step.run];
     let mut line = step.fields.clone();
     // For people; the receipt beside it has all of it.

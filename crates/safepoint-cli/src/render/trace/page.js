@@ -49,7 +49,7 @@
   for (const row of rows) row.e ??= row.b ?? row.a;
   const roundOf = (row) => (row.n ? rounds.get(`${row.t}/${row.r}/${row.n}`) : undefined);
 
-  // Time, without the stretches in which nothing was at work.
+  // Time, without the stretches in which nothing was running.
   const busy = rows.filter((row) => row.s ? !["turn", "attempt", "approval"].includes(row.k) : true)
     .map((row) => [row.a, row.e]).sort((one, other) => one[0] - other[0]);
   const folds = [];
@@ -74,7 +74,7 @@
   };
   const whole = rows.length ? [flat(Math.min(...ends(rows, "a"))), flat(Math.max(...ends(rows, "e")))] : [0, 1];
   function ends(list, side) {
-    // In stretches: a call takes only so many arguments.
+    // In stretches: a call takes a limited number of arguments.
     const found = [];
     for (let i = 0; i < list.length; i += 4096) {
       const part = list.slice(i, i + 4096).map((row) => row[side]);

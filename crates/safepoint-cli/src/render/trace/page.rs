@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     text::{many, text},
-    timeline::{Step, Story, Tone, Turn, standing},
+    timeline::{Step, Timeline, Tone, Turn, standing},
 };
 use crate::{output::plain, render::text::moment};
 
@@ -36,7 +36,7 @@ const LEGEND: [(&str, &str); 6] = [
 ];
 
 /// The page.
-pub(crate) fn page(story: &Story) -> String {
+pub(crate) fn page(story: &Timeline) -> String {
     let (style, script) = (source(STYLE), source(SCRIPT));
     let data = safe_json(&data(story));
     let title = escaped(&plain(&format!("session {}", story.row.id)));
@@ -58,12 +58,12 @@ fn source(text: &str) -> String {
     format!("'sha256-{}'", base64(&Sha256::digest(text.as_bytes())))
 }
 
-fn body(story: &Story, title: &str) -> String {
+fn body(story: &Timeline, title: &str) -> String {
     let row = &story.row;
     let (usage, damaged) = (story.usage(), story.damaged());
     let state = story.state();
     let counts = format!(
-        "made {}; {}, {} records, {} tokens in, {} out",
+        "created {}; {}, {} records, {} tokens in, {} out",
         moment(row.created),
         many(story.turns.len(), "turn"),
         row.head,
@@ -106,7 +106,7 @@ fn tone(fate: Option<ItemOutcome>) -> Tone {
 }
 
 /// What the script shows. Times are microseconds since `zero`, which is in milliseconds.
-fn data(story: &Story) -> Value {
+fn data(story: &Timeline) -> Value {
     let zero = story.steps.iter().filter_map(|step| step.from).min().unwrap_or(story.row.created);
     let end = story.steps.iter().filter_map(|step| step.to.max(step.from)).max().unwrap_or(zero);
     let head = (HEADS / TEXTS / story.steps.len().max(1)).clamp(HEAD.0, HEAD.1);
@@ -139,7 +139,7 @@ fn turn_of(turn: &Turn, zero: Timestamp) -> Value {
     })
 }
 
-fn step_of(story: &Story, step: &Step, head: usize) -> Value {
+fn step_of(story: &Timeline, step: &Step, head: usize) -> Value {
     let turn = step.turn.and_then(|id| story.turns.iter().rposition(|turn| turn.id == id));
     let mut fields = Map::new();
     for (name, value) in &step.fields {

@@ -14,11 +14,11 @@ use safepoint::{
     store::SessionRow,
 };
 
-use super::{fold::Folder, json::lines, text::text, timeline::Story};
+use super::{fold::TimelineBuilder, json::lines, text::text, timeline::Timeline};
 use crate::tests::golden::{at, golden, of_the_engine, schema};
 
 /// Each fact of the engine's golden file, of the root and of a child, then each other record; a turn for each end.
-fn story() -> Story {
+fn story() -> Timeline {
     let turn: TurnId = "turn-1".parse().unwrap();
     let facts: Vec<Fact> = of_the_engine("facts", "fact");
     let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
@@ -40,7 +40,7 @@ fn story() -> Story {
         Ok(JournalFact::Quiet { turn, survivors: vec!["sleep (pid 7)".into()] }),
         Err(Damage { position: 99, flaw: DamageKind::Altered }),
     ]);
-    let mut folder = Folder::default();
+    let mut folder = TimelineBuilder::default();
     for (position, what) in happened.into_iter().enumerate() {
         let at = Some(at(10 * position as i64));
         folder.take(JournalStep { position: position as u64, at, what });

@@ -1,9 +1,12 @@
 //! A story as text: readable at 80 columns, one line a step, in the order of time.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
+use safepoint::raw::lasting;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::timeline::{Kind, Step, Story, Turn, standing};
+use super::timeline::{Kind, Step, Timeline, Turn, standing};
 use crate::render::text::{cut, moment, one_line};
 
 /// How wide the text is.
@@ -12,7 +15,7 @@ const WIDTH: usize = 80;
 const TIMES: usize = 22;
 
 /// The whole story.
-pub(crate) fn text(story: &Story) -> String {
+pub(crate) fn text(story: &Timeline) -> String {
     let mut out = String::new();
     head(story, &mut out);
     let mut steps = story.steps.as_slice();
@@ -30,11 +33,11 @@ pub(crate) fn text(story: &Story) -> String {
     out
 }
 
-fn head(story: &Story, out: &mut String) {
+fn head(story: &Timeline, out: &mut String) {
     let row = &story.row;
     let (usage, damaged) = (story.usage(), story.damaged());
     push(out, &cut(&one_line(&format!("session {}: {}", row.id, story.state())), WIDTH));
-    push(out, &format!("made {}, last changed {}", moment(row.created), moment(row.updated)));
+    push(out, &format!("created {}, last changed {}", moment(row.created), moment(row.updated)));
     push(
         out,
         &format!(
@@ -66,7 +69,7 @@ fn turn_head(turn: &Turn, out: &mut String) {
     }
 }
 
-fn line(story: &Story, step: &Step, from: Option<Timestamp>, out: &mut String) {
+fn line(story: &Timeline, step: &Step, from: Option<Timestamp>, out: &mut String) {
     let when = match (from, step.from) {
         (Some(from), Some(at)) => elapsed(from, at),
         _ => String::new(),
@@ -175,24 +178,7 @@ fn elapsed(from: Timestamp, at: Timestamp) -> String {
 
 /// How long it took.
 fn span(from: Timestamp, to: Timestamp) -> String {
-    lasting(to.duration_since(from).as_micros().max(0))
-}
-
-/// A duration in microseconds, for people.
-pub(crate) fn lasting(micros: i128) -> String {
-    const MILLI: i128 = 1_000;
-    const SECOND: i128 = 1_000 * MILLI;
-    const MINUTE: i128 = 60 * SECOND;
-    const HOUR: i128 = 60 * MINUTE;
-    const DAY: i128 = 24 * HOUR;
-    match micros {
-        DAY.. => format!("{}d {}h", micros / DAY, micros % DAY / HOUR),
-        HOUR.. => format!("{}h {:02}m", micros / HOUR, micros % HOUR / MINUTE),
-        MINUTE.. => format!("{}m {:02}s", micros / MINUTE, micros % MINUTE / SECOND),
-        SECOND.. => format!("{}.{} s", micros / SECOND, micros % SECOND * 10 / SECOND),
-        MILLI.. => format!("{} ms", micros / MILLI),
-        _ => format!("{micros} µs"),
-    }
+    lasting(Duration::try_from(to.duration_since(from)).unwrap_or_default())
 }
 
 /// A count with its noun.

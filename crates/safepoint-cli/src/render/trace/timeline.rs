@@ -1,21 +1,11 @@
 //! What a session's journal tells, as steps on a line of time: what text, JSON and the page all show.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use safepoint::{
-    Usage,
-    ids::{SessionId, TurnId},
-    raw::{read_journal, store::Liveness},
-    session::ItemOutcome,
-    store::{self, SessionRow, Store},
-};
+use safepoint::{Usage, ids::TurnId, raw::store::Liveness, session::ItemOutcome, store::SessionRow};
 use serde_json::{Map, Value};
 
-use super::fold::Folder;
-
 /// A session, looked back on.
-pub(crate) struct Story {
+pub(crate) struct Timeline {
     pub(crate) row: SessionRow,
     pub(crate) turns: Vec<Turn>,
     /// The runs, in the order of their coming. The root run of every turn is the first.
@@ -139,26 +129,20 @@ impl Tone {
     }
 }
 
-impl Story {
-    /// Reads a session's whole journal.
-    ///
-    /// # Errors
-    /// The store's; a damaged record is a step of the story.
-    pub(crate) async fn read(store: &Arc<dyn Store>, session: &SessionId) -> Result<Self, store::Error> {
-        let row = store.open(session).await?;
-        let mut folder = Folder::default();
-        read_journal(&**store, session, |past| folder.take(past)).await?;
-        // What was asked through the store alone is in no record, as long as no turn has ended by it.
-        store.stops(session, 0).await?.iter().for_each(|stop| folder.asked_of_the_store(stop));
-        Ok(folder.story(row))
+impl Step {
+    /// Adds fields of its JSON.
+    pub(super) fn add<const N: usize>(&mut self, fields: [(&str, Value); N]) {
+        self.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     }
+}
 
+impl Timeline {
     /// How the session stands.
     pub(crate) fn state(&self) -> &str {
         let is_dead = self.row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead);
         match self.row.label.as_str() {
             "" => "new",
-            "running" if is_dead => "crashed",
+            "running" if is_dead => "interrupted",
             label => label,
         }
     }

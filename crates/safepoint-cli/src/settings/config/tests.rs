@@ -1,5 +1,5 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
-//! `Commands` and its `Env`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `Then`.
+//! `Commands` and its `Env`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `RuleWord`.
 
 use std::path::Path;
 

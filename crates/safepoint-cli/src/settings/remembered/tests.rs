@@ -6,7 +6,7 @@ use super::*;
 use crate::{args::backend::Stops, tests::golden::golden};
 
 fn full(stops: Stops, on_full: OnFull, withheld: Withheld) -> Setup {
-    let known = Known {
+    let known = BackendArgs {
         backend_stops: stops,
         backend_key_env: Some("KEY".into()),
         backend_auth: Some("oauth".into()),

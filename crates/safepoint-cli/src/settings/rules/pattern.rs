@@ -1,34 +1,18 @@
-//! Text with stars in it. What a `*` stands for is up to how the argument is read; `**` is any text.
-
-use super::{address, words};
+//! Text with stars in it: `*` and `**`.
 
 /// A pattern that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
-    text: String,
-    pieces: Vec<Piece>,
+    pub(super) text: String,
+    pub(super) pieces: Vec<Piece>,
 }
 
 /// Exhaustive: a letter, or one of the two stars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+pub(super) enum Piece {
     Letter(char),
     One,
     Two,
-}
-
-/// How an argument is read, which says what a `*` may stand for. Exhaustive: where a rule asks or denies it is any text;
-/// where a rule allows, only what can be judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// Any text.
-    Anything,
-    /// Words of a command of a shell.
-    Words,
-    /// A path of the file tools, which no shell reads.
-    Path,
-    /// An address that is fetched.
-    Address,
 }
 
 impl Pattern {
@@ -42,35 +26,6 @@ impl Pattern {
             }
         }
         Self { text: text.to_owned(), pieces }
-    }
-
-    /// Whether all of the text is as the pattern says. The time is bounded by the product of both lengths.
-    pub(crate) fn fits(&self, text: &str, reading: Reading) -> bool {
-        if !self.pieces.contains(&Piece::One) {
-            return self.is_like(text, |_| false);
-        }
-        match reading {
-            Reading::Anything => self.is_like(text, |_| true),
-            // Who writes `**` has given up what a command or an address is.
-            _ if self.pieces.contains(&Piece::Two) => self.is_like(text, words::is_inert),
-            Reading::Words => words::fit(&self.text, text),
-            Reading::Path => self.is_like(text, |_| true) && climbs(text) <= climbs(&self.text),
-            Reading::Address => address::fit(&self.text, text),
-        }
-    }
-
-    /// What makes it impossible to judge what its stars would stand for.
-    ///
-    /// # Errors
-    /// Why, and what to write instead.
-    pub(crate) fn check(&self, reading: Reading) -> Result<(), String> {
-        let is_free = self.pieces.contains(&Piece::Two) || !self.pieces.contains(&Piece::One);
-        match reading {
-            _ if is_free => Ok(()),
-            Reading::Words => words::check(&self.text),
-            Reading::Address => address::check(&self.text),
-            Reading::Anything | Reading::Path => Ok(()),
-        }
     }
 
     /// Whether it is as the pattern says, where `*` stands for letters that `takes` accepts and `**` for all.

@@ -6,6 +6,7 @@
 use std::{
     borrow::Cow,
     fmt::{self, Display, Formatter},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -104,7 +105,13 @@ impl Receipt {
         let (own, total) = (&self.usage, &self.usage_total);
         rows.row("tokens", "", &format!("{} in, {} out ({source}{beyond})", own.input, own.output), "");
         if total != own {
-            rows.row("", "", &format!("{} in, {} out with child runs", total.input, total.output), "");
+            let has_child = self.calls.iter().any(|call| call.child.is_some()) || !self.waiting.is_empty();
+            let with = match (self.attempt > 1, has_child) {
+                (true, false) => "with earlier attempts",
+                (true, true) => "in total",
+                (false, _) => "with child runs",
+            };
+            rows.row("", "", &format!("{} in, {} out {with}", total.input, total.output), "");
         }
     }
 
@@ -248,15 +255,22 @@ fn line(text: &str) -> Cow<'_, str> {
 }
 
 fn span(from: Timestamp, to: Timestamp) -> String {
-    let micros = to.duration_since(from).as_micros().max(0);
-    const MILLI: i128 = 1_000;
-    const SECOND: i128 = 1_000_000;
-    match micros {
-        m if m < MILLI => format!("{m} µs"),
-        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-        m if m < SECOND => format!("{:.1} ms", m as f64 / MILLI as f64),
-        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-        m => format!("{:.1} s", m as f64 / SECOND as f64),
+    lasting(Duration::try_from(to.duration_since(from)).unwrap_or_default())
+}
+
+/// A duration for people: `47 µs`, `20.0 ms`, `6.4 s`, `1m 05s`, `2h 05m`, `3d 4h`.
+#[must_use]
+pub fn lasting(time: Duration) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    match time.as_secs() {
+        0 if time < Duration::from_millis(1) => format!("{} µs", time.as_micros()),
+        0 => format!("{:.1} ms", time.as_secs_f64() * 1e3),
+        1..MINUTE => format!("{:.1} s", time.as_secs_f64()),
+        seconds @ MINUTE..HOUR => format!("{}m {:02}s", seconds / MINUTE, seconds % MINUTE),
+        seconds @ HOUR..DAY => format!("{}h {:02}m", seconds / HOUR, seconds % HOUR / MINUTE),
+        seconds => format!("{}d {}h", seconds / DAY, seconds % DAY / HOUR),
     }
 }
 

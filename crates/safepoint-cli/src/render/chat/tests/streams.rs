@@ -7,7 +7,7 @@ use super::{World, turn};
 /// Text goes up line by line; the line that has begun is shown below; nothing of it is lost at a cut.
 #[test]
 fn text_streams_and_a_cut_loses_none_of_it() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     world.run(EventKind::Text("one **two**\nthr".into()));
     world.shows("one two");
     world.shows("thr");
@@ -20,7 +20,7 @@ fn text_streams_and_a_cut_loses_none_of_it() {
 /// S12.5: a line that never ends costs no more than any other: it goes up in pieces, and nothing of it is lost.
 #[test]
 fn a_line_without_an_end_goes_up_in_pieces() {
-    let mut world = World::at_work();
+    let mut world = World::running();
     let piece = "ü".repeat(1000);
     for _ in 0..100 {
         world.run(EventKind::Text(piece.as_str().into()));

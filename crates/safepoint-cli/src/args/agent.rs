@@ -1,0 +1,162 @@
+//! The flags that say what works, and under which limits: the same for `run`, `resume` and `chat`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+
+use super::{
+    backend::BackendArgs,
+    duration::{parse as duration, parse_or_never as duration_or_never},
+};
+use crate::exit::Usage;
+
+/// Flags that need a model; an external agent has its own settings.
+const OF_MODELS: [&str; 10] = [
+    "model",
+    "base_url",
+    "api_key_env",
+    "system",
+    "max_tokens",
+    "temperature",
+    "window",
+    "tools",
+    "record",
+    "replay",
+];
+
+/// What works, and under which limits: the same for `run` and `chat`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AgentArgs {
+    /// An external agent instead of a model: acp:"COMMAND" starts an ACP agent, a2a:URL calls an A2A agent,
+    /// responses:MODEL runs a provider's background response
+    #[arg(long, value_name = "KIND:WHERE", conflicts_with_all = OF_MODELS)]
+    pub(crate) backend: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: BackendArgs,
+    /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
+    #[arg(long, value_name = "WIRE:NAME")]
+    pub(crate) model: Option<String>,
+    /// The part of the server's address before /chat/completions, /responses, /messages or /models; it includes /v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The variable that holds the API key, where it is not the usual one of the wire
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_key_env: Option<String>,
+    /// Instructions for the model
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// The most tokens of one reply; default: the provider's
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// The temperature; default: the provider's
+    #[arg(long, value_name = "X")]
+    pub(crate) temperature: Option<f64>,
+    /// The model's window in tokens, request and answer together; default: nothing is measured
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) window: Option<u64>,
+    /// What happens when the conversation outgrows --window; default: refuse
+    #[arg(long, value_enum)]
+    pub(crate) on_full: Option<OnFull>,
+    /// Tools by name with commas between, `all` (as in chat) or `none` (as in run): shell, read_file, write_file, edit_file,
+    /// list_dir, search, http_get, sleep; and `mcp` or mcp:NAME for those of the config file's servers
+    #[arg(long, value_name = "LIST")]
+    pub(crate) tools: Option<String>,
+    /// The directory that file tools are confined to, and in which commands run; default: this one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Calls that may run at once; default 8
+    #[arg(long, value_name = "N")]
+    pub(crate) parallel: Option<usize>,
+    /// The time limit of a call; default: none
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub(crate) tool_timeout: Option<Duration>,
+    /// Who decides about calls with side effects that match no rule of the config file; default: ask
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
+    /// What to do after a call was cut off and its side effects are unknown; default: tell
+    #[arg(long, value_enum)]
+    pub(crate) unknown: Option<Unknown>,
+    /// How long an approval waits for an answer before the call is denied; default: 30d
+    #[arg(long, value_name = "DUR|never", value_parser = duration_or_never)]
+    pub(crate) approval_expiry: Option<Duration>,
+    /// The config file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Record requests and replies of the model in this new file; it holds the messages, never the keys
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Replay such a recording instead of calling a model; needs no key
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) replay: Option<PathBuf>,
+    /// The most model calls of one turn; default 100
+    #[arg(long, value_name = "N")]
+    pub(crate) max_rounds: Option<u32>,
+    /// The most wall time of one turn; default: none
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// How long the first Ctrl-C waits for a safe point; 0 = now
+    #[arg(long, value_name = "DUR", value_parser = duration, default_value = "5s")]
+    pub(crate) grace: Duration,
+    /// The bound over all clean-up times of a stop together
+    #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
+    pub(crate) cleanup_cap: Duration,
+}
+
+impl AgentArgs {
+    /// Checks values from the command line or the config file.
+    pub(crate) fn check(&self) -> Result<(), Usage> {
+        if let Some(temperature) = self.temperature.filter(|it| !it.is_finite() || *it < 0.0) {
+            return Err(Usage(format!("--temperature {temperature}: it is a number, 0 or more")));
+        }
+        if self.parallel == Some(0) {
+            return Err(Usage("--parallel 0: no call could run; 1 runs them one after the other".into()));
+        }
+        if let Some(root) = self.root.as_ref().filter(|root| !root.is_dir()) {
+            return Err(Usage(format!("--root {}: there is no such directory", root.display())));
+        }
+        let is_http = |url: &&String| {
+            let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+            rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        };
+        match self.base_url.as_ref() {
+            Some(url) if !is_http(&url) => {
+                Err(Usage(format!("--base-url {url}: write it like http://127.0.0.1:8080/v1")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Who decides. Exhaustive: the three modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Approve {
+    /// A person at the terminal; without a terminal, calls are denied
+    Ask,
+    /// Everything may run
+    Auto,
+    /// Calls that need approval are denied
+    Deny,
+}
+
+/// Who decides about a call with unknown side effects. Exhaustive: it never runs again without a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unknown {
+    /// The model learns that the side effects are unknown
+    Tell,
+    /// A person decides: run it again, supply its result, or give it up
+    Ask,
+}
+
+/// What happens to a conversation that outgrows the model's window. Exhaustive: the three policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnFull {
+    /// The run fails before anything is sent
+    Refuse,
+    /// The oldest rounds are not sent any more; a note says so
+    Drop,
+    /// The same, with a summary that the model writes in their place
+    Summarise,
+}

@@ -1,0 +1,44 @@
+//! The command line of `safepoint chat`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+
+use super::{agent::AgentArgs, names};
+
+const CHAT: &str = "\
+Enter sends a message, or steers a running turn. Alt-Enter or Tab queues. Esc stops at the next safe point; again: now.
+Ctrl-C stops the turn or clears the input; twice exits within a second. Ctrl-Z goes back to the shell. /help lists the rest.
+
+--session stores the conversation; the same command reopens it with its messages, its last turn and its open approvals.
+/sessions lists the stored sessions, and /resume opens one.
+
+Without a terminal, chat reads one turn per line from stdin and writes the answers to stdout.";
+
+/// `safepoint chat`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = CHAT)]
+pub(crate) struct ChatArgs {
+    /// Store the conversation as this session, or continue it
+    #[arg(long, value_name = "ID", value_parser = names::parse)]
+    pub(crate) session: Option<String>,
+    /// The store file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
+    #[arg(long, value_name = "PATH")]
+    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+}
+
+/// `chat` without a flag.
+#[derive(Debug, Parser)]
+struct NoFlags {
+    #[command(flatten)]
+    chat: ChatArgs,
+}
+
+impl ChatArgs {
+    /// The defaults of every flag.
+    pub(crate) fn usual() -> Self {
+        NoFlags::try_parse_from(["safepoint"]).expect("every flag of a chat can be left out").chat
+    }
+}
