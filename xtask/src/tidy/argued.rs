@@ -104,7 +104,7 @@ impl Place<'_> {
                 let names = |line: &&str| {
                     names.iter().filter_map(|name| name.split("::").last()).any(|name| line.contains(name))
                 };
-                return docs.into_iter().any(|line| names(&line));
+                return docs.into_iter().any(names);
             }
         }
         false

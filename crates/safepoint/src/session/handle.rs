@@ -1,8 +1,12 @@
 //! A session in hand, what talks to it, and what makes one.
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
 
-use safepoint_scope::{Code, Reason};
+use safepoint_scope::{Code, Reason, StopRequest};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -13,14 +17,14 @@ use crate::{
     value::{
         approval::{ApprovalRequest, Ruled},
         event::Events,
-        ids::{ApprovalId, ItemId, Path},
+        ids::{ApprovalId, ItemId, Path, TurnId},
     },
 };
 
 use super::{
     Item, ItemOutcome, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent, SessionExit,
-    SessionStop, Ticket, TurnView, item::digest, machine::RequestAnswer, message::SessionMessage,
-    shared::SharedSession,
+    SessionStop, StopTicket, Ticket, TurnStopTicket, TurnView, item::digest, machine::RequestAnswer,
+    message::SessionMessage, shared::SharedSession,
 };
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -192,6 +196,44 @@ impl<T: Item> SessionHandle<T> {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(SessionMessage::Questions { reply });
         answer.await.unwrap_or_default()
+    }
+
+    /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
+    ///
+    /// Once this returns, no turn begins. Unless the stop waits for the end of the turn, no model call and no
+    /// tool call begins either (S6.13).
+    pub fn stop(&self, stop: SessionStop) -> StopTicket {
+        let (reply, answer) = oneshot::channel();
+        let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
+        self.shared.mailbox.post(SessionMessage::Stop { stop: stop.clone(), reply });
+        let joined = self.shared.family.ask(&stop);
+        let keep =
+            Box::new(move |reply| mailbox.post(SessionMessage::KeepStop { stop: kept.clone(), reply }));
+        StopTicket { answer, joined, keep }
+    }
+
+    /// Asks the current turn to stop, or only `turn` if given; the session continues (S5.3). Never blocks.
+    pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnStopTicket {
+        let (reply, answer) = oneshot::channel();
+        let (mailbox, kept, reached) =
+            (self.shared.mailbox.clone(), request.clone(), Arc::new(OnceLock::new()));
+        self.shared.mailbox.post(SessionMessage::StopTurn {
+            turn,
+            request,
+            reached: Arc::clone(&reached),
+            reply,
+        });
+        let keep = Box::new(move |reply| {
+            // Posted after the stop itself, so `reached` is known by the time the driver handles this.
+            let (request, reached) = (kept.clone(), Arc::clone(&reached));
+            mailbox.post(SessionMessage::KeepTurnStop { request, reached, reply });
+        });
+        TurnStopTicket { answer, keep }
+    }
+
+    /// Withdraws a [`SessionStop::when_idle_for`].
+    pub fn withdraw_idle_stop(&self) {
+        self.shared.mailbox.post(SessionMessage::KeepOpen);
     }
 
     /// The running turn.

@@ -94,6 +94,7 @@ struct Steered {
 
 /// The running turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts of a turn, each independent of the others")]
 pub(crate) struct Running {
     pub(crate) turn: TurnId,
     /// Whether a preempt must wait for the turn's end (S6.12).

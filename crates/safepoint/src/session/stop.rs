@@ -1,20 +1,12 @@
 //! How a session, or its turn alone, is asked to stop (S6.7, S6.8), and what the request reached.
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
 use safepoint_scope::{Grace, Reach, Reason, StopAck, StopRequest};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::{
-    Item, SessionHandle,
-    machine::{RequestAnswer, Strength},
-    message::SessionMessage,
-};
+use super::machine::{RequestAnswer, Strength};
 use crate::value::ids::TurnId;
 
 /// A stop of a session. Stops can be requested many times: a later one may strengthen the demand and never
@@ -216,45 +208,5 @@ impl TurnStopTicket {
 impl fmt::Debug for TurnStopTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TurnAsking").finish_non_exhaustive()
-    }
-}
-
-impl<T: Item> SessionHandle<T> {
-    /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
-    ///
-    /// Once this returns, no turn begins. Unless the stop waits for the end of the turn, no model call and no
-    /// tool call begins either (S6.13).
-    pub fn stop(&self, stop: SessionStop) -> StopTicket {
-        let (reply, answer) = oneshot::channel();
-        let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
-        self.shared.mailbox.post(SessionMessage::Stop { stop: stop.clone(), reply });
-        let joined = self.shared.family.ask(&stop);
-        let keep =
-            Box::new(move |reply| mailbox.post(SessionMessage::KeepStop { stop: kept.clone(), reply }));
-        StopTicket { answer, joined, keep }
-    }
-
-    /// Asks the current turn to stop, or only `turn` if given; the session continues (S5.3). Never blocks.
-    pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnStopTicket {
-        let (reply, answer) = oneshot::channel();
-        let (mailbox, kept, reached) =
-            (self.shared.mailbox.clone(), request.clone(), Arc::new(OnceLock::new()));
-        self.shared.mailbox.post(SessionMessage::StopTurn {
-            turn,
-            request,
-            reached: Arc::clone(&reached),
-            reply,
-        });
-        let keep = Box::new(move |reply| {
-            // Posted after the stop itself, so `reached` is known by the time the driver handles this.
-            let (request, reached) = (kept.clone(), Arc::clone(&reached));
-            mailbox.post(SessionMessage::KeepTurnStop { request, reached, reply });
-        });
-        TurnStopTicket { answer, keep }
-    }
-
-    /// Withdraws a [`SessionStop::when_idle_for`].
-    pub fn withdraw_idle_stop(&self) {
-        self.shared.mailbox.post(SessionMessage::KeepOpen);
     }
 }
