@@ -30,7 +30,7 @@ mod usage;
 
 pub(crate) use bulk::Bulk;
 use cleaned::Cleaned;
-pub(crate) use line::Line;
+pub(crate) use line::JsonLine;
 pub(crate) use printer::{Order, Printer};
 pub(crate) use queue::{Left, Put};
 pub(crate) use text::Text;
@@ -56,7 +56,7 @@ pub(crate) enum Piece {
     Said(Text),
     /// A line of JSON: a character that a terminal would obey is written as its number, which is the same
     /// JSON.
-    Line(Line),
+    Line(JsonLine),
     /// Our own drawing.
     Drawn(Drawn),
 }

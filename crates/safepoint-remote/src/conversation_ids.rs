@@ -26,12 +26,12 @@ pub(crate) struct ConversationIds {
     /// Held for one look-up or one entry; files are read and written after it is released. The order of
     /// locks: a turn of a conversation is asynchronous, held for its work, and taken while this is not held;
     /// this is taken under a turn.
-    state: Mutex<State>,
+    state: Mutex<IdsState>,
     folder: Option<PathBuf>,
 }
 
 #[derive(Default)]
-struct State {
+struct IdsState {
     conversations: HashMap<String, Conversation>,
     oldest_first: VecDeque<String>,
 }
@@ -112,7 +112,7 @@ impl ConversationIds {
         state.conversations.entry(name.to_owned()).or_default().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, IdsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,7 +23,7 @@ mod range;
 use permit::Permitted;
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct HttpArgs {
     /// The address, with `http://` or `https://`.
     url: String,
 }
@@ -38,7 +38,7 @@ pub fn http_get() -> FnTool {
     from_fn(
         "http_get",
         "Fetches a text over HTTP and returns status, type and body.",
-        |cx, args: Args| async move { fetch(&cx, parse(&args.url)?).await },
+        |cx, args: HttpArgs| async move { fetch(&cx, parse(&args.url)?).await },
     )
     // By HTTP's own definition a GET asks for nothing to be changed.
     .with(|spec| spec.effect(EffectClass::ReadOnly))
@@ -58,7 +58,7 @@ fn fetchable(url: Url) -> Result<Url, Failure> {
 
 async fn fetch(cx: &ToolContext, url: Url) -> ToolResult<String> {
     let shown = url.to_string();
-    let mut left = Left { time: limits::HTTP_TIME, shown: shown.clone() };
+    let mut left = Remaining { time: limits::HTTP_TIME, shown: shown.clone() };
     let mut at = url;
     for _ in 0..=limits::HTTP_REDIRECTS {
         permit::reach(cx, &at).await?;
@@ -76,12 +76,12 @@ async fn fetch(cx: &ToolContext, url: Url) -> ToolResult<String> {
 }
 
 /// The time that is left to the network. Questions take none of it.
-struct Left {
+struct Remaining {
     time: Duration,
     shown: String,
 }
 
-impl Left {
+impl Remaining {
     async fn within<F: Future>(&mut self, cx: &ToolContext, work: F) -> ToolResult<F::Output> {
         let began = Instant::now();
         let done = cx.run(tokio::time::timeout(self.time, work)).await?;

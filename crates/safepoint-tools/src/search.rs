@@ -27,7 +27,7 @@ use crate::{
 };
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct SearchArgs {
     /// A regular expression.
     pattern: String,
     /// Where to look: `contents` of files (default), or their `names` (paths).
@@ -53,11 +53,11 @@ enum Place {
 pub fn search(root: Arc<Root>, secrets: Arc<SecretFiles>) -> FnTool {
     let about = "Searches file contents (or names) for a regular expression. Leaves out what git ignores.";
     let place = root.place();
-    from_blocking_fn("search", about, move |cx, args: Args| look((&root, &secrets), cx, &args))
+    from_blocking_fn("search", about, move |cx, args: SearchArgs| look((&root, &secrets), cx, &args))
         .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
-fn look((root, secrets): (&Root, &SecretFiles), cx: &ToolContext, args: &Args) -> ToolResult<String> {
+fn look((root, secrets): (&Root, &SecretFiles), cx: &ToolContext, args: &SearchArgs) -> ToolResult<String> {
     let regex = RegexBuilder::new(&args.pattern)
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .build()
@@ -81,7 +81,7 @@ fn look((root, secrets): (&Root, &SecretFiles), cx: &ToolContext, args: &Args) -
     Ok(found.reported())
 }
 
-fn walk(root: &Root, args: &Args) -> Result<Walk, Failure> {
+fn walk(root: &Root, args: &SearchArgs) -> Result<Walk, Failure> {
     let path = args.path.as_deref().unwrap_or(".");
     // Opened only to be sure that it is inside; the walk itself follows no link, and files are opened below the root.
     drop(root.open_directory(path)?);

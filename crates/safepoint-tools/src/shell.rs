@@ -32,7 +32,7 @@ mod progress;
 use progress::Progress;
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct ShellArgs {
     /// The line, for `/bin/sh`.
     command: String,
     /// How long it may take, in seconds. It is stopped when this has passed.
@@ -48,7 +48,7 @@ pub fn shell(root: Arc<Root>, processes: Processes) -> FnTool {
     let about = "Runs a line of shell and returns its output and exit code. Whatever it leaves running is killed when it \
                  ends, unless `background` is true.";
     let place = root.place();
-    from_fn("shell", about, move |cx, args: Args| {
+    from_fn("shell", about, move |cx, args: ShellArgs| {
         let shell = Shell { directory: root.path().to_owned(), processes: processes.clone() };
         async move { shell.call(cx, args).await }
     })
@@ -61,7 +61,7 @@ struct Shell {
 }
 
 impl Shell {
-    async fn call(self, cx: ToolContext, args: Args) -> ToolResult {
+    async fn call(self, cx: ToolContext, args: ShellArgs) -> ToolResult {
         if args.command.trim().is_empty() {
             return Err(refusal("`command` is empty".to_owned()).into());
         }

@@ -16,25 +16,6 @@ use crate::source::File;
 /// How many private types may have one name.
 const PRIVATE: usize = 3;
 
-/// Names that more private types have than that, and how many: the numbers may only fall.
-const MORE: [(&str, usize); 15] = [
-    ("Answer", 6),
-    ("Args", 8),
-    ("Asked", 4),
-    ("Came", 4),
-    ("Kept", 4),
-    ("Left", 6),
-    ("Line", 5),
-    ("Open", 4),
-    ("Place", 6),
-    ("Sent", 4),
-    ("State", 16),
-    ("Step", 5),
-    ("Talk", 7),
-    ("Turn", 6),
-    ("Waits", 4),
-];
-
 /// The files of the types of one name.
 #[derive(Default)]
 struct Homes<'f> {
@@ -65,11 +46,10 @@ pub(super) fn faults(files: &[File]) -> Vec<(String, Fault)> {
             };
             faults.extend(rest.iter().map(again));
         }
-        let most = MORE.iter().find(|(known, _)| known == name).map_or(PRIVATE, |(_, most)| *most);
-        if homes.private.len() > most {
+        if homes.private.len() > PRIVATE {
             let (last, count) = (homes.private.len() - 1, homes.private.len());
             let what =
-                format!("{count} private types are named `{name}`, at most {most}: say which one this is");
+                format!("{count} private types are named `{name}`, at most {PRIVATE}: say which one this is");
             faults.push(fault(name, homes.private[last], what));
         }
     }

@@ -22,13 +22,13 @@ use crate::{args::control::PolicyArg, exit::code};
 pub(crate) struct Turns {
     /// Held for one look or one change, so that a stop either reaches the turn that begins, or comes before it; no other
     /// lock is taken under it.
-    state: Mutex<State>,
+    state: Mutex<TurnsState>,
     /// The entry to the stored session of these turns.
     inlet: OnceLock<Inlet>,
 }
 
 #[derive(Default)]
-struct State {
+struct TurnsState {
     running: Option<RunHandle>,
     is_ending: bool,
 }
@@ -71,7 +71,7 @@ impl Turns {
         self.lock().running.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,10 +160,8 @@ impl RunTarget {
         let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
         let is_all = stop.run.is_none() && stop.call.is_none();
         let run = if is_all { self.turns.end() } else { self.turns.running() };
-        if is_all {
-            if matches!(stop.mode, ModeArg::TurnEnd | ModeArg::WhenIdle { .. }) {
-                return replies.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
-            }
+        if is_all && matches!(stop.mode, ModeArg::TurnEnd | ModeArg::WhenIdle { .. }) {
+            return replies.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
         }
         let request = match stop.request() {
             Ok(request) => request,

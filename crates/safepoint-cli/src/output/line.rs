@@ -16,7 +16,7 @@ use super::{Text, WHOLE, is_obeyed};
 
 /// A line of JSON: an object, and texts in it that are written without a copy.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct JsonLine {
     fields: Value,
     /// In the order of their names.
     texts: Vec<(&'static str, Words)>,
@@ -32,13 +32,13 @@ enum Words {
 /// The fields of the line itself, not of its text.
 const OWN: [&str; 2] = ["seq", "at"];
 
-impl From<Value> for Line {
+impl From<Value> for JsonLine {
     fn from(fields: Value) -> Self {
         Self { fields, texts: Vec::new() }
     }
 }
 
-impl Line {
+impl JsonLine {
     /// Adds this text as the field `name`.
     pub(crate) fn with(self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
         self.hold(name, Words::Shared(Arc::new(text)))
@@ -94,7 +94,7 @@ impl Line {
     }
 }
 
-impl Serialize for Line {
+impl Serialize for JsonLine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = match &self.fields {
             Value::Object(fields) => fields,
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn written(line: &Line) -> String {
+    fn written(line: &JsonLine) -> String {
         let mut out = Vec::new();
         line.write_to(&mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -186,7 +186,7 @@ mod tests {
     fn a_shared_text_is_written_as_a_value_would_be() {
         let text = "\"a\"\n\u{1b}\\ \u{9b}\u{202e} grüße";
         let rest = json!({"answer": null, "state": "open", "v": 1});
-        let shared = Line::from(rest.clone()).with("text", text).with("a", "first").with("z", "last");
+        let shared = JsonLine::from(rest.clone()).with("text", text).with("a", "first").with("z", "last");
         let mut whole = rest;
         for (name, text) in [("text", text), ("a", "first"), ("z", "last")] {
             whole[name] = text.into();

@@ -42,7 +42,7 @@ pub(crate) enum Put {
 pub(super) struct Queue {
     /// Held to queue, to take, or to count; pieces are written after it is released. No other lock is taken
     /// under it. The thread that writes looks for work and waits under it, so no piece is missed.
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// There is a piece, or the end: for the thread that writes.
     changed: Condvar,
     /// The queue is closed and everything was written.
@@ -52,7 +52,7 @@ pub(super) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     waiting: VecDeque<Sent>,
     bytes: usize,
     is_closed: bool,
@@ -127,7 +127,7 @@ impl Queue {
     /// Waits until everything is written, at most this long. Blocks the thread.
     pub(super) fn close_and_wait(&self, most: Duration) {
         self.close();
-        let is_unwritten = |state: &mut State| !state.waiting.is_empty() || state.writing.is_some();
+        let is_unwritten = |state: &mut QueueState| !state.waiting.is_empty() || state.writing.is_some();
         drop(self.done.wait_timeout_while(self.lock(), most, is_unwritten));
     }
 
@@ -181,7 +181,7 @@ impl Queue {
         self.lock().bytes >= BEHIND
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -207,7 +207,7 @@ impl Sent {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Line, Text};
+    use super::super::{JsonLine, Text};
     use super::*;
 
     fn said(text: &str) -> Sent {
@@ -216,7 +216,10 @@ mod tests {
 
     fn line(seq: u64, round: u64, text: &str) -> Sent {
         let fields = json!({"type": "text_delta", "seq": seq, "round": round});
-        Sent::Piece(Stream::Out, Piece::Line(Line::from(fields).saying("text", Text::Shared(text.into()))))
+        Sent::Piece(
+            Stream::Out,
+            Piece::Line(JsonLine::from(fields).saying("text", Text::Shared(text.into()))),
+        )
     }
 
     /// The pieces that the queue returns after all of these were queued.

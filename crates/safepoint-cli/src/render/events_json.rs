@@ -19,7 +19,7 @@ use safepoint::{
 use serde_json::{Value, json};
 
 use crate::{
-    output::{Line, Text},
+    output::{JsonLine, Text},
     render::hints,
 };
 
@@ -63,7 +63,7 @@ impl Lines {
     }
 
     /// The line of one event: most have one, some have none.
-    pub(crate) fn event(&mut self, event: &Event) -> Option<Line> {
+    pub(crate) fn event(&mut self, event: &Event) -> Option<JsonLine> {
         let (kind, fields) = self.fields(&event.kind)?;
         Some(self.line(kind, event.at, fields))
     }
@@ -79,12 +79,12 @@ impl Lines {
     }
 
     /// The line that says how many were passed over, if there were any.
-    pub(crate) fn missed(&mut self) -> Option<Line> {
+    pub(crate) fn missed(&mut self) -> Option<JsonLine> {
         let count = std::mem::take(&mut self.missed);
         (count > 0).then(|| self.line("missed", Timestamp::now(), json!({ "count": count })))
     }
 
-    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: impl Into<Line>) -> Line {
+    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: impl Into<JsonLine>) -> JsonLine {
         let mut all = fields.into();
         let mut line = json!({
             "v": 1, "type": kind, "session": self.session, "run": self.run, "epoch": self.epoch.unwrap_or_default(),
@@ -98,7 +98,7 @@ impl Lines {
         all
     }
 
-    fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, Line)> {
+    fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, JsonLine)> {
         let (kind, fields) = match kind {
             EventKind::Child { path, event } => return self.child(path, event),
             EventKind::Fact(fact) => return self.fact(fact),
@@ -112,7 +112,7 @@ impl Lines {
                 ("model_failed_over", json!({"round": self.round, "from": from, "to": to, "error": error}))
             }
             EventKind::Progress { call_id, text } => {
-                let line = Line::from(json!({ "call_id": call_id }));
+                let line = JsonLine::from(json!({ "call_id": call_id }));
                 return Some(("call_progress", line.saying("text", Text::Shared(text.as_str().into()))));
             }
             EventKind::Notice { call_id, text } => ("call_notice", json!({"call_id": call_id, "text": text})),
@@ -132,12 +132,12 @@ impl Lines {
     }
 
     /// Output of the current round.
-    fn said(&self, text: &Arc<str>) -> Line {
-        Line::from(json!({"round": self.round})).saying("text", Text::Shared(Arc::clone(text)))
+    fn said(&self, text: &Arc<str>) -> JsonLine {
+        JsonLine::from(json!({"round": self.round})).saying("text", Text::Shared(Arc::clone(text)))
     }
 
     /// A child run's line is like the root's, with the path and the rounds of the child.
-    fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, Line)> {
+    fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, JsonLine)> {
         let root = std::mem::replace(&mut self.round, self.rounds.get(path).copied().unwrap_or(0));
         let reason = self.reason.clone();
         let line = self.fields(event);
@@ -148,7 +148,7 @@ impl Lines {
         Some((kind, fields))
     }
 
-    fn fact(&mut self, fact: &Arc<Fact>) -> Option<(&'static str, Line)> {
+    fn fact(&mut self, fact: &Arc<Fact>) -> Option<(&'static str, JsonLine)> {
         let (kind, fields) = match &**fact {
             Fact::AttemptOpened { attempt, .. } => ("run_started", json!({"attempt": attempt})),
             Fact::TimeTaken { .. } => return None,
@@ -161,7 +161,7 @@ impl Lines {
                 let fields = json!({"round": report.round, "name": report.model, "status": status(whole),
                     "state": report.state, "usage": report.usage});
                 let text = Texts(Arc::clone(message));
-                return Some(("model_ended", Line::from(fields).with("text", text)));
+                return Some(("model_ended", JsonLine::from(fields).with("text", text)));
             }
             Fact::SteerTaken { round, steers } => {
                 let steers: Vec<Value> =
@@ -210,7 +210,7 @@ impl Lines {
     }
 
     /// The last line of a turn.
-    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Line {
+    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> JsonLine {
         let error = match outcome {
             Outcome::Failed(error) => {
                 let hint = error.hint().map(|hint| hints::here(error.code(), hint));
@@ -232,7 +232,7 @@ impl Lines {
         };
         let fields = json!({"status": outcome.ending(), "reason": reason, "usage": outcome.usage(),
             "persisted": persisted, "error": error, "receipt": quiet_named(receipt)});
-        let mut fields = Line::from(fields).with("partial_text", Partial(outcome.clone()));
+        let mut fields = JsonLine::from(fields).with("partial_text", Partial(outcome.clone()));
         match outcome {
             Outcome::Done(answer) => fields = fields.with("answer", answer.clone()),
             Outcome::Stopped(_) | Outcome::Failed(_) | Outcome::Suspended(_) => {
@@ -312,7 +312,7 @@ fn asked(request: &RequestReport) -> Value {
         "reason": request.reason, "asked": request.asked})
 }
 
-fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &OutputExtent) -> Line {
+fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &OutputExtent) -> JsonLine {
     let (truncated, file) = match extent {
         OutputExtent::All => (false, None),
         OutputExtent::Truncated { file, .. } => (true, file.as_ref()),
@@ -320,7 +320,7 @@ fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &OutputExtent) -> L
     let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
         "status": report.status, "effect": report.effect, "truncated": truncated, "file": file,
         "started_at": report.started_at, "ended_at": report.ended_at});
-    Line::from(fields).with("output", ResultText(Arc::clone(fact)))
+    JsonLine::from(fields).with("output", ResultText(Arc::clone(fact)))
 }
 
 #[cfg(test)]
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn what_is_joined_or_passed_over_leaves_no_gap() {
         let mut lines = Lines::new(&SessionId::from("ses_1"), None);
-        let seq = |mut line: Line| line.fields()["seq"].clone();
+        let seq = |mut line: JsonLine| line.fields()["seq"].clone();
         let text = |lines: &mut Lines| {
             let event = Event::new(0, Timestamp::now(), EventKind::Text("a".into()));
             seq(lines.event(&event).unwrap())

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     args::run::OnDisconnect,
-    output::{Drawn, Left, Line, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
+    output::{Drawn, JsonLine, Left, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
 };
 
 /// The terminal, or what stands in for it.
@@ -21,7 +21,7 @@ pub(crate) struct Screen {
     look: Look,
     /// Held to put one thing on the screen, so that its pieces are queued together. The lock of a queue of
     /// the printer is taken under it; nothing is written or awaited under it.
-    state: Mutex<State>,
+    state: Mutex<ScreenState>,
 }
 
 /// How it is drawn. Fixed at the start.
@@ -40,7 +40,7 @@ enum Live {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScreenState {
     /// Whether the last text on stdout ended inside a line.
     is_inside: bool,
     /// The live line as it stands.
@@ -126,7 +126,7 @@ impl Screen {
     }
 
     /// A line for scripts, to stdout.
-    pub(crate) fn line(&self, line: Line) -> Put {
+    pub(crate) fn line(&self, line: JsonLine) -> Put {
         self.printer.print(Piece::Line(line))
     }
 
@@ -219,7 +219,7 @@ impl Screen {
         why.instead_of(code, on_disconnect)
     }
 
-    fn tell(&self, state: &mut State, text: &str) {
+    fn tell(&self, state: &mut ScreenState, text: &str) {
         self.tell_part(state, text);
         self.words("\n");
     }
@@ -228,7 +228,7 @@ impl Screen {
         self.printer.tell(Piece::Words(text.to_owned()));
     }
 
-    fn tell_part(&self, state: &mut State, text: &str) {
+    fn tell_part(&self, state: &mut ScreenState, text: &str) {
         self.clear(state);
         if state.is_inside && self.look.order == Order::Together {
             state.is_inside = false;
@@ -237,7 +237,7 @@ impl Screen {
         self.words(text);
     }
 
-    fn clear(&self, state: &mut State) {
+    fn clear(&self, state: &mut ScreenState) {
         if state.drawn.take().is_some() {
             let mut drawn = Drawn::default();
             drawn.mark(CLEAR);
@@ -245,7 +245,7 @@ impl Screen {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ScreenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

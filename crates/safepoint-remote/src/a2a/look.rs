@@ -18,7 +18,7 @@ use crate::exchange::doubled;
 /// When the adapter reads the task.
 #[derive(Default)]
 pub(super) struct Watch {
-    state: State,
+    state: LookState,
     /// Reads in a row that showed nothing new.
     still: u32,
     /// Reads in a row that failed beside a stream.
@@ -53,7 +53,7 @@ pub(super) enum Sight {
 }
 
 #[derive(Default)]
-enum State {
+enum LookState {
     #[default]
     Off,
     Due(Pin<Box<Sleep>>, Why),
@@ -84,30 +84,30 @@ const LONGEST: Duration = Duration::from_secs(30);
 impl Watch {
     pub(super) async fn next(&mut self) -> Watched {
         match &mut self.state {
-            State::Off => pending().await,
-            State::Due(sleep, _) => {
+            LookState::Off => pending().await,
+            LookState::Due(sleep, _) => {
                 sleep.await;
                 Watched::Due
             }
-            State::Asking(look) => Watched::Looked(look.await),
+            LookState::Asking(look) => Watched::Looked(look.await),
         }
     }
 
     pub(super) fn off(&mut self) {
-        self.state = State::Off;
+        self.state = LookState::Off;
     }
 
     pub(super) fn ask(&mut self, look: BoxFuture<'static, Result<Value, Broke>>) {
-        self.state = State::Asking(look);
+        self.state = LookState::Asking(look);
     }
 
     /// A read is due after this time, or sooner.
     pub(super) fn want(&mut self, after: Duration) {
         let at = Instant::now() + after;
         match &self.state {
-            State::Asking(_) => {}
-            State::Due(sleep, Why::Wanted) if sleep.deadline() <= at => {}
-            State::Off | State::Due(..) => self.due(at, Why::Wanted),
+            LookState::Asking(_) => {}
+            LookState::Due(sleep, Why::Wanted) if sleep.deadline() <= at => {}
+            LookState::Off | LookState::Due(..) => self.due(at, Why::Wanted),
         }
     }
 
@@ -115,9 +115,9 @@ impl Watch {
     pub(super) fn word(&mut self, bounds: &Bounds) {
         (self.still, self.failed, self.mute) = (0, 0, 0);
         match &mut self.state {
-            State::Due(sleep, Why::Silence) => sleep.as_mut().reset(Instant::now() + bounds.quiet),
-            State::Off => self.silence(bounds),
-            State::Due(_, Why::Wanted) | State::Asking(_) => {}
+            LookState::Due(sleep, Why::Silence) => sleep.as_mut().reset(Instant::now() + bounds.quiet),
+            LookState::Off => self.silence(bounds),
+            LookState::Due(_, Why::Wanted) | LookState::Asking(_) => {}
         }
     }
 
@@ -174,7 +174,7 @@ impl Watch {
     }
 
     fn due(&mut self, at: Instant, why: Why) {
-        self.state = State::Due(Box::pin(sleep_until(at)), why);
+        self.state = LookState::Due(Box::pin(sleep_until(at)), why);
     }
 }
 

@@ -18,10 +18,10 @@ use super::{
 
 /// The engine's end.
 pub(super) struct Channel {
-    state: State,
+    state: ChannelState,
 }
 
-enum State {
+enum ChannelState {
     Fresh(Box<(Work, Dialogue)>),
     Open {
         said: mpsc::Receiver<RemoteEvent>,
@@ -34,13 +34,13 @@ enum State {
 
 impl Channel {
     pub(super) fn new(work: Work, dialogue: Dialogue) -> Self {
-        Self { state: State::Fresh(Box::new((work, dialogue))) }
+        Self { state: ChannelState::Fresh(Box::new((work, dialogue))) }
     }
 
     /// Starts the process with the first poll of [`RemoteCall::next`], and with nothing else.
     fn open(&mut self) {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Fresh(fresh) => {
+        match std::mem::replace(&mut self.state, ChannelState::Over) {
+            ChannelState::Fresh(fresh) => {
                 let (work, dialogue) = *fresh;
                 let (tell, said) = mpsc::channel(1);
                 let (orders, given) = mpsc::unbounded_channel();
@@ -49,7 +49,7 @@ impl Channel {
                     work.command.label.clone(),
                     AgentProcess::new(work, dialogue, tell, given).keep(),
                 ));
-                self.state = State::Open { said, orders };
+                self.state = ChannelState::Open { said, orders };
             }
             other => self.state = other,
         }
@@ -66,16 +66,16 @@ impl RemoteCall for Channel {
                 ))
             };
             match &mut self.state {
-                State::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
-                State::Unasked => report::nothing_done(),
-                State::Fresh(_) | State::Over => lost(),
+                ChannelState::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
+                ChannelState::Unasked => report::nothing_done(),
+                ChannelState::Fresh(_) | ChannelState::Over => lost(),
             }
         }
         .boxed()
     }
 
     fn answer(&mut self, question: String, decision: Decision) -> BoxFuture<'_, ()> {
-        if let State::Open { orders, .. } = &self.state
+        if let ChannelState::Open { orders, .. } = &self.state
             && orders.send(Order::Answer(question, decision)).is_err()
         {
             // The agent is gone, and its question with it.
@@ -85,8 +85,8 @@ impl RemoteCall for Channel {
 
     fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
         let (tell, reply) = oneshot::channel();
-        let State::Open { orders, .. } = &self.state else {
-            self.state = State::Unasked;
+        let ChannelState::Open { orders, .. } = &self.state else {
+            self.state = ChannelState::Unasked;
             return async { report::unasked() }.boxed();
         };
         if orders.send(Order::Stop(tell)).is_err() {

@@ -27,7 +27,7 @@ use tokio::time::sleep;
 
 use super::{
     Provider, limits,
-    reading::{Standing, State},
+    reading::{ResponseState, Standing},
 };
 use crate::{
     cancel::Phase,
@@ -220,18 +220,21 @@ impl ResponseCall {
             self.reported.clone_from(&text);
         }
         match (state, self.phase) {
-            (State::Working(_), _) => self.look(self.provider.look_every),
-            (State::Completed, _) => {
+            (ResponseState::Working(_), _) => self.look(self.provider.look_every),
+            (ResponseState::Completed, _) => {
                 self.provider.known.note(&self.brief.conversation, &id);
                 self.over(RemoteEvent::Done(Some(text), end));
             }
             // The end of the response is not the end of the work.
-            (State::Cancelled | State::Failed(_) | State::Incomplete(_), Phase::Doubted) => {
+            (
+                ResponseState::Cancelled | ResponseState::Failed(_) | ResponseState::Incomplete(_),
+                Phase::Doubted,
+            ) => {
                 self.look(self.provider.look_every);
             }
-            (State::Cancelled, _) => self.over(RemoteEvent::Ended { word: "cancelled".into() }),
-            (State::Failed(why), _) => self.over(RemoteEvent::Failed(Failure::new(why))),
-            (State::Incomplete(why), _) => {
+            (ResponseState::Cancelled, _) => self.over(RemoteEvent::Ended { word: "cancelled".into() }),
+            (ResponseState::Failed(why), _) => self.over(RemoteEvent::Failed(Failure::new(why))),
+            (ResponseState::Incomplete(why), _) => {
                 self.over(RemoteEvent::Failed(Failure::new(format!("the response was cut: {why}"))));
             }
         }

@@ -6,14 +6,14 @@ use serde_json::Value;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) id: String,
-    pub(super) state: State,
+    pub(super) state: ResponseState,
     /// The text so far.
     pub(super) text: String,
 }
 
 /// How far the response is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ResponseState {
     /// It is queued or running.
     Working(String),
     Completed,
@@ -29,15 +29,15 @@ impl Standing {
         let text_at = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let status = text_at("/status")?;
         let state = match status.as_str() {
-            "queued" | "in_progress" => State::Working(status),
-            "completed" => State::Completed,
-            "incomplete" => {
-                State::Incomplete(text_at("/incomplete_details/reason").unwrap_or_else(|| "no reason".into()))
-            }
-            "failed" => {
-                State::Failed(text_at("/error/message").unwrap_or_else(|| "it does not say why".into()))
-            }
-            "cancelled" => State::Cancelled,
+            "queued" | "in_progress" => ResponseState::Working(status),
+            "completed" => ResponseState::Completed,
+            "incomplete" => ResponseState::Incomplete(
+                text_at("/incomplete_details/reason").unwrap_or_else(|| "no reason".into()),
+            ),
+            "failed" => ResponseState::Failed(
+                text_at("/error/message").unwrap_or_else(|| "it does not say why".into()),
+            ),
+            "cancelled" => ResponseState::Cancelled,
             _ => return None,
         };
         Some(Self { id: text_at("/id")?, state, text: said(&value["output"]) })
@@ -65,7 +65,7 @@ mod tests {
         let value = json!({"id": "resp_1", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
             "output": [{"type": "reasoning", "summary": []}, {"type": "message", "content": [part("a"), part("b")]}]});
         let standing = Standing::read(&value).unwrap();
-        assert_eq!(standing.state, State::Incomplete("max_output_tokens".into()));
+        assert_eq!(standing.state, ResponseState::Incomplete("max_output_tokens".into()));
         assert_eq!((standing.id.as_str(), standing.text.as_str()), ("resp_1", "ab"));
         for odd in
             [json!({}), json!({"id": "resp_1", "status": "lost"}), json!({"status": "queued"}), json!(1)]

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{
     Provider,
     call::{Answer, Feed, ResponseCall},
-    reading::{Standing, State},
+    reading::{ResponseState, Standing},
 };
 use crate::{
     cancel::{self, Phase},
@@ -69,7 +69,7 @@ impl ResponseCall {
         };
         self.telling = None;
         let standing = answer.and_then(|answer| answer.reply.ok()).and_then(|value| Standing::read(&value));
-        if standing.is_none_or(|it| !self.is_ours(&it) || it.state != State::Completed) {
+        if standing.is_none_or(|it| !self.is_ours(&it) || it.state != ResponseState::Completed) {
             return RemoteStopReply::requested();
         }
         if let Some(RemoteEvent::Done(_, end)) = self.events.back_mut() {
@@ -100,14 +100,14 @@ impl ResponseCall {
 
     fn nodded(&mut self, standing: Standing) -> RemoteStopReply {
         match &standing.state {
-            State::Cancelled if self.grade == StopSupport::Hard => {
+            ResponseState::Cancelled if self.grade == StopSupport::Hard => {
                 self.feed = Feed::Over;
                 RemoteStopReply::confirmed("cancelled")
             }
-            State::Cancelled => RemoteStopReply::acknowledged("cancelled"),
-            State::Working(word) => RemoteStopReply::acknowledged(word.clone()),
+            ResponseState::Cancelled => RemoteStopReply::acknowledged("cancelled"),
+            ResponseState::Working(word) => RemoteStopReply::acknowledged(word.clone()),
             // The provider says that the response had ended before.
-            State::Completed | State::Incomplete(_) | State::Failed(_) => {
+            ResponseState::Completed | ResponseState::Incomplete(_) | ResponseState::Failed(_) => {
                 self.take(standing, RemoteEnd::in_answer_to_a_stop(self.grade));
                 RemoteStopReply::acknowledged(WAS_OVER)
             }
@@ -121,7 +121,7 @@ impl ResponseCall {
         self.phase = Phase::Doubted;
         let standing = response.and_then(Standing::read).filter(|standing| self.is_ours(standing));
         match standing {
-            Some(standing) if standing.state == State::Completed => {
+            Some(standing) if standing.state == ResponseState::Completed => {
                 self.take(standing, RemoteEnd::Reported);
                 RemoteStopReply::refused(format!("{refusal}; its response was over"))
             }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct EditArgs {
     /// The file, relative to the root directory.
     path: String,
     /// The text to be replaced, exactly as it stands in the file.
@@ -33,7 +33,7 @@ pub fn edit_file(root: Arc<Root>) -> FnTool {
     let about =
         "Replaces text in a file. `old` must be exactly what stands there, and unique unless `all` is true.";
     let place = root.place();
-    from_blocking_fn("edit_file", about, move |_cx, args: Args| {
+    from_blocking_fn("edit_file", about, move |_cx, args: EditArgs| {
         let _change = root.change();
         let text = text_of(&root, &args.path)?;
         let (text, count) = edit(&text, &args)?;
@@ -58,8 +58,8 @@ fn text_of(root: &Root, path: &str) -> Result<String, Failure> {
         .map_err(|error| refusal(format!("{path:?} is not UTF-8: {}", error.utf8_error())))
 }
 
-fn edit(text: &str, args: &Args) -> Result<(String, usize), Failure> {
-    let Args { path, old, new, all } = args;
+fn edit(text: &str, args: &EditArgs) -> Result<(String, usize), Failure> {
+    let EditArgs { path, old, new, all } = args;
     if old.is_empty() {
         return Err(refusal(
             "`old` is empty; to make a file or replace all of it, use write_file".to_owned(),

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::{Root, limits, root::fault};
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct ListArgs {
     /// The directory, relative to the root directory; the root directory itself if it is left out.
     path: Option<String>,
 }
@@ -24,7 +24,7 @@ pub fn list_dir(root: Arc<Root>) -> FnTool {
     let about =
         "Lists a directory, one entry a line: directories end with `/`, links with `@`, files have a size.";
     let place = root.place();
-    from_blocking_fn("list_dir", about, move |cx, args: Args| {
+    from_blocking_fn("list_dir", about, move |cx, args: ListArgs| {
         list(&root, cx, args.path.as_deref().unwrap_or("."))
     })
     .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))

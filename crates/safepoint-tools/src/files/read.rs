@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct ReadArgs {
     /// The file, relative to the root directory.
     path: String,
     /// The first line wanted, counted from 1.
@@ -36,7 +36,7 @@ pub fn read_file(root: Arc<Root>, secrets: Arc<SecretFiles>) -> FnTool {
     let about =
         "Reads a text file and returns its lines. Long files are returned in parts: go on with `offset`.";
     let place = root.place();
-    from_blocking_fn("read_file", about, move |cx, args: Args| {
+    from_blocking_fn("read_file", about, move |cx, args: ReadArgs| {
         let file = root.open_file(&args.path)?;
         secrets.ask(cx, &root, (&args.path, &file))?;
         read(file, cx, &args)
@@ -44,7 +44,7 @@ pub fn read_file(root: Arc<Root>, secrets: Arc<SecretFiles>) -> FnTool {
     .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
-fn read(mut file: File, cx: &ToolContext, args: &Args) -> ToolResult<String> {
+fn read(mut file: File, cx: &ToolContext, args: &ReadArgs) -> ToolResult<String> {
     let first = args.offset.unwrap_or(1).max(1);
     refuse_binary(&mut file, &args.path)?;
     let mut lines = Lines::of(file, cx);
@@ -67,7 +67,7 @@ fn read(mut file: File, cx: &ToolContext, args: &Args) -> ToolResult<String> {
     take(&mut lines, first, args)
 }
 
-fn take(lines: &mut Lines<'_>, first: usize, args: &Args) -> ToolResult<String> {
+fn take(lines: &mut Lines<'_>, first: usize, args: &ReadArgs) -> ToolResult<String> {
     let wanted = args.limit.unwrap_or(limits::READ_LINES);
     let mut text = String::new();
     let mut taken = 0;

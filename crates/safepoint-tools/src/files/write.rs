@@ -25,7 +25,7 @@ const NEW_FILE: u32 = 0o666;
 const PERMISSIONS: u32 = 0o7777;
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct WriteArgs {
     /// The file, relative to the root directory. Missing directories are made.
     path: String,
     /// The whole new content.
@@ -37,7 +37,7 @@ struct Args {
 pub fn write_file(root: Arc<Root>) -> FnTool {
     let about = "Writes a file: makes it, or replaces all of its content.";
     let place = root.place();
-    from_blocking_fn("write_file", about, move |_cx, args: Args| {
+    from_blocking_fn("write_file", about, move |_cx, args: WriteArgs| {
         let _change = root.change();
         replace(&root, &args.path, args.content.as_bytes())?;
         Ok(format!("wrote {} bytes to {}", args.content.len(), args.path))

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     McpError, Offer, Server,
-    content::{self, Answer, Called},
+    content::{self, CallAnswer, Called},
     error::Kind,
     exchange::Fault,
     link::{self, Link, Pauses},
@@ -229,11 +229,11 @@ impl Client {
         Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string())
     }
 
-    fn said(&self, answer: Answer) -> Result<Called, Failure> {
+    fn said(&self, answer: CallAnswer) -> Result<Called, Failure> {
         match answer {
-            Answer::Good(output) => Ok(Called::Good(output)),
-            Answer::Bad(text) => Ok(Called::Bad(text)),
-            Answer::Nonsense(what) => {
+            CallAnswer::Good(output) => Ok(Called::Good(output)),
+            CallAnswer::Bad(text) => Ok(Called::Bad(text)),
+            CallAnswer::Nonsense(what) => {
                 let what = format!("answered, but {what}");
                 Err(Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string()))
             }

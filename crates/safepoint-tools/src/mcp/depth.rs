@@ -8,12 +8,12 @@ pub(super) const TOO_DEEP: &str = "[nested too deeply to be read]";
 /// The text with every list and object that lies below this many others replaced by [`TOO_DEEP`]; none if there is none.
 pub(super) fn cut(text: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut kept = Vec::with_capacity(text.len());
-    let (mut depth, mut place) = (0_usize, Place::Outside);
+    let (mut depth, mut place) = (0_usize, JsonPlace::Outside);
     for byte in text {
         let was_kept = depth <= most;
         place = place.after(*byte);
         match (place, byte) {
-            (Place::Outside, b'[' | b'{') => {
+            (JsonPlace::Outside, b'[' | b'{') => {
                 depth += 1;
                 if depth == most + 1 {
                     kept.push(b'"');
@@ -21,7 +21,7 @@ pub(super) fn cut(text: &[u8], most: usize) -> Option<Vec<u8>> {
                     kept.push(b'"');
                 }
             }
-            (Place::Outside, b']' | b'}') => depth = depth.saturating_sub(1),
+            (JsonPlace::Outside, b']' | b'}') => depth = depth.saturating_sub(1),
             _ => {}
         }
         if was_kept && depth <= most {
@@ -33,13 +33,13 @@ pub(super) fn cut(text: &[u8], most: usize) -> Option<Vec<u8>> {
 
 /// Where a byte stands. Exhaustive: outside of a string, in one, or behind a backslash in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum JsonPlace {
     Outside,
     Inside,
     Escaped,
 }
 
-impl Place {
+impl JsonPlace {
     fn after(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Outside, b'"') | (Self::Escaped, _) => Self::Inside,

@@ -38,7 +38,7 @@ pub(super) const UNAUTHORIZED: &str =
 pub(super) struct Link {
     pub(super) server: Server,
     processes: Option<Processes>,
-    state: watch::Sender<State>,
+    state: watch::Sender<LinkState>,
     wanted: Notify,
     pub(super) changes: watch::Sender<u64>,
     /// Written by the task that keeps the connection, copied by others; no other lock is taken under it. It follows
@@ -48,7 +48,7 @@ pub(super) struct Link {
 
 /// How it stands. Exhaustive: it can be used, it cannot now, or never again.
 #[derive(Clone)]
-enum State {
+enum LinkState {
     Down { failures: u64, why: Option<McpError> },
     Up { live: Live, pid: Option<i32> },
     Closed,
@@ -82,7 +82,7 @@ impl Link {
         Self {
             server,
             processes,
-            state: watch::Sender::new(State::Down { failures: 0, why: None }),
+            state: watch::Sender::new(LinkState::Down { failures: 0, why: None }),
             wanted: Notify::new(),
             changes: watch::Sender::new(0),
             end: Mutex::new(None),
@@ -96,15 +96,17 @@ impl Link {
     pub(super) async fn live(&self) -> Result<Live, McpError> {
         let mut state = self.state.subscribe();
         let seen = match &*state.borrow() {
-            State::Down { failures, .. } => *failures,
-            State::Up { .. } | State::Closed => 0,
+            LinkState::Down { failures, .. } => *failures,
+            LinkState::Up { .. } | LinkState::Closed => 0,
         };
         loop {
             match state.borrow_and_update().clone() {
-                State::Up { live, .. } if !live.peer.is_transport_closed() => return Ok(live),
-                State::Down { failures, why: Some(why) } if failures > seen => return Err(why),
-                State::Closed => return Err(McpError::new(&self.server.name, Kind::Closed, "was closed")),
-                State::Up { .. } | State::Down { .. } => self.wanted.notify_one(),
+                LinkState::Up { live, .. } if !live.peer.is_transport_closed() => return Ok(live),
+                LinkState::Down { failures, why: Some(why) } if failures > seen => return Err(why),
+                LinkState::Closed => {
+                    return Err(McpError::new(&self.server.name, Kind::Closed, "was closed"));
+                }
+                LinkState::Up { .. } | LinkState::Down { .. } => self.wanted.notify_one(),
             }
             if state.changed().await.is_err() {
                 // It cannot be: the sender is held by `self`.
@@ -115,26 +117,27 @@ impl Link {
     /// The connection, if it can be used now.
     pub(super) fn now(&self) -> Option<Live> {
         match &*self.state.borrow() {
-            State::Up { live, .. } => Some(live.clone()),
-            State::Down { .. } | State::Closed => None,
+            LinkState::Up { live, .. } => Some(live.clone()),
+            LinkState::Down { .. } | LinkState::Closed => None,
         }
     }
 
     pub(super) fn pid(&self) -> Option<i32> {
         match &*self.state.borrow() {
-            State::Up { pid, .. } => *pid,
-            State::Down { .. } | State::Closed => None,
+            LinkState::Up { pid, .. } => *pid,
+            LinkState::Down { .. } | LinkState::Closed => None,
         }
     }
 
     /// Why that connection was lost, if that comes out soon.
     pub(super) async fn why_lost(&self, number: u64) -> Option<String> {
         let mut state = self.state.subscribe();
-        let is_over = |state: &State| !matches!(state, State::Up { live, .. } if live.number == number);
+        let is_over =
+            |state: &LinkState| !matches!(state, LinkState::Up { live, .. } if live.number == number);
         let over = timeout(limits::MCP_LAST_WORDS * 2, state.wait_for(is_over)).await;
         match &*over.ok()?.ok()? {
-            State::Down { why, .. } => why.as_ref().map(|why| why.what().to_owned()),
-            State::Up { .. } | State::Closed => None,
+            LinkState::Down { why, .. } => why.as_ref().map(|why| why.what().to_owned()),
+            LinkState::Up { .. } | LinkState::Closed => None,
         }
     }
 
@@ -145,8 +148,8 @@ impl Link {
 
     fn failures(&self) -> u64 {
         match &*self.state.borrow() {
-            State::Down { failures, .. } => *failures,
-            State::Up { .. } | State::Closed => 0,
+            LinkState::Down { failures, .. } => *failures,
+            LinkState::Up { .. } | LinkState::Closed => 0,
         }
     }
 
@@ -178,19 +181,19 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope, stop: StopHandle) {
             Err(_absorbed_here) => break,
             Ok(Err(why)) => {
                 let failures = link.failures() + 1;
-                link.state.send_replace(State::Down { failures, why: Some(why) });
+                link.state.send_replace(LinkState::Down { failures, why: Some(why) });
             }
             Ok(Ok(mut connected)) => {
                 let began = Instant::now();
                 let (live, pid) = (connected.live.clone(), connected.pid());
                 let hearing = changes::hear(live.peer.clone(), &link.changes);
-                link.state.send_replace(State::Up { live, pid });
+                link.state.send_replace(LinkState::Up { live, pid });
                 let watched = scope.run(beside(hearing, connected.watch())).await;
                 let why = match &watched {
                     Ok(why) => Some(McpError::new(&link.server.name, Kind::Unreachable, why.clone())),
                     Err(_absorbed_here) => None,
                 };
-                link.state.send_replace(State::Down { failures: 0, why });
+                link.state.send_replace(LinkState::Down { failures: 0, why });
                 let end = connected.end().await;
                 *link.end.lock().unwrap_or_else(PoisonError::into_inner) = end;
                 if watched.is_err() {
@@ -203,7 +206,7 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope, stop: StopHandle) {
             break;
         }
     }
-    link.state.send_replace(State::Closed);
+    link.state.send_replace(LinkState::Closed);
     // The task that settles its own scope is the last of it: a wait for quiet waits for this task's end.
     let _first_and_only = stop.settle();
 }

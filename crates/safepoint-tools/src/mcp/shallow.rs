@@ -34,13 +34,13 @@ const ACCEPTED: &str = "application/json, text/event-stream";
 pub(super) struct Shallow(pub(super) Client);
 
 /// What a request is sent with.
-struct Sent {
+struct SentMessage {
     session: Option<Arc<str>>,
     token: Option<String>,
     headers: Headers,
 }
 
-impl Sent {
+impl SentMessage {
     /// It on a request.
     fn on(self, mut request: RequestBuilder) -> RequestBuilder {
         if let Some(session) = self.session {
@@ -77,7 +77,7 @@ impl Shallow {
         &self,
         uri: &str,
         message: &ClientJsonRpcMessage,
-        sent: Sent,
+        sent: SentMessage,
     ) -> Option<StreamableHttpPostResponse> {
         let request = sent.on(self.0.post(uri)).header(ACCEPT, ACCEPTED).json(message);
         let mut response = request.send().await.ok().filter(|response| response.status().is_success())?;
@@ -121,7 +121,8 @@ impl StreamableHttpClient for Shallow {
         most: usize,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let again = asks_for_a_list(&message).then(|| {
-            let sent = Sent { session: session.clone(), token: token.clone(), headers: headers.clone() };
+            let sent =
+                SentMessage { session: session.clone(), token: token.clone(), headers: headers.clone() };
             (Arc::clone(&uri), message.clone(), sent)
         });
         let answer =

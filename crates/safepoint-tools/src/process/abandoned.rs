@@ -60,18 +60,18 @@ fn reaped(mut killed: HashSet<TreeMember>, survivors: Vec<TreeMember>) -> Reaped
 }
 
 /// A process that was left, and the group in which it was.
-struct Left {
+struct LeftTree {
     member: TreeMember,
     group: PathBuf,
 }
 
 /// What is in groups of dead runtimes, and their guards and keepers.
-fn find(spared: &HashSet<i32>) -> (Vec<Left>, Vec<TreeMember>) {
+fn find(spared: &HashSet<i32>) -> (Vec<LeftTree>, Vec<TreeMember>) {
     let (mut left, mut holders) = (Vec::new(), Vec::new());
     let alive = tree::all().into_iter().filter(|stat| stat.is_alive() && !spared.contains(&stat.member.pid));
     for member in alive.map(|stat| stat.member) {
         if let Some(group) = groups::of(member.pid).as_deref().and_then(abandoned) {
-            left.push(Left { member, group });
+            left.push(LeftTree { member, group });
         } else if is_abandoned_holder(member.pid) {
             holders.push(member);
         }
@@ -97,7 +97,7 @@ fn is_abandoned_holder(pid: i32) -> bool {
 }
 
 /// Kills what is in the group. If this process is in there too, it is not killed as one.
-fn end(group: &Path, left: &[Left], spared: &HashSet<i32>) {
+fn end(group: &Path, left: &[LeftTree], spared: &HashSet<i32>) {
     let is_ours = |pid: &i32| groups::of(*pid).is_some_and(|own| own.starts_with(group));
     let place = groups::mounted(group).ok().filter(|_| !spared.iter().any(is_ours));
     if let Some(place) = &place {

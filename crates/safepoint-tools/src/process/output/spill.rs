@@ -16,11 +16,11 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) struct Spill {
     directory: PathBuf,
-    state: State,
+    state: SpillState,
 }
 
 #[derive(Debug)]
-enum State {
+enum SpillState {
     Unused,
     Open {
         file: File,
@@ -38,27 +38,27 @@ enum State {
 
 impl Spill {
     pub(super) fn new(directory: PathBuf) -> Self {
-        Self { directory, state: State::Unused }
+        Self { directory, state: SpillState::Unused }
     }
 
     /// No file at all.
     pub(super) fn unwanted() -> Self {
-        Self { directory: PathBuf::new(), state: State::Failed("only its head and tail are".to_owned()) }
+        Self { directory: PathBuf::new(), state: SpillState::Failed("only its head and tail are".to_owned()) }
     }
 
     pub(super) fn is_unused(&self) -> bool {
-        matches!(self.state, State::Unused)
+        matches!(self.state, SpillState::Unused)
     }
 
     /// Writes it, or notes why it cannot be.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         if self.is_unused() {
             self.state = match private_file(&self.directory) {
-                Ok((file, path)) => State::Open { file, path, written: 0 },
-                Err(error) => State::Failed(format!("no file could be made for it: {error}")),
+                Ok((file, path)) => SpillState::Open { file, path, written: 0 },
+                Err(error) => SpillState::Failed(format!("no file could be made for it: {error}")),
             };
         }
-        let State::Open { file, path, written } = &mut self.state else { return };
+        let SpillState::Open { file, path, written } = &mut self.state else { return };
         let room = usize::try_from(limits::SPILL_BYTES - *written).unwrap_or(usize::MAX);
         let end = match file.write_all(&bytes[..bytes.len().min(room)]) {
             Err(error) => Some(format!("writing ended early: {error}")),
@@ -69,25 +69,25 @@ impl Spill {
         };
         *written += bytes.len() as u64;
         if let Some(why) = end {
-            self.state = State::Ended { path: std::mem::take(path), why };
+            self.state = SpillState::Ended { path: std::mem::take(path), why };
         }
     }
 
     /// The file, once there is one.
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.state {
-            State::Open { path, .. } | State::Ended { path, .. } => Some(path),
-            State::Unused | State::Failed(_) => None,
+            SpillState::Open { path, .. } | SpillState::Ended { path, .. } => Some(path),
+            SpillState::Unused | SpillState::Failed(_) => None,
         }
     }
 
     /// Where what is missing can be found, for people and models.
     pub(super) fn notice(&self) -> String {
         match &self.state {
-            State::Open { path, .. } => format!("the full output is in {}", path.display()),
-            State::Ended { path, why } => format!("more of it is in {}, but {why}", path.display()),
-            State::Unused => "they were not kept".to_owned(),
-            State::Failed(why) => format!("they were not kept: {why}"),
+            SpillState::Open { path, .. } => format!("the full output is in {}", path.display()),
+            SpillState::Ended { path, why } => format!("more of it is in {}, but {why}", path.display()),
+            SpillState::Unused => "they were not kept".to_owned(),
+            SpillState::Failed(why) => format!("they were not kept: {why}"),
         }
     }
 }

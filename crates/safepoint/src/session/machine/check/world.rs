@@ -66,6 +66,10 @@ struct AtWork {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a state of a search: facts that are independent of each other"
+)]
 pub(super) struct World {
     pub(super) machine: Machine,
     pub(super) now: Moment,
