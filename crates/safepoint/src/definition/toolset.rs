@@ -2,8 +2,6 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde_json::Value;
-
 use crate::{
     contract::{
         model::ToolDecl,
@@ -12,11 +10,14 @@ use crate::{
     definition::{answer::AnswerSchema, secret::Secrets, subagent::Subagent},
     value::{
         approval::{hashed, sorted},
-        json::{self, Unread},
         receipt::CallKind,
         schema::Schema,
     },
 };
+
+mod arguments;
+
+pub(crate) use arguments::{InvalidCall, parse_args};
 
 /// The longest name of a tool that every provider takes, in bytes.
 const NAME_MAX: usize = 64;
@@ -83,9 +84,6 @@ struct ToolEntry {
     definition: Arc<str>,
 }
 
-/// Why a call cannot be passed to its tool; the model gets this text.
-pub(crate) struct InvalidCall(pub(crate) String);
-
 impl Toolset {
     /// # Errors
     /// A name that no provider takes, or that two tools share, or a schema that is none.
@@ -142,26 +140,6 @@ impl Toolset {
             Callable::Child(child) => Some(child),
         })
     }
-
-    /// The tool of that name, if the arguments fit it (S4.11).
-    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Callable, InvalidCall> {
-        let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
-        if let Err(misfit) = entry.schema.check(args) {
-            return Err(InvalidCall(format!(
-                "error: the arguments do not fit the tool `{name}`: {misfit}. Correct them and call it again."
-            )));
-        }
-        Ok(&entry.work)
-    }
-
-    fn unknown(&self, name: &str) -> InvalidCall {
-        let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        InvalidCall(match names.as_slice() {
-            [] => format!("error: there is no tool `{name}`; this agent has no tools."),
-            names => format!("error: there is no tool `{name}`. There are: {}.", names.join(", ")),
-        })
-    }
 }
 
 /// A digest of a tool's declaration and place: with another description, other arguments, another effect or
@@ -170,25 +148,4 @@ fn definition(spec: &ToolSpec) -> String {
     let effect = format!("{:?}", spec.effect);
     let place = spec.place.as_deref().unwrap_or_default();
     hashed("sha256:", &[&spec.name, &spec.description, &sorted(&spec.parameters), &effect, place])
-}
-
-/// What a model wrote as arguments; nothing at all is an empty object.
-pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, InvalidCall> {
-    if args.trim().is_empty() {
-        return Ok(Value::Object(serde_json::Map::new()));
-    }
-    json::read(args.as_bytes()).map_err(|unread| {
-        InvalidCall(match unread {
-            Unread::NotJson(error) => {
-                format!(
-                    "error: the arguments of `{name}` are not JSON ({error}). Correct them and call it again."
-                )
-            }
-            unread @ Unread::TooManyValues => {
-                format!(
-                    "error: the arguments of `{name}` are too large: {unread}. Call it with less at once."
-                )
-            }
-        })
-    })
 }

@@ -29,10 +29,10 @@ use crate::{
     },
 };
 
+mod admit;
 mod approvals;
 mod begin;
 mod calls;
-mod check;
 mod children;
 mod clock;
 mod expiry;

@@ -1,0 +1,52 @@
+//! What a model wrote as arguments, read and checked against the schema of its tool (S4.11).
+
+use serde_json::Value;
+
+use super::{Callable, Toolset};
+use crate::value::json::{self, Unread};
+
+/// Why a call cannot be passed to its tool; the model gets this text.
+pub(crate) struct InvalidCall(pub(crate) String);
+
+impl Toolset {
+    /// The tool of that name, if the arguments fit it (S4.11).
+    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Callable, InvalidCall> {
+        let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
+        if let Err(misfit) = entry.schema.check(args) {
+            return Err(InvalidCall(format!(
+                "error: the arguments do not fit the tool `{name}`: {misfit}. Correct them and call it again."
+            )));
+        }
+        Ok(&entry.work)
+    }
+
+    fn unknown(&self, name: &str) -> InvalidCall {
+        let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        InvalidCall(match names.as_slice() {
+            [] => format!("error: there is no tool `{name}`; this agent has no tools."),
+            names => format!("error: there is no tool `{name}`. There are: {}.", names.join(", ")),
+        })
+    }
+}
+
+/// What a model wrote as arguments; nothing at all is an empty object.
+pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, InvalidCall> {
+    if args.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    json::read(args.as_bytes()).map_err(|unread| {
+        InvalidCall(match unread {
+            Unread::NotJson(error) => {
+                format!(
+                    "error: the arguments of `{name}` are not JSON ({error}). Correct them and call it again."
+                )
+            }
+            unread @ Unread::TooManyValues => {
+                format!(
+                    "error: the arguments of `{name}` are too large: {unread}. Call it with less at once."
+                )
+            }
+        })
+    })
+}
