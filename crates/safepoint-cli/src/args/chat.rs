@@ -8,7 +8,8 @@ use super::{agent::AgentArgs, names};
 
 const CHAT: &str = "\
 Enter sends a message, or steers a running turn. Alt-Enter or Tab queues. Esc stops at the next safe point, Esc again now.
-Ctrl-C stops the turn or clears the input; pressed twice, it exits within a second. Ctrl-Z goes to the shell. /help lists the rest.
+Ctrl-C stops the turn or clears the input; pressed twice, it exits within a second. Ctrl-Z goes to the shell.
+/help lists the rest.
 
 --session stores the conversation; the same command reopens it with its messages, its last turn and its open approvals.
 /sessions lists the stored sessions, and /resume opens one.
