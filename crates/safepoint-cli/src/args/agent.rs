@@ -10,7 +10,7 @@ use super::{
 };
 use crate::exit::Usage;
 
-/// Flags that need a model; an external agent has its own settings.
+/// Flags that need a model; an external agent has its own settings instead.
 const OF_MODELS: [&str; 10] = [
     "model",
     "base_url",
@@ -39,7 +39,7 @@ pub(crate) struct AgentArgs {
     /// The part of the server's address before /chat/completions, /responses, /messages or /models; it includes /v1
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// The variable that holds the API key, where it is not the usual one of the wire
+    /// The variable that holds the API key, if it is not the wire's usual variable
     #[arg(long, value_name = "NAME")]
     pub(crate) api_key_env: Option<String>,
     /// Instructions for the model
@@ -57,11 +57,11 @@ pub(crate) struct AgentArgs {
     /// What happens when the conversation outgrows --window; default: refuse
     #[arg(long, value_enum)]
     pub(crate) on_full: Option<OnFull>,
-    /// Tools by name with commas between, `all` (as in chat) or `none` (as in run): shell, read_file, write_file, edit_file,
+    /// Tools by name, separated by commas, `all` (as in chat) or `none` (as in run): shell, read_file, write_file, edit_file,
     /// list_dir, search, http_get, sleep; and `mcp` or mcp:NAME for those of the config file's servers
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
-    /// The directory that file tools are confined to, and in which commands run; default: this one
+    /// The directory in which commands run and to which file tools are confined; default: the current directory
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// Calls that may run at once; default 8
@@ -73,7 +73,7 @@ pub(crate) struct AgentArgs {
     /// Who decides about calls with side effects that match no rule of the config file; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
-    /// What to do after a call was cut off and its side effects are unknown; default: tell
+    /// What to do with a call that was cut off and whose side effects are unknown; default: tell
     #[arg(long, value_enum)]
     pub(crate) unknown: Option<Unknown>,
     /// How long an approval waits for an answer before the call is denied; default: 30d
@@ -85,7 +85,7 @@ pub(crate) struct AgentArgs {
     /// Record requests and replies of the model in this new file; it holds the messages, never the keys
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Replay such a recording instead of calling a model; needs no key
+    /// Replay a file of --record instead of calling a model; needs no key
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
     /// The most model calls of one turn; default 100
@@ -97,7 +97,7 @@ pub(crate) struct AgentArgs {
     /// How long the first Ctrl-C waits for a safe point; 0 = now
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "5s")]
     pub(crate) grace: Duration,
-    /// The bound over all clean-up times of a stop together
+    /// The limit of all clean-up times of a stop together
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub(crate) cleanup_cap: Duration,
 }
@@ -155,8 +155,8 @@ pub(crate) enum Unknown {
 pub(crate) enum OnFull {
     /// The run fails before anything is sent
     Refuse,
-    /// The oldest rounds are not sent any more; a note says so
+    /// The oldest rounds are no longer sent; a note says so
     Drop,
-    /// The same, with a summary that the model writes in their place
+    /// The oldest rounds are no longer sent; the model writes a summary, which is sent instead
     Summarise,
 }

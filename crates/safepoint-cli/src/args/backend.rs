@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct BackendArgs {
-    /// What a stop does to an A2A agent or a response. `hard` trusts an agent that reports its work as canceled;
-    /// no stop gets harder
+    /// What a stop does to an A2A agent or a response. `hard` believes an agent that reports its work as canceled;
+    /// it makes no stop harder
     #[arg(long, value_name = "GRADE", requires = "backend", default_value = "caller-side")]
     pub(crate) backend_stops: Stops,
     /// The variable with the token of an A2A agent or the key of a provider; also passed to an ACP agent

@@ -7,8 +7,9 @@ use clap::{Args, Parser};
 use super::{agent::AgentArgs, names};
 
 const CHAT: &str = "\
-Enter sends a message, or steers a running turn. Alt-Enter or Tab queues. Esc stops at the next safe point; again: now.
-Ctrl-C stops the turn or clears the input; twice exits within a second. Ctrl-Z goes back to the shell. /help lists the rest.
+Enter sends a message, or steers a running turn. Alt-Enter or Tab queues. Esc stops at the next safe point, Esc again now.
+Ctrl-C stops the turn or clears the input; pressed twice, it exits within a second. Ctrl-Z goes to the shell.
+/help lists the rest.
 
 --session stores the conversation; the same command reopens it with its messages, its last turn and its open approvals.
 /sessions lists the stored sessions, and /resume opens one.

@@ -38,7 +38,7 @@ pub(crate) struct PushArgs {
     pub(crate) common: Common,
     /// The message; `-` reads it from stdin
     pub(crate) text: String,
-    /// What to do while a turn is running
+    /// What to do with the message while a turn is running
     #[arg(long, value_enum, default_value = "enqueue")]
     pub(crate) policy: PolicyArg,
     /// The safe points at which a preempt stops the turn; default: now
@@ -53,7 +53,7 @@ pub(crate) struct PushArgs {
     /// Preempt this turn only
     #[arg(long, value_name = "ID")]
     pub(crate) turn: Option<String>,
-    /// Your id of this message; a second push with it adds nothing
+    /// Your id for this message; a second push with the same id adds nothing
     #[arg(long, value_name = "CLIENT_ID")]
     pub(crate) id: Option<String>,
     /// Wait for the final outcome
@@ -99,13 +99,13 @@ pub(crate) struct StopArgs {
     /// Stop at the first of these safe points: turn-end, after-model, after-started-calls, after-all-calls, any
     #[arg(long, value_name = "POINTS", conflicts_with = "when_idle")]
     pub(crate) at: Option<String>,
-    /// Stop after the session was idle for this time
+    /// Stop once the session has been idle for this time
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) when_idle: Option<Duration>,
     /// Force the stop after this time; `never` waits for the safe point; default 5s, or never with --at
     #[arg(long, value_name = "DUR|never")]
     pub(crate) within: Option<String>,
-    /// Stop its own run, or the whole tree
+    /// Stop only the root run, or the whole tree
     #[arg(long, value_enum, default_value = "tree")]
     pub(crate) scope: ScopeArg,
     /// Stop this run only; the session continues
@@ -157,12 +157,12 @@ pub(crate) enum OrArg {
     Return,
 }
 
-/// Exhaustive: this run alone, or all below it.
+/// How far a stop reaches. Exhaustive: this run alone, or also all runs below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScopeArg {
-    /// Its own run
+    /// Only the root run
     Root,
-    /// The run and its child runs
+    /// The root run and all runs below it
     Tree,
 }

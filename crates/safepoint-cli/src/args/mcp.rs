@@ -14,7 +14,7 @@ The config file is $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint
   args = [\"-y\", \"@scope/server\", \".\"]           headers = { authorization = \"Bearer ${TOKEN}\" }
 
 More keys: env, cwd, include, exclude, rename, trust_annotations, protocol, start_timeout, timeout.
-With `run --tools mcp`, mcp:NAME or all, and in a chat, a model has their tools.";
+A model gets their tools with `run --tools mcp`, mcp:NAME or all, and in a chat.";
 
 /// `safepoint mcp`.
 #[derive(Clone, Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct McpArgs {
 pub(crate) enum McpCommand {
     /// Start or reach the servers of the config file, and list their tools
     Ls(LsArgs),
-    /// Call one tool of one server, and print what it answers
+    /// Call one tool of one server, and print its answer
     Call(CallArgs),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct LsArgs {
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// One JSON object a line on stdout, nothing else there
+    /// One JSON object per line on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) struct LsArgs {
 pub(crate) struct CallArgs {
     /// The server, as the config file names it
     pub(crate) name: String,
-    /// The tool, as the server names it, or as a model is offered it
+    /// The tool, by the server's name for it or by the name that a model sees
     pub(crate) tool: String,
     /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
@@ -60,7 +60,7 @@ pub(crate) struct CallArgs {
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// One JSON object a line on stdout, nothing else there
+    /// One JSON object per line on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,21 +1,21 @@
 //! What a session may be called.
 //!
-//! A name is no path: in a store it is a value, and the file of a socket has it with everything in it written as its
-//! number that is no plain letter. So `..`, `/x` and `a/b` are names like others.
+//! A name is not a path. In a store it is a value. In the name of a socket's file every character of it that is
+//! no plain letter is written as its number. So `..`, `/x` and `a/b` are valid names.
 //!
-//! **Invariants**: a session that is there is found by its name, whatever that is.
+//! **Invariants**: an existing session is found by its name, whatever that name is.
 
 use crate::{
     exit::Usage,
     visible::{hides, one_line},
 };
 
-/// Characters of a name that people still tell from others.
+/// The most characters of a name; people cannot tell longer names apart.
 const LONGEST: usize = 128;
-/// Characters that are shown of what is none.
+/// How many characters an error shows of a text that is no valid name.
 const SHOWN: usize = 60;
 
-/// What is to be the name of a session, which may be there or be made: it is seen.
+/// Reads the name of a session that exists or will be created: all of it is visible.
 pub(crate) fn parse(text: &str) -> Result<String, String> {
     match is_seen(text) {
         true => Ok(text.to_owned()),
@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a session could have been made under this name, of one that is not there.
+/// Checks whether a session could have been created under this name; for a session that does not exist.
 ///
 /// # Errors
 /// If not: it says what a name may be.

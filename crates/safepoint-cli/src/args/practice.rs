@@ -7,7 +7,7 @@ use clap::Args;
 /// `safepoint practice`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PracticeArgs {
-    /// The script, as JSON; without one it is the practice model
+    /// The script, as JSON; default: the built-in practice model
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// Where to listen

@@ -13,8 +13,8 @@ ANTHROPIC_API_KEY or GEMINI_API_KEY; a local server on port 11434; the built-in 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
 api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, unknown,
 approval_expiry, max_rounds. The command line overrides it.
-Each [mcp.NAME] is a tool server: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
-Its [[rules]] decide about calls; the first match wins: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
+Each [mcp.NAME] in it is a tool server: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
+The [[rules]] in it decide about calls; the first match wins: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
 \"ask\" or \"deny\", `message`. --approve decides calls that match no rule, or match \"ask\"; see docs/guides/approvals.md.
 
 Ctrl-C stops at the next safe point, within --grace; a second Ctrl-C stops now. NO_COLOR is respected.
@@ -34,7 +34,7 @@ Exit codes: 0 done or nothing to resume, 1 failed, 2 wrong usage, 3 session not 
 pub(crate) struct RunArgs {
     /// The prompt; `-` or nothing reads it from stdin
     pub(crate) prompt: Option<String>,
-    /// A further turn on the same history, also after a stopped one (repeatable)
+    /// The prompt of a further turn on the same history, also after a stopped turn (repeatable)
     #[arg(long = "then", value_name = "PROMPT")]
     pub(crate) then: Vec<String>,
     /// Store the conversation as this session, or continue it
@@ -48,10 +48,10 @@ pub(crate) struct RunArgs {
     pub(crate) attach: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
-    /// One JSON object a line on stdout, nothing else there
+    /// One JSON object per line on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-    /// What a closed stdout or a hang-up does
+    /// What to do when stdout is closed or the terminal hangs up
     #[arg(long, value_enum, default_value = "stop")]
     pub(crate) on_disconnect: OnDisconnect,
 }

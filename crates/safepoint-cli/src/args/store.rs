@@ -10,7 +10,7 @@ pub(crate) struct StoreArgs {
     /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
-    /// One JSON object a line on stdout
+    /// One JSON object per line on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -20,7 +20,7 @@ pub(crate) struct StoreArgs {
 pub(crate) enum StoreCommand {
     /// Check every stored session, and name the first damaged record of each
     Check(StoreArgs),
-    /// Print a session's journal, one JSON object a record; a damaged record is marked in its place
+    /// Print a session's journal, one JSON object per record; a damaged record is marked in its place
     Export(ExportArgs),
 }
 
