@@ -4,7 +4,7 @@ use std::fs;
 
 use safepoint::{
     Reason, StopRequest,
-    receipt::{CallStatus, SideEffect},
+    receipt::{CallStatus, RemoteStopState, SideEffect},
 };
 use safepoint_remote::acp::Acp;
 use safepoint_testkit::acp::{AcpManners, AgentStart};
@@ -112,7 +112,8 @@ async fn a_harder_stop_shortens_the_time() {
     assert!(took < PATIENCE, "{took:?}");
 }
 
-/// S10.2: a stop before the agent is ready ends it; it was never asked to do anything, so nothing was done.
+/// S10.2, S10.44: a stop before the agent is ready ends it; it was never asked to do anything, so nothing was done, no stop
+/// was sent to it, and the account says no other.
 #[tokio::test]
 async fn a_stop_before_the_agent_is_ready_ends_it() {
     let place = Place::new();
@@ -121,8 +122,11 @@ async fn a_stop_before_the_agent_is_ready_ends_it() {
     wait::so("it starts", || !place.received("initialize").is_empty()).await;
     let (ended, _) = running.stop().await;
     assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, SideEffect::None));
-    assert_eq!(ended.remote().word, "it had not been asked anything");
-    let receipt = &ended.closed.receipt;
+    let (remote, receipt) = (ended.remote(), &ended.closed.receipt);
+    assert_eq!(remote.word, "it had not been asked anything");
+    assert_eq!((remote.stop, remote.asked_at), (Some(RemoteStopState::Unreachable), None), "{remote:?}");
+    assert!(receipt.to_string().contains("stop not delivered, no work is running"), "{receipt}");
+    assert!(place.received("session/cancel").is_empty());
     assert!(receipt.quiet_at.is_some() && !receipt.calls[0].processes.is_empty(), "{receipt}");
     assert!(place.received("session/prompt").is_empty());
 }
