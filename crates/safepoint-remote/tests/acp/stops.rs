@@ -88,6 +88,31 @@ async fn what_is_said_before_the_word_is_kept_and_after_it_changes_nothing() {
     assert!(!told.contains("done after all"), "{told}");
 }
 
+/// S10.45: an agent that has not answered a stop yet is shown as it goes on, and what it says is kept.
+#[tokio::test]
+async fn what_is_said_without_a_word_on_the_stop_is_shown_at_once_and_kept() {
+    let place = Place::new();
+    let mut running = run(place.honest().stop_within(PATIENCE * 4), "unmoved");
+    running.says("working").await;
+    running.handle.stop(StopRequest::now());
+    running.says("still working").await;
+    let again = StopRequest::now().with_cleanup_cap(AMPLE / 2).with_reason(Reason::user("again"));
+    let (ended, _) = running.stop_by(again).await;
+    ended.confirmed("it said nothing to that");
+    let told = format!("{:?}", ended.closed.outcome.history());
+    assert!(told.contains("still working"), "{told}");
+    assert_eq!(ended.remote().said_bytes, "workingstill working".len() as u64);
+
+    // Also where nothing shortens its time.
+    let place = Place::new();
+    let mut running = run(place.honest(), "unmoved");
+    running.says("working").await;
+    let (ended, _) = running.stop().await;
+    ended.confirmed("it said nothing to that");
+    let told = format!("{:?}", ended.closed.outcome.history());
+    assert!(told.contains("still working"), "{told}");
+}
+
 /// S10.2: an agent that reads nothing any more cannot hold up a stop.
 #[tokio::test]
 async fn an_agent_that_reads_nothing_is_ended_all_the_same() {
