@@ -97,7 +97,7 @@ const LONGEST_NAME: usize = 64;
 impl A2a {
     /// An agent at this address: its own, that of its card, or that of a server with this agent alone. Sends
     /// nothing. The adapter sends a user and a password in the address with each request and shows them
-    /// nowhere.
+    /// nowhere, and no query of it either.
     ///
     /// # Errors
     /// [`AddressError`], if it is no address.

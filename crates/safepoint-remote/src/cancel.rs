@@ -44,9 +44,9 @@ where
     cancel().await
 }
 
-/// The reply for work that was never requested, for this reason: there was nothing to stop.
+/// The reply for work that was never requested, for this reason: there was nothing to stop, and no stop was sent.
 pub(crate) fn never_requested(why: &str) -> RemoteStopReply {
-    RemoteStopReply { word: why.into(), ..RemoteStopReply::requested() }
+    RemoteStopReply::unreachable(why)
 }
 
 /// The end of work that was never requested, for this reason.

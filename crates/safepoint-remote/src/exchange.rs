@@ -200,17 +200,22 @@ pub(crate) fn bearer(token: &SecretString) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Splits an address into one without user and password, which may be shown, and the header that carries
-/// them.
+/// An address as it may be shown: without its query, which may hold a key, and its fragment.
+pub(crate) fn without_query(address: &str) -> &str {
+    address.split(['?', '#']).next().unwrap_or(address)
+}
+
+/// Splits an address into one without user, password and query, which may be shown, the one of requests, and the
+/// header that carries user and password.
 pub(crate) fn apart(text: &str, url: Url) -> Result<(String, Url, HeaderMap), String> {
     if url.username().is_empty() && url.password().is_none() {
-        return Ok((text.to_owned(), url, HeaderMap::new()));
+        return Ok((without_query(text).to_owned(), url, HeaderMap::new()));
     }
     let request = client()?.get(url).build().map_err(|error| in_full(&error.without_url()))?;
     let known = request.headers().get(AUTHORIZATION).cloned();
     let url = request.url().clone();
     let headers = known.map(|known| (AUTHORIZATION, known)).into_iter().collect();
-    Ok((url.as_str().trim_end_matches('/').to_owned(), url, headers))
+    Ok((without_query(url.as_str()).trim_end_matches('/').to_owned(), url, headers))
 }
 
 /// An error with all its causes: reqwest's own message leaves out what matters.
@@ -275,6 +280,19 @@ mod tests {
         assert!(!format!("{headers:?}").contains("Basic"), "{headers:?}");
         let (shown, _, headers) = of("http://localhost:9000");
         assert_eq!((shown.as_str(), headers.len()), ("http://localhost:9000", 0));
+    }
+
+    /// S10.69: a query may hold a key. The adapter sends it, and shows it nowhere.
+    #[test]
+    fn a_query_of_an_address_is_not_shown() {
+        let of = |text: &str| apart(text, Url::parse(text).unwrap()).unwrap();
+        for user in ["", "otter:s3cret@"] {
+            let (shown, url, _) = of(&format!("http://{user}localhost:9000/agent?key=sk-otter#part"));
+            assert_eq!(shown, "http://localhost:9000/agent");
+            assert_eq!(url.query(), Some("key=sk-otter"), "{url}");
+        }
+        assert_eq!(of("http://localhost:9000/?key=sk-otter").0, "http://localhost:9000/");
+        assert_eq!(of("http://localhost:9000#part").0, "http://localhost:9000");
     }
 
     /// S10.3: the adapter repeats a request that may succeed, and no sooner than the server allows.

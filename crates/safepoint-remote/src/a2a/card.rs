@@ -9,6 +9,7 @@ use super::{
     http::{Broke, Http},
     wire::Wire,
 };
+use crate::exchange::without_query;
 
 /// An agent's endpoint.
 #[derive(Clone, Debug)]
@@ -39,28 +40,30 @@ const JSON_RPC: &str = "JSONRPC";
 /// Looks for the card of the agent at an address.
 pub(super) async fn find(http: &Http, address: &Url) -> Result<Place, Failure> {
     let looked = timeout(http.bounds.card_time, look(http, address)).await;
-    let time = http.bounds.card_time;
+    let (time, address) = (http.bounds.card_time, without_query(address.as_str()));
     looked.unwrap_or_else(|_elapsed| {
         Err(Failure::new(format!("{address} showed no card within {time:?}")).unreachable())
     })
 }
 
 async fn look(http: &Http, address: &Url) -> Result<Place, Failure> {
-    let mut last = Failure::new(format!("{address} is no place for a card")).unreachable();
+    let shown = without_query(address.as_str());
+    let mut last = Failure::new(format!("{shown} is no place for a card")).unreachable();
     for url in places(address) {
+        let at = without_query(url.as_str());
         let card = match http.card(&url).await {
             Ok(card) => card,
             // The server is unreachable, so another path would fail too.
             Err(Broke::Unreachable(why)) => {
-                return Err(Failure::new(format!("{address} could not be reached: {why}")).unreachable());
+                return Err(Failure::new(format!("{shown} could not be reached: {why}")).unreachable());
             }
             Err(broke) => {
-                last = Failure::new(format!("no card of an agent at {url}: {broke}")).unreachable();
+                last = Failure::new(format!("no card of an agent at {at}: {broke}")).unreachable();
                 continue;
             }
         };
         return read(&card, &url)
-            .map_err(|why| Failure::new(format!("the card at {url} {why}")).unreachable());
+            .map_err(|why| Failure::new(format!("the card at {at} {why}")).unreachable());
     }
     Err(last)
 }

@@ -77,7 +77,6 @@ pub(super) struct AgentProcess {
 /// A requested stop.
 struct Stopping {
     term: Term,
-    tell: Option<oneshot::Sender<RemoteStopReply>>,
     answered: Option<Answered>,
     /// The outside parties that were reported with the agent's answer.
     named: Outside,
@@ -204,12 +203,14 @@ impl AgentProcess {
                 }
                 Came::Ordered(Some(Order::Stop(tell))) => {
                     let term = Term::begin(self.work.cx.scope(), self.work.stop);
-                    self.stop =
-                        Some(Stopping { term, tell: Some(tell), answered: None, named: Outside::Unasked });
+                    self.stop = Some(Stopping { term, answered: None, named: Outside::Unasked });
                     // Before the agent gets the stop, and closes its connections to others.
                     self.look(held.process.members()).await;
+                    let has_begun = self.dialogue.has_begun();
                     let acts = self.dialogue.stop();
                     self.act(held, acts);
+                    // The agent's answer is an event, behind all that it says before it: none of that waits for it.
+                    reply(tell, if has_begun { RemoteStopReply::requested() } else { report::unasked() });
                 }
                 Came::Read(Some(line)) => {
                     let acts = self.dialogue.handle(&line);
@@ -333,15 +334,14 @@ impl AgentProcess {
         }
     }
 
-    /// An answer that it ends its turn is passed on at once, as acknowledged. The work has ended when the
+    /// An answer that it ends its turn is passed on before its end, as acknowledged. The work has ended when the
     /// processes have. Any other answer waits for the look at the outside parties.
     fn answered(&mut self, answered: Answered) {
         let Some(stopping) = &mut self.stop else { return };
-        if let Answered::AsAsked(word) = &answered
-            && let Some(tell) = stopping.tell.take()
-        {
+        if let Answered::AsAsked(word) = &answered {
             stopping.named = self.surroundings.named();
-            reply(tell, RemoteStopReply::acknowledged(word).outside(stopping.named.clone()));
+            let word = RemoteStopReply::acknowledged(word).outside(stopping.named.clone());
+            self.backlog.push_back(RemoteEvent::StopReply(word));
         }
         stopping.answered = Some(answered);
     }

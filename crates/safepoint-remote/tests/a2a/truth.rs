@@ -242,7 +242,7 @@ async fn what_was_never_sent_needs_no_word() {
     assert_eq!((server.seen().len(), server.begun()), (0, 0));
 }
 
-/// S3.8, S3.6, S10.3: the same of one that is stopped while it looks for the peer's card: whatever the peer's stops are,
+/// S3.8, S3.6, S10.3, S10.44: the same of one that is stopped while it looks for the peer's card: whatever the peer's stops are,
 /// nothing was done and nothing is alive; and no model is named where none was asked.
 #[tokio::test]
 async fn what_waits_for_a_card_did_nothing() {
@@ -258,6 +258,8 @@ async fn what_waits_for_a_card_did_nothing() {
         "{receipt}"
     );
     assert_eq!(remote(receipt).word, "nothing was sent");
+    let stop = (remote(receipt).stop, remote(receipt).asked_at);
+    assert_eq!(stop, (Some(RemoteStopState::Unreachable), None), "{receipt}");
     assert!(!remote(receipt).may_go_on(), "{receipt}");
     assert!(receipt.model.is_none(), "{receipt}");
     assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));

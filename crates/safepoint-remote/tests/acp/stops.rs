@@ -4,7 +4,7 @@ use std::fs;
 
 use safepoint::{
     Reason, StopRequest,
-    receipt::{CallStatus, SideEffect},
+    receipt::{CallStatus, RemoteStopState, SideEffect},
 };
 use safepoint_remote::acp::Acp;
 use safepoint_testkit::acp::{AcpManners, AgentStart};
@@ -88,6 +88,31 @@ async fn what_is_said_before_the_word_is_kept_and_after_it_changes_nothing() {
     assert!(!told.contains("done after all"), "{told}");
 }
 
+/// S10.45: an agent that has not answered a stop yet is shown as it goes on, and what it says is kept.
+#[tokio::test]
+async fn what_is_said_without_a_word_on_the_stop_is_shown_at_once_and_kept() {
+    let place = Place::new();
+    let mut running = run(place.honest().stop_within(PATIENCE * 4), "unmoved");
+    running.says("working").await;
+    running.handle.stop(StopRequest::now());
+    running.says("still working").await;
+    let again = StopRequest::now().with_cleanup_cap(AMPLE / 2).with_reason(Reason::user("again"));
+    let (ended, _) = running.stop_by(again).await;
+    ended.confirmed("it said nothing to that");
+    let told = format!("{:?}", ended.closed.outcome.history());
+    assert!(told.contains("still working"), "{told}");
+    assert_eq!(ended.remote().said_bytes, "workingstill working".len() as u64);
+
+    // Also where nothing shortens its time.
+    let place = Place::new();
+    let mut running = run(place.honest(), "unmoved");
+    running.says("working").await;
+    let (ended, _) = running.stop().await;
+    ended.confirmed("it said nothing to that");
+    let told = format!("{:?}", ended.closed.outcome.history());
+    assert!(told.contains("still working"), "{told}");
+}
+
 /// S10.2: an agent that reads nothing any more cannot hold up a stop.
 #[tokio::test]
 async fn an_agent_that_reads_nothing_is_ended_all_the_same() {
@@ -112,7 +137,8 @@ async fn a_harder_stop_shortens_the_time() {
     assert!(took < PATIENCE, "{took:?}");
 }
 
-/// S10.2: a stop before the agent is ready ends it; it was never asked to do anything, so nothing was done.
+/// S10.2, S10.44: a stop before the agent is ready ends it; it was never asked to do anything, so nothing was done, no stop
+/// was sent to it, and the account says no other.
 #[tokio::test]
 async fn a_stop_before_the_agent_is_ready_ends_it() {
     let place = Place::new();
@@ -121,8 +147,11 @@ async fn a_stop_before_the_agent_is_ready_ends_it() {
     wait::so("it starts", || !place.received("initialize").is_empty()).await;
     let (ended, _) = running.stop().await;
     assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, SideEffect::None));
-    assert_eq!(ended.remote().word, "it had not been asked anything");
-    let receipt = &ended.closed.receipt;
+    let (remote, receipt) = (ended.remote(), &ended.closed.receipt);
+    assert_eq!(remote.word, "it had not been asked anything");
+    assert_eq!((remote.stop, remote.asked_at), (Some(RemoteStopState::Unreachable), None), "{remote:?}");
+    assert!(receipt.to_string().contains("stop not delivered, no work is running"), "{receipt}");
+    assert!(place.received("session/cancel").is_empty());
     assert!(receipt.quiet_at.is_some() && !receipt.calls[0].processes.is_empty(), "{receipt}");
     assert!(place.received("session/prompt").is_empty());
 }

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// What the first word of a prompt's last line makes of the turn.
-pub const WORDS: [(&str, &str); 34] = [
+pub const WORDS: [(&str, &str); 35] = [
     ("say", "says the rest of the line, in chunks of one word, and ends"),
     ("think", "thinks, uses its own tool, says `thought about it`, and ends"),
     ("work", "says `working`, begins a tool call, and works until it is asked to end, which it confirms"),
@@ -20,6 +20,7 @@ pub const WORDS: [(&str, &str); 34] = [
         "the same, but says a hundred more things, and that its tool call is done, before it confirms",
     ),
     ("late", "ignores `session/cancel`, but says more and answers when its input ends"),
+    ("unmoved", "answers `session/cancel` with no more than that it is `still working`"),
     ("ask", "asks whether it may pay; pays if it may; and ends, or confirms that it was asked to"),
     ("nag", "asks the same twice at once, and then as `ask`"),
     ("odd-ask", "asks with no answer to choose from that allows anything"),
@@ -168,7 +169,8 @@ fn under_way(brain: &mut Brain, mut turn: AcpTurn, rest: &str) -> Vec<AcpStep> {
                 json!({"jsonrpc": "2.0", "id": "q1", "method": "fs/read_text_file", "params": params}),
             )]
         }
-        "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "tree" | "command" | "hand" | "clan" => {
+        "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "unmoved" | "tree" | "command" | "hand"
+        | "clan" => {
             let mut steps = vec![chunk(&session, "working"), calls(&session, CALL, "Working")];
             match (turn.word.as_str(), &brain.manners.hub) {
                 ("tree", _) => steps.insert(0, AcpStep::Spawn),
@@ -211,6 +213,10 @@ pub(super) fn cancelled(brain: &mut Brain) -> Vec<AcpStep> {
         "deaf" | "late" | "tree" => {
             brain.turn = Some(turn);
             Vec::new()
+        }
+        "unmoved" => {
+            brain.turn = Some(turn);
+            vec![chunk(&session, "still working")]
         }
         // Who asks waits for the answers first, as the protocol says.
         _ if !turn.open.is_empty() => {

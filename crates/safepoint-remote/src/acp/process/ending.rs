@@ -5,7 +5,7 @@ use std::{future::pending, pin::pin, time::Duration};
 use futures_util::future::{Either, join, select};
 use safepoint::{
     raw::remote::{RemoteEvent, RemoteStopReply},
-    receipt::{self, RemoteStopState},
+    receipt,
 };
 use safepoint_tools::process::{CommandReport, Waited, names};
 use tokio::time::{Instant, timeout};
@@ -18,6 +18,7 @@ impl AgentProcess {
         let mut background = self.surroundings.background(&held.process);
         let was_working = self.stop.as_ref().is_some_and(|stop| stop.answered != Some(Answered::Unasked));
         if was_working {
+            self.pass_on().await;
             self.surroundings.look(held.process.members(), self.work.cx.scope()).await;
             self.surroundings.finish(self.time_to_look()).await;
         }
@@ -36,22 +37,11 @@ impl AgentProcess {
         let words = report::last_words(&held.process);
         if let Some(stopping) = &mut self.stop {
             if stopping.answered == Some(Answered::Unasked) && report.survivors.is_empty() {
-                if let Some(tell) = stopping.tell.take() {
-                    reply(tell, report::unasked());
-                }
                 return self.tell_last(report::nothing_done()).await;
             }
             let word = report::of_stop(stopping.answered.as_ref(), &report, outside);
-            let answered = stopping.tell.take().map(|tell| tell.send(word.clone()));
-            // Otherwise the agent's acknowledgement was reported, or its time was over: this event then
-            // arrives if the engine still listens. After an answer that leaves the end open, this event says
-            // that no more will come.
-            let is_delivered = matches!(answered, Some(Ok(())));
-            if !is_delivered
-                || matches!(word.stop, RemoteStopState::Acknowledged | RemoteStopState::Requested)
-            {
-                self.tell_last(RemoteEvent::Parted(word)).await;
-            }
+            // Its time may be over: this event then arrives if the engine still listens.
+            self.tell_last(RemoteEvent::Parted(word)).await;
             return;
         }
         let has_begun = self.dialogue.has_begun();
@@ -78,9 +68,22 @@ impl AgentProcess {
         }
         let word = RemoteStopReply::acknowledged(word).outside(named.clone());
         stopping.named = named;
-        match stopping.tell.take() {
-            Some(tell) => reply(tell, word),
-            None => self.backlog.push_back(RemoteEvent::StopReply(word)),
+        self.backlog.push_back(RemoteEvent::StopReply(word));
+    }
+
+    /// Passes on what the agent said, and its word on the stop, before the looks at its surroundings.
+    async fn pass_on(&mut self) {
+        let (tell, backlog) = (&self.tell, &mut self.backlog);
+        let passing = async {
+            while !backlog.is_empty()
+                && let Ok(place) = tell.reserve().await
+                && let Some(said) = backlog.pop_front()
+            {
+                place.send(said);
+            }
+        };
+        if timeout(limits::LOOK, passing).await.is_err() {
+            // The rest is passed on while the agent is ended.
         }
     }
 

@@ -37,6 +37,7 @@ fn stopped(report: &RemoteReport, stop: RemoteStopState, are_ours_ended: bool) -
         (RemoteStopState::Acknowledged, StopSupport::CallerSide | StopSupport::None) if is_ended => {
             "stop requested, reported that its work had ended".into()
         }
+        (RemoteStopState::Unreachable, _) if is_ended => "stop not delivered, no work is running".into(),
         _ if is_ended => "stop requested, work had ended".into(),
         _ if report.claimed_at.is_some() => {
             format!("stop requested, reported that its work had ended, {MAY_RUN}")
@@ -132,6 +133,8 @@ mod tests {
         };
         assert!(shown(&ended(RemoteStopState::Refused)).contains("stop refused; work ended by itself"));
         assert!(shown(&ended(RemoteStopState::Requested)).contains("work had ended"));
+        let unsent = shown(&ended(RemoteStopState::Unreachable));
+        assert!(unsent.contains("stop not delivered, no work is running"), "nothing was requested: {unsent}");
         let at = |millis| Timestamp::from_millisecond(millis).ok();
         let timed = |stop| {
             let word = "no; its task was working".to_owned();
