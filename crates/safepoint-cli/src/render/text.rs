@@ -39,10 +39,13 @@ pub(crate) fn moment(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// A backend's name as it may be shown: without the user and password of its address.
+/// A backend's name as it may be shown: without the user, the password, the query and the fragment of its address.
 pub(crate) fn shown(named: &str) -> String {
-    let without = without_user(named).filter(|_| named.starts_with("a2a:"));
-    without.unwrap_or_else(|| named.to_owned())
+    if !named.starts_with("a2a:") {
+        return named.to_owned();
+    }
+    let without = without_user(named).unwrap_or_else(|| named.to_owned());
+    without.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
 /// An address without the user and password that stand in it; none if none do.
@@ -75,6 +78,7 @@ mod tests {
     #[test]
     fn a_password_in_an_address_is_not_shown() {
         assert_eq!(shown("a2a:http://otter:s3cret@host:9000/a@b"), "a2a:http://host:9000/a@b");
+        assert_eq!(shown("a2a:http://host:9000/a?key=s3cret#b"), "a2a:http://host:9000/a");
         for plain in ["a2a:http://host:9000", "acp:agent --at http://x@y", "responses:m"] {
             assert_eq!(shown(plain), plain);
         }
