@@ -67,7 +67,7 @@ struct Mind {
     cuts: watch::Sender<usize>,
     /// How many streams were opened, and which of them the id of a request stands for: both change together.
     streams: Mutex<Opened>,
-    /// Opened when a task that is named late may be.
+    /// Opened when a task that is named late may be, and when a stream that lags may continue.
     names: Semaphore,
 }
 
@@ -193,7 +193,7 @@ impl A2aServer {
         self.mind.yard.let_on(ALL);
     }
 
-    /// Lets a server that names its tasks late name one.
+    /// Lets a server that names its tasks late name one, and a stream that lags continue.
     pub fn name(&self) {
         self.mind.names.add_permits(1);
     }

@@ -85,10 +85,11 @@ impl TaskCall {
                 if self.is_ours(&of) {
                     let shows = if artifacts.is_empty() { source } else { Source::Look };
                     let news = match source {
-                        _ if status.state.is_terminal() => self.text.ended(artifacts),
-                        // The answer to a question continues from here; a new task starts from its beginning.
+                        _ if self.is_last(status.state) => self.text.ended(artifacts),
+                        // The answer to a question continues from here.
                         Source::Stream if self.asking.has_asked() => self.text.streamed(artifacts),
-                        Source::Stream | Source::Look => self.text.looked(artifacts),
+                        Source::Stream => self.text.passed(artifacts),
+                        Source::Look => self.text.looked(artifacts),
                     };
                     self.say(news);
                     self.state(status, shows);
@@ -111,6 +112,12 @@ impl TaskCall {
             }
             Event::Message { from: From::Agent, text } => self.note(text),
         }
+    }
+
+    /// Whether nothing more comes of a task in this state. After a stop whose answer does not count, only a
+    /// completed task is an end: of another one the stream may send more.
+    pub(super) fn is_last(&self, state: State) -> bool {
+        state == State::Completed || state.is_terminal() && self.phase != Phase::Doubted
     }
 
     /// Whether an event is about our task. The event may also name the task.

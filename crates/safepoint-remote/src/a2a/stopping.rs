@@ -141,7 +141,8 @@ impl TaskCall {
             return Some(cancel::unanswered("its answer is about another task"));
         }
         let has_answer = !artifacts.is_empty();
-        let news = match status.state.is_terminal() {
+        // The answer may overtake what is on its way on the stream.
+        let news = match self.is_last(status.state) {
             true => self.text.ended(artifacts),
             false => self.text.looked(artifacts),
         };

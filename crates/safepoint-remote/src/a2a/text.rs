@@ -100,7 +100,7 @@ impl Text {
         let is_begun = self.bytes > 0 || self.notes.bytes == 0;
         let is_torn = self.stream == Stream::Torn;
         let (artifact, at) = match (self.named(id), joins) {
-            (Some(artifact), Joins::Appends) => match artifact.at {
+            (Some(artifact), Joins::Appends) => match artifact.place_of(piece) {
                 Some(at) => (artifact, at),
                 None => {
                     artifact.keep(piece);
@@ -206,6 +206,19 @@ impl Text {
         self.news()
     }
 
+    /// A task on the stream: a read, and a base on which the stream's next pieces may continue.
+    pub(super) fn passed(&mut self, artifacts: Vec<(String, String)>) -> String {
+        let bases: Vec<(String, usize)> =
+            artifacts.iter().map(|(id, text)| (id.clone(), text.len())).collect();
+        let news = self.looked(artifacts);
+        for (id, bytes) in bases {
+            if let Some(artifact) = self.named(&id) {
+                artifact.stood_at(bytes);
+            }
+        }
+        news
+    }
+
     /// The task as it stood at this place of the stream, which may be older than a read. On a torn stream it
     /// counts as a read and not as a place: the next event may be in it already (`a2a-sdk` listens first, and
     /// then reads the task).
@@ -243,14 +256,13 @@ impl Text {
 
     /// Whether all of the answer up to here is known.
     pub(super) fn is_whole(&self) -> bool {
-        self.kept == Kept::No
-            || self.stream == Stream::Whole
-                && self.artifacts.iter().all(|artifact| artifact.at == Some(artifact.text.len()))
+        self.kept == Kept::No || self.stream == Stream::Whole && self.artifacts.iter().all(Artifact::has_come)
     }
 
-    /// Whether the stream sent a piece twice in a row, which may be one event or two.
+    /// Whether the stream sent a piece twice in a row, which may be one event or two, or a piece that could
+    /// continue at two places.
     pub(super) fn has_doubles(&self) -> bool {
-        self.is_doubled
+        self.is_doubled || self.artifacts.iter().any(Artifact::is_doubtful)
     }
 
     /// How much of it there is.

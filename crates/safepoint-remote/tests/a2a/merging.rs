@@ -273,3 +273,24 @@ async fn what_was_held_for_long_enough_is_shown() {
     };
     assert_eq!(sorted(&shown), sorted(closed.outcome.answer().unwrap()), "{shown}");
 }
+
+/// S10.42: a stream whose first event is a task that holds pieces already: its appends continue them, and each piece is in the
+/// answer once and is shown once.
+#[tokio::test]
+async fn a_stream_that_begins_with_a_task_under_way_continues_it() {
+    let pieces = ["ha", "ha", "a ", "ho", "haha", "! "];
+    let whole = pieces.concat();
+    for wire in [A2aWire::V1, A2aWire::V03] {
+        for events in 1..=pieces.len() {
+            let mut plan: Vec<WorkStep> = pieces.map(|text| WorkStep::Say(text.into())).into();
+            plan.insert(events, WorkStep::Wait);
+            let server = server(A2aManners::honest(wire).plan(plan).streams(Streams::BeginAfter(events + 1)));
+            let handle = Agent::remote(peer(&server)).build().run("laugh").detach();
+            super::world::heard(&handle, &pieces[..events].concat()).await;
+            server.let_on();
+            let closed = Invariants::of(&handle).check().await.unwrap();
+            assert_eq!(closed.outcome.answer(), Some(whole.as_str()), "{wire:?} {events}");
+            assert_eq!(shown(&handle).await, whole, "{wire:?} {events}");
+        }
+    }
+}

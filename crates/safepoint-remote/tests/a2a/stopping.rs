@@ -330,3 +330,29 @@ async fn a_refusal_under_a_grace_is_shown_when_it_comes() {
         assert_eq!(is_over, on_cancel == OnCancel::Refuses, "{receipt}");
     }
 }
+
+/// S10.42, S10.45: the answer to a cancel has pieces that are still on their way on the stream: each is kept once and shown
+/// once.
+#[tokio::test]
+async fn an_answer_to_a_cancel_that_overtakes_its_stream_doubles_nothing() {
+    const LONG: Duration = Duration::from_secs(30);
+    let says = |text: &str| WorkStep::Say(text.into());
+    for wire in WIRES {
+        for sent in 3..=4 {
+            let plan = [says("half "), WorkStep::Wait, says("one "), says("two "), WorkStep::Wait];
+            let manners = A2aManners::honest(wire).plan(plan).on_cancel(OnCancel::SaysTooLate);
+            let server = server(manners.streams(Streams::LagAfter(sent)));
+            let handle =
+                Agent::remote(peer(&server).stop_within(LONG).listen(LONG)).build().run("count").detach();
+            server.came(1).await;
+            server.let_on();
+            server.came(2).await;
+            super::world::heard(&handle, if sent == 3 { "half " } else { "one " }).await;
+            handle.stop(StopRequest::now());
+            super::world::heard(&handle, "two ").await;
+            server.name();
+            let outcome = handle.done().in_time("its end").await;
+            assert_eq!(outcome.partial_text(), "half one two  done", "{wire:?} {sent}");
+        }
+    }
+}

@@ -130,6 +130,11 @@ pub enum Streams {
     UnansweredAfter(usize),
     /// The first stream stays open after this many events, and sends nothing more.
     HushAfter(usize),
+    /// The first event of a message's stream is the task after this many of its events, with what it has by then;
+    /// the stream continues from there.
+    BeginAfter(usize),
+    /// The first stream sends nothing after this many events until the test [lets it](super::A2aServer::name).
+    LagAfter(usize),
     /// They tell each part of an answer twice.
     TellTwice,
     /// They are known by the ids of their requests, as Embabel's are: the newest of an id takes all that

@@ -96,6 +96,13 @@ impl Task {
         }
     }
 
+    /// The task as it stood after this many of its events.
+    pub(super) fn after(&self, events: usize) -> Self {
+        let task = Self::new(self.id.clone(), self.context.clone());
+        self.events().into_iter().take(events).for_each(|event| task.tell_anyway(event));
+        task
+    }
+
     pub(super) fn events(&self) -> Vec<TaskEvent> {
         lock(&self.events).clone()
     }

@@ -1,7 +1,9 @@
 //! A named part of the answer: what is known of it, what was reported, and what arrived without a place.
 //!
 //! **Invariants**: reported text of an artifact is not reported again, unless the remote agent revoked it.
-//! While the artifact is held back, none of it is reported.
+//! While the artifact is held back, none of it is reported. Only the stream moves its own place in the text:
+//! a read adds text beyond that place, and the stream's pieces are then compared with it. An appended piece
+//! never removes known text: one that contradicts it has no place.
 
 use std::{
     collections::VecDeque,
@@ -15,6 +17,11 @@ pub(super) struct Artifact {
     pub(super) text: String,
     /// How many bytes the stream has sent of it; none if that is unknown.
     pub(super) at: Option<usize>,
+    /// How long it was in a task on the stream, where that had more of it than the stream's pieces: the next
+    /// piece continues there, or at `at`.
+    base: Option<usize>,
+    /// Whether a piece could continue at both places.
+    is_doubtful: bool,
     /// The bytes of the last piece from the stream.
     last: usize,
     pub(super) reported: Reported,
@@ -105,6 +112,8 @@ impl Artifact {
             id: id.to_owned(),
             text,
             at,
+            base: None,
+            is_doubtful: false,
             last: 0,
             reported: Reported::default(),
             unplaced: Unplaced::default(),
@@ -117,6 +126,40 @@ impl Artifact {
     /// Whether this piece equals the one right before it.
     pub(super) fn repeats(&self, at: usize, piece: &str) -> bool {
         !piece.is_empty() && self.last == piece.len() && self.text[..at].ends_with(piece)
+    }
+
+    /// Where an appended piece goes; none if that is unknown. A task on the stream is the base of an artifact
+    /// of which the stream has sent nothing. Otherwise it may be ahead of the stream, as a read may be: the
+    /// piece continues behind it only where it contradicts the text at the stream's place.
+    pub(super) fn place_of(&mut self, piece: &str) -> Option<usize> {
+        let (at, base) = (self.at?, self.base.take());
+        let is_at = self.continues(at, piece);
+        let is_at_base = base.filter(|base| self.continues(*base, piece));
+        self.is_doubtful |= is_at && is_at_base.is_some();
+        self.at = is_at_base.filter(|_| at == 0 || !is_at).or(is_at.then_some(at));
+        self.at
+    }
+
+    /// Whether a piece at this place agrees with the known text.
+    fn continues(&self, at: usize, piece: &str) -> bool {
+        self.text.get(at..).is_some_and(|known| known.starts_with(piece) || piece.starts_with(known))
+    }
+
+    /// A task on the stream had this many bytes of it.
+    pub(super) fn stood_at(&mut self, bytes: usize) {
+        let is_known = self.guessed.is_empty() && self.text.is_char_boundary(bytes);
+        self.base = Some(bytes).filter(|bytes| is_known && self.at.is_some_and(|at| at < *bytes));
+    }
+
+    /// Whether the stream has shown all that is known of it.
+    pub(super) fn has_come(&self) -> bool {
+        let is_all = |place: Option<usize>| place == Some(self.text.len());
+        is_all(self.at) || self.at.is_some() && is_all(self.base)
+    }
+
+    /// Whether a piece of it could continue at two places.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 
     /// Whether all of it was reported.
@@ -138,7 +181,7 @@ impl Artifact {
                 }
             }
         }
-        (self.at, self.last) = (Some(at + piece.len()), piece.len());
+        (self.at, self.base, self.last) = (Some(at + piece.len()), None, piece.len());
     }
 
     /// Keeps a piece with an unknown place.
@@ -196,7 +239,7 @@ impl Artifact {
             self.settle();
             self.hold();
         }
-        (self.at, self.unplaced) = (None, Unplaced::default());
+        (self.at, self.base, self.unplaced) = (None, None, Unplaced::default());
     }
 
     /// The artifact as the task has it, which may be older or newer than the stream's text.
@@ -212,7 +255,7 @@ impl Artifact {
                 return;
             }
             // The remote agent revoked what it had sent: the stream's place in the new text is unknown.
-            self.at = None;
+            (self.at, self.base) = (None, None);
             self.fill(&text);
         }
         self.is(text);
@@ -223,7 +266,7 @@ impl Artifact {
         if !text.starts_with(&self.text) {
             self.fill(&text);
         }
-        (self.at, self.unplaced) = (Some(text.len()), Unplaced::default());
+        (self.at, self.base, self.unplaced) = (Some(text.len()), None, Unplaced::default());
         self.is(text);
     }
 

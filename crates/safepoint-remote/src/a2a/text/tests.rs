@@ -191,3 +191,92 @@ fn an_answer_that_was_said_is_not_put_together_again() {
     text.says(&news);
     assert_eq!(text.answer(), Answer::Reordered("other".into()), "something was taken back");
 }
+
+/// A die that falls the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(most).unwrap()).unwrap()
+    }
+}
+
+/// The task after this many of its pieces.
+fn task_after(pieces: &[(&str, &str)]) -> Vec<(String, String)> {
+    let mut task: Vec<(String, String)> = Vec::new();
+    for (id, piece) in pieces {
+        match task.iter_mut().find(|(known, _)| known == id) {
+            Some((_, text)) => text.push_str(piece),
+            None => task.push(((*id).into(), (*piece).into())),
+        }
+    }
+    task
+}
+
+/// S10.42: a stream that begins with the task at any place, tasks on it, and reads that are ahead of it or behind, in any
+/// order: each piece is reported once, and is in the answer once.
+#[test]
+fn each_piece_is_there_once_in_whichever_order_a_look_and_its_stream_arrive() {
+    const PIECES: [&str; 5] = ["ha", "ha", "a", "haha", "! "];
+    for seed in 1..=20_000_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let artifacts = 1 + dice.below(3);
+        let pieces: Vec<(&str, &str)> = (0..=dice.below(10))
+            .map(|_| (["a", "b", "c"][dice.below(artifacts)], PIECES[dice.below(5)]))
+            .collect();
+        let (mut text, mut reported) = (Text::default(), Reported::default());
+        let mut at = dice.below(pieces.len() + 1);
+        let mut news = text.passed(task_after(&pieces[..at]));
+        while at < pieces.len() {
+            reported.add(&news);
+            assert!(!news.contains('\n'), "{seed}: nothing is taken back");
+            news = match dice.below(4) {
+                0 => text.looked(task_after(&pieces[..dice.below(pieces.len() + 1)])),
+                1 => text.passed(task_after(&pieces[..at])),
+                _ => {
+                    let (id, piece) = pieces[at];
+                    let is_first = pieces[..at].iter().all(|(known, _)| *known != id);
+                    at += 1;
+                    let joins = if is_first { Joins::Replaces } else { Joins::Appends };
+                    text.part(id, piece, joins).expect("the stream is whole")
+                }
+            };
+        }
+        reported.add(&news);
+        let mut known: Vec<(&str, &str)> =
+            text.artifacts.iter().map(|artifact| (artifact.id.as_str(), artifact.text.as_str())).collect();
+        known.sort_unstable();
+        let mut whole = task_after(&pieces);
+        whole.sort_unstable();
+        assert!(
+            known.iter().copied().eq(whole.iter().map(|(id, text)| (&**id, &**text))),
+            "{seed}: {known:?}"
+        );
+        let bytes: usize = pieces.iter().map(|(_, piece)| piece.len()).sum();
+        assert_eq!(reported.bytes, bytes, "{seed}: each piece is reported once");
+        assert!(text.is_whole(), "{seed}");
+    }
+}
+
+/// S10.42: a task on the stream may be ahead of it: what comes again is in it, and what does not is behind it. Where both may be,
+/// the answer is compared with the task at its end.
+#[test]
+fn a_task_on_the_stream_is_a_base_or_ahead() {
+    for (next, whole, is_sure) in [("two ", "one two ", false), ("three", "one two three", true)] {
+        let mut text = Text::default();
+        assert_eq!(text.part("a", "one ", Joins::Replaces).as_deref(), Some("one "));
+        assert_eq!(text.passed(task("one two ")), "two ");
+        text.part("a", next, Joins::Appends).unwrap();
+        assert_eq!((text.whole().as_str(), text.is_whole(), text.has_doubles()), (whole, true, !is_sure));
+    }
+    let mut text = Text::default();
+    assert_eq!(text.passed(task("ha")), "ha");
+    assert_eq!(text.part("a", "ha", Joins::Appends).as_deref(), Some("ha"));
+    assert!(text.has_doubles(), "the task may have had it");
+    assert_eq!(text.looked(task("hahaho")), "ho");
+    assert_eq!(text.part("a", "other", Joins::Appends), None, "what contradicts the task has no place");
+    assert_eq!(text.whole(), "hahaho");
+}

@@ -60,6 +60,8 @@ impl RpcExchange<'_> {
             | Streams::DeafAfter(_)
             | Streams::UnansweredAfter(_)
             | Streams::HushAfter(_)
+            | Streams::BeginAfter(_)
+            | Streams::LagAfter(_)
             | Streams::TellTwice
             | Streams::ByRequestId => {}
         }
@@ -77,13 +79,25 @@ impl RpcExchange<'_> {
             self.connection.write(EVENT_STREAM).await?;
         }
         // An answer's stream begins where the task stands.
-        let from = if is_new { 0 } else { task.events().len() };
+        let from = match self.mind.manners.streams {
+            Streams::BeginAfter(events) => self.begun(&task, events).await,
+            _ if is_new => 0,
+            _ => task.events().len(),
+        };
         match self.mind.manners.tells {
             Tells::Status => self.event(&wire.echo(&task, &params["message"])).await?,
-            _ if is_new => self.event(&wire.first(&Task::new(task.id.clone(), task.context.clone()))).await?,
-            _ => self.event(&wire.first(&task)).await?,
+            _ => self.event(&wire.first(&task.after(from))).await?,
         }
         self.tell(&task, from, Sent { number, written: 1 }).await
+    }
+
+    /// Waits until a task has this many events.
+    async fn begun(&self, task: &Task, events: usize) -> usize {
+        let mut count = task.looks_on();
+        if count.wait_for(|count| *count >= events).await.is_err() {
+            // The sender lives as long as the task, which is borrowed here.
+        }
+        events
     }
 
     /// Streams the task's events, from this one on.
@@ -94,6 +108,11 @@ impl RpcExchange<'_> {
             for (at, event) in events.iter().enumerate().skip(from) {
                 if self.cuts(sent) {
                     return Err(io::ErrorKind::ConnectionReset.into());
+                }
+                if self.lags(sent)
+                    && let Ok(permit) = self.mind.names.acquire().await
+                {
+                    permit.forget();
                 }
                 if self.is_hushed(sent) {
                     return self.mind.gave_up(self.connection, "SendStreamingMessage").await;
@@ -130,6 +149,11 @@ impl RpcExchange<'_> {
             Streams::HushAfter(events) => sent.number == 0 && sent.written >= events,
             _ => !self.mind.is_delivered(&self.id, sent.number),
         }
+    }
+
+    /// Whether this stream waits with its next event.
+    fn lags(&self, sent: Sent) -> bool {
+        self.mind.manners.streams == Streams::LagAfter(sent.written) && sent.number == 0
     }
 
     /// Whether the server cuts this stream after what it sent.
