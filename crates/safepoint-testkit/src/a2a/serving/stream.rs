@@ -65,13 +65,19 @@ impl RpcExchange<'_> {
             | Streams::TellTwice
             | Streams::ByRequestId => {}
         }
-        let wire = self.mind.manners.wire;
         if self.mind.manners.tells == Tells::Message {
+            let wire = self.mind.manners.wire;
             self.connection.write(EVENT_STREAM).await?;
             let text: String = self.mind.manners.plan.iter().map(WorkStep::text).collect();
             self.event(&wire.only(&text)).await?;
             return self.connection.write(LAST_CHUNK).await;
         }
+        self.work(params).await
+    }
+
+    /// Begins or continues the work, and streams its task.
+    async fn work(&mut self, params: &Value) -> io::Result<()> {
+        let wire = self.mind.manners.wire;
         let is_new = params["message"]["taskId"].is_null();
         let number = self.mind.opened(&self.id);
         let task = self.take(params);
