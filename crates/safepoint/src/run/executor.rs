@@ -19,6 +19,7 @@ use crate::{
         log::Recorded,
         tool::{OnStop, Tool, ToolContext, ToolResult, ToolSpec},
     },
+    definition::secret::Secrets,
     run::spans,
     sync::callback::{self, Guarded},
     value::{
@@ -64,6 +65,7 @@ pub(crate) struct Job {
     pub(crate) args: Value,
     pub(crate) board: Arc<CallBoard>,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) secrets: Secrets,
     pub(crate) run: Scope,
     pub(crate) started_at: Timestamp,
 }
@@ -117,6 +119,8 @@ pub(crate) async fn supervise(
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
     ending.finish(job.board.take_emitted());
+    // First: what is cut may be in the middle of a secret, and the whole goes to a file.
+    ending = ending.without(&job.secrets);
     ending
         .fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup_timeout, &job.run)
         .await;

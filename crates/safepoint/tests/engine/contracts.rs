@@ -10,6 +10,7 @@ use safepoint::{
     Limits, Reason, Receipt, StopRequest, ToolContext, ToolResult,
     event::EventKind,
     receipt::{CallStatus, CleanupEnd, Ending, SideEffect},
+    secret::Secrets,
     stop::{Failure, StopAck},
     tool::{self, EffectClass, OnStop, OnToolFailure},
 };
@@ -256,6 +257,30 @@ async fn a_failure_carries_its_hint() {
     assert!(format!("{:?}", text.history()).contains("no key\\nhint: set PAY_KEY"));
     let safepoint::Outcome::Failed(error) = failing(OnToolFailure::EndRun).run("go").await else { panic!() };
     assert_eq!(error.hint(), Some("set PAY_KEY"));
+}
+
+/// S8.10, S4.7: the text of a failure that is too long for the model is without its secrets where it is shown, also at the
+/// place where it is cut, and in the file that has all of it.
+#[tokio::test]
+async fn a_failure_that_is_spilled_has_no_secret() {
+    const KEY: &str = "key-0123456789abcdef";
+    for before in 0..KEY.len() {
+        let long = format!("{}{}", "x".repeat(before), KEY.repeat(500));
+        let work = does("work", move |_| {
+            let long = long.clone();
+            async move { Err(Failure::new(long).into()) }
+        });
+        let limits = Limits { call_output_bytes: 1_000, ..Limits::default() };
+        let secrets = Secrets::of([("KEY".to_owned(), KEY.to_owned())]);
+        let agent = agent([ask(&["work"]), say("ok")]).tool(work).limits(limits).secrets(secrets).build();
+        let said = format!("{:?}", agent.run("go").await.history());
+        let (_, file) = said.split_once("the whole output is in ").unwrap();
+        let file = file.split(' ').next().unwrap();
+        let whole = std::fs::read_to_string(file).unwrap();
+        std::fs::remove_file(file).unwrap();
+        assert!(whole.contains("[secret KEY]") && !whole.contains("0123"), "{whole}");
+        assert!(said.contains("[secret KEY]") && !said.contains("0123"), "{said}");
+    }
 }
 
 /// S4.6: a tool whose own limit passed is timed out, not failed; what it keeps stands in place of its progress.

@@ -101,6 +101,7 @@ impl Driver {
             args,
             board: Arc::clone(&site.board),
             limits: Arc::clone(&self.cx.def.limits),
+            secrets: self.cx.def.secrets.clone(),
             run: self.cx.scope.clone(),
             started_at,
         };
