@@ -159,14 +159,16 @@ impl RunTarget {
     async fn stop(&self, stop: &StopAsk, replies: &Replies) {
         let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
         let is_all = stop.run.is_none() && stop.call.is_none();
-        let run = if is_all { self.turns.end() } else { self.turns.running() };
         if is_all && matches!(stop.mode, ModeArg::TurnEnd | ModeArg::WhenIdle { .. }) {
+            drop(self.turns.end());
             return replies.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
         }
         let request = match stop.request() {
             Ok(request) => request,
             Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
         };
+        // Only now: a stop that is refused ends nothing.
+        let run = if is_all { self.turns.end() } else { self.turns.running() };
         let Some(run) = run.filter(is_it) else {
             return replies.last(not_running(stop));
         };
@@ -207,7 +209,10 @@ mod tests {
         receipt::StopSupport,
     };
 
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::{args::control::ScopeArg, control::protocol::Afterwards};
 
     /// S6.13: a stop of the session reaches the turn that runs, and a turn that begins after it knows of it: none slips
     /// through between two turns.
@@ -221,5 +226,29 @@ mod tests {
         assert_eq!(reached.as_ref().map(RunHandle::id), Some(first.id()));
         assert!(turns.is_ending());
         assert_eq!(turns.begin(&run()), Begins::TooLate);
+    }
+
+    /// S6.7: a stop that is refused ends nothing: the turns after it begin.
+    #[tokio::test]
+    async fn a_stop_that_is_refused_ends_nothing() {
+        let turns = Arc::new(Turns::default());
+        let target = RunTarget { turns: Arc::clone(&turns), about: About::new("run", String::new()) };
+        let (replies, mut answers) = mpsc::unbounded_channel();
+        let ask = |mode| StopAsk {
+            mode,
+            within_ms: None,
+            scope: ScopeArg::Root,
+            run: None,
+            call: None,
+            cleanup_cap_ms: None,
+            afterwards: Afterwards::Resumable,
+            because: None,
+            wait: Wait::No,
+        };
+        target.stop(&ask(ModeArg::Points("lunch".into())), &Replies(replies.clone())).await;
+        assert_eq!(answers.recv().await.unwrap().code, code::USAGE);
+        assert!(!turns.is_ending());
+        target.stop(&ask(ModeArg::Now), &Replies(replies)).await;
+        assert!(turns.is_ending());
     }
 }

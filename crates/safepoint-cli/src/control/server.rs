@@ -28,7 +28,7 @@ pub(super) trait Target: Send + Sync + 'static {
 
 /// Where replies go.
 #[derive(Clone, Debug)]
-pub(super) struct Replies(mpsc::UnboundedSender<Reply>);
+pub(super) struct Replies(pub(super) mpsc::UnboundedSender<Reply>);
 
 impl Replies {
     /// The last reply.
