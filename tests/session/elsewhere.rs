@@ -6,16 +6,18 @@ use safepoint::{
     Reason, Session, StopRequest,
     approval::{DecideError, Decision},
     ids::SessionId,
+    outcome::Persisted,
     raw::{
         StoredStop, encode_item,
         store::{ApprovalsToWithdraw, StopIntent},
     },
-    session::{ItemOutcome, Policy, SessionEvent},
+    session::{ItemOutcome, Policy, RejectReason, SessionEvent},
     store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
-    fault_store::{FaultStore, OperationFault},
+    fault_store::{At, FaultStore, OperationFault},
     tool_gate::ToolGate,
+    wait,
 };
 
 use super::{
@@ -104,4 +106,53 @@ async fn a_decision_does_not_wait_for_the_store_without_end() {
         matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
     };
     seen(&session, completed).await;
+}
+
+/// S6.2, S6.10: an item whose writing fails goes back, and is not stored. If it is not known whether it was
+/// written, it does not go back: the session ends, and the next owner runs it once if the store has it.
+#[tokio::test(start_paused = true)]
+async fn an_item_is_never_both_returned_and_run() {
+    let not_written = [OperationFault::Refused, OperationFault::Full];
+    let in_doubt = [
+        OperationFault::Unknown,
+        OperationFault::Mute,
+        OperationFault::Held(ToolGate::shut()),
+        OperationFault::GoneAfter,
+        OperationFault::Panics(At::ItsDrop),
+        OperationFault::Panics(At::ItsPoll),
+    ];
+    for fault in not_written {
+        let desk = Desk::new([]);
+        let (session, store, inner) = on(fault.clone(), &desk).await;
+        store.arm_named("push", 0);
+        let item = session.push("hi".to_owned()).unwrap();
+        assert_eq!(item.outcome().await, ItemOutcome::Returned(RejectReason::NotRecorded), "{fault:?}");
+        assert_eq!((item.recorded().await, item.take_back()), (None, Some("hi".to_owned())), "{fault:?}");
+        let again = session.push("again".to_owned()).unwrap();
+        assert!(matches!(again.outcome().await, ItemOutcome::Completed(_)), "{fault:?}");
+        assert_eq!(
+            (desk.model.requests().len(), inner.inbox(&id()).await.unwrap().len()),
+            (1, 0),
+            "{fault:?}"
+        );
+    }
+    for fault in in_doubt {
+        let desk = Desk::new([]);
+        let (session, store, inner) = on(fault.clone(), &desk).await;
+        store.arm_named("push", 0);
+        let item = session.push("hi".to_owned()).unwrap();
+        assert_eq!(item.outcome().await, ItemOutcome::Unhandled, "{fault:?}");
+        assert_eq!((item.recorded().await, item.take_back()), (None, None), "{fault:?}");
+        let exit = session.done().await;
+        assert_eq!(exit.persisted(), &Persisted::Unknown, "{fault:?}");
+        assert_eq!(exit.unhandled().iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["hi"]);
+        assert_eq!(desk.model.requests().len(), 0, "{fault:?}");
+        let is_there = inner.inbox(&id()).await.unwrap().len();
+        let _next = wait::asked("the next owner", async || {
+            desk.chat().open(Arc::clone(&inner), id(), OwnerProcess::here()).await.ok()
+        })
+        .await;
+        wait::asked("the item is done", async || inner.inbox(&id()).await.unwrap().is_empty()).await;
+        assert_eq!(desk.model.requests().len(), is_there, "{fault:?}: it is run once, if it is there");
+    }
 }

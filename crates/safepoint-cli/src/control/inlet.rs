@@ -99,7 +99,11 @@ impl Inlet {
             (Some(ItemOutcome::Returned(RejectReason::Known | RejectReason::OtherContent)), Some(place)) => {
                 return leave(place, &asked, replies).await;
             }
+            // The store may have it or not. Under its id it can be left there again: it is the same item.
             (Some(ItemOutcome::Unhandled), Some(place)) if !is_recorded => {
+                if asked.client_id.is_none() {
+                    return replies.last(item_reply::in_doubt(&item_reply::name(&ticket)));
+                }
                 return leave(place, &asked, replies).await;
             }
             _ => {}

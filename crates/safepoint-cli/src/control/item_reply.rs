@@ -29,6 +29,15 @@ pub(super) fn accepted(item: &str) -> Reply {
     Reply::new(code::ACCEPTED, "accepted", format!("queued {item}")).detail(json!({ "item": item }))
 }
 
+/// The session ended before the store said whether it has the item.
+pub(super) fn in_doubt(item: &str) -> Reply {
+    let message = format!(
+        "{item} was not handled, and it is not known whether the store has it: look at the session's items before you send it again"
+    );
+    Reply::new(code::OTHER, "settled", message)
+        .detail(json!({ "item": item, "fate": ItemOutcome::Unhandled }))
+}
+
 /// It is answered, or this is why not: only an answer is a success.
 pub(super) fn rested(item: &str, fate: ItemOutcome, is_stored: bool) -> Reply {
     let (number, message) = match fate {

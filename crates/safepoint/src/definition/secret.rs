@@ -8,7 +8,10 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use crate::contract::tool::Output;
+use crate::{
+    contract::tool::Output,
+    value::message::{Part, PartSource},
+};
 
 mod model;
 
@@ -122,7 +125,21 @@ impl Secrets {
         if let Some(value) = &mut output.structured {
             self.clean_value(value);
         }
+        self.clean_parts(&mut output.parts);
         output
+    }
+
+    /// Cleans what is text of them: how they are named, and where they are.
+    pub(crate) fn clean_parts(&self, parts: &mut [Part]) {
+        for Part { media_type, name, source, .. } in parts {
+            self.clean_in(media_type);
+            if let Some(name) = name {
+                self.clean_in(name);
+            }
+            if let PartSource::Url(address) = source {
+                self.clean_in(address);
+            }
+        }
     }
 
     /// How many bytes of the end of the text may be the beginning of a secret.
@@ -161,6 +178,19 @@ mod tests {
         let mut value = serde_json::json!({"a": ["hunter22", 1]});
         secrets.clean_value(&mut value);
         assert_eq!(value, serde_json::json!({"a": ["[secret ONE]", 1]}));
+    }
+
+    /// S8.10: a part says its name and its address as well.
+    #[test]
+    fn a_part_of_an_output_tells_no_secret() {
+        let secrets = Secrets::of([("ONE".to_owned(), "hunter22".to_owned())]);
+        let part = |secret: &str| Part {
+            media_type: format!("image/{secret}"),
+            name: Some(format!("{secret}.png")),
+            ..Part::image_at(format!("https://a/?key={secret}"))
+        };
+        let output = secrets.clean_output(Output { parts: vec![part("hunter22")], ..Output::from("") });
+        assert_eq!(output.parts, [part("[secret ONE]")]);
     }
 
     /// S8.10: arguments are JSON, where a secret has many ways to be written; those without one keep their bytes.

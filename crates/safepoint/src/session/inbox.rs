@@ -3,7 +3,10 @@
 //! **Invariants**: positions follow the order of the mailbox; an accepted item is in the mailbox; once shut,
 //! nothing is accepted.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use super::{
     item::{Item, PushError, digest},
@@ -65,20 +68,16 @@ impl<T> Default for LateItems<T> {
 }
 
 impl<T> InboxState<T> {
-    /// Keeps it, unless the same is kept already.
-    fn keep(&mut self, item: T, known_as: Option<(String, [u8; 32])>) -> PushError<T> {
-        if let Some((id, digest)) = known_as {
-            match self.late_ids.insert(id.clone(), digest) {
-                Some(before) if before == digest => return PushError::KeptLate,
-                Some(before) => {
-                    self.late_ids.insert(id, before);
-                    return PushError::OtherContent(item);
-                }
-                None => {}
+    /// Whether what came late under this id before is the same; `None` if this is the first. Notes the id.
+    fn is_late_again(&mut self, known_as: Option<(String, [u8; 32])>) -> Option<bool> {
+        let (id, digest) = known_as?;
+        match self.late_ids.entry(id) {
+            Entry::Occupied(before) => Some(*before.get() == digest),
+            Entry::Vacant(first) => {
+                first.insert(digest);
+                None
             }
         }
-        self.late.keep(item);
-        PushError::KeptLate
     }
 }
 
@@ -115,7 +114,17 @@ impl<T: Item> Inbox<T> {
         let position = match (state.count.admit(), state.keeps_late) {
             (Ok(position), _) => position,
             (Err(Turned::Shut), false) => return Err(PushError::Closed(item)),
-            (Err(Turned::Shut), true) => return Err(state.keep(item, client_id.zip(digest))),
+            (Err(Turned::Shut), true) => {
+                return Err(match state.is_late_again(client_id.zip(digest)) {
+                    // The item is dropped as a parameter is: after the lock, so that it may call the session.
+                    Some(true) => PushError::KeptLate,
+                    Some(false) => PushError::OtherContent(item),
+                    None => {
+                        state.late.keep(item);
+                        PushError::KeptLate
+                    }
+                });
+            }
             (Err(Turned::Full), _) => return Err(PushError::Full(item)),
         };
         let slip = Arc::new(TicketState::new(position));

@@ -92,21 +92,14 @@ impl<T> Ticket<T> {
         self.slip.id
     }
 
-    /// The durable promise (S6.2): resolves when the item is recorded, to its number in the store. None if it came back
-    /// instead. A session without a store promises no more than its own memory, and numbers from 0.
+    /// The durable promise (S6.2): resolves when the item is recorded, to its number in the store. `None` if it
+    /// came back instead, or if the session ended while it was unknown whether the store has the item. A
+    /// session without a store promises no more than its own memory, and numbers from 0.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn recorded(&self) -> Option<u64> {
-        self.slip
-            .known
-            .wait(|known| {
-                known
-                    .recorded
-                    .map(Some)
-                    .or_else(|| matches!(known.fate, Some(ItemOutcome::Returned(_))).then_some(None))
-            })
-            .await
+        self.slip.known.wait(|known| known.recorded.map(Some).or(known.fate.map(|_over| None))).await
     }
 
     /// The first final outcome. A turn that ended early may be resumed, and its items with it;

@@ -58,6 +58,10 @@ impl CallEnd {
         if !secrets.is_empty() {
             self.text = secrets.clean_text(self.text);
             self.hint = self.hint.map(|hint| secrets.clean_text(hint));
+            if let Some(value) = &mut self.structured {
+                secrets.clean_value(value);
+            }
+            secrets.clean_parts(&mut self.parts);
         }
         self
     }

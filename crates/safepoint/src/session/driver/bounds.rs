@@ -116,6 +116,11 @@ impl<T: Item> Driver<T> {
         if let Some((item, slip)) = self.items.in_hand.take() {
             self.account_for(item, slip);
         }
+        if let Some((item, slip)) = self.items.on_its_way.take() {
+            // It may be stored, so it must not go back.
+            self.recorder.persisted = Persisted::Unknown;
+            self.hold_unhandled(item, slip);
+        }
         while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
             match *mail {
                 SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy { item, slip, .. } => {
@@ -160,8 +165,12 @@ impl<T: Item> Driver<T> {
     }
 
     fn account_stored(&mut self, number: u64, item: T, slip: Arc<TicketState<T>>) {
-        let id = slip.id();
         slip.recorded(number);
+        self.hold_unhandled(item, slip);
+    }
+
+    fn hold_unhandled(&mut self, item: T, slip: Arc<TicketState<T>>) {
+        let id = slip.id();
         self.show(SessionEvent::Accepted(id));
         self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, slip));
     }

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Driver, Item, ItemOutcome, Policy, SessionEvent, TicketState};
+use super::{Driver, Input, Item, ItemOutcome, Policy, SessionEvent, TicketState, planning};
 use crate::session::{journal::in_time, outcome::RejectReason, stored_item::encode_item};
-use crate::{contract::store::Pushed, sync::callback};
+use crate::{
+    contract::store::{self, Pushed},
+    run::outcome::Persisted,
+    sync::callback,
+};
 
 impl<T: Item> Driver<T> {
     /// Makes an item durable before any caller learns that it is accepted (S6.2). `None` if it went back to
-    /// its sender.
+    /// its sender, or if it is unknown whether it is stored.
     pub(super) async fn store_item(
         &mut self,
         mut item: T,
@@ -27,9 +31,9 @@ impl<T: Item> Driver<T> {
         let why = match sealed {
             Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
             Ok(Ok(push)) => {
-                self.items.in_hand = Some((item, Arc::clone(slip)));
+                self.items.on_its_way = Some((item, Arc::clone(slip)));
                 let pushed = in_time(journal.store().push(journal.session(), push)).await;
-                item = self.items.in_hand.take()?.0;
+                item = self.items.on_its_way.take()?.0;
                 match pushed {
                     Ok(Pushed::Accepted(number)) => {
                         journal.number(slip.id(), number);
@@ -40,7 +44,11 @@ impl<T: Item> Driver<T> {
                     Ok(Pushed::Conflict(_)) => RejectReason::OtherContent,
                     Ok(Pushed::Full) => RejectReason::Full,
                     Ok(Pushed::Closed) => RejectReason::Closed,
-                    Err(_lost) => RejectReason::NotRecorded,
+                    Err(error) if error.is_uncertain() => {
+                        self.end_in_doubt((item, Arc::clone(slip)), &error).await;
+                        return None;
+                    }
+                    Err(_not_stored) => RejectReason::NotRecorded,
                 }
             }
         };
@@ -48,6 +56,16 @@ impl<T: Item> Driver<T> {
         self.show(SessionEvent::ItemSettled { item: slip.id(), fate });
         slip.back(item, fate);
         None
+    }
+
+    /// The store may have the item or not. If it went back, its sender could push it again, and both would
+    /// run. So the session ends, as for a record in doubt, and the item is unhandled: whoever opens the
+    /// session next sees whether it is there.
+    async fn end_in_doubt(&mut self, (item, slip): (T, Arc<TicketState<T>>), error: &store::Error) {
+        self.recorder.persisted = Persisted::Unknown;
+        self.fail_unless_stopped(planning::store_report(error));
+        self.step(Input::Broke).await;
+        self.accept(item, slip, Policy::Enqueue).await;
     }
 
     /// Accepts an item that is already in the store.

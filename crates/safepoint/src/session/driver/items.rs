@@ -24,8 +24,10 @@ pub(super) type Reply<T> = oneshot::Sender<Option<T>>;
 /// The items that the machine knows, and those on their way in and out.
 pub(super) struct Items<T> {
     pub(super) held: HashMap<ItemId, HeldItem<T>>,
-    /// An accepted item, while the store or a strategy is asked about it.
+    /// An accepted item, while a strategy is asked about it.
     pub(super) in_hand: Option<(T, Arc<TicketState<T>>)>,
+    /// An accepted item, while the store writes it.
+    pub(super) on_its_way: Option<(T, Arc<TicketState<T>>)>,
     /// Tickets of withdrawn items whose preempts are still pending.
     pub(super) preempting: HashMap<ItemId, Arc<TicketState<T>>>,
     /// Items that are reported as blocked by the suspended turn.
@@ -40,6 +42,7 @@ impl<T> Items<T> {
         Self {
             held: HashMap::new(),
             in_hand: None,
+            on_its_way: None,
             preempting: HashMap::new(),
             blocked: Vec::new(),
             unhandled: Vec::new(),
