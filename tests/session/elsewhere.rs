@@ -11,7 +11,7 @@ use safepoint::{
         StoredStop, encode_item,
         store::{ApprovalsToWithdraw, StopIntent},
     },
-    session::{ItemOutcome, Policy, RejectReason, SessionEvent},
+    session::{ItemOutcome, Policy, RejectReason, SessionEvent, SessionStop},
     store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
@@ -108,17 +108,35 @@ async fn a_decision_does_not_wait_for_the_store_without_end() {
     seen(&session, completed).await;
 }
 
+/// S6.2: a missing answer is not a failure: an item that the store has is accepted, and runs once.
+#[tokio::test(start_paused = true)]
+async fn an_item_that_was_stored_without_an_answer_is_accepted() {
+    let done = [OperationFault::Unknown, OperationFault::Mute, OperationFault::Panics(At::ItsDrop)];
+    for fault in done {
+        let desk = Desk::new([]);
+        let (session, store, inner) = on(fault.clone(), &desk).await;
+        store.arm_named("push", 0);
+        let item = session.push("hi".to_owned()).unwrap();
+        assert_eq!((item.recorded().await, session.is_done()), (Some(1), false), "{fault:?}");
+        assert!(matches!(item.outcome().await, ItemOutcome::Completed(_)), "{fault:?}");
+        drop(session.stop(SessionStop::at_turn_end()));
+        assert_eq!(session.done().await.unhandled().len(), 0, "{fault:?}");
+        assert_eq!(
+            (desk.model.requests().len(), inner.inbox(&id()).await.unwrap().len()),
+            (1, 0),
+            "{fault:?}"
+        );
+    }
+}
+
 /// S6.2, S6.10: an item whose writing fails goes back, and is not stored. If it is not known whether it was
 /// written, it does not go back: the session ends, and the next owner runs it once if the store has it.
 #[tokio::test(start_paused = true)]
 async fn an_item_is_never_both_returned_and_run() {
     let not_written = [OperationFault::Refused, OperationFault::Full];
     let in_doubt = [
-        OperationFault::Unknown,
-        OperationFault::Mute,
         OperationFault::Held(ToolGate::shut()),
         OperationFault::GoneAfter,
-        OperationFault::Panics(At::ItsDrop),
         OperationFault::Panics(At::ItsPoll),
     ];
     for fault in not_written {

@@ -18,7 +18,10 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    contract::store::{self, Appended, Chain, Durability, Lease, Record, SessionRow, Store, Write},
+    contract::store::{
+        self, Appended, Chain, Durability, InboxRow, ItemState, Lease, NewItem, Pushed, Record, SessionRow,
+        Store, Write,
+    },
     sync::{Mutex, callback},
     value::{
         ids::{ItemId, SessionId, TurnId},
@@ -236,6 +239,39 @@ impl Journal {
         // What this announces begins now, however long the store took: the lease must be valid for it.
         within(limit, self.hold()).await?;
         Ok(place)
+    }
+
+    /// Puts an item into the inbox. As with [`append_within`](Self::append_within), a missing answer does not
+    /// yet mean unknown: the store is asked whether the item is there.
+    pub(super) async fn push(&self, item: NewItem) -> Result<Pushed, store::Error> {
+        let (digest, client_id) = (item.digest.clone(), item.client_id.clone());
+        let is_it = |row: &InboxRow| {
+            let is_same = row.digest == digest && row.client_id == client_id;
+            is_same && row.state == ItemState::Waiting && self.item_of(row.number).is_none()
+        };
+        match in_time(self.store.push(&self.session, item)).await {
+            Err(error) if error.is_uncertain() => {
+                let found = timeout(GRACE, self.find_item(is_it)).await;
+                found.ok().flatten().map(Pushed::Accepted).ok_or(error)
+            }
+            pushed => pushed,
+        }
+    }
+
+    /// Looks for an item until it is found. `None` if the store has gone.
+    async fn find_item(&self, is_it: impl Fn(&InboxRow) -> bool) -> Option<u64> {
+        loop {
+            match self.store.inbox(&self.session).await {
+                Ok(rows) => {
+                    if let Some(row) = rows.iter().find(|row| is_it(row)) {
+                        return Some(row.number);
+                    }
+                }
+                Err(store::Error::Gone) => return None,
+                Err(_passing) => {}
+            }
+            sleep(ASK_AGAIN).await;
+        }
     }
 
     fn grown(&self, appended: Appended) -> u64 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{Driver, Input, Item, ItemOutcome, Policy, SessionEvent, TicketState, planning};
-use crate::session::{journal::in_time, outcome::RejectReason, stored_item::encode_item};
+use crate::session::{outcome::RejectReason, stored_item::encode_item};
 use crate::{
     contract::store::{self, Pushed},
     run::outcome::Persisted,
@@ -32,7 +32,7 @@ impl<T: Item> Driver<T> {
             Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
             Ok(Ok(push)) => {
                 self.items.on_its_way = Some((item, Arc::clone(slip)));
-                let pushed = in_time(journal.store().push(journal.session(), push)).await;
+                let pushed = journal.push(push).await;
                 item = self.items.on_its_way.take()?.0;
                 match pushed {
                     Ok(Pushed::Accepted(number)) => {
