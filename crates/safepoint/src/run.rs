@@ -12,7 +12,6 @@ use std::{
 use futures_util::future::{self, Either};
 use safepoint_scope::{Code, Reason, Scope, StopAck, StopRequest};
 use tokio::sync::oneshot;
-use tracing::Instrument as _;
 
 use crate::{
     contract::log::Log,
@@ -144,11 +143,7 @@ impl<T> Run<T> {
     fn begin(&mut self) {
         let Some(idle) = self.idle.take() else { return };
         let Idle { def, log, mailbox, start } = *idle;
-        let span = spans::run(self.shared.run.as_str(), def.model.name());
-        let driver = Driver::new(Arc::clone(&self.shared), def, log, mailbox);
-        // The driver outlives the run's tasks, so it has a scope that is never stopped.
-        let (engine, _never_stopped) = Scope::root();
-        drop(engine.spawn("driver", Box::pin(Box::new(driver).run(start)).instrument(span)));
+        Driver::new(Arc::clone(&self.shared), def, log, mailbox).spawn(start);
     }
 }
 
@@ -356,7 +351,7 @@ impl RunHandle {
 
     /// Whether a live run below waits for this answer.
     pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
-        self.shared.waits_below(id)
+        self.shared.tree.waits_below(id)
     }
 }
 

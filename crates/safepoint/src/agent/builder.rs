@@ -1,6 +1,6 @@
 //! What makes an agent, and why one cannot be made.
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use super::Agent;
 use crate::{
@@ -132,10 +132,7 @@ impl AgentBuilder {
     /// Where [`AgentBuilder::try_build`] gives an error.
     #[must_use]
     pub fn build(self) -> Agent {
-        match self.try_build() {
-            Ok(agent) => agent,
-            Err(error) => panic!("{error}"),
-        }
+        self.try_build().unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Names the secrets that the program knows. Where one occurs in the output of a model, a tool or a
@@ -200,17 +197,10 @@ impl fmt::Debug for AgentBuilder {
 }
 
 /// Why an agent cannot be built, and which tool is at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct BuildError(String);
 
 fn no_room() -> BuildError {
     BuildError("the window leaves no room: what is kept for the answer is all of it".into())
 }
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl StdError for BuildError {}

@@ -136,14 +136,10 @@ impl AnswerSchema {
 
     /// The failure after this many answers that did not match; `None` while more are allowed.
     pub(crate) fn refusal(&self, missed: u32) -> Option<ErrorReport> {
-        (missed > self.repairs).then(|| ErrorReport {
-            code: CODE.into(),
-            message: format!("the model gave no answer that fits, in {missed} tries"),
-            hint: Some(
-                "the history holds what it said: describe the fields of the type, or allow more repairs"
-                    .into(),
-            ),
-        })
+        const HINT: &str =
+            "the history holds what it said: describe the fields of the type, or allow more repairs";
+        let message = || format!("the model gave no answer that fits, in {missed} tries");
+        (missed > self.repairs).then(|| ErrorReport::new(CODE, message(), Some(HINT)))
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Reason, Scope, StopRequest};
+use tracing::Instrument as _;
 
 use crate::{
     contract::log::{Log, LogError, Recorded},
@@ -17,6 +18,7 @@ use crate::{
         machine::{Machine, NextStep, StepContext},
         outcome::Persisted,
         shared::{Activity, RunMessage, SharedRun},
+        spans,
     },
     sync::{callback, mailbox::Received},
     value::{
@@ -174,9 +176,17 @@ impl Driver {
         }
     }
 
+    /// Starts the attempt. The driver outlives the run's tasks, so it has a scope that is never stopped. Not an
+    /// async function: a driver's future would then contain that of its child run's driver.
+    pub(crate) fn spawn(self, start: Start) {
+        let span = spans::run(self.cx.shared.run.as_str(), self.cx.def.model.name());
+        let (engine, _never_stopped) = Scope::root();
+        drop(engine.spawn("driver", Box::pin(Box::new(self).run(start)).instrument(span)));
+    }
+
     /// The whole life of an attempt: until its outcome is fixed, and then until it is quiet. Rare work is
     /// boxed, so that a run that waits for its model has no room for its beginning and end.
-    pub(crate) async fn run(mut self: Box<Self>, start: Start) {
+    async fn run(mut self: Box<Self>, start: Start) {
         let driven = match callback::run(self.open_and_step(start)).await {
             Ok(driven) => driven,
             Err(panic) => {
@@ -191,7 +201,7 @@ impl Driver {
             Err(LogFailure::Log(error)) => (self.end_without_log(&error), settle::persisted(&error)),
             Err(LogFailure::Conflict) => {
                 let hint = "wait until the other attempt has settled, and resume what it came to";
-                self.fail("conflict", settle::TAKEN.into(), Some(hint.into()));
+                self.fail("conflict", settle::TAKEN, Some(hint));
                 (Ending::Failed, Persisted::No(settle::TAKEN.into()))
             }
         };
@@ -262,8 +272,8 @@ impl Driver {
         self.recorder.record(&mut self.machine, &self.cx, fact)
     }
 
-    fn fail(&mut self, code: &str, message: String, hint: Option<String>) {
-        self.machine.fail(ErrorReport { code: code.to_owned(), message, hint });
+    fn fail(&mut self, code: &str, message: impl Into<String>, hint: Option<&str>) {
+        self.machine.fail(ErrorReport::new(code, message, hint));
     }
 
     fn stop_for_limit(&self, code: Code, text: String) {

@@ -43,7 +43,7 @@ pub(crate) use allow_list::AllowList;
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 pub(crate) use put::Put;
-pub(crate) use tree::{Decided, RunTree};
+pub(crate) use tree::{Decided, Reply, RunTree};
 
 /// One run, as seen from outside.
 pub(crate) struct SharedRun {
@@ -105,7 +105,7 @@ pub(crate) enum RunMessage {
     /// A running call asks a person.
     Asks { call_id: CallId, asks: Asks, reply: CallReply },
     /// A decision was made.
-    Decided { id: ApprovalId, ruled: Ruled, reply: oneshot::Sender<Result<(), DecideError>> },
+    Decided { id: ApprovalId, ruled: Ruled, reply: Reply },
     /// The approver has left without an answer.
     Left { id: ApprovalId },
     /// The question expired.
@@ -274,11 +274,6 @@ impl SharedRun {
     /// All child runs that were begun, in the order of their calls' names.
     pub(crate) fn children(&self) -> Vec<Arc<Self>> {
         self.children.lock().values().cloned().collect()
-    }
-
-    /// Whether a live run below this tree's root waits for this answer.
-    pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
-        self.tree.waits_below(id)
     }
 
     pub(crate) fn child_at(&self, call: &CallId) -> Option<Arc<Self>> {

@@ -13,15 +13,15 @@ use crate::{
     contract::log::MemoryLog,
     run::{
         attempt::AttemptLock,
+        executor::CallEnd,
         outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped},
     },
     value::{
-        effect::SideEffect,
+        effect::EffectClass,
         event::{ErrorReport, Fact, OutputExtent},
-        history::{History, Message, OpenEnd, note},
-        ids::CallId,
-        message::{AssistantMessage, CallResult, ResultStatus},
-        receipt::{CallReport, CallStatus, Ending, ReasonReport, Receipt, StopReport, StopSource},
+        history::{History, Message, OpenEnd},
+        message::{AssistantMessage, CallResult, ToolCall},
+        receipt::{CallReport, CallStatus, Ending, Receipt, StopReport, StopSource},
         usage::Usage,
     },
 };
@@ -38,8 +38,10 @@ pub(super) struct WrappedReceipt {
     history: History,
     said: LastWords,
     error: Option<ErrorReport>,
-    row: Option<(CallReport, CallResult)>,
+    row: Option<Row>,
 }
+
+type Row = (CallReport, CallResult, OutputExtent);
 
 /// The ending, all considered: an answer stands; a failure under a stop that cut the work, or kept it from
 /// beginning, does not count.
@@ -72,7 +74,7 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
         rounds: 0,
         model: None,
         summaries: Vec::new(),
-        calls: row.iter().map(|(report, _)| report.clone()).collect(),
+        calls: row.iter().map(|(report, ..)| report.clone()).collect(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
         usage: Usage::default(),
@@ -104,36 +106,23 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
     }
 }
 
-fn row(cell: &WrappedRun, state: &WorkState, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
+fn row(cell: &WrappedRun, state: &WorkState, ending: Ending, began: Timestamp) -> Row {
     let (status, text) = match (&state.end, ending) {
-        (None, _) => (CallStatus::LeftRunning, note::STILL_RUNNING.to_owned()),
-        (Some(WrappedEnd::Done(answer)), _) => (CallStatus::Completed, answer.clone()),
-        (Some(_), Ending::Stopped) => (CallStatus::Stopped, note::STOPPED_UNKNOWN.to_owned()),
-        (Some(WrappedEnd::Failed(why)), _) => (CallStatus::Failed, why.clone()),
-        (Some(WrappedEnd::Stopped), _) => (CallStatus::Failed, String::new()),
+        (None, _) => (CallStatus::LeftRunning, ""),
+        (Some(WrappedEnd::Done(answer)), _) => (CallStatus::Completed, answer.as_str()),
+        (Some(_), Ending::Stopped) => (CallStatus::Stopped, ""),
+        (Some(WrappedEnd::Failed(why)), _) => (CallStatus::Failed, why.as_str()),
+        (Some(WrappedEnd::Stopped), _) => (CallStatus::Failed, ""),
     };
-    let is_good = status == CallStatus::Completed;
     let by_stop = ending == Ending::Stopped;
-    let reason = cell.shared().scope.reason().filter(|_| by_stop);
-    let report = CallReport {
-        call_id: CallId::from(WORK),
-        name: cell.spec.name.clone(),
-        round: 1,
-        status,
-        effect: if is_good { SideEffect::Done } else { SideEffect::Unknown },
-        started_at: Some(began),
-        ended_at: Some(Timestamp::now()),
-        reason: reason.as_ref().map(ReasonReport::from),
-        stopped_by: by_stop.then_some(StopSource::Run),
-        processes: Vec::new(),
-        cleanups: Vec::new(),
-        ruled: Vec::new(),
-        child: None,
-        remote: None,
-    };
-    let verdict = if is_good { ResultStatus::Ok } else { ResultStatus::Error };
-    let result = CallResult::of_text(WORK, &cell.spec.name, text, verdict);
-    (report, result)
+    let mut end = CallEnd::new(status, text);
+    end.judge_effect(EffectClass::Unsafe);
+    end.started_at = Some(began);
+    end.reason = cell.shared().scope.reason().filter(|_| by_stop);
+    end.stopped_by = by_stop.then_some(StopSource::Run);
+    end.finish_text("");
+    let call = ToolCall { id: WORK.into(), name: cell.spec.name.clone(), args: String::new() };
+    end.into_parts(&call, 1)
 }
 
 /// The conversation including the work: an answer closes it, and cut work stays open (S5.4).
@@ -164,7 +153,7 @@ impl WrappedReceipt {
     /// What is shown before the settlement.
     pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
         let row = self.row.iter().cloned();
-        row.map(|(report, result)| Fact::CallEnded { report, result, extent: OutputExtent::All })
+        row.map(|(report, result, extent)| Fact::CallEnded { report, result, extent })
     }
 
     pub(super) fn into_outcome(self) -> Outcome {
@@ -180,9 +169,7 @@ impl WrappedReceipt {
         });
         match (ending, error) {
             (Ending::Done, _) => Outcome::Done(Answer::new(said, ended)),
-            (Ending::Failed, Some(ErrorReport { code, message, hint })) => {
-                Outcome::Failed(RunError { code, message, hint, ended })
-            }
+            (Ending::Failed, Some(error)) => Outcome::Failed(RunError { error, ended }),
             (Ending::Stopped | Ending::Suspended | Ending::Failed, _) => Outcome::Stopped(Stopped { ended }),
         }
     }

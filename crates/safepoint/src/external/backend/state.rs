@@ -13,7 +13,7 @@ use tokio::{runtime, sync::Notify, time::Instant};
 use super::{BackendSpec, RunInput, TooLate, WrappedEnd};
 use crate::{
     run::shared::SharedRun,
-    sync::{Mutex, MutexGuard, callback},
+    sync::{Mutex, callback},
     value::{
         approval::OnUnknownEffect,
         effect::EffectClass,
@@ -113,7 +113,7 @@ impl WrappedRun {
 
     /// Begins the work, unless the run must end already.
     pub(super) fn begin(&self) -> Result<(), Stop> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Nothing has happened yet, so this is a boundary for every set of points (S2.1).
         // Under the lock: a watcher that finds the work not begun, after a stop, knows that it will not
         // begin.
@@ -145,7 +145,7 @@ impl WrappedRun {
     }
 
     pub(super) fn say(&self, text: String) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.is_settled && state.end.is_none() {
             state.said.push_str(&text);
             self.shared.feed.push(EventKind::Text(text.into()));
@@ -154,7 +154,7 @@ impl WrappedRun {
 
     /// Ends the work. After the settlement only the audit gets that.
     pub(super) fn end(&self, end: WrappedEnd) -> Result<(), TooLate> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.end.is_some() {
             return Err(TooLate);
         }
@@ -183,7 +183,7 @@ impl WrappedRun {
     /// A stop takes effect, the first time.
     pub(super) fn observe(&self, gate: Option<SafePoints>) {
         if self.shared.scope.demand().is_some() {
-            self.lock().fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, gate));
+            self.state.lock().fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, gate));
         }
     }
 
@@ -195,7 +195,7 @@ impl WrappedRun {
     }
 
     pub(super) fn set_native(&self, native: Native) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.native.is_none() && state.end.is_none() && !state.is_delivered {
             state.native = Some(native);
         }
@@ -210,7 +210,7 @@ impl WrappedRun {
         if self.spec.grade == StopSupport::None || !scope.is_stopping() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.end.is_some() {
             return;
         }
@@ -240,7 +240,7 @@ impl WrappedRun {
         loop {
             let mut moved = std::pin::pin!(self.moved.notified());
             moved.as_mut().enable();
-            if so(&self.lock()) {
+            if so(&self.state.lock()) {
                 return;
             }
             moved.await;
@@ -249,7 +249,7 @@ impl WrappedRun {
 
     /// Fixes how it ended, with what is known then; `None` if that was done before.
     pub(super) fn settle<T>(&self, account: impl FnOnce(&WorkState) -> T) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_settled {
             return None;
         }
@@ -259,11 +259,7 @@ impl WrappedRun {
 
     /// Whether the work began.
     pub(super) fn has_begun(&self) -> bool {
-        self.lock().begun_at.is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WorkState> {
-        self.state.lock()
+        self.state.lock().begun_at.is_some()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     value::{
         history::{History, Message},
         ids::CallId,
-        message::{AssistantMessage, CallResult, ResultStatus, ToolCall, UserMessage},
+        message::{CallResult, ResultStatus, ToolCall, UserMessage},
         usage::Usage,
     },
 };
@@ -75,10 +75,8 @@ impl RemoteModel {
     /// The conversation has the name of its first call.
     fn call(&self, history: &History, asked: &[&UserMessage]) -> ToolCall {
         let id = CallId::from(format!("remote_{}", uuid::Uuid::now_v7().simple()));
-        let first = history.entries().iter().find_map(|entry| match &**entry {
-            Message::Assistant(message) => first_call(message, &self.tool),
-            Message::User(_) | Message::Results { .. } => None,
-        });
+        let mut calls = history.messages().flat_map(|message| message.calls());
+        let first = calls.find(|call| call.name == self.tool).map(|call| &call.id);
         let texts: Vec<&str> = asked.iter().map(|message| message.text.as_str()).collect();
         let args = json!({ TASK: texts.join("\n\n"), CONVERSATION: first.unwrap_or(&id) });
         ToolCall { name: self.tool.clone(), args: args.to_string(), id }
@@ -101,10 +99,6 @@ fn newest(history: &History) -> (Vec<&UserMessage>, Option<&[CallResult]>) {
     }
     asked.reverse();
     (asked, results)
-}
-
-fn first_call<'m>(message: &'m AssistantMessage, tool: &str) -> Option<&'m CallId> {
-    message.calls().find(|call| call.name == tool).map(|call| &call.id)
 }
 
 fn bad_of(results: &[CallResult]) -> Option<&CallResult> {

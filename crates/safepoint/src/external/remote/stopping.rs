@@ -189,7 +189,7 @@ impl Stopping {
                     return Received::Came(StopResult::Done(answer));
                 }
                 RemoteEvent::Reordered(answer, end) => {
-                    self.cx.said_all();
+                    self.cx.host().answer_is_shown();
                     self.ended(end);
                     return Received::Came(StopResult::Done(Some(answer)));
                 }
@@ -251,7 +251,7 @@ impl Stopping {
         }
         // Excess is not kept: the work ends in any case.
         let Some(left) = self.left.checked_sub(text.len()) else { return };
-        if self.cx.say(text) {
+        if self.cx.host().add_text(text) {
             self.left = left;
             self.row.says(text);
         } else {
@@ -340,7 +340,9 @@ impl Stopping {
         if reply.stop == RemoteStopState::Refused && is_new && self.cx.scope().fired().is_none() {
             // Its work has the grace to come to its own end, and the caller waits for that.
             let peer = &self.row.peer;
-            self.cx.notice(format!("{peer} refused to stop ({}): its work has the grace to end", reply.word));
+            self.cx
+                .host()
+                .notice(format!("{peer} refused to stop ({}): its work has the grace to end", reply.word));
         }
         if reply.stop == RemoteStopState::Acknowledged {
             self.noted.get_or_insert_with(Instant::now);

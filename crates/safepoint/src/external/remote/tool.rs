@@ -92,7 +92,7 @@ impl Tool for RemoteTool {
             key: cx.idempotency_key().to_owned(),
             task: cx.remote_task().map(str::to_owned),
             earlier: cx.earlier(),
-            most_bytes: cx.output_bytes(),
+            most_bytes: cx.host().output_bytes(),
         };
         let (remote, is_whole_run) = (Arc::clone(&self.remote), self.is_whole_run);
         Box::pin(async move {

@@ -16,7 +16,7 @@ use crate::{
     run::{
         executor,
         machine::{Call, CallState},
-        shared::{Closing, DecideError, Decided, RunMessage},
+        shared::{Closing, DecideError, Decided, Reply, RunMessage},
     },
     sync::{
         self,
@@ -25,15 +25,12 @@ use crate::{
     value::{
         approval::{self, ApprovalKind, ApprovalRequest, Decision, Ruled},
         event::Fact,
+        history::note,
         ids::{ApprovalId, CallId},
         message::ToolCall,
         receipt::{CallStatus, RemoteReport},
     },
 };
-
-/// What the model sees where no approver can be asked.
-pub(super) const NO_APPROVER: &str =
-    "[denied: this call needs a person's approval, and nobody can be asked here.]";
 
 /// Who decides where the agent's approver or its mode alone does.
 const APPROVER: &str = "the agent's approver";
@@ -66,9 +63,6 @@ impl OpenApprovals {
         !self.asking.is_empty()
     }
 }
-
-/// Reports whether a decision was accepted.
-type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
 impl Driver {
     pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
@@ -139,6 +133,26 @@ impl Driver {
         Ok(request)
     }
 
+    /// Asks a person about the whole call.
+    pub(super) async fn ask_person(
+        &mut self,
+        call: &ToolCall,
+        args: Value,
+        question: ApprovalKind,
+    ) -> Result<(), LogFailure> {
+        let request = self.ask(call, Asks::about(&call.name, args), question).await?;
+        self.put_or_wait(request);
+        Ok(())
+    }
+
+    /// Lets the agent's approver be asked. Without one the question waits.
+    pub(super) fn put_or_wait(&mut self, request: ApprovalRequest) {
+        match self.cx.def.approvals.clone() {
+            ApprovalMode::Ask(Some(approver), _) => self.put(approver, request),
+            _ => self.wait_behind(&request),
+        }
+    }
+
     /// Lets a performer ask the approver, until the question expires.
     pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let left = request.expires_at.duration_since(Timestamp::now());
@@ -174,7 +188,7 @@ impl Driver {
             }
             return Ok(());
         }
-        let ruled = Decision::Deny { message: NO_APPROVER.into() }.by(POLICY);
+        let ruled = Decision::Deny { message: note::NO_APPROVER.into() }.by(POLICY);
         let denied = self.decide(&id, ruled).await?;
         if denied.is_err() {
             // Another decision was first.

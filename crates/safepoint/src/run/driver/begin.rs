@@ -34,7 +34,7 @@ impl Driver {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }
         if is_blank || self.has_nothing_to_answer() {
-            self.fail("input", "the input is blank: there is nothing to answer".into(), None);
+            self.fail("input", "the input is blank: there is nothing to answer", None);
         }
         let expired = self.expire_overdue().await?;
         for (id, decision) in decisions {
@@ -43,7 +43,7 @@ impl Driver {
                 continue;
             }
             if let Err(error) = self.decide(&id, resumed(decision)).await? {
-                self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
+                self.not_taken(&id, &error);
             }
         }
         self.reopen_questions().await

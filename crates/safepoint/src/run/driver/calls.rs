@@ -109,7 +109,7 @@ impl Driver {
         }
         self.end_call(&call, ending).await?;
         if let Some((message, hint)) = failure {
-            self.fail("tool", message, hint);
+            self.fail("tool", message, hint.as_deref());
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Driver {
     /// A call is over: what it said of the run's answer becomes the run's.
     fn call_over(&mut self, site: &CallScope, given: LastWords) {
         if self.cx.def.is_remote {
-            // Without text of its own, the run's answer is the call's result.
+            // If the call has sent no text, the run's answer is the call's result.
             let said = site.board.take_said();
             self.model.was_said(said.map_or(given, |said| self.cx.def.secrets.clean_text(said).into()));
         }

@@ -10,29 +10,28 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint_scope::{Link, Permit, QuietGuard, Scope};
-use tracing::Instrument as _;
+use safepoint_scope::{Link, Permit, QuietGuard};
 
 use super::{
     Driver, LogFailure, Start,
     parent::{Above, Parent},
 };
 use crate::{
-    contract::{log::Log, model::OnModelStop},
+    contract::model::OnModelStop,
     definition::{Definition, subagent::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
         machine::{Call, CallState},
-        shared::{Activity, Decided, RunMessage, SharedRun},
-        spans,
+        shared::{Activity, Decided, RunMessage},
     },
-    sync::{callback, mailbox::Received},
+    sync::callback,
     value::{
         approval::ApprovalRequest,
         effect::SideEffect,
         event::Fact,
+        history::note,
         ids::{ApprovalId, CallId},
-        message::{ToolCall, UserMessage},
+        message::ToolCall,
         receipt::{CallKind, CallStatus, ChildReport, QuietReport, Receipt, StopSource},
         usage::Usage,
     },
@@ -182,11 +181,12 @@ impl Driver {
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
         let path = shared.path.clone();
-        launch(shared, Arc::clone(self.recorder.log()), mailbox, up, input);
+        let (def, log) = (Arc::clone(child.def()), Arc::clone(self.recorder.log()));
+        Driver::new(shared, def, log, mailbox).under(up).spawn(Start::Child(input));
         if child.link() == Link::Background {
-            let said = format!("[started in the background as {path}: it goes on by itself]");
+            let text = note::in_background(&path);
             let report = ChildReport { path, work: CallKind::Background, receipt: None, cost: 0.0 };
-            let mut ending = executor::ended_as_run(CallStatus::Completed, said, SideEffect::Done, report);
+            let mut ending = executor::ended_as_run(CallStatus::Completed, text, SideEffect::Done, report);
             ending.started_at = Some(started_at);
             self.end_call(&call, ending).await?;
         }
@@ -318,23 +318,4 @@ fn effect_of(receipt: &Receipt) -> SideEffect {
 
 fn total(child: &ChildReport) -> Option<&Usage> {
     child.receipt.as_ref().map(|receipt| &receipt.usage_total)
-}
-
-/// Starts a child run's driver outside of any scope that is stopped. Not an async function: a driver's future
-/// would then contain its child's.
-fn launch(
-    shared: Arc<SharedRun>,
-    log: Arc<dyn Log>,
-    mailbox: Received<RunMessage>,
-    up: Parent,
-    input: UserMessage,
-) {
-    let def = Arc::clone(up.child.def());
-    let span = spans::run(shared.run.as_str(), def.model.name());
-    let (engine, _never_stopped) = Scope::root();
-    let work = async move {
-        let driver = Driver::new(shared, def, log, mailbox).under(up);
-        Box::new(driver).run(Start::Child(input)).await;
-    };
-    drop(engine.spawn("driver", Box::pin(work).instrument(span)));
 }

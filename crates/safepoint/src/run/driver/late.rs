@@ -1,4 +1,5 @@
-//! Messages that arrive too late: they go to the audit and into the receipt, and change nothing else (S3.5).
+//! Messages that arrive after the settlement: they go to the audit and into the final receipt, and change nothing
+//! else (S3.5). What arrives after the end of a call while the run continues, `queue` handles.
 
 use super::Driver;
 use crate::{
@@ -57,38 +58,6 @@ impl Driver {
     pub(super) fn name_late(&self, what: String, receipt: &mut Receipt) {
         self.cx.shared.audit.push(EventKind::Late(what.clone()));
         receipt.late.push(what);
-    }
-
-    /// Messages of a call that was stopped while the run continues: kept for the final receipt.
-    pub(super) fn take_late(&mut self, msg: RunMessage) {
-        match msg {
-            RunMessage::Cleaned { call_id, cleanups, processes } => {
-                self.machine.add_rows(&call_id, cleanups, processes)
-            }
-            RunMessage::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
-            RunMessage::Late { call_id, what } => {
-                self.cx.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
-            }
-            RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
-            RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
-            RunMessage::Parked { call_id, parking } => self.tree.children.park(call_id, parking),
-            RunMessage::Suspend => self.tree.confirm(),
-            RunMessage::ModelEnded { .. }
-            | RunMessage::HookNotified { .. }
-            | RunMessage::AskingPanicked { .. }
-            | RunMessage::TooLong { .. }
-            | RunMessage::CallEnded { .. }
-            | RunMessage::ChildSuspended { .. }
-            | RunMessage::Asks { .. }
-            | RunMessage::Named { .. }
-            | RunMessage::Decided { .. }
-            | RunMessage::Expired { .. }
-            | RunMessage::Left { .. }
-            | RunMessage::Hooked { .. }
-            | RunMessage::Steer { .. }
-            | RunMessage::TakeBack { .. }
-            | RunMessage::Look => {}
-        }
     }
 }
 

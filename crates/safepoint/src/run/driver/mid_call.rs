@@ -47,9 +47,7 @@ impl MidCallApprovals {
     pub(super) fn take_taken_back(&mut self) -> Vec<ApprovalId> {
         std::mem::take(&mut self.taken_back)
     }
-}
 
-impl MidCallApprovals {
     /// The calls that only wait for a decision from outside: none of their questions has an approver here.
     pub(super) fn unattended(&self, machine: &Machine) -> HashSet<CallId> {
         let of = |is_wanted: &dyn Fn(&ApprovalId) -> bool| {
@@ -97,13 +95,7 @@ impl Driver {
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
         let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
         let ruled = ruling(&self.cx.def.rules, &asks);
-        let (ruling, by) = match ruled {
-            Ok(ruling) => ruling,
-            Err(panic) => {
-                self.callback_panicked("a rule", &panic);
-                return Ok(());
-            }
-        };
+        let Some((ruling, by)) = self.unless_panicked("a rule", ruled) else { return Ok(()) };
         let decided = |policy, decision| Some((policy, decision));
         let deny = |message: &str| Decision::Deny { message: message.to_owned() };
         let by_policy = match (ruling, &self.cx.def.approvals) {

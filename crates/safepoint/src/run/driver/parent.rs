@@ -80,22 +80,7 @@ impl Parent {
         }
     }
 
-    pub(super) fn lets_suspend(&self) -> bool {
-        self.confirmed == Activity::Waits
-    }
-
-    /// Whether the call ended once this run had begun: no run above waits for it or resumes it.
-    pub(super) fn is_background(&self) -> bool {
-        self.child.kind() == CallKind::Background
-    }
-
-    /// The parent confirms that all runs wait. Ignored by a run that works again: it has reported that since.
-    pub(super) fn confirm(&mut self) {
-        self.confirmed = self.reported;
-    }
-
-    /// How long the child may take to reach one of its own safe points, if a demand from above asks for one
-    /// (S9.5).
+    /// How long the child may take to reach a safe point, if a demand from above asks for one (S9.5).
     pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
         let asked = self.demand(scope)?;
         self.child.grace_time().filter(|_| asked.mode != Mode::Now)
@@ -209,7 +194,7 @@ impl Driver {
             receipt: Some(Arc::clone(receipt)),
             cost: self.cost(&receipt.usage),
         };
-        let call_id = up.call_id.clone();
+        let (call_id, effect) = (up.call_id.clone(), self.machine.effect());
         match outcome {
             _ if report.work == CallKind::Background => {
                 up.post(RunMessage::ChildSettled { call_id, child: report });
@@ -219,22 +204,12 @@ impl Driver {
                 up.post(RunMessage::ChildSuspended { call_id, child: report, approvals });
             }
             Outcome::Done(answer) => {
-                let reported = answer.text().to_owned();
-                up.report(executor::ended_as_run(
-                    CallStatus::Completed,
-                    reported,
-                    self.machine.effect(),
-                    report,
-                ));
+                let text = answer.text().to_owned();
+                up.report(executor::ended_as_run(CallStatus::Completed, text, effect, report));
             }
             Outcome::Failed(error) => {
-                let reported = format!("error: {error}");
-                up.report(executor::ended_as_run(
-                    CallStatus::Failed,
-                    reported,
-                    self.machine.effect(),
-                    report,
-                ));
+                let text = format!("error: {error}");
+                up.report(executor::ended_as_run(CallStatus::Failed, text, effect, report));
             }
             Outcome::Stopped(_) => up.report(self.stopped_ending(outcome, origin, report)),
         }
@@ -244,13 +219,10 @@ impl Driver {
         let reason = self.stops.reason();
         let timed_out = origin.by == StopSource::Call
             && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
-        let effect: SideEffect = self.machine.effect();
         let (status, stopped_by) =
             if timed_out { (CallStatus::TimedOut, None) } else { (CallStatus::Stopped, Some(origin.by)) };
-        let mut ending = executor::ended_as_run(status, String::new(), effect, report);
-        ending.reason = reason;
-        ending.stopped_by = stopped_by;
-        ending.fired = origin.fired;
+        let mut ending = executor::ended_as_run(status, String::new(), self.machine.effect(), report);
+        (ending.reason, ending.stopped_by, ending.fired) = (reason, stopped_by, origin.fired);
         ending.finish_text(outcome.partial_text());
         ending
     }

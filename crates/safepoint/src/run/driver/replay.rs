@@ -2,10 +2,9 @@
 
 use super::{Driver, LogFailure, children::ChildStart};
 use crate::{
-    contract::approver::ApprovalMode,
     run::{
         machine::CallState,
-        shared::{Closing, Decided},
+        shared::{Closing, DecideError, Decided},
     },
     sync,
     value::{
@@ -87,21 +86,23 @@ impl Driver {
             self.cx.shared.tree.asks(request, &self.cx.shared);
             let Some(Decided { ruled, reply }) = self.cx.shared.tree.take(&request.id) else {
                 // Not answered yet: an approver that is available now is asked again.
-                match self.cx.def.approvals.clone() {
-                    ApprovalMode::Ask(Some(approver), _) => self.put(approver, request.clone()),
-                    _ => self.wait_behind(request),
-                }
+                self.put_or_wait(request.clone());
                 continue;
             };
             let taken = self.decide(&request.id, ruled).await?;
             if let (Err(error), None) = (&taken, &reply) {
-                self.fail("approval", format!("the decision on {} was not taken: {error}", request.id), None);
+                self.not_taken(&request.id, error);
             }
             if let Some(reply) = reply {
                 sync::reply(reply, taken);
             }
         }
         Ok(())
+    }
+
+    /// A decision that came with a resume was too late or about nothing: the run fails.
+    pub(super) fn not_taken(&mut self, id: &ApprovalId, error: &DecideError) {
+        self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
     }
 }
 

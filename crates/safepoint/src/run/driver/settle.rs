@@ -24,7 +24,7 @@ use crate::{
     },
     sync::callback::Panicked,
     value::{
-        event::{EventKind, Fact},
+        event::{ErrorReport, EventKind, Fact},
         ids::ApprovalId,
         limits::{after, millis},
         receipt::{Ending, QuietReport, Receipt, StopSource},
@@ -219,12 +219,9 @@ impl Driver {
                 Outcome::Suspended(Suspended { approvals, ended })
             }
             Ending::Failed => {
-                let error = self.machine.failure().cloned();
-                let (code, message, hint) = error.map_or_else(
-                    || ("store".into(), "the log failed".into(), None),
-                    |error| (error.code, error.message, error.hint),
-                );
-                Outcome::Failed(RunError { code, message, hint, ended })
+                let unknown = || ErrorReport::new("store", "the log failed", None);
+                let error = self.machine.failure().cloned().unwrap_or_else(unknown);
+                Outcome::Failed(RunError { error, ended })
             }
         }
     }

@@ -103,7 +103,7 @@ impl Driver {
     pub(super) fn refuse(&mut self, text: String) {
         let hint = "give the run a larger window (and a model that has it), let it drop or summarise its oldest \
                     rounds, or begin a new conversation";
-        self.fail(CODE, text, Some(hint.into()));
+        self.fail(CODE, text, Some(hint));
     }
 }
 
@@ -113,9 +113,6 @@ fn unsummed(error: ErrorReport) -> ErrorReport {
 }
 
 fn silent() -> ErrorReport {
-    unsummed(ErrorReport {
-        code: "provider".into(),
-        message: "the model said nothing".into(),
-        hint: Some("resume to try again, or let the run drop its oldest rounds".into()),
-    })
+    let hint = "resume to try again, or let the run drop its oldest rounds";
+    unsummed(ErrorReport::new("provider", "the model said nothing", Some(hint)))
 }

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::CallBoard;
 use crate::{
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     value::{approval::Decision, limits::after},
 };
 
@@ -62,13 +62,13 @@ impl Drop for CallReply {
 
 impl ApprovalClock {
     fn begin(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.open += 1;
         state.since.get_or_insert_with(Instant::now);
     }
 
     fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.open -= 1;
         if state.open == 0
             && let Some(since) = state.since.take()
@@ -80,12 +80,12 @@ impl ApprovalClock {
     }
 
     fn so_far(&self) -> Duration {
-        let state = self.lock();
+        let state = self.state.lock();
         state.before + state.since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
     fn is_open(&self) -> bool {
-        self.lock().open > 0
+        self.state.lock().open > 0
     }
 
     /// Registers, then checks, so that the last answer in between is not missed.
@@ -119,9 +119,5 @@ impl ApprovalClock {
                 return None;
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QuestionTimes> {
-        self.state.lock()
     }
 }

@@ -66,7 +66,7 @@ impl CallEnd {
         self
     }
 
-    fn new(status: CallStatus, text: impl Into<String>) -> Self {
+    pub(crate) fn new(status: CallStatus, text: impl Into<String>) -> Self {
         Self {
             status,
             text: text.into(),
@@ -145,7 +145,7 @@ impl CallEnd {
     }
 
     /// The supervisor panicked: the end was not seen.
-    pub(super) fn unwatched() -> Self {
+    pub(crate) fn unwatched() -> Self {
         let text = "error: the task that watches the call panicked";
         Self { effect: SideEffect::Unknown, ..Self::new(CallStatus::Failed, text) }
     }
@@ -201,7 +201,7 @@ impl CallEnd {
             if let Some(known) = remote.as_ref().filter(|remote| remote.task.is_some() && !is_answered) {
                 let parts = [self.text.as_str(), &known.label()].map(str::to_owned);
                 self.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
-                self.text.push_str(" may go on");
+                self.text.push_str(note::MAY_CONTINUE);
             }
         }
         self.remote = remote.map(Box::new);

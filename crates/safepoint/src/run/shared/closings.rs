@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     value::{
         approval::{Decision, Ruled},
         event::{Fact, Resolution},
@@ -79,7 +79,7 @@ pub(crate) struct Closings(Mutex<HashMap<ApprovalId, DecideError>>);
 impl Closings {
     /// Closes a question: the first close counts.
     pub(super) fn add(&self, id: &ApprovalId, how: DecideError) {
-        self.lock().entry(id.clone()).or_insert(how);
+        self.0.lock().entry(id.clone()).or_insert(how);
     }
 
     /// Applies the records of an earlier attempt; who decided is recorded with the decision.
@@ -100,10 +100,6 @@ impl Closings {
 
     /// The result of a decision on this question; `None` if it is not closed.
     pub(crate) fn of(&self, id: &ApprovalId) -> Option<DecideError> {
-        self.lock().get(id).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ApprovalId, DecideError>> {
-        self.0.lock()
+        self.0.lock().get(id).cloned()
     }
 }
