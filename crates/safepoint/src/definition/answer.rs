@@ -52,7 +52,7 @@ pub(crate) struct AnswerSchema {
 
 impl fmt::Debug for AnswerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Form").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("AnswerSchema").field("spec", &self.spec).finish_non_exhaustive()
     }
 }
 

@@ -31,12 +31,13 @@ use crate::{
 
 mod approval_clock;
 mod board;
+mod call_reply;
 mod ending;
 mod output;
 mod status;
 
-pub(crate) use approval_clock::CallReply;
 pub(crate) use board::{CallBoard, Cleanup};
+pub(crate) use call_reply::CallReply;
 pub(crate) use ending::{
     CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,
 };

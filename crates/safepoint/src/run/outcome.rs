@@ -46,7 +46,7 @@ pub(crate) struct OutcomeContext {
 
 impl fmt::Debug for OutcomeContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ended").field("receipt", &self.receipt).finish_non_exhaustive()
+        f.debug_struct("OutcomeContext").field("receipt", &self.receipt).finish_non_exhaustive()
     }
 }
 

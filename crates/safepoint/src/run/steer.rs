@@ -90,6 +90,7 @@ impl Steer {
 }
 
 /// A steer that is on its way.
+#[derive(Debug)]
 #[must_use = "it says whether the steer was delivered"]
 pub struct SteerTicket {
     message: UserMessage,
@@ -120,12 +121,6 @@ impl SteerTicket {
     pub async fn outcome(self) -> SteerOutcome {
         let Some(landed) = self.landed else { return SteerOutcome::Returned(self.message) };
         landed.await.map_or(SteerOutcome::Returned(self.message), |round| SteerOutcome::Delivered { round })
-    }
-}
-
-impl fmt::Debug for SteerTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Steering").field("message", &self.message).finish_non_exhaustive()
     }
 }
 

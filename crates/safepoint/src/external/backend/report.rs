@@ -34,10 +34,10 @@ const NO_RECORDS: &str = "a wrapped run keeps no records";
 
 /// How it ended, before that is published.
 pub(super) struct WrappedReceipt {
-    receipt: Arc<Receipt>,
+    pub(super) receipt: Arc<Receipt>,
     history: History,
     said: LastWords,
-    error: Option<ErrorReport>,
+    pub(super) error: Option<ErrorReport>,
     row: Option<Row>,
 }
 
@@ -138,18 +138,6 @@ fn history_of(cell: &WrappedRun, said: &Arc<AssistantMessage>, ending: Ending) -
 }
 
 impl WrappedReceipt {
-    pub(super) fn receipt(&self) -> &Arc<Receipt> {
-        &self.receipt
-    }
-
-    pub(super) fn error(&self) -> Option<ErrorReport> {
-        self.error.clone()
-    }
-
-    pub(super) fn observed_at(&self) -> Option<Timestamp> {
-        self.receipt.stop.as_ref().and_then(|stop| stop.observed_at)
-    }
-
     /// What is shown before the settlement.
     pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
         let row = self.row.iter().cloned();

@@ -122,12 +122,12 @@ impl Drop for WorkHold {
 
 impl fmt::Debug for PendingWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ready").field("run", &self.held.0.shared().run).finish_non_exhaustive()
+        f.debug_struct("PendingWork").field("run", &self.held.0.shared().run).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for ActiveWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Working").field("run", &self.held.0.shared().run).finish_non_exhaustive()
+        f.debug_struct("ActiveWork").field("run", &self.held.0.shared().run).finish_non_exhaustive()
     }
 }

@@ -6,11 +6,12 @@
 use futures_util::stream;
 use serde_json::json;
 
-use super::tool::{CONVERSATION, TASK};
+use super::tool::CONVERSATION;
 use crate::{
     contract::model::{
         Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelErrorKind, ModelSpec,
     },
+    definition::subagent::TASK,
     value::{
         history::{History, Message},
         ids::CallId,

@@ -92,7 +92,7 @@ impl Driver {
     /// The call was running when its process ended or when it was stopped, and only a person may decide what
     /// happens to it.
     async fn check_effect_unknown(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
-        let given = self.machine.call(index).and_then(Call::given).cloned();
+        let given = self.machine.call(index).and_then(|call| call.given.clone());
         match (self.cx.def.on_unknown, &self.cx.def.approvals, given) {
             (
                 OnUnknownEffect::Ask,

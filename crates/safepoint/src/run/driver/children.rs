@@ -3,18 +3,14 @@
 //! **Invariants**: a child run reports its end to its parent exactly once, and its quiet once after that.
 //! Until then it keeps its parent (or, in the background, the family) from being quiet.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint_scope::{Link, Permit, QuietGuard};
 
 use super::{
     Driver, LogFailure, Start,
-    parent::{Above, Parent},
+    parent::{Above, ChildStart, Parent},
 };
 use crate::{
     contract::model::OnModelStop,
@@ -40,10 +36,8 @@ use crate::{
 /// The child runs that a run knows.
 #[derive(Default)]
 pub(super) struct Children {
-    /// Calls whose runs only wait for a person, without an approver.
-    parked: HashSet<CallId>,
-    /// Calls whose runs only wait for a person who is being asked.
-    asking: HashSet<CallId>,
+    /// The calls whose runs only wait for a person, without an approver or while one is asked.
+    waiting: HashMap<CallId, Activity>,
     /// The last report of each run that settled in this attempt.
     settled: HashMap<CallId, ChildReport>,
     quiets: HashMap<CallId, QuietReport>,
@@ -54,23 +48,25 @@ pub(super) struct Children {
 impl Children {
     /// How many calls have runs that only a person's decision can continue.
     pub(super) fn waiting(&self) -> usize {
-        self.parked.len() + self.asking.len()
+        self.waiting.len()
     }
 
     /// Records whether the run of a call works, asks, or waits.
     pub(super) fn park(&mut self, call_id: CallId, parking: Activity) {
-        self.parked.remove(&call_id);
-        self.asking.remove(&call_id);
         match parking {
-            Activity::Waits => self.parked.insert(call_id),
-            Activity::Asks => self.asking.insert(call_id),
-            Activity::Works => false,
+            Activity::Waits | Activity::Asks => self.waiting.insert(call_id, parking),
+            Activity::Works => self.waiting.remove(&call_id),
         };
     }
 
-    /// How many calls have runs that only wait for a person, without an approver.
+    /// The calls whose runs only wait for a person, without an approver.
+    fn parked_calls(&self) -> impl Iterator<Item = &CallId> {
+        self.waiting.iter().filter(|(_, parking)| **parking == Activity::Waits).map(|(call, _)| call)
+    }
+
+    /// How many they are.
     pub(super) fn parked(&self) -> usize {
-        self.parked.len()
+        self.parked_calls().count()
     }
 
     /// Keeps the report of a run that has settled.
@@ -135,16 +131,6 @@ pub(super) struct Begin {
     pub(super) args: serde_json::Value,
     pub(super) entry: ChildStart,
     pub(super) started_at: Timestamp,
-}
-
-/// Whether a call's run is new. Exhaustive: it is, or it was begun earlier and resumes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChildStart {
-    Anew,
-    /// And whether it asks its open questions again.
-    Again {
-        asks: bool,
-    },
 }
 
 impl Driver {
@@ -271,8 +257,8 @@ impl Driver {
             return;
         }
         if self.may_suspend() {
-            let children = self.cx.shared.children_of(&self.tree.children.parked);
-            children.iter().for_each(|child| child.post(RunMessage::Suspend));
+            let children = self.tree.children.parked_calls().filter_map(|call| self.cx.shared.child_at(call));
+            children.for_each(|child| child.post(RunMessage::Suspend));
         }
     }
 

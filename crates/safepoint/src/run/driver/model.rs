@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use safepoint_scope::{Code, Effect, SafePoints, Task};
+use safepoint_scope::{Code, SafePoints, Task};
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
     Driver, LogFailure, RunContext,
     model_errors::{endless, filtered, report, too_long},
-    stream::{DraftWriter, SharedDraft, Writer, perform},
+    stream::{CallModel, DraftWriter, SharedDraft, Writer, perform},
     summary::SummaryCall,
 };
 use crate::{
@@ -30,14 +30,6 @@ use crate::{
         usage::Usage,
     },
 };
-
-/// The effect of calling a model.
-#[derive(Debug)]
-pub(super) enum CallModel {}
-
-impl Effect for CallModel {
-    type Announcement = Recorded;
-}
 
 /// The run's conversation with its model.
 pub(super) struct ModelCalls {
@@ -127,8 +119,10 @@ impl ModelCalls {
 }
 
 /// A model call in progress.
-pub(super) struct ModelCall {
+struct ModelCall {
     round: u32,
+    /// The model that is asked first.
+    model: Arc<str>,
     /// What it summarises, if it is not the call of a round but the summary of the history before one.
     summary: Option<Box<SummaryCall>>,
     started_at: Timestamp,
@@ -136,15 +130,6 @@ pub(super) struct ModelCall {
     pen: Arc<Mutex<SharedDraft>>,
     task: Option<Task<()>>,
     span: Span,
-}
-
-impl ModelCall {
-    pub(super) fn new(model: &str, round: u32, summary: Option<Box<SummaryCall>>, draft: Draft) -> Self {
-        let pen = SharedDraft { draft, hand: Writer::default(), retries: Vec::new() };
-        let pen = Arc::new(Mutex::new(pen));
-        let span = spans::model_call(model, round);
-        Self { round, summary, started_at: Timestamp::now(), pen, task: None, span }
-    }
 }
 
 impl Driver {
@@ -156,24 +141,29 @@ impl Driver {
             return self.wait().await;
         }
         let announced = self.record(Fact::ModelStarted { round }).await?;
-        let draft = self.draft();
-        let streaming = ModelCall::new(self.cx.def.model.name(), round, None, draft);
-        self.stream(streaming, gate, &announced).await
+        self.stream(round, None, (gate, &announced)).await
     }
 
-    /// The draft for a message. A remote agent makes no model call here: a message counts as sent only if it
-    /// says so.
-    pub(super) fn draft(&self) -> Draft {
-        Draft::new(&self.cx.def.limits, self.cx.def.is_remote)
-    }
-
-    /// Begins the announced call, if the gate lets it pass.
+    /// Begins the announced call, of a round or for a summary, if the gate lets it pass.
     pub(super) async fn stream(
         &mut self,
-        mut streaming: ModelCall,
-        gate: SafePoints,
-        announced: &Recorded,
+        round: u32,
+        summary: Option<Box<SummaryCall>>,
+        (gate, announced): (SafePoints, &Recorded),
     ) -> Result<(), LogFailure> {
+        // A remote agent makes no model call here: its message counts as sent only if it says so.
+        let draft = Draft::new(&self.cx.def.limits, self.cx.def.is_remote);
+        let pen = SharedDraft { draft, hand: Writer::default(), retries: Vec::new() };
+        let model = summary.as_ref().map_or_else(|| self.cx.def.model.name(), |summary| summary.model());
+        let mut streaming = ModelCall {
+            round,
+            model: model.into(),
+            span: spans::model_call(model, round),
+            summary,
+            started_at: Timestamp::now(),
+            pen: Arc::new(Mutex::new(pen)),
+            task: None,
+        };
         match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
                 let (stream, is_shown) = match &mut streaming.summary {
@@ -265,8 +255,7 @@ impl Driver {
             // or neither kept nor shown.
             pen.hand = Writer::Closed;
             let state = if pen.draft.is_sent() { state } else { ModelState::NeverSent };
-            let model =
-                pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
+            let model = pen.draft.model().unwrap_or_else(|| Arc::clone(&streaming.model)).to_string();
             let message = pen.draft.message(|id| self.machine.is_taken(id));
             let left_out = pen.draft.calls_left_out();
             (message, pen.draft.usage(), state, model, std::mem::take(&mut pen.retries), left_out)
@@ -299,9 +288,5 @@ impl Driver {
         self.record(Fact::ModelEnded { message, whole, report }).await?;
         self.notify(|hooks| hooks.after_model(&hooked));
         Ok(())
-    }
-
-    fn model_of<'s>(&'s self, streaming: &'s ModelCall) -> &'s str {
-        streaming.summary.as_ref().map_or_else(|| self.cx.def.model.name(), |summary| summary.model())
     }
 }

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Mode, QuietGuard, Reach, Reason, SafePoints, Scope, StopRequest};
 
-use super::{Driver, children::ChildStart};
+use super::Driver;
 use crate::{
     definition::subagent::Subagent,
     run::{
@@ -44,6 +44,16 @@ pub(super) struct Parent {
     pub(super) is_end_reported: bool,
     /// Keeps the parent from being quiet.
     pub(super) _hold: QuietGuard,
+}
+
+/// Whether a call's run is new. Exhaustive: it is, or it was begun earlier and resumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChildStart {
+    Anew,
+    /// And whether it asks its open questions again.
+    Again {
+        asks: bool,
+    },
 }
 
 /// What a run knows of the one above it.

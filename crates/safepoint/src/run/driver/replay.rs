@@ -1,6 +1,6 @@
 //! How an attempt applies the records: the run's own facts, those of its child runs, and decisions for both.
 
-use super::{Driver, LogFailure, children::ChildStart};
+use super::{Driver, LogFailure, parent::ChildStart};
 use crate::{
     run::{
         machine::CallState,

@@ -6,16 +6,18 @@
 
 use std::sync::Arc;
 
-use safepoint_scope::{Permit, Scope};
+use safepoint_scope::{Effect, Permit, Scope};
 
 use super::{
-    model::CallModel,
     model_errors::{dead, retry},
     unsaid::unsaid,
     word::Word,
 };
 use crate::{
-    contract::model::{Delta, GuardedReply, ModelError, ModelErrorKind, OnModelStop},
+    contract::{
+        log::Recorded,
+        model::{Delta, GuardedReply, ModelError, ModelErrorKind, OnModelStop},
+    },
     run::{
         draft::Draft,
         outcome::LastWords,
@@ -24,6 +26,14 @@ use crate::{
     sync::Mutex,
     value::{event::EventKind, receipt::RetryReport},
 };
+
+/// The effect of calling a model.
+#[derive(Debug)]
+pub(super) enum CallModel {}
+
+impl Effect for CallModel {
+    type Announcement = Recorded;
+}
 
 /// The draft and its write permission. The permission is withdrawn when the call is cut, so that a chunk that
 /// arrives later changes nothing and is not shown.

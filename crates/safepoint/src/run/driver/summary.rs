@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use safepoint_scope::SafePoints;
 
-use super::{Driver, LogFailure, model::ModelCall};
+use super::{Driver, LogFailure};
 use crate::{
     contract::model::{Guarded, GuardedConversation, GuardedReply, ModelSpec},
     definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
@@ -69,11 +69,8 @@ impl Driver {
         let output_bytes = def.limits.model_output_bytes;
         let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
         let conversation = model.open(spec);
-        let name = model.name().to_owned();
-        let summing = Box::new(SummaryCall { cut, input, model, conversation });
-        let draft = self.draft();
-        let streaming = ModelCall::new(&name, round, Some(summing), draft);
-        self.stream(streaming, gate, &announced).await
+        let summary = Box::new(SummaryCall { cut, input, model, conversation });
+        self.stream(round, Some(summary), (gate, &announced)).await
     }
 
     /// A complete summary takes their place in the same fact; an incomplete one changes nothing.

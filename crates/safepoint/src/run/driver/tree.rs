@@ -5,8 +5,8 @@ use std::time::Duration;
 use safepoint_scope::{Demand, Scope};
 
 use super::{
-    children::{ChildStart, Children},
-    parent::Parent,
+    children::Children,
+    parent::{ChildStart, Parent},
 };
 use crate::{run::shared::Activity, value::receipt::CallKind};
 

@@ -134,9 +134,7 @@ impl CallEnd {
             ending.text.push_str(&format!("\nhint: {hint}"));
             ending.hint = Some(hint.to_owned());
         }
-        if failure.had_no_effect() {
-            ending.is_without_effect = true;
-        }
+        ending.is_without_effect = failure.had_no_effect();
         ending
     }
 
@@ -310,11 +308,8 @@ pub(crate) fn not_begun(
     text: impl Into<String>,
     stop: Option<(Reason, StopSource)>,
 ) -> CallEnd {
-    let mut ending = CallEnd::new(status, text);
-    if let Some((reason, by)) = stop {
-        ending.reason = Some(reason);
-        ending.stopped_by = Some(by);
-    }
+    let (reason, stopped_by) = stop.unzip();
+    let mut ending = CallEnd { reason, stopped_by, ..CallEnd::new(status, text) };
     ending.finish_text("");
     ending
 }

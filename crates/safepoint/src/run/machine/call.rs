@@ -23,8 +23,8 @@ pub(crate) struct Call {
     pub(super) overlaps: bool,
     /// The arguments of the run that is its work, once that has begun: resuming it needs no other approval.
     pub(super) run: Option<Value>,
-    /// Its last arguments.
-    pub(super) given: Option<Value>,
+    /// Its arguments when it last began.
+    pub(crate) given: Option<Value>,
     /// The remote agent's name for its work: beginning it again asks for that, and repeats nothing.
     pub(crate) named: Option<String>,
     /// A person's approval, which outlives the process (S7.2).
@@ -102,25 +102,22 @@ impl Call {
             return;
         }
         match answer {
-            Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
-                // The approved arguments may differ from those that the model requested.
-                if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, None));
-                }
-                self.step = self.wanted();
-            }
-            Resolution::Decided(Decision::ApproveWith { args }) => {
-                if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, Some(args)));
-                }
-                self.step = self.wanted();
-            }
+            Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => self.approve(None),
+            Resolution::Decided(Decision::ApproveWith { args }) => self.approve(Some(args)),
             // If the call itself ends, a separate fact follows.
             Resolution::Withdrawn => {
                 self.step = if self.is_lost() { CallState::EffectUnknown } else { self.wanted() };
             }
             Resolution::Decided(Decision::Deny { .. } | Decision::Respond { .. }) | Resolution::Expired => {}
         }
+    }
+
+    /// The approved arguments may differ from those that the model requested.
+    fn approve(&mut self, changed: Option<&Value>) {
+        if let CallState::AwaitingApproval(request) = &self.step {
+            self.allowed = Some(Allowed::by(request, changed));
+        }
+        self.step = self.wanted();
     }
 
     /// Resumes the call: one that never began is requested, a child run resumes inside, and one that may run
@@ -170,10 +167,7 @@ impl Call {
 
     /// To be checked: an approval that was given is not asked for again.
     fn wanted(&self) -> CallState {
-        match self.allowed.clone() {
-            Some(allowed) => CallState::Approved(allowed),
-            None => CallState::Requested,
-        }
+        self.allowed.clone().map_or(CallState::Requested, CallState::Approved)
     }
 
     fn begin_to_doubt(&mut self) {
@@ -192,11 +186,6 @@ impl Call {
     /// Whether only a person may begin it again.
     fn is_lost(&self) -> bool {
         self.is_in_doubt() && !self.may_run_twice()
-    }
-
-    /// Its arguments when it began.
-    pub(crate) fn given(&self) -> Option<&Value> {
-        self.given.as_ref()
     }
 
     /// Its run is to resume.
