@@ -7,7 +7,7 @@ use safepoint_scope::DropHandle;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, mid_call::MidCallApprovals, word::Word};
+use super::{Driver, LogFailure, mid_call::MidCallApprovals, promised_message::Word};
 use crate::{
     contract::{
         approver::{ApprovalMode, Approver, WithoutApprover},

@@ -9,7 +9,7 @@ use std::{
 use safepoint_scope::{Actor, Code, DropHandle, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, RunContext, word::Word};
+use super::{Driver, LogFailure, RunContext, promised_message::Word};
 use crate::{
     contract::hook::{HookAnswer, HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
     run::{

@@ -7,7 +7,7 @@ use safepoint_scope::{Mode, Reason, SafePoints};
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::{Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, word::Word};
+use super::{Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, promised_message::Word};
 use crate::{
     contract::{
         hook::{HookCall, HookOf},

@@ -10,8 +10,8 @@ use safepoint_scope::{Effect, Permit, Scope};
 
 use super::{
     model_errors::{dead, retry},
-    unsaid::unsaid,
-    word::Word,
+    promised_message::Word,
+    unshown::unsaid,
 };
 use crate::{
     contract::{
