@@ -39,7 +39,7 @@ use self::{
     driver::{Driver, Start},
     outcome::Outcome,
     shared::{AllowList, Closings, DecideError, Put, RunMessage, SharedRun},
-    steer::{Steer, SteerTicket, TakenBack},
+    steer::{Steer, SteerTicket, SteerWithdrawal},
 };
 
 /// A run: await it for its outcome. Dropping it requests a stop with `Now` and returns; settling continues
@@ -308,12 +308,12 @@ impl RunHandle {
     }
 
     /// Withdraws a steer that was not delivered yet.
-    pub(crate) async fn take_back(&self, steer: &SteerId) -> TakenBack {
+    pub(crate) async fn withdraw_steer(&self, steer: &SteerId) -> SteerWithdrawal {
         let (reply, taken) = oneshot::channel();
-        if self.shared.send(RunMessage::TakeBack { steer: steer.clone(), reply }).is_err() {
-            return TakenBack::Over;
+        if self.shared.send(RunMessage::WithdrawSteer { steer: steer.clone(), reply }).is_err() {
+            return SteerWithdrawal::RunEnded;
         }
-        taken.await.unwrap_or(TakenBack::Over)
+        taken.await.unwrap_or(SteerWithdrawal::RunEnded)
     }
 
     /// Answers an open question. The decision may name [who made it](crate::approval::Decision::by). Exactly
@@ -345,7 +345,7 @@ impl RunHandle {
     }
 
     /// Whether a background run that it has begun is still running.
-    pub(crate) fn goes_on_behind(&self) -> bool {
+    pub(crate) fn has_background_runs(&self) -> bool {
         !self.shared.background().is_empty()
     }
 

@@ -148,7 +148,7 @@ impl AgentBuilder {
         }
         def.model = model::Guarded::new(model);
         def.tools = Toolset::new(tools).map_err(BuildError)?;
-        def.gauge = match window {
+        def.meter = match window {
             None => None,
             Some(window) => Some(WindowMeter::new(window, &def.spec()).ok_or_else(no_room)?),
         };

@@ -74,7 +74,7 @@ impl Agent {
             rules: Vec::new(),
             hooks: Vec::new(),
             times: Arc::default(),
-            gauge: None,
+            meter: None,
             form: None,
             grade: StopSupport::Hard,
             is_remote: false,
@@ -128,7 +128,7 @@ impl Agent {
     pub fn resume_with<T>(&self, outcome: &Outcome<T>, decisions: Vec<(ApprovalId, Decision)>) -> Run {
         let ended = outcome.ended();
         let place = (ended.receipt.run.clone(), ended.receipt.path.clone());
-        let start = Start::Resume(decisions, ended.desk.clone());
+        let start = Start::Resume(decisions, ended.lock.clone());
         Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start)
     }
 

@@ -152,14 +152,9 @@ impl Tool for AnswerSchema {
     fn call(&self, _cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         let checked = self.value(&args.to_string());
         Box::pin(async move {
-            match checked {
-                Ok(_) => Ok("[the answer is taken]".into()),
-                Err(misfit) => Err(Failure::new(format!(
-                    "the answer does not fit: {misfit}. Correct it and call again."
-                ))
-                .without_effect()
-                .into()),
-            }
+            let why = |misfit| format!("the answer does not fit: {misfit}. Correct it and call again.");
+            checked.map_err(|misfit: String| Failure::new(why(misfit)).without_effect())?;
+            Ok("[the answer is taken]".into())
         })
     }
 }

@@ -233,14 +233,14 @@ impl Driver {
             let bounds = StepContext {
                 limits: &def.limits,
                 price: def.price.as_ref(),
-                gauge: def.gauge.as_ref(),
+                meter: def.meter.as_ref(),
                 steered,
             };
             let due = self.machine.next_step(demand, &bounds);
             match &due {
                 NextStep::Wait => self.report_idle(),
                 NextStep::Settle(Ending::Suspended) => {}
-                _ => self.tree.say(Activity::Works),
+                _ => self.tree.report_activity(Activity::Works),
             }
             match due {
                 NextStep::CallModel { gate } => self.call_model(gate).await?,
@@ -260,7 +260,7 @@ impl Driver {
                     if self.machine.failure().is_some() {
                         self.calls.end_for_failure();
                     }
-                    self.end_what_rests();
+                    self.end_waiting_calls();
                     self.wait().await?;
                 }
             }

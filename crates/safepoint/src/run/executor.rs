@@ -197,7 +197,7 @@ impl Watch<'_> {
     async fn timed_out(self, limit: Duration) -> CallEnd {
         match self.end().await {
             BodyOutcome::Returned(_) | BodyOutcome::Dropped => CallEnd::timed_out(limit),
-            BodyOutcome::LeftRunning => CallEnd::timed_out(limit).going_on(),
+            BodyOutcome::LeftRunning => CallEnd::timed_out(limit).with_live_body(),
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct OutcomeContext {
     pub(crate) said: LastWords,
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
-    pub(crate) desk: AttemptLock,
+    pub(crate) lock: AttemptLock,
 }
 
 impl fmt::Debug for OutcomeContext {
@@ -289,18 +289,12 @@ impl<T> Outcome<T> {
     /// The answer's text, if the run is done.
     #[must_use]
     pub fn answer(&self) -> Option<&str> {
-        match self {
-            Self::Done(answer) => Some(answer.text()),
-            Self::Stopped(_) | Self::Failed(_) | Self::Suspended(_) => None,
-        }
+        if let Self::Done(answer) = self { Some(answer.text()) } else { None }
     }
 
     /// The answer's value, if it is done.
     #[must_use]
     pub fn into_value(self) -> Option<T> {
-        match self {
-            Self::Done(answer) => Some(answer.into_value()),
-            Self::Stopped(_) | Self::Failed(_) | Self::Suspended(_) => None,
-        }
+        if let Self::Done(answer) = self { Some(answer.into_value()) } else { None }
     }
 }

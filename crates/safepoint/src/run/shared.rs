@@ -19,7 +19,7 @@ use crate::{
     run::{
         executor::{CallEnd, CallReply},
         outcome::Outcome,
-        steer::{Steer, TakenBack},
+        steer::{Steer, SteerWithdrawal},
     },
     sync::{
         Mutex,
@@ -107,9 +107,9 @@ pub(crate) enum RunMessage {
     /// The run is steered; the round is sent when the steer is recorded.
     Steer { steer: Steer, landed: oneshot::Sender<u32> },
     /// The sender withdraws a steer. Dropped unanswered, the run is over.
-    TakeBack { steer: SteerId, reply: oneshot::Sender<TakenBack> },
+    WithdrawSteer { steer: SteerId, reply: oneshot::Sender<SteerWithdrawal> },
     /// The run that is a call's work waits for a person inside, or no longer does.
-    Parked { call_id: CallId, parking: Activity },
+    ChildActivity { call_id: CallId, activity: Activity },
     /// To a run that waits for a person: all runs wait, so suspend.
     Suspend,
     /// The run that is a call's work has suspended itself.

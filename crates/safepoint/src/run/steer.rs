@@ -127,10 +127,10 @@ impl SteerTicket {
 /// What came of withdrawing a steer. Exhaustive: it was returned, it was delivered, or the run is over and
 /// returns what it did not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TakenBack {
-    Back,
+pub(crate) enum SteerWithdrawal {
+    Returned,
     Delivered,
-    Over,
+    RunEnded,
 }
 
 /// Why a steer cannot be made.

@@ -76,12 +76,8 @@ impl OwnerProcess {
 
 impl fmt::Display for OwnerProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "process {} on {}",
-            self.pid,
-            if self.host.is_empty() { "this machine" } else { &self.host }
-        )
+        let host = if self.host.is_empty() { "this machine" } else { &self.host };
+        write!(f, "process {} on {host}", self.pid)
     }
 }
 

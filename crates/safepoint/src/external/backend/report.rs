@@ -20,6 +20,7 @@ use crate::{
         effect::EffectClass,
         event::{ErrorReport, Fact, OutputExtent},
         history::{History, Message, OpenEnd},
+        limits::millis,
         message::{AssistantMessage, CallResult, ToolCall},
         receipt::{CallReport, CallStatus, Ending, Receipt, StopReport, StopSource},
         usage::Usage,
@@ -79,7 +80,8 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
         waiting: Vec::new(),
         usage: Usage::default(),
         usage_total: Usage::default(),
-        worked_ms: cell.worked_ms(),
+        // All of its time is work: it has no questions.
+        worked_ms: millis(cell.opened.elapsed()),
         started_at: cell.opened_at,
         settled_at: Timestamp::now(),
         quiet_at: None,
@@ -153,7 +155,7 @@ impl WrappedReceipt {
             said: said.clone(),
             persisted: Persisted::No(NO_RECORDS.into()),
             log: Arc::new(MemoryLog::default()),
-            desk: AttemptLock::default(),
+            lock: AttemptLock::default(),
         });
         match (ending, error) {
             (Ending::Done, _) => Outcome::Done(Answer::new(said, ended)),

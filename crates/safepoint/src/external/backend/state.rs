@@ -20,7 +20,7 @@ use crate::{
         event::{EventKind, Fact},
         history::{History, Message},
         ids::{CallId, Path, RunId},
-        limits::{Limits, millis},
+        limits::Limits,
         receipt::{CallKind, StopSupport, TookEffect},
     },
 };
@@ -40,7 +40,7 @@ pub(super) struct WrappedRun {
     pub(super) spec: BackendSpec,
     pub(super) history: History,
     pub(super) opened_at: Timestamp,
-    opened: Instant,
+    pub(super) opened: Instant,
     pub(super) limits: Limits,
     /// Guards what the work has come to. Under it a gate of the scope may be passed, a label entered, and an
     /// event shown: the order of locks is this one, then those of the scope and of the feeds. The native stop
@@ -102,11 +102,6 @@ impl WrappedRun {
         &self.shared
     }
 
-    /// How long it has worked: there are no questions here.
-    pub(super) fn worked_ms(&self) -> u64 {
-        millis(self.opened.elapsed())
-    }
-
     pub(super) fn show(&self, fact: Fact) {
         self.shared.feed.push(EventKind::Fact(Arc::new(fact)));
     }
@@ -144,7 +139,7 @@ impl WrappedRun {
         self.shared.scope.pass::<Boundary>(points, &()).map(drop)
     }
 
-    pub(super) fn say(&self, text: String) {
+    pub(super) fn add_text(&self, text: String) {
         let mut state = self.state.lock();
         if !state.is_settled && state.end.is_none() {
             state.said.push_str(&text);
@@ -173,7 +168,7 @@ impl WrappedRun {
     }
 
     /// The last handle that could end the work is gone.
-    pub(super) fn let_go(&self) {
+    pub(super) fn end_without_result(&self) {
         let what = "the work was dropped without an end".to_owned();
         if self.end(WrappedEnd::Failed(what)).is_err() {
             // Its end was already set.
@@ -233,14 +228,10 @@ impl WrappedRun {
 
     /// Waits until the work is over.
     pub(super) async fn over(&self) {
-        self.until(|state| state.end.is_some()).await;
-    }
-
-    async fn until(&self, so: impl Fn(&WorkState) -> bool) {
         loop {
             let mut moved = std::pin::pin!(self.moved.notified());
             moved.as_mut().enable();
-            if so(&self.state.lock()) {
+            if self.state.lock().end.is_some() {
                 return;
             }
             moved.await;

@@ -84,7 +84,7 @@ impl ActiveWork {
 
     /// Shows more text of the answer.
     pub fn say(&self, text: impl Into<String>) {
-        self.held.0.say(text.into());
+        self.held.0.add_text(text.into());
     }
 
     /// Whether the work must end now: an atomic load or two, for loops that block.
@@ -116,7 +116,7 @@ struct WorkHold(Arc<WrappedRun>);
 
 impl Drop for WorkHold {
     fn drop(&mut self) {
-        self.0.let_go();
+        self.0.end_without_result();
     }
 }
 

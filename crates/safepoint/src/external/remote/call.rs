@@ -71,7 +71,7 @@ impl CallLoop {
                 // An agent that always has another event must not starve other tasks.
                 Ok(Some(None)) => tokio::task::coop::consume_budget().await,
                 Ok(Some(Some(end))) => return end,
-                Ok(None) | Err(_) => return self.part().await,
+                Ok(None) | Err(_) => return self.stop_work().await,
             }
         }
     }
@@ -206,17 +206,17 @@ impl CallLoop {
 
     /// The work must end: the agent has its time to confirm that. If the stop would wait for a safe point,
     /// this is one.
-    async fn part(mut self) -> ToolResult {
-        let came = match self.stop_peer() {
+    async fn stop_work(mut self) -> ToolResult {
+        let result = match self.stop_peer() {
             Some(stopped) => stopped.await.ok(),
             None => None,
         };
-        if let Some(StopResult::Done(answer)) = came {
+        if let Some(StopResult::Done(answer)) = result {
             return Ok(self.cx.host().answer(answer).into());
         }
         self.cx.host().end_with_the_run();
         let stop = self.cx.stopped().await;
-        Err(match came {
+        Err(match result {
             Some(StopResult::Failed(failure)) => Halt::from(failure),
             Some(StopResult::Done(_) | StopResult::Stopped) | None => Halt::from(stop),
         })
@@ -232,10 +232,10 @@ impl CallLoop {
         let row = self.row.clone();
         let left = cx.host().output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting = Stopping { line, cx, spec, row, left, late: None, term, noted: None };
+        let mut stopping = Stopping { line, cx, spec, row, left, late: None, term, noted: None };
         // Reported before any reader can look: from here on the work is not known to have ended.
-        parting.ask();
-        drop(self.cx.scope().spawn(parting.row.label(), parting.part(result)));
+        stopping.ask();
+        drop(self.cx.scope().spawn(stopping.row.label(), stopping.run(result)));
         Some(stopped)
     }
 }

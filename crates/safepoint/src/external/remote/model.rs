@@ -49,11 +49,8 @@ impl Conversation for RemoteModel {
         if let (Some(bad), true) = (before.and_then(bad_of), asked.is_empty()) {
             return Box::pin(stream::iter([Err(self.undone(bad))]));
         }
-        let text = match (before, asked.is_empty()) {
-            // A steer, or a new turn over a call that returned something: what it returned is kept.
-            (Some(results), _) => good_of(results),
-            (None, _) => String::new(),
-        };
+        // A steer, or a new turn over a call that returned something: what it returned is kept.
+        let text = before.map(good_of).unwrap_or_default();
         let mut deltas = vec![Delta::Usage(Usage::default())];
         if !text.is_empty() {
             deltas.push(Delta::Text(text));

@@ -42,7 +42,7 @@ impl Driver {
                         let overlaps = work.spec().may_overlap();
                         self.machine.clear(index, args, overlaps);
                     }
-                    Err(InvalidCall(why)) => self.misfit(&call, why).await?,
+                    Err(InvalidCall(why)) => self.reject_call(&call, why).await?,
                 },
                 CallState::AwaitingApproval(_)
                 | CallState::Ready { .. }
@@ -67,7 +67,7 @@ impl Driver {
     async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let (args, approval, overlaps) = match self.read_call(call) {
             Ok(read) => read,
-            Err(InvalidCall(why)) => return self.misfit(call, why).await,
+            Err(InvalidCall(why)) => return self.reject_call(call, why).await,
         };
         let ruling = approver::rule(&self.cx.def.rules, approval, &call.name, &args);
         let Some(ruling) = self.unless_panicked("a rule", ruling) else { return Ok(()) };
@@ -114,7 +114,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let spec = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),
-            Err(InvalidCall(why)) => return self.misfit(call, why).await,
+            Err(InvalidCall(why)) => return self.reject_call(call, why).await,
         };
         let is_same = definition.is_empty() || definition == self.cx.def.tools.definition(&call.name);
         let own = if is_same { ToolApproval::NotNeeded } else { spec.approval };

@@ -7,7 +7,7 @@ use safepoint_scope::DropHandle;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, mid_call::MidCallApprovals, promised_message::Word};
+use super::{Driver, LogFailure, mid_call::MidCallApprovals, promised_message::PromisedMessage};
 use crate::{
     contract::{
         approver::{ApprovalMode, Approver, WithoutApprover},
@@ -65,7 +65,7 @@ impl OpenApprovals {
 }
 
 impl Driver {
-    pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
+    pub(super) async fn reject_call(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
         self.end_unrun(call, CallStatus::Failed, why).await
     }
 
@@ -141,31 +141,31 @@ impl Driver {
         question: ApprovalKind,
     ) -> Result<(), LogFailure> {
         let request = self.ask(call, Asks::about(&call.name, args), question).await?;
-        self.put_or_wait(request);
+        self.ask_approver_or_wait(request);
         Ok(())
     }
 
     /// Lets the agent's approver be asked. Without one the question waits.
-    pub(super) fn put_or_wait(&mut self, request: ApprovalRequest) {
+    pub(super) fn ask_approver_or_wait(&mut self, request: ApprovalRequest) {
         match self.cx.def.approvals.clone() {
-            ApprovalMode::Ask(Some(approver), _) => self.put(approver, request),
-            _ => self.wait_behind(&request),
+            ApprovalMode::Ask(Some(approver), _) => self.ask_approver(approver, request),
+            _ => self.wait_in_place(&request),
         }
     }
 
     /// Lets a performer ask the approver, until the question expires.
-    pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
+    pub(super) fn ask_approver(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let left = request.expires_at.duration_since(Timestamp::now());
         let open_for =
             std::time::Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval_expiry);
         let id = request.id.clone();
         let approver = Foreign::new(approver);
         let dead = "the task that asks panicked".to_owned();
-        let word = Word::or(&self.cx.shared, RunMessage::AskingPanicked { message: dead });
+        let promised = PromisedMessage::new(&self.cx.shared, RunMessage::AskingPanicked { message: dead });
         let task = self.cx.scope.spawn("approval", async move {
             let id = request.id.clone();
             let asking = approver.run(move |approver| approver.try_ask(request));
-            word.say(match timeout(open_for, asking).await {
+            promised.send(match timeout(open_for, asking).await {
                 Ok(Ok(None)) => RunMessage::Left { id },
                 Ok(Ok(Some(decision))) => {
                     let ruled = decision.by(APPROVER);
@@ -184,7 +184,7 @@ impl Driver {
         if let ApprovalMode::Ask(_, WithoutApprover::Suspend) = self.cx.def.approvals {
             self.leave_open(&id);
             if let Some(Call { step: CallState::AwaitingApproval(request), .. }) = self.machine.asked(&id) {
-                self.wait_behind(&request);
+                self.wait_in_place(&request);
             }
             return Ok(());
         }

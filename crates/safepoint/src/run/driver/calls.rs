@@ -1,4 +1,5 @@
-//! Tool calls: the scope of each, and its end, which is recorded here and nowhere else.
+//! Tool calls: the scope of each, and its end, which is recorded here and nowhere else: one at a time while the run
+//! works, together when it ends.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -90,7 +91,7 @@ impl Driver {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
         let ending = ending.without(&self.cx.def.secrets);
         self.child_ended(&id, &ending);
-        self.note_rest(&id, &ending);
+        self.note_waiting_end(&id, &ending);
         let is_bad = matches!(
             ending.status,
             CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable | CallStatus::TimedOut
@@ -114,16 +115,17 @@ impl Driver {
         Ok(())
     }
 
-    /// The one place where a call's end is recorded.
+    /// Records the end of a call that was checked or has run. The end of calls that nothing has begun when the run ends is
+    /// recorded by [`end_unbegun`](Self::end_unbegun), and nowhere else.
     pub(super) async fn end_call(&mut self, call: &ToolCall, ending: CallEnd) -> Result<(), LogFailure> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
         let given = answer_given(&report, &result);
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
-        let taken_back = self.take_back_of(&call.id).await;
+        let withdrawn = self.withdraw_of_call(&call.id).await;
         if let Some(site) = self.calls.settle(&call.id) {
             self.call_over(&site, given);
         }
-        let recorded = match taken_back {
+        let recorded = match withdrawn {
             Ok(()) => self.record(ended).await.map(drop),
             Err(broken) => Err(broken),
         };

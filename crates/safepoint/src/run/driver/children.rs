@@ -52,16 +52,16 @@ impl Children {
     }
 
     /// Records whether the run of a call works, asks, or waits.
-    pub(super) fn park(&mut self, call_id: CallId, parking: Activity) {
-        match parking {
-            Activity::Waits | Activity::Asks => self.waiting.insert(call_id, parking),
+    pub(super) fn set_activity(&mut self, call_id: CallId, activity: Activity) {
+        match activity {
+            Activity::Waits | Activity::Asks => self.waiting.insert(call_id, activity),
             Activity::Works => self.waiting.remove(&call_id),
         };
     }
 
     /// The calls whose runs only wait for a person, without an approver.
     fn parked_calls(&self) -> impl Iterator<Item = &CallId> {
-        self.waiting.iter().filter(|(_, parking)| **parking == Activity::Waits).map(|(call, _)| call)
+        self.waiting.iter().filter(|(_, activity)| **activity == Activity::Waits).map(|(call, _)| call)
     }
 
     /// How many they are.
@@ -219,7 +219,7 @@ impl Driver {
     /// An attached child run has ended, and its call with it.
     pub(super) fn child_ended(&mut self, id: &CallId, ending: &CallEnd) {
         if let Some(child) = &ending.child {
-            self.tree.children.park(id.clone(), Activity::Works);
+            self.tree.children.set_activity(id.clone(), Activity::Works);
             self.tree.children.settle(id.clone(), child.clone());
             self.stops.closed_at(ending.fired);
         }
@@ -231,7 +231,7 @@ impl Driver {
         child: ChildReport,
         approvals: Vec<ApprovalRequest>,
     ) -> Result<(), LogFailure> {
-        self.tree.children.park(call_id.clone(), Activity::Works);
+        self.tree.children.set_activity(call_id.clone(), Activity::Works);
         self.tree.children.settle(call_id.clone(), child.clone());
         drop(self.calls.settle(&call_id));
         for request in &approvals {
@@ -252,8 +252,8 @@ impl Driver {
     /// No step is due: if everything that runs waits for a person inside, so does this run.
     pub(super) fn report_idle(&mut self) {
         if self.approvals.is_asking() || !self.machine.is_resting(self.tree.children.parked()) {
-            let parking = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
-            self.tree.say(parking);
+            let activity = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
+            self.tree.report_activity(activity);
             return;
         }
         if self.may_suspend() {
@@ -266,10 +266,10 @@ impl Driver {
     /// runs wait.
     pub(super) fn may_suspend(&mut self) -> bool {
         if self.approvals.is_asking() {
-            self.tree.say(Activity::Asks);
+            self.tree.report_activity(Activity::Asks);
             return false;
         }
-        self.tree.say(Activity::Waits);
+        self.tree.report_activity(Activity::Waits);
         self.cx.scope.demand().is_some() || self.tree.lets_suspend()
     }
 

@@ -9,7 +9,7 @@ use std::{
 use safepoint_scope::{Actor, Code, DropHandle, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, RunContext, promised_message::Word};
+use super::{Driver, LogFailure, RunContext, promised_message::PromisedMessage};
 use crate::{
     contract::hook::{HookAnswer, HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
     run::{
@@ -66,14 +66,15 @@ impl HookRunner {
         let asked = spawn(cx, asked);
         self.running.insert(key.clone(), asked.dropper());
         let dead = HookAnswer::Panicked(DEAD.into());
-        let word = Word::or(&cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
+        let promised =
+            PromisedMessage::new(&cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
         drop(cx.scope.spawn("hook's bound", async move {
             let answer = match within(bound, asked).await {
                 Ok(Some(verdict)) => HookAnswer::Verdict(verdict),
                 Ok(None) => HookAnswer::Overdue,
                 Err(Panicked(message)) => HookAnswer::Panicked(message),
             };
-            word.say(RunMessage::Hooked { key, answer });
+            promised.send(RunMessage::Hooked { key, answer });
         }));
     }
 
@@ -91,10 +92,11 @@ impl HookRunner {
         let bound = cx.def.limits.callback_timeout;
         let work = spawn(cx, work);
         self.notified += 1;
-        let word = Word::or(&cx.shared, RunMessage::HookNotified { panicked: Some(DEAD.into()) });
+        let promised =
+            PromisedMessage::new(&cx.shared, RunMessage::HookNotified { panicked: Some(DEAD.into()) });
         drop(cx.scope.spawn("hook's bound", async move {
             let panicked = within(bound, work).await.err().map(|Panicked(message)| message);
-            word.say(RunMessage::HookNotified { panicked });
+            promised.send(RunMessage::HookNotified { panicked });
         }));
     }
 

@@ -11,15 +11,24 @@ use crate::{
     value::{
         event::EventKind,
         ids::CallId,
-        receipt::{CleanupReport, ProcessReport, Receipt, RemoteReport},
+        receipt::{CallReport, Receipt, RemoteReport},
     },
 };
 
 impl Driver {
     pub(super) fn late(&mut self, msg: RunMessage, receipt: &mut Receipt) {
         match msg {
-            RunMessage::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
-            RunMessage::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
+            RunMessage::Cleaned { call_id, cleanups, processes } => {
+                if let Some(call) = row(receipt, &call_id) {
+                    call.cleanups.extend(cleanups);
+                    call.processes.extend(processes);
+                }
+            }
+            RunMessage::Remote { call_id, remote } => {
+                if let Some(call) = row(receipt, &call_id) {
+                    call.remote = Some(Box::new(remote));
+                }
+            }
             RunMessage::Late { call_id, what } => {
                 self.name_late(executor::late(&call_id, &what), receipt);
             }
@@ -40,7 +49,7 @@ impl Driver {
             | RunMessage::HookNotified { panicked: None }
             | RunMessage::TooLong { .. }
             | RunMessage::ChildSuspended { .. }
-            | RunMessage::Parked { .. }
+            | RunMessage::ChildActivity { .. }
             | RunMessage::Suspend
             | RunMessage::Expired { .. }
             | RunMessage::Left { .. }
@@ -50,7 +59,7 @@ impl Driver {
             | RunMessage::Named { .. }
             // Dropped unanswered, so it returns to its sender.
             | RunMessage::Steer { .. }
-            | RunMessage::TakeBack { .. }
+            | RunMessage::WithdrawSteer { .. }
             | RunMessage::Look => {}
         }
     }
@@ -61,17 +70,9 @@ impl Driver {
     }
 }
 
-fn add(receipt: &mut Receipt, id: &CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport>) {
-    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
-        call.cleanups.extend(cleanups);
-        call.processes.extend(processes);
-    }
-}
-
-fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
-    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
-        call.remote = Some(Box::new(remote));
-    }
+/// The row of a call.
+fn row<'r>(receipt: &'r mut Receipt, id: &CallId) -> Option<&'r mut CallReport> {
+    receipt.calls.iter_mut().find(|call| call.call_id == *id)
 }
 
 /// Remote work that is not known to have ended, by name.

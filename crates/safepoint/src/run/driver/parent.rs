@@ -83,10 +83,10 @@ impl Parent {
         scope.demand_from(&self.above.scope)
     }
 
-    pub(super) fn report_activity(&mut self, parking: Activity) {
-        if self.child.kind() == CallKind::Child && self.reported != parking {
-            (self.reported, self.confirmed) = (parking, Activity::Works);
-            self.post(RunMessage::Parked { call_id: self.call_id.clone(), parking });
+    pub(super) fn report_activity(&mut self, activity: Activity) {
+        if self.child.kind() == CallKind::Child && self.reported != activity {
+            (self.reported, self.confirmed) = (activity, Activity::Works);
+            self.post(RunMessage::ChildActivity { call_id: self.call_id.clone(), activity });
         }
     }
 
@@ -173,7 +173,7 @@ impl Driver {
 
     /// Waits in place until an answer or the expiry, while no approver is asked. A background run has no
     /// parent that would resume it, and neither has a run below one in a session.
-    pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
+    pub(super) fn wait_in_place(&mut self, request: &ApprovalRequest) {
         if !self.cx.shared.waits_in_place && !self.tree.is_background() {
             return;
         }

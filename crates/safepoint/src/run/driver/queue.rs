@@ -97,15 +97,17 @@ impl Driver {
                 self.callback_panicked("the approver", &Panicked(message));
             }
             RunMessage::Steer { steer, landed } => self.steers.add(steer, landed),
-            RunMessage::TakeBack { steer, reply } => self.steers.take_back(&steer, reply),
-            RunMessage::Parked { call_id, parking } => self.tree.children.park(call_id, parking),
+            RunMessage::WithdrawSteer { steer, reply } => self.steers.withdraw(&steer, reply),
+            RunMessage::ChildActivity { call_id, activity } => {
+                self.tree.children.set_activity(call_id, activity)
+            }
             RunMessage::Suspend => self.tree.confirm(),
             RunMessage::ChildSuspended { call_id, child, approvals } => {
                 self.child_suspended(call_id, child, approvals).await?;
             }
             RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
             RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
-            RunMessage::Look => self.take_back_unwanted().await?,
+            RunMessage::Look => self.withdraw_unwanted().await?,
         }
         Ok(())
     }

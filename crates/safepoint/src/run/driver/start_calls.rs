@@ -7,7 +7,9 @@ use safepoint_scope::{Mode, Reason, SafePoints};
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::{Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, promised_message::Word};
+use super::{
+    Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, promised_message::PromisedMessage,
+};
 use crate::{
     contract::{
         hook::{HookCall, HookOf},
@@ -107,14 +109,14 @@ impl Driver {
 
     fn supervise(&self, job: Job, call_id: CallId) {
         let unwatched = RunMessage::CallEnded { call_id: call_id.clone(), ending: CallEnd::unwatched() };
-        let ended = Word::or(&self.cx.shared, unwatched);
+        let ended = PromisedMessage::new(&self.cx.shared, unwatched);
         let cleaned = Arc::clone(&self.cx.shared);
         let late = Arc::clone(&self.cx.shared);
         let label = format!("call {call_id}");
         let span = spans::tool_call(job.cx.name(), call_id.as_str());
         let supervised = executor::supervise(
             job,
-            move |ending| ended.say(RunMessage::CallEnded { call_id, ending }),
+            move |ending| ended.send(RunMessage::CallEnded { call_id, ending }),
             move |call_id, cleanups| {
                 cleaned.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() })
             },

@@ -46,8 +46,8 @@ impl Driver {
     /// Omits the oldest rounds from what is sent, with a note in their place.
     pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.cx.def);
-        if let Some(gauge) = &def.gauge {
-            let shortened = gauge.noted(self.machine.history(), cut);
+        if let Some(meter) = &def.meter {
+            let shortened = meter.noted(self.machine.history(), cut);
             self.record(Fact::HistoryShortened(shortened)).await?;
         }
         Ok(())
@@ -56,15 +56,15 @@ impl Driver {
     /// Has a model write a summary of them: announced, permitted and stopped like any model call.
     pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.cx.def);
-        let Some(gauge) = &def.gauge else { return Ok(()) };
-        let model = match gauge.summariser() {
+        let Some(meter) = &def.meter else { return Ok(()) };
+        let model = match meter.summariser() {
             Some(Summariser::Other(model)) => Guarded::new(Arc::clone(model)),
             Some(Summariser::Own) | None => def.model.clone(),
         };
         let round = self.machine.next_round();
         let announced = self.record(Fact::SummaryStarted { round }).await?;
         let mut input = History::new();
-        let text = transcript(self.machine.history(), &cut, gauge.readable());
+        let text = transcript(self.machine.history(), &cut, meter.readable());
         input.push(Message::User(text.into()));
         let output_bytes = def.limits.model_output_bytes;
         let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
@@ -86,9 +86,9 @@ impl Driver {
             Completion::Failed(error) => Completion::Failed(unsummed(error)),
             whole @ (Completion::Complete | Completion::Stopped | Completion::Steered) => whole,
         };
-        let shortened = match (&whole, &self.cx.def.gauge) {
-            (Completion::Complete, Some(gauge)) => {
-                Some(gauge.summed_up(self.machine.history(), &summing.cut, text.trim()))
+        let shortened = match (&whole, &self.cx.def.meter) {
+            (Completion::Complete, Some(meter)) => {
+                Some(meter.summed_up(self.machine.history(), &summing.cut, text.trim()))
             }
             _ => None,
         };

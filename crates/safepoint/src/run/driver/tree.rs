@@ -45,9 +45,9 @@ impl TreeLinks {
     }
 
     /// Notifies the parent when it changes whether this run only waits.
-    pub(super) fn say(&mut self, parking: Activity) {
+    pub(super) fn report_activity(&mut self, activity: Activity) {
         if let Some(up) = &mut self.parent {
-            up.report_activity(parking);
+            up.report_activity(activity);
         }
     }
 

@@ -111,17 +111,11 @@ impl CallBoard {
     pub(crate) fn denied(&self) -> Vec<String> {
         let posted = self.posted.lock();
         let denied = posted.ruled.iter().filter(|row| row.permission == Permission::Denied);
-        denied
-            .map(
-                |row| {
-                    if row.what.is_empty() {
-                        row.tool.clone()
-                    } else {
-                        format!("{} ({})", row.tool, row.what)
-                    }
-                },
-            )
-            .collect()
+        let name = |row: &RuledReport| match row.what.as_str() {
+            "" => row.tool.clone(),
+            what => format!("{} ({what})", row.tool),
+        };
+        denied.map(name).collect()
     }
     pub(super) fn take_ruled(&self) -> Vec<RuledReport> {
         std::mem::take(&mut self.posted.lock().ruled)

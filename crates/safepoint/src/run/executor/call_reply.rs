@@ -20,7 +20,7 @@ impl CallReply {
     }
 
     /// Whether the call no longer waits for the answer.
-    pub(crate) fn is_taken_back(&self) -> bool {
+    pub(crate) fn is_withdrawn(&self) -> bool {
         self.to.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 

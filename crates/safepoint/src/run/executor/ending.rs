@@ -157,7 +157,7 @@ impl CallEnd {
     }
 
     /// The call is over for its caller, and its body could not be ended.
-    pub(super) fn going_on(mut self) -> Self {
+    pub(super) fn with_live_body(mut self) -> Self {
         self.is_body_alive = true;
         self
     }

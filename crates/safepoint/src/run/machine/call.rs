@@ -197,8 +197,8 @@ impl Call {
     }
 
     /// Whether its run resumes when the run that requested it is resumed.
-    pub(super) fn has_run_to_go_on(&self) -> bool {
-        let goes_on = match &self.step {
+    pub(super) fn has_run_to_resume(&self) -> bool {
+        let resumes = match &self.step {
             CallState::Ended { report, .. } => report.stopped_by == Some(StopSource::Run),
             CallState::Running
             | CallState::Resuming { .. }
@@ -209,7 +209,7 @@ impl Call {
             | CallState::Approved { .. }
             | CallState::EffectUnknown => false,
         };
-        goes_on && self.has_run()
+        resumes && self.has_run()
     }
 
     /// Whether its run was begun earlier.

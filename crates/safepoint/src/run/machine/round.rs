@@ -61,8 +61,8 @@ impl Round {
         self.calls.iter().filter(|call| !matches!(call.step, CallState::Ended { .. }))
     }
 
-    pub(super) fn runs_to_go_on(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| call.has_run_to_go_on())
+    pub(super) fn runs_to_resume(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.has_run_to_resume())
     }
 
     pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {

@@ -77,11 +77,11 @@ impl Logged {
 
     fn due(&self, demand: Option<Demand>, steered: PendingSteer) -> NextStep {
         let limits = Limits::default();
-        self.machine.next_step(demand, &StepContext { limits: &limits, price: None, gauge: None, steered })
+        self.machine.next_step(demand, &StepContext { limits: &limits, price: None, meter: None, steered })
     }
 
     fn reached(&self, limits: &Limits, price: Option<&Price>) -> Option<Code> {
-        let bounds = StepContext { limits, price, gauge: None, steered: PendingSteer::No };
+        let bounds = StepContext { limits, price, meter: None, steered: PendingSteer::No };
         bounds.reached(&self.machine).map(|due| match due {
             NextStep::Limit { code, .. } => code,
             other => panic!("no limit: {other:?}"),
@@ -217,7 +217,7 @@ async fn an_answer_is_followed_by_a_steer() {
         assert_eq!(logged.due(None, steered), NextStep::TakeSteer);
         assert_eq!(logged.due(at(AT_ALL), steered), NextStep::Settle(Ending::Done));
         let limits = Limits { max_rounds: 1, ..Limits::default() };
-        let bounds = StepContext { limits: &limits, price: None, gauge: None, steered };
+        let bounds = StepContext { limits: &limits, price: None, meter: None, steered };
         assert_eq!(logged.machine.next_step(None, &bounds), NextStep::Settle(Ending::Done));
     }
     let steer = RecordedSteer {
@@ -438,9 +438,9 @@ async fn a_question_of_a_running_call_leaves_it_running() {
 async fn a_child_that_waits_is_known_by_its_questions() {
     let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("so", &["c0"]), Completion::Complete).await;
-    assert_eq!(logged.machine.runs_to_go_on().next(), None);
+    assert_eq!(logged.machine.runs_to_resume().next(), None);
     logged.started("c0", CallKind::Child).await;
-    assert!(logged.machine.runs_to_go_on().eq([&CallId::from("c0")]));
+    assert!(logged.machine.runs_to_resume().eq([&CallId::from("c0")]));
     let (call_id, approvals) = (CallId::from("c0"), vec![question("q")]);
     logged.record(Fact::ChildSuspended { call_id: call_id.clone(), child: costing(2.0), approvals }).await;
     assert_eq!((logged.machine.suspended().count(), logged.machine.cost(None)), (1, 2.0));

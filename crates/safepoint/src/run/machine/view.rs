@@ -89,8 +89,8 @@ impl Machine {
     }
 
     /// The calls whose runs resume with this one: they wait, or were cut with it.
-    pub(crate) fn runs_to_go_on(&self) -> impl Iterator<Item = &CallId> {
-        self.round().into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
+    pub(crate) fn runs_to_resume(&self) -> impl Iterator<Item = &CallId> {
+        self.round().into_iter().flat_map(Round::runs_to_resume).map(|call| &call.call.id)
     }
 
     /// Open questions of running calls.

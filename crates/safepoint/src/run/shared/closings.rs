@@ -86,16 +86,12 @@ impl Closings {
     pub(crate) fn take(&self, fact: &Fact) {
         const BEFORE: &str = "an earlier attempt";
         let Fact::ApprovalResolved { id, answer, .. } = fact else { return };
-        self.add(
-            id,
-            match answer {
-                Resolution::Decided(decision) => {
-                    DecideError::Decided { by: BEFORE.into(), decision: Box::new(decision.clone()) }
-                }
-                Resolution::Expired => DecideError::Expired,
-                Resolution::Withdrawn => DecideError::Withdrawn,
-            },
-        );
+        let closing = match answer {
+            Resolution::Decided(decision) => Closing::Decided(decision.clone().by(BEFORE)),
+            Resolution::Expired => Closing::Expired,
+            Resolution::Withdrawn => Closing::Withdrawn,
+        };
+        self.add(id, closing.into());
     }
 
     /// The result of a decision on this question; `None` if it is not closed.

@@ -182,7 +182,7 @@ fn each_end_has_its_words() {
         (with(SideEffect::Unknown), note::STOPPED_UNKNOWN),
         (CallEnd::new(CallStatus::Completed, ""), ""),
         (CallEnd::new(CallStatus::TimedOut, ""), note::TIMED_OUT),
-        (CallEnd::new(CallStatus::TimedOut, "").going_on(), note::TIMED_OUT_STILL_RUNNING),
+        (CallEnd::new(CallStatus::TimedOut, "").with_live_body(), note::TIMED_OUT_STILL_RUNNING),
         (CallEnd::left_running(None), note::STILL_RUNNING),
         (CallEnd::new(CallStatus::NotStarted, ""), note::NOT_STARTED),
         (CallEnd::new(CallStatus::Denied, ""), note::DENIED),
