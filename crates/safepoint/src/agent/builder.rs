@@ -148,10 +148,10 @@ impl AgentBuilder {
         }
         def.model = model::Guarded::new(model);
         def.tools = Toolset::new(tools).map_err(BuildError)?;
-        def.meter = match window {
-            None => None,
-            Some(window) => Some(WindowMeter::new(window, &def.spec()).ok_or_else(no_room)?),
-        };
+        let no_room =
+            || BuildError("the window leaves no room: what is kept for the answer is all of it".into());
+        let meter = |window| WindowMeter::new(window, &def.spec()).ok_or_else(no_room);
+        def.meter = window.map(meter).transpose()?;
         // Clones of the builder make agents of which each counts its own stops.
         def.times = Arc::default();
         Ok(Agent { def: Arc::new(def) })
@@ -168,7 +168,3 @@ impl fmt::Debug for AgentBuilder {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BuildError(String);
-
-fn no_room() -> BuildError {
-    BuildError("the window leaves no room: what is kept for the answer is all of it".into())
-}

@@ -54,9 +54,7 @@ impl Draft {
         let left = self.most_bytes.saturating_sub(self.bytes);
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
-        if brings > left {
-            self.is_full = true;
-        }
+        self.is_full |= brings > left;
         // A model that does not report sending has sent if there is an answer or a bill (S2.15).
         if !self.is_remote && (brings > 0 || matches!(delta, Delta::Usage(_))) {
             self.is_sent = true;

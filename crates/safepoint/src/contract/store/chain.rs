@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::value::ids::SessionId;
 
-use super::journal::{Damage, DamageKind, Record};
+use super::record::{Damage, DamageKind, Record};
 
 /// How many bytes a checksum has.
 const LEN: usize = 32;

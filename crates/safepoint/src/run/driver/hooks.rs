@@ -14,7 +14,7 @@ use crate::{
     contract::hook::{HookAnswer, HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
     run::{
         executor,
-        machine::{Call, CallState, Machine},
+        machine::{Call, Machine},
         shared::RunMessage,
     },
     sync::callback::{self, Panicked},
@@ -162,7 +162,7 @@ impl Driver {
         match &key.of {
             HookOf::Model(_) => self.fail("callback", format!("a hook refused the model call: {why}"), None),
             HookOf::Call(id) => {
-                let is_open = |call: &&Call| !matches!(call.step, CallState::Ended { .. });
+                let is_open = |call: &&Call| call.end().is_none();
                 if let Some(call) = self.machine.find(id).filter(is_open).map(|open| open.call.clone()) {
                     self.end_call(&call, executor::not_begun(CallStatus::Denied, why, None)).await?;
                 }

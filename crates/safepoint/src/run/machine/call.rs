@@ -212,6 +212,11 @@ impl Call {
         resumes && self.has_run()
     }
 
+    /// Its row and its result, once it is over.
+    pub(crate) fn end(&self) -> Option<(&CallReport, &CallResult)> {
+        if let CallState::Ended { report, result } = &self.step { Some((report, result)) } else { None }
+    }
+
     /// Whether its run was begun earlier.
     pub(crate) fn has_run(&self) -> bool {
         self.run.is_some()

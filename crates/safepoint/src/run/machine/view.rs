@@ -60,14 +60,7 @@ impl Machine {
 
     /// The calls of the message, while they are the run's work.
     pub(super) fn round(&self) -> Option<&Round> {
-        match &self.stage {
-            RunStage::Calls(round) => Some(round),
-            RunStage::Ready
-            | RunStage::Summarising
-            | RunStage::Streaming
-            | RunStage::Cut(_)
-            | RunStage::Answered(_) => None,
-        }
+        if let RunStage::Calls(round) = &self.stage { Some(round) } else { None }
     }
 
     pub(crate) fn call(&self, index: usize) -> Option<&Call> {
