@@ -38,7 +38,7 @@ pub(crate) struct Definition {
     pub(crate) rules: Vec<Rule>,
     pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
     pub(crate) times: Arc<StopTimes>,
-    pub(crate) gauge: Option<WindowMeter>,
+    pub(crate) meter: Option<WindowMeter>,
     /// The schema of its answers; `None` if they are text.
     pub(crate) form: Option<Arc<AnswerSchema>>,
     /// What a stop does to its runs' work.
@@ -66,7 +66,7 @@ impl Definition {
         }
         tools.add_form(&form);
         let mut changed = Self { tools, form: Some(form), ..self.clone() };
-        changed.gauge = self.gauge.as_ref().map(|gauge| gauge.of(&changed.spec()));
+        changed.meter = self.meter.as_ref().map(|meter| meter.of(&changed.spec()));
         changed
     }
 }

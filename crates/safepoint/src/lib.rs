@@ -42,7 +42,7 @@ pub mod approval {
     };
 }
 
-/// An agent as a tool of another: the work of a call is then a run, with a scope, a path and a receipt of its own (S9).
+/// An agent as a tool of another: the work of a call is then a run, with its scope, path and receipt (S9).
 pub mod child {
     pub use crate::definition::subagent::Subagent;
 }
@@ -92,7 +92,7 @@ pub mod observe {
     pub use crate::definition::stop_times::{BUCKETS_MICROS, Histogram, PhaseTimes, StopTimes};
 }
 
-/// How a run ended, with everything needed to go on from there (S3.1).
+/// How a run ended, with everything needed to continue from there (S3.1).
 pub mod outcome {
     pub use crate::run::outcome::{Persisted, RunError, Stopped, Suspended};
 }

@@ -87,7 +87,7 @@ pub mod store {
     };
 }
 
-/// A run on one input that goes on from a conversation, as [`Agent::run_on`], whose facts are recorded in `log`.
+/// A run on one input that continues a conversation, as [`Agent::run_on`], whose facts are recorded in `log`.
 pub fn run_recorded(
     agent: &Agent,
     log: Arc<dyn Log>,

@@ -12,7 +12,6 @@ use std::{
 use futures_util::future::{self, Either};
 use safepoint_scope::{Code, Reason, Scope, StopAck, StopRequest};
 use tokio::sync::oneshot;
-use tracing::Instrument as _;
 
 use crate::{
     contract::log::Log,
@@ -40,7 +39,7 @@ use self::{
     driver::{Driver, Start},
     outcome::Outcome,
     shared::{AllowList, Closings, DecideError, Put, RunMessage, SharedRun},
-    steer::{Steer, SteerTicket, TakenBack},
+    steer::{Steer, SteerTicket, SteerWithdrawal},
 };
 
 /// A run: await it for its outcome. Dropping it requests a stop with `Now` and returns; settling continues
@@ -144,11 +143,7 @@ impl<T> Run<T> {
     fn begin(&mut self) {
         let Some(idle) = self.idle.take() else { return };
         let Idle { def, log, mailbox, start } = *idle;
-        let span = spans::run(self.shared.run.as_str(), def.model.name());
-        let driver = Driver::new(Arc::clone(&self.shared), def, log, mailbox);
-        // The driver outlives the run's tasks, so it has a scope that is never stopped.
-        let (engine, _never_stopped) = Scope::root();
-        drop(engine.spawn("driver", Box::pin(Box::new(driver).run(start)).instrument(span)));
+        Driver::new(Arc::clone(&self.shared), def, log, mailbox).spawn(start);
     }
 }
 
@@ -313,12 +308,12 @@ impl RunHandle {
     }
 
     /// Withdraws a steer that was not delivered yet.
-    pub(crate) async fn take_back(&self, steer: &SteerId) -> TakenBack {
+    pub(crate) async fn withdraw_steer(&self, steer: &SteerId) -> SteerWithdrawal {
         let (reply, taken) = oneshot::channel();
-        if self.shared.send(RunMessage::TakeBack { steer: steer.clone(), reply }).is_err() {
-            return TakenBack::Over;
+        if self.shared.send(RunMessage::WithdrawSteer { steer: steer.clone(), reply }).is_err() {
+            return SteerWithdrawal::RunEnded;
         }
-        taken.await.unwrap_or(TakenBack::Over)
+        taken.await.unwrap_or(SteerWithdrawal::RunEnded)
     }
 
     /// Answers an open question. The decision may name [who made it](crate::approval::Decision::by). Exactly
@@ -350,13 +345,13 @@ impl RunHandle {
     }
 
     /// Whether a background run that it has begun is still running.
-    pub(crate) fn goes_on_behind(&self) -> bool {
+    pub(crate) fn has_background_runs(&self) -> bool {
         !self.shared.background().is_empty()
     }
 
     /// Whether a live run below waits for this answer.
     pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
-        self.shared.waits_below(id)
+        self.shared.tree.waits_below(id)
     }
 }
 

@@ -11,4 +11,10 @@ pub(crate) mod message;
 pub(crate) mod receipt;
 pub(crate) mod schema;
 pub(crate) mod spill;
+pub(crate) mod text;
 pub(crate) mod usage;
+
+/// Whether a stored field has its default value, and is left out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

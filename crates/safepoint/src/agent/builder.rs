@@ -1,25 +1,24 @@
 //! What makes an agent, and why one cannot be made.
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use super::Agent;
 use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::Hooks,
-        model::{self, Model, ModelSpec, OnModelStop},
+        model::{self, Model, OnModelStop},
         tool::Tool,
     },
     definition::{
         Definition, OnRestart,
         secret::{Cleaned, Secrets},
-        stop_times::StopTimes,
         subagent::Subagent,
         toolset::{Callable, Toolset},
         window::{Window, WindowMeter},
     },
     sync::callback::Foreign,
-    value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
+    value::{approval::OnUnknownEffect, limits::Limits, usage::Price},
 };
 
 /// Builds an [`Agent`]. A clone builds another from the same description.
@@ -27,26 +26,16 @@ use crate::{
 #[must_use = "an agent is made by `build`"]
 pub struct AgentBuilder {
     pub(super) model: Arc<dyn Model>,
-    pub(super) system: Option<Arc<str>>,
     pub(super) tools: Vec<Callable>,
-    pub(super) limits: Limits,
-    pub(super) price: Option<Price>,
-    pub(super) on_cut: OnModelStop,
-    pub(super) approvals: ApprovalMode,
-    pub(super) on_unknown: OnUnknownEffect,
-    pub(super) on_restart: OnRestart,
-    pub(super) rules: Vec<Rule>,
-    pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) window: Option<Window>,
-    pub(super) grade: StopSupport,
-    pub(super) is_remote: bool,
-    pub(super) secrets: Secrets,
+    /// The rest of the agent, whose model, tools and window are made at the end.
+    pub(super) def: Definition,
 }
 
 impl AgentBuilder {
     /// Sets the instructions.
     pub fn system(mut self, text: impl Into<Arc<str>>) -> Self {
-        self.system = Some(text.into());
+        self.def.system = Some(text.into());
         self
     }
 
@@ -70,45 +59,45 @@ impl AgentBuilder {
 
     /// Sets the limits.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.def.limits = Arc::new(limits);
         self
     }
 
     /// Sets the prices, without which `max_cost` has no meaning.
     pub fn price(mut self, price: Price) -> Self {
-        self.price = Some(price);
+        self.def.price = Some(price);
         self
     }
 
     /// Sets what becomes of a model call that a stop cuts. Default: it is released.
     pub fn on_cut(mut self, on_cut: OnModelStop) -> Self {
-        self.on_cut = on_cut;
+        self.def.on_cut = on_cut;
         self
     }
 
     /// Sets who decides when a call needs approval. Default: ask, and deny without an approver.
     pub fn approvals(mut self, approvals: ApprovalMode) -> Self {
-        self.approvals = approvals;
+        self.def.approvals = approvals;
         self
     }
 
     /// Sets what happens on resume to unsafe calls that began and whose end is unknown. Default: the model
     /// learns that (S7.3).
     pub fn on_unknown(mut self, on_unknown: OnUnknownEffect) -> Self {
-        self.on_unknown = on_unknown;
+        self.def.on_unknown = on_unknown;
         self
     }
 
     /// Sets what happens to a turn that was cut by the end of its process and by nothing else, when its
     /// session is opened again. Default: it waits for a resume (S7.8).
     pub fn on_restart(mut self, on_restart: OnRestart) -> Self {
-        self.on_restart = on_restart;
+        self.def.on_restart = on_restart;
         self
     }
 
     /// Adds a rule on a tool and its arguments; the first that fits decides.
     pub fn rule(mut self, rule: Rule) -> Self {
-        self.rules.push(rule);
+        self.def.rules.push(rule);
         self
     }
 
@@ -122,7 +111,7 @@ impl AgentBuilder {
     /// Adds hooks. All added hooks run: those that decide are asked one after the other, in this order, and a
     /// refusal ends it; those that are only notified run in parallel.
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
-        self.hooks.push(Arc::new(hooks));
+        self.def.hooks.push(Foreign::new(Arc::new(hooks)));
         self
     }
 
@@ -132,17 +121,14 @@ impl AgentBuilder {
     /// Where [`AgentBuilder::try_build`] gives an error.
     #[must_use]
     pub fn build(self) -> Agent {
-        match self.try_build() {
-            Ok(agent) => agent,
-            Err(error) => panic!("{error}"),
-        }
+        self.try_build().unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Names the secrets that the program knows. Where one occurs in the output of a model, a tool or a
     /// remote agent, its name replaces it before anything else happens: it is in no record, no event and no
     /// later request. Messages of people stay as they are. Child runs have their own secrets.
     pub fn secrets(mut self, secrets: Secrets) -> Self {
-        self.secrets = secrets;
+        self.def.secrets = secrets;
         self
     }
 
@@ -152,44 +138,23 @@ impl AgentBuilder {
     /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, the answer
     /// takes all of the window, or no run could work under one of the limits.
     pub fn try_build(self) -> Result<Agent, BuildError> {
-        if let Some(flaw) = self.limits.flaw() {
+        let Self { mut model, mut tools, window, mut def } = self;
+        if let Some(flaw) = def.limits.flaw() {
             return Err(BuildError(format!("of the limits, {flaw}")));
         }
-        let secrets = self.secrets;
-        let (model, tools) = match secrets.is_empty() {
-            true => (self.model, self.tools),
-            false => {
-                let model: Arc<dyn Model> = Arc::new(Cleaned::new(self.model, secrets.clone()));
-                (model, self.tools.into_iter().map(|work| work.cleaned(&secrets)).collect())
-            }
-        };
-        let tools = Toolset::new(tools).map_err(BuildError)?;
-        let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), ..ModelSpec::default() };
-        let gauge = match self.window {
-            None => None,
-            Some(window) => Some(WindowMeter::new(window, &spec).ok_or_else(no_room)?),
-        };
-        Ok(Agent {
-            def: Arc::new(Definition {
-                model: model::Guarded::new(model),
-                system: self.system,
-                tools,
-                limits: Arc::new(self.limits),
-                price: self.price,
-                on_cut: self.on_cut,
-                approvals: self.approvals,
-                on_unknown: self.on_unknown,
-                on_restart: self.on_restart,
-                rules: self.rules,
-                hooks: self.hooks.into_iter().map(Foreign::new).collect(),
-                times: Arc::new(StopTimes::default()),
-                gauge,
-                form: None,
-                grade: self.grade,
-                is_remote: self.is_remote,
-                secrets,
-            }),
-        })
+        if !def.secrets.is_empty() {
+            model = Arc::new(Cleaned::new(model, def.secrets.clone()));
+            tools = tools.into_iter().map(|work| work.cleaned(&def.secrets)).collect();
+        }
+        def.model = model::Guarded::new(model);
+        def.tools = Toolset::new(tools).map_err(BuildError)?;
+        let no_room =
+            || BuildError("the window leaves no room: what is kept for the answer is all of it".into());
+        let meter = |window| WindowMeter::new(window, &def.spec()).ok_or_else(no_room);
+        def.meter = window.map(meter).transpose()?;
+        // Clones of the builder make agents of which each counts its own stops.
+        def.times = Arc::default();
+        Ok(Agent { def: Arc::new(def) })
     }
 }
 
@@ -200,17 +165,6 @@ impl fmt::Debug for AgentBuilder {
 }
 
 /// Why an agent cannot be built, and which tool is at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct BuildError(String);
-
-fn no_room() -> BuildError {
-    BuildError("the window leaves no room: what is kept for the answer is all of it".into())
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl StdError for BuildError {}

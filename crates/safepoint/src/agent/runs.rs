@@ -5,12 +5,14 @@ use std::{fmt, sync::Arc};
 use super::AgentBuilder;
 use crate::{
     contract::{
-        approver::ApprovalMode,
+        approver::{ApprovalMode, WithoutApprover},
         log::{Log, MemoryLog},
-        model::{Model, OnModelStop},
+        model::{self, Model, OnModelStop},
         remote::{Remote, RemoteSpec},
     },
-    definition::{Definition, OnRestart, secret::Secrets, stop_times::StopTimes, subagent::Subagent},
+    definition::{
+        Definition, OnRestart, secret::Secrets, stop_times::StopTimes, subagent::Subagent, toolset::Toolset,
+    },
     external::{
         backend::{Backend, BackendSpec, RunInput},
         remote::{RemoteModel, RemoteTool},
@@ -20,7 +22,6 @@ use crate::{
         approval::{Decision, OnUnknownEffect},
         history::History,
         ids::{ApprovalId, Path, RunId},
-        limits::Limits,
         message::UserMessage,
         receipt::StopSupport,
     },
@@ -59,23 +60,27 @@ impl Agent {
 
     /// Begins a definition around a model.
     pub fn builder(model: impl Model) -> AgentBuilder {
-        AgentBuilder {
-            model: Arc::new(model),
+        let model: Arc<dyn Model> = Arc::new(model);
+        let def = Definition {
+            model: model::Guarded::new(Arc::clone(&model)),
             system: None,
-            tools: Vec::new(),
-            limits: Limits::default(),
+            tools: Toolset::default(),
+            limits: Arc::default(),
             price: None,
             on_cut: OnModelStop::default(),
-            approvals: ApprovalMode::Ask(None, crate::contract::approver::WithoutApprover::Deny),
+            approvals: ApprovalMode::Ask(None, WithoutApprover::Deny),
             on_unknown: OnUnknownEffect::Tell,
             on_restart: OnRestart::Wait,
             rules: Vec::new(),
             hooks: Vec::new(),
-            window: None,
+            times: Arc::default(),
+            meter: None,
+            form: None,
             grade: StopSupport::Hard,
             is_remote: false,
             secrets: Secrets::default(),
-        }
+        };
+        AgentBuilder { model, tools: Vec::new(), window: None, def }
     }
 
     /// Begins a definition of an agent that *is* a remote one: each message of a person is one call of it,
@@ -84,8 +89,9 @@ impl Agent {
     pub fn remote(remote: impl Remote) -> AgentBuilder {
         let remote: Arc<dyn Remote> = Arc::new(remote);
         let RemoteSpec { peer, name, grade, .. } = remote.spec().clone();
-        let builder = Self::builder(RemoteModel::new(peer, name)).tool(RemoteTool::alone(remote));
-        AgentBuilder { grade, is_remote: true, ..builder }
+        let mut builder = Self::builder(RemoteModel::new(peer, name)).tool(RemoteTool::alone(remote));
+        (builder.def.grade, builder.def.is_remote) = (grade, true);
+        builder
     }
 
     /// A run on one input. Nothing happens before it is awaited or [started](Run::start). A blank input is refused: the
@@ -122,7 +128,7 @@ impl Agent {
     pub fn resume_with<T>(&self, outcome: &Outcome<T>, decisions: Vec<(ApprovalId, Decision)>) -> Run {
         let ended = outcome.ended();
         let place = (ended.receipt.run.clone(), ended.receipt.path.clone());
-        let start = Start::Resume(decisions, ended.desk.clone());
+        let start = Start::Resume(decisions, ended.lock.clone());
         Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start)
     }
 

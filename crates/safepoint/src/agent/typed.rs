@@ -85,7 +85,7 @@ impl<T: JsonSchema + DeserializeOwned + 'static> TypedAgent<T> {
         self.of_run(self.agent.run_on(history, input))
     }
 
-    /// Takes a run up again where it ended, as [`Agent::resume`] does.
+    /// Resumes a run where it ended, as [`Agent::resume`] does.
     pub fn resume<U>(&self, outcome: &Outcome<U>) -> Run<T> {
         self.of_run(self.agent.resume(outcome))
     }

@@ -1,6 +1,6 @@
 //! Where facts are recorded. Only a recorded fact changes state, and only a log creates one.
 
-use std::{collections::HashMap, error::Error as StdError, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, error::Error as StdError, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 
@@ -78,8 +78,10 @@ pub trait Log: Send + Sync + 'static {
 const LATE: &str = "the log did not answer in time";
 
 /// Why a log failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the log could not be used: {cause}")]
 pub struct LogError {
+    #[source]
     cause: Box<dyn StdError + Send + Sync>,
     is_uncertain: bool,
     gone: Option<SteerId>,
@@ -112,18 +114,6 @@ impl LogError {
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
         self.is_uncertain
-    }
-}
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the log could not be used: {}", self.cause)
-    }
-}
-
-impl StdError for LogError {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&*self.cause)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
 
-use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
@@ -205,7 +205,8 @@ pub enum Finish {
 }
 
 /// Why a model call failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct ModelError {
     kind: ModelErrorKind,
     message: Cow<'static, str>,
@@ -310,11 +311,3 @@ impl ModelError {
         }
     }
 }
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl StdError for ModelError {}

@@ -179,10 +179,8 @@ impl RemoteEvent {
         match self {
             Self::Done(..) | Self::Reordered(..) | Self::Ended { .. } => true,
             Self::Failed(_) | Self::Lost(_) | Self::Parted(_) => true,
-            Self::Begun { .. } | Self::Text(_) | Self::Progress(_) | Self::Thought(_) | Self::Notice(_) => {
-                false
-            }
-            Self::Question(_) | Self::Withdrawn { .. } | Self::StopReply(_) => false,
+            Self::Begun { .. } | Self::Text(_) | Self::Progress(_) | Self::Thought(_) => false,
+            Self::Notice(_) | Self::Question(_) | Self::Withdrawn { .. } | Self::StopReply(_) => false,
         }
     }
 }
@@ -192,7 +190,7 @@ impl RemoteEvent {
 pub enum RemoteEnd {
     /// The peer reported it where it reports the work, or is known to end its work before it says so: the work has ended.
     Reported,
-    /// The peer said so in answer to a stop, and its stops are not hard: the work may go on.
+    /// The peer said so in answer to a stop, and its stops are not hard: the work may continue.
     Claimed,
 }
 

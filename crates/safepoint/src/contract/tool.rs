@@ -62,28 +62,35 @@ pub(crate) struct CallSite {
     pub(crate) earlier: Vec<Earlier>,
 }
 
-/// The engine behind a [`ToolContext`].
+/// The engine behind the [`ToolContext`] of one call.
 pub(crate) trait Host: Send + Sync {
-    fn progress(&self, call: &CallId, text: String);
-    fn notice(&self, call: &CallId, text: String);
-    /// Whether the text is kept: false once the call has ended.
-    fn said(&self, call: &CallId, text: &str) -> bool;
-    /// All of the answer was sent as text, in whatever order.
-    fn said_all(&self);
+    fn progress(&self, text: String);
+    /// Shows a person what they should know while the call runs, and keeps it as progress.
+    fn notice(&self, text: String);
+    /// Appends to the answer that the call will return: shown as text of the run if the call's work is the whole
+    /// run's, otherwise as progress. The answer is kept there and nowhere else. False if the call has ended, so that
+    /// the text is neither kept nor shown.
+    #[must_use = "what is not kept does not count as part of the answer"]
+    fn add_text(&self, text: &str) -> bool;
+    /// All of a remote agent's answer was sent as text, in whatever order: it is not shown again.
+    fn answer_is_shown(&self);
     /// The answer, as the remote agent sent it as a whole; `None` if it is the text sent so far.
     fn answer(&self, whole: Option<String>) -> String;
     fn keep(&self, output: Output);
-    fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
-    fn report_process(&self, call: &CallId, process: ProcessReport);
-    fn report_remote(&self, call: &CallId, remote: RemoteReport);
-    fn named(&self, call: &CallId, task: String) -> oneshot::Receiver<()>;
-    fn late(&self, call: &CallId, what: String);
-    fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision>;
+    fn on_cleanup(&self, label: String, work: BoxFuture<'static, ()>);
+    fn report_process(&self, process: ProcessReport);
+    fn report_remote(&self, remote: RemoteReport);
+    /// Records the remote agent's name for the work, so that a later attempt asks for it instead of beginning it
+    /// again. Resolves once it is recorded, or cannot be.
+    fn name_work(&self, task: String) -> oneshot::Receiver<()>;
+    fn late(&self, what: String);
+    fn ask(&self, asks: Asks) -> oneshot::Receiver<Decision>;
     fn withdraw(&self);
     /// The most bytes that a remote agent may send about the call's work.
     fn output_bytes(&self) -> usize;
     fn stop_run(&self, request: StopRequest) -> StopAck;
-    fn end_with_the_run(&self, call: &CallId);
+    /// Ends the call by the run's stop, even if that waits for a safe point: the call has none, and its end is one.
+    fn end_with_the_run(&self);
     /// The names of what policy has denied the call so far.
     fn denied(&self) -> Vec<String>;
 }
@@ -145,40 +152,17 @@ impl ToolContext {
     /// Reports what has been done so far. Kept, within the output budget, if the call is stopped or times
     /// out.
     pub fn progress(&self, text: impl Into<String>) {
-        self.host.progress(&self.call.id, text.into());
+        self.host.progress(text.into());
     }
 
-    /// Shows a person what they should know while the call runs, and keeps it as progress.
-    pub(crate) fn notice(&self, text: String) {
-        self.host.notice(&self.call.id, text);
-    }
-
-    /// The names of what policy has denied the call so far.
-    pub(crate) fn denied_by_policy(&self) -> Vec<String> {
-        self.host.denied()
+    /// What only the engine's own tools may do with the run.
+    pub(crate) fn host(&self) -> &dyn Host {
+        &*self.host
     }
 
     /// The earlier conversation, if the call's work is the whole run's.
     pub(crate) fn earlier(&self) -> Vec<Earlier> {
         self.call.earlier.clone()
-    }
-
-    /// Appends to the answer that the call will return: shown as text of the run if the call's work is the
-    /// whole run's, otherwise as progress. The answer is kept there and nowhere else. False if the call has
-    /// ended, so that the text is neither kept nor shown.
-    #[must_use = "what is not kept does not count as that"]
-    pub(crate) fn say(&self, text: &str) -> bool {
-        self.host.said(&self.call.id, text)
-    }
-
-    /// All of a remote agent's answer was sent as it arrived, in whatever order: it is not shown again.
-    pub(crate) fn said_all(&self) {
-        self.host.said_all();
-    }
-
-    /// The answer of a remote agent, as it sent it as a whole; `None` if it is the text sent so far.
-    pub(crate) fn answer(&self, whole: Option<String>) -> String {
-        self.host.answer(whole)
     }
 
     /// Sets what is kept of the call if it ends without a result (stopped, timed out, left running), in place
@@ -190,18 +174,18 @@ impl ToolContext {
     /// Registers work to run when this call ends, however it ends: last in, first out, each bounded (S4.12).
     /// Work registered while the others are running starts at once, and is in the receipt as they are.
     pub fn on_cleanup(&self, label: impl Into<String>, work: impl Future<Output = ()> + Send + 'static) {
-        self.host.on_cleanup(&self.call.id, label.into(), Box::pin(work));
+        self.host.on_cleanup(label.into(), Box::pin(work));
     }
 
     /// Puts a process that this call started into the receipt.
     pub fn report_process(&self, process: ProcessReport) {
-        self.host.report_process(&self.call.id, process);
+        self.host.report_process(process);
     }
 
     /// Adds the remote agent of this call's work, and what is known of it, to the receipt. The last call
     /// counts.
     pub fn report_remote(&self, remote: RemoteReport) {
-        self.host.report_remote(&self.call.id, remote);
+        self.host.report_remote(remote);
     }
 
     /// The remote agent's name for the work in an earlier attempt.
@@ -218,21 +202,10 @@ impl ToolContext {
         why
     }
 
-    /// The most bytes that a remote agent may send about the work.
-    pub(crate) fn output_bytes(&self) -> usize {
-        self.host.output_bytes()
-    }
-
-    /// Records the remote agent's name for the work, so that a later attempt asks for it instead of beginning
-    /// it again. Resolves once it is recorded, or cannot be.
-    pub(crate) fn name_work(&self, task: String) -> oneshot::Receiver<()> {
-        self.host.named(&self.call.id, task)
-    }
-
     /// Reports to the audit what came of this call after its end, such as the answer of a server that was no
     /// longer waited for (S3.5). It changes nothing else, and does nothing once the run is quiet.
     pub fn report_late(&self, what: impl Into<String>) {
-        self.host.late(&self.call.id, what.into());
+        self.host.late(what.into());
     }
 
     /// Asks a person, while the call runs, whether something may be done: `tool` and `args` say what. The
@@ -258,28 +231,17 @@ impl ToolContext {
     /// # Cancel safety
     /// As [`ToolContext::ask`].
     pub async fn put(&self, asks: Asks) -> Result<Decision, Stop> {
-        let mut question =
-            PendingAsk { host: Arc::clone(&self.host), answer: self.host.ask(&self.call.id, asks) };
+        let mut question = PendingAsk { host: Arc::clone(&self.host), answer: self.host.ask(asks) };
         let answer = self.scope.run(&mut question.answer).await?;
-        Ok(answer.unwrap_or_else(|_withdrawn| Decision::Deny { message: TAKEN_BACK.into() }))
+        Ok(answer.unwrap_or_else(|_withdrawn| Decision::Deny { message: WITHDRAWN.into() }))
     }
 
     /// Requests a stop of the whole run. This call continues until its own contract ends it. Without a reason
     /// the stop has the tool's: [`Code::TOOL`], by the tool of this name.
     pub fn stop_run(&self, request: StopRequest) -> StopAck {
-        let request = match request.reason() {
-            Some(_) => request,
-            None => {
-                request.with_reason(Reason::new(Code::TOOL).with_actor(Actor::Tool(self.name().to_owned())))
-            }
-        };
-        self.host.stop_run(request)
-    }
-
-    /// Ends the call by the run's stop, even if that waits for a safe point: the call has none, and its end
-    /// is one.
-    pub(crate) fn end_with_the_run(&self) {
-        self.host.end_with_the_run(&self.call.id);
+        let by_tool = || Reason::new(Code::TOOL).with_actor(Actor::Tool(self.name().to_owned()));
+        let has_reason = request.reason().is_some();
+        self.host.stop_run(if has_reason { request } else { request.with_reason(by_tool()) })
     }
 
     /// Keeps the run from being quiet until the guard is dropped: for things that outlive the call's future.
@@ -290,7 +252,7 @@ impl ToolContext {
 }
 
 /// The error for a question that can no longer be answered.
-const TAKEN_BACK: &str = "the approval was withdrawn";
+const WITHDRAWN: &str = "the approval was withdrawn";
 
 /// An open question, withdrawn when this is dropped.
 struct PendingAsk {
@@ -307,7 +269,7 @@ impl Drop for PendingAsk {
 
 impl std::fmt::Debug for ToolContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cx").field("call", &self.call).finish_non_exhaustive()
+        f.debug_struct("ToolContext").field("call", &self.call).finish_non_exhaustive()
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct AnswerSchema {
 
 impl fmt::Debug for AnswerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Form").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("AnswerSchema").field("spec", &self.spec).finish_non_exhaustive()
     }
 }
 
@@ -136,14 +136,10 @@ impl AnswerSchema {
 
     /// The failure after this many answers that did not match; `None` while more are allowed.
     pub(crate) fn refusal(&self, missed: u32) -> Option<ErrorReport> {
-        (missed > self.repairs).then(|| ErrorReport {
-            code: CODE.into(),
-            message: format!("the model gave no answer that fits, in {missed} tries"),
-            hint: Some(
-                "the history holds what it said: describe the fields of the type, or allow more repairs"
-                    .into(),
-            ),
-        })
+        const HINT: &str =
+            "the history holds what it said: describe the fields of the type, or allow more repairs";
+        let message = || format!("the model gave no answer that fits, in {missed} tries");
+        (missed > self.repairs).then(|| ErrorReport::new(CODE, message(), Some(HINT)))
     }
 }
 
@@ -156,14 +152,9 @@ impl Tool for AnswerSchema {
     fn call(&self, _cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         let checked = self.value(&args.to_string());
         Box::pin(async move {
-            match checked {
-                Ok(_) => Ok("[the answer is taken]".into()),
-                Err(misfit) => Err(Failure::new(format!(
-                    "the answer does not fit: {misfit}. Correct it and call again."
-                ))
-                .without_effect()
-                .into()),
-            }
+            let why = |misfit| format!("the answer does not fit: {misfit}. Correct it and call again.");
+            checked.map_err(|misfit: String| Failure::new(why(misfit)).without_effect())?;
+            Ok("[the answer is taken]".into())
         })
     }
 }

@@ -38,14 +38,8 @@ pub struct Subagent {
 impl Subagent {
     /// An attached child run of an agent that is defined so, under the name that the model uses.
     pub(crate) fn of(name: impl Into<String>, description: impl Into<String>, def: Arc<Definition>) -> Self {
-        let task = json!({
-            "type": "object",
-            "properties": { TASK: { "type": "string", "description": "What to do, with all that it needs to know" } },
-            "required": [TASK],
-            "additionalProperties": false,
-        });
         Self {
-            spec: ToolSpec::new(name, description).parameters(task).overlap(Concurrency::Parallel),
+            spec: ToolSpec::new(name, description).parameters(task_schema()).overlap(Concurrency::Parallel),
             def,
             link: Link::Attached,
             grace: None,
@@ -104,7 +98,18 @@ impl Subagent {
     }
 }
 
-const TASK: &str = "task";
+/// The argument with the task of an agent that is called like a tool.
+pub(crate) const TASK: &str = "task";
+
+/// The arguments of such an agent.
+pub(crate) fn task_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": { TASK: { "type": "string", "description": "What to do, with all that it needs to know" } },
+        "required": [TASK],
+        "additionalProperties": false,
+    })
+}
 
 fn default_input(args: &Value) -> UserMessage {
     match (args.get(TASK), args.as_object().map(serde_json::Map::len)) {
@@ -115,6 +120,6 @@ fn default_input(args: &Value) -> UserMessage {
 
 impl fmt::Debug for Subagent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("spec", &self.spec).field("link", &self.link).finish_non_exhaustive()
+        f.debug_struct("Subagent").field("spec", &self.spec).field("link", &self.link).finish_non_exhaustive()
     }
 }

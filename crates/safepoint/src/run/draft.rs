@@ -13,6 +13,7 @@ use crate::{
         ids::CallId,
         limits::Limits,
         message::{AssistantMessage, Block, Reasoning},
+        text::head,
         usage::{ExtraBilling, Usage, UsageSource},
     },
 };
@@ -53,9 +54,7 @@ impl Draft {
         let left = self.most_bytes.saturating_sub(self.bytes);
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
-        if brings > left {
-            self.is_full = true;
-        }
+        self.is_full |= brings > left;
         // A model that does not report sending has sent if there is an answer or a bill (S2.15).
         if !self.is_remote && (brings > 0 || matches!(delta, Delta::Usage(_))) {
             self.is_sent = true;
@@ -63,8 +62,11 @@ impl Draft {
         match delta {
             Delta::Sent | Delta::Opened => self.is_sent = true,
             Delta::Text(_) | Delta::Reasoning(_) if self.is_full && left == 0 => {}
-            Delta::Text(text) => self.text(head(text, left)),
-            Delta::Reasoning(text) => self.reasoning(&head(text, left)),
+            Delta::Text(mut text) => {
+                text.truncate(head(&text, left).len());
+                self.text(text);
+            }
+            Delta::Reasoning(text) => self.reasoning(head(&text, left)),
             Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.is_full => {}
             Delta::ReasoningSeal(seal) => self.seal(seal),
             Delta::CallReady(_) if self.calls >= self.most_calls => self.calls_left_out += 1,
@@ -202,16 +204,6 @@ impl Draft {
         }
         usage
     }
-}
-
-/// The beginning of `text`, at most `most` bytes, cut between characters.
-fn head(mut text: String, most: usize) -> String {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Reason, Scope, StopRequest};
+use tracing::Instrument as _;
 
 use crate::{
     contract::log::{Log, LogError, Recorded},
@@ -17,6 +18,7 @@ use crate::{
         machine::{Machine, NextStep, StepContext},
         outcome::Persisted,
         shared::{Activity, RunMessage, SharedRun},
+        spans,
     },
     sync::{callback, mailbox::Received},
     value::{
@@ -35,21 +37,21 @@ mod begin;
 mod calls;
 mod children;
 mod clock;
+mod driver_drop;
 mod expiry;
 mod failure;
 mod grace;
 mod hooks;
 mod host;
-mod last_word;
 mod late;
 mod mid_call;
 mod model;
 mod model_errors;
 mod parent;
+mod promised_message;
 mod queue;
 mod recorder;
 mod replay;
-mod rest;
 mod settle;
 mod start_calls;
 mod steers;
@@ -57,8 +59,8 @@ mod stops;
 mod stream;
 mod summary;
 mod tree;
-mod unsaid;
-mod word;
+mod unshown;
+mod waiting_calls;
 
 use approvals::OpenApprovals;
 use calls::Calls;
@@ -174,9 +176,17 @@ impl Driver {
         }
     }
 
+    /// Starts the attempt. The driver outlives the run's tasks, so it has a scope that is never stopped. Not an
+    /// async function: a driver's future would then contain that of its child run's driver.
+    pub(crate) fn spawn(self, start: Start) {
+        let span = spans::run(self.cx.shared.run.as_str(), self.cx.def.model.name());
+        let (engine, _never_stopped) = Scope::root();
+        drop(engine.spawn("driver", Box::pin(Box::new(self).run(start)).instrument(span)));
+    }
+
     /// The whole life of an attempt: until its outcome is fixed, and then until it is quiet. Rare work is
     /// boxed, so that a run that waits for its model has no room for its beginning and end.
-    pub(crate) async fn run(mut self: Box<Self>, start: Start) {
+    async fn run(mut self: Box<Self>, start: Start) {
         let driven = match callback::run(self.open_and_step(start)).await {
             Ok(driven) => driven,
             Err(panic) => {
@@ -191,7 +201,7 @@ impl Driver {
             Err(LogFailure::Log(error)) => (self.end_without_log(&error), settle::persisted(&error)),
             Err(LogFailure::Conflict) => {
                 let hint = "wait until the other attempt has settled, and resume what it came to";
-                self.fail("conflict", settle::TAKEN.into(), Some(hint.into()));
+                self.fail("conflict", settle::TAKEN, Some(hint));
                 (Ending::Failed, Persisted::No(settle::TAKEN.into()))
             }
         };
@@ -223,14 +233,14 @@ impl Driver {
             let bounds = StepContext {
                 limits: &def.limits,
                 price: def.price.as_ref(),
-                gauge: def.gauge.as_ref(),
+                meter: def.meter.as_ref(),
                 steered,
             };
             let due = self.machine.next_step(demand, &bounds);
             match &due {
                 NextStep::Wait => self.report_idle(),
                 NextStep::Settle(Ending::Suspended) => {}
-                _ => self.tree.say(Activity::Works),
+                _ => self.tree.report_activity(Activity::Works),
             }
             match due {
                 NextStep::CallModel { gate } => self.call_model(gate).await?,
@@ -250,7 +260,7 @@ impl Driver {
                     if self.machine.failure().is_some() {
                         self.calls.end_for_failure();
                     }
-                    self.end_what_rests();
+                    self.end_waiting_calls();
                     self.wait().await?;
                 }
             }
@@ -262,8 +272,8 @@ impl Driver {
         self.recorder.record(&mut self.machine, &self.cx, fact)
     }
 
-    fn fail(&mut self, code: &str, message: String, hint: Option<String>) {
-        self.machine.fail(ErrorReport { code: code.to_owned(), message, hint });
+    fn fail(&mut self, code: &str, message: impl Into<String>, hint: Option<&str>) {
+        self.machine.fail(ErrorReport::new(code, message, hint));
     }
 
     fn stop_for_limit(&self, code: Code, text: String) {

@@ -31,12 +31,13 @@ use crate::{
 
 mod approval_clock;
 mod board;
+mod call_reply;
 mod ending;
 mod output;
 mod status;
 
-pub(crate) use approval_clock::CallReply;
 pub(crate) use board::{CallBoard, Cleanup};
+pub(crate) use call_reply::CallReply;
 pub(crate) use ending::{
     CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,
 };
@@ -77,15 +78,14 @@ enum BodyEnd {
     TimedOut,
 }
 
-/// Runs a call to its end. `post` gets the end as soon as it is known; clean-ups of a dropped body follow to
-/// `cleaned`.
+/// Runs a call to its end. `post` gets the end as soon as it is known, and is dropped if the supervisor panics (S2.16);
+/// clean-ups of a dropped body follow to `cleaned`.
 pub(crate) async fn supervise(
     job: Job,
     post: impl FnOnce(CallEnd) + Send,
     cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
     late: impl FnOnce(CallId, String) + Send + 'static,
 ) {
-    let post = PendingEnd(Some(post));
     let spec = job.tool.spec().clone();
     let call_id = job.cx.call_id().clone();
     let scope = job.permit.scope().clone();
@@ -129,34 +129,13 @@ pub(crate) async fn supervise(
         ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
     if resolved_at_once {
         ending.name_rows(job.board.take_rows());
-        post.post(ending);
+        post(ending);
         let reports = clean_up(&scope, &job.board, job.limits.cleanup_timeout).await;
         cleaned(call_id, reports);
     } else {
         ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup_timeout).await;
         ending.name_rows(job.board.take_rows());
-        post.post(ending);
-    }
-}
-
-/// The end that a supervisor must post: sent once, even if the supervisor panics (S2.16).
-struct PendingEnd<P: FnOnce(CallEnd)>(Option<P>);
-
-impl<P: FnOnce(CallEnd)> PendingEnd<P> {
-    fn post(mut self, ending: CallEnd) {
-        if let Some(post) = self.0.take() {
-            post(ending);
-        }
-    }
-}
-
-impl<P: FnOnce(CallEnd)> Drop for PendingEnd<P> {
-    fn drop(&mut self) {
-        if std::thread::panicking()
-            && let Some(post) = self.0.take()
-        {
-            post(CallEnd::unwatched());
-        }
+        post(ending);
     }
 }
 
@@ -218,7 +197,7 @@ impl Watch<'_> {
     async fn timed_out(self, limit: Duration) -> CallEnd {
         match self.end().await {
             BodyOutcome::Returned(_) | BodyOutcome::Dropped => CallEnd::timed_out(limit),
-            BodyOutcome::LeftRunning => CallEnd::timed_out(limit).going_on(),
+            BodyOutcome::LeftRunning => CallEnd::timed_out(limit).with_live_body(),
         }
     }
 
@@ -298,12 +277,13 @@ async fn clean_up(scope: &Scope, board: &CallBoard, each: Duration) -> Vec<Clean
     reports
 }
 
-/// Runs a clean-up that was registered while the others were running.
-pub(crate) async fn clean_up_late(scope: &Scope, cleanup: Cleanup, each: Duration) -> CleanupReport {
-    clean(scope, cleanup, each, Instant::now()).await
-}
-
-async fn clean(scope: &Scope, (label, work): Cleanup, each: Duration, began: Instant) -> CleanupReport {
+/// Runs a clean-up; together with others that began at `began` it has no more time than the stop allows.
+pub(crate) async fn clean(
+    scope: &Scope,
+    (label, work): Cleanup,
+    each: Duration,
+    began: Instant,
+) -> CleanupReport {
     let cap = scope.demand().filter(|_| scope.is_stopping()).map(|demand| demand.cleanup_cap);
     let left = cap.map_or(each, |cap| each.min(cap.saturating_sub(began.elapsed())));
     let work = callback::run(work);

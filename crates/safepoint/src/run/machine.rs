@@ -14,7 +14,7 @@ use crate::{
     value::{
         approval::{ApprovalKind, ApprovalRequest, OnUnknownEffect},
         effect::SideEffect,
-        event::{Completion, ErrorReport, Fact, RecordedSteer},
+        event::{Completion, ErrorReport, Fact},
         history::{History, Message},
         ids::CallId,
         message::{AssistantMessage, CallResult},
@@ -41,7 +41,7 @@ pub(crate) use round::Round;
 use spent::Spent;
 
 /// A run's state: the fold of its recorded facts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Machine {
     history: History,
     taken: HashSet<CallId>,
@@ -65,9 +65,10 @@ pub(crate) struct Machine {
 }
 
 /// Where a run is. Exhaustive: each phase of S2 is one of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum RunStage {
     /// A model call is next.
+    #[default]
     Ready,
     /// Its history is being summarised first, because it does not fit.
     Summarising,
@@ -109,31 +110,9 @@ pub(crate) enum NextStep {
 }
 
 impl Machine {
-    pub(crate) fn new() -> Self {
-        Self {
-            history: History::new(),
-            taken: HashSet::new(),
-            stage: RunStage::Ready,
-            rounds: 0,
-            attempt: 0,
-            usage: Usage::default(),
-            usage_before: Usage::default(),
-            below: ChildUsage::default(),
-            spent: Spent::default(),
-            effect: SideEffect::None,
-            model: None,
-            summaries: Vec::new(),
-            calls: Vec::new(),
-            live: Vec::new(),
-            failure: None,
-            form: None,
-            missed: 0,
-        }
-    }
-
     /// A machine whose answers must match a schema.
     pub(crate) fn answering(form: Option<Arc<AnswerSchema>>) -> Self {
-        Self { form, ..Self::new() }
+        Self { form, ..Self::default() }
     }
 
     /// The next step under `demand`, which the caller has checked against the clock.
@@ -226,7 +205,11 @@ impl Machine {
                 self.summary_ended(whole, report, shortened.as_ref());
             }
             Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
-            Fact::SteerTaken { steers, .. } => self.take_up(steers),
+            Fact::SteerTaken { steers, .. } => {
+                let messages = steers.iter().map(|steer| Message::User(steer.message.clone()));
+                messages.for_each(|message| self.history.push(message));
+                self.stage = RunStage::Ready;
+            }
             Fact::CallStarted { call_id, effect, work, args, .. } => self.change(call_id, |call| {
                 call.effect = Some(*effect);
                 call.given = Some(args.clone());
@@ -263,11 +246,6 @@ impl Machine {
             | Fact::StopEscalated
             | Fact::StopObserved { .. } => {}
         }
-    }
-
-    fn take_up(&mut self, steers: &[RecordedSteer]) {
-        steers.iter().for_each(|steer| self.history.push(Message::User(steer.message.clone())));
-        self.stage = RunStage::Ready;
     }
 
     /// A start takes its history; a resume continues what the last attempt left (S5.3).

@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    error::Error as StdError,
     fmt,
     sync::{Arc, OnceLock},
 };
@@ -12,6 +11,7 @@ use crate::{
     run::attempt::AttemptLock,
     value::{
         approval::ApprovalRequest,
+        event::ErrorReport,
         history::History,
         message::AssistantMessage,
         receipt::{Ending, Receipt},
@@ -41,12 +41,12 @@ pub(crate) struct OutcomeContext {
     pub(crate) said: LastWords,
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
-    pub(crate) desk: AttemptLock,
+    pub(crate) lock: AttemptLock,
 }
 
 impl fmt::Debug for OutcomeContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ended").field("receipt", &self.receipt).finish_non_exhaustive()
+        f.debug_struct("OutcomeContext").field("receipt", &self.receipt).finish_non_exhaustive()
     }
 }
 
@@ -127,11 +127,10 @@ pub struct Stopped {
 }
 
 /// Why a run failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .error.message)]
 pub struct RunError {
-    pub(crate) code: String,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+    pub(crate) error: ErrorReport,
     pub(crate) ended: Arc<OutcomeContext>,
 }
 
@@ -201,23 +200,15 @@ impl RunError {
     /// The code of S1.10, such as `provider`.
     #[must_use]
     pub fn code(&self) -> &str {
-        &self.code
+        &self.error.code
     }
 
     /// What to do about it, if known.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
+        self.error.hint.as_deref()
     }
 }
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl StdError for RunError {}
 
 impl Suspended {
     /// The open questions.
@@ -238,8 +229,8 @@ impl Outcome {
             Self::Done(answer) => match read(answer.text()) {
                 Ok(value) => Outcome::Done(answer.with_value(value)),
                 Err(message) => {
-                    let ended = answer.ended;
-                    Outcome::Failed(RunError { code: code.into(), message, hint: None, ended })
+                    let error = ErrorReport { code: code.into(), message, hint: None };
+                    Outcome::Failed(RunError { error, ended: answer.ended })
                 }
             },
             Self::Stopped(stopped) => Outcome::Stopped(stopped),
@@ -298,18 +289,12 @@ impl<T> Outcome<T> {
     /// The answer's text, if the run is done.
     #[must_use]
     pub fn answer(&self) -> Option<&str> {
-        match self {
-            Self::Done(answer) => Some(answer.text()),
-            Self::Stopped(_) | Self::Failed(_) | Self::Suspended(_) => None,
-        }
+        if let Self::Done(answer) = self { Some(answer.text()) } else { None }
     }
 
     /// The answer's value, if it is done.
     #[must_use]
     pub fn into_value(self) -> Option<T> {
-        match self {
-            Self::Done(answer) => Some(answer.into_value()),
-            Self::Stopped(_) | Self::Failed(_) | Self::Suspended(_) => None,
-        }
+        if let Self::Done(answer) = self { Some(answer.into_value()) } else { None }
     }
 }

@@ -2,7 +2,7 @@
 //! outcome.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, OnceLock},
 };
 
@@ -19,7 +19,7 @@ use crate::{
     run::{
         executor::{CallEnd, CallReply},
         outcome::Outcome,
-        steer::{Steer, TakenBack},
+        steer::{Steer, SteerWithdrawal},
     },
     sync::{
         Mutex,
@@ -43,7 +43,7 @@ pub(crate) use allow_list::AllowList;
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 pub(crate) use put::Put;
-pub(crate) use tree::{Decided, RunTree};
+pub(crate) use tree::{Decided, Reply, RunTree};
 
 /// One run, as seen from outside.
 pub(crate) struct SharedRun {
@@ -74,18 +74,6 @@ pub(crate) struct SharedRun {
     published: Notify,
 }
 
-/// Which run, its place in its tree, and what stops it.
-struct RunSpec {
-    run: RunId,
-    path: Path,
-    kind: CallKind,
-    waits_in_place: bool,
-    scope: Scope,
-    stop: StopHandle,
-    tree: Arc<RunTree>,
-    nesting: u32,
-}
-
 /// The messages of a driver. Exhaustive: it must handle each.
 pub(crate) enum RunMessage {
     /// The model's stream is over.
@@ -105,7 +93,7 @@ pub(crate) enum RunMessage {
     /// A running call asks a person.
     Asks { call_id: CallId, asks: Asks, reply: CallReply },
     /// A decision was made.
-    Decided { id: ApprovalId, ruled: Ruled, reply: oneshot::Sender<Result<(), DecideError>> },
+    Decided { id: ApprovalId, ruled: Ruled, reply: Reply },
     /// The approver has left without an answer.
     Left { id: ApprovalId },
     /// The question expired.
@@ -119,9 +107,9 @@ pub(crate) enum RunMessage {
     /// The run is steered; the round is sent when the steer is recorded.
     Steer { steer: Steer, landed: oneshot::Sender<u32> },
     /// The sender withdraws a steer. Dropped unanswered, the run is over.
-    TakeBack { steer: SteerId, reply: oneshot::Sender<TakenBack> },
+    WithdrawSteer { steer: SteerId, reply: oneshot::Sender<SteerWithdrawal> },
     /// The run that is a call's work waits for a person inside, or no longer does.
-    Parked { call_id: CallId, parking: Activity },
+    ChildActivity { call_id: CallId, activity: Activity },
     /// To a run that waits for a person: all runs wait, so suspend.
     Suspend,
     /// The run that is a call's work has suspended itself.
@@ -202,8 +190,9 @@ impl SharedRun {
         limits: &Limits,
     ) -> (Arc<Self>, Received<RunMessage>) {
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
-        let (kind, nesting) = (CallKind::Tool, limits.max_depth);
-        Self::with(RunSpec { run, path, kind, waits_in_place: false, scope, stop, tree, nesting }, feeds)
+        let (mut shared, mailbox) = Self::with((run, path), (scope, stop), tree, feeds);
+        shared.nesting = limits.max_depth;
+        (Arc::new(shared), mailbox)
     }
 
     /// A run that is the work of one of this run's calls.
@@ -225,23 +214,27 @@ impl SharedRun {
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, Some(&self.feed), kept)),
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None, None)),
         ];
-        let nesting = limits.max_depth.min(self.nesting.saturating_sub(1));
-        let (kind, tree) = (child.kind(), Arc::clone(&self.tree));
-        let spec = RunSpec { run, path, kind, waits_in_place, scope, stop, tree, nesting };
-        let (shared, mailbox) = Self::with(spec, feeds);
+        let (mut shared, mailbox) = Self::with((run, path), (scope, stop), Arc::clone(&self.tree), feeds);
+        (shared.kind, shared.waits_in_place) = (child.kind(), waits_in_place);
+        shared.nesting = limits.max_depth.min(self.nesting.saturating_sub(1));
+        let shared = Arc::new(shared);
         self.children.lock().insert(call.clone(), Arc::clone(&shared));
         (shared, mailbox)
     }
 
-    fn with(spec: RunSpec, feeds: [Feed; 2]) -> (Arc<Self>, Received<RunMessage>) {
+    fn with(
+        (run, path): (RunId, Path),
+        (scope, stop): (Scope, StopHandle),
+        tree: Arc<RunTree>,
+        feeds: [Feed; 2],
+    ) -> (Self, Received<RunMessage>) {
         let (mailbox, received) = Mailbox::new();
         let [feed, audit] = feeds.map(Arc::new);
-        let RunSpec { run, path, kind, waits_in_place, scope, stop, tree, nesting } = spec;
         let shared = Self {
             run,
             path,
-            kind,
-            waits_in_place,
+            kind: CallKind::Tool,
+            waits_in_place: false,
             scope,
             stop,
             feed,
@@ -250,12 +243,12 @@ impl SharedRun {
             calls: Mutex::default(),
             children: Mutex::default(),
             tree,
-            nesting,
+            nesting: 0,
             outcome: OnceLock::new(),
             quiet: OnceLock::new(),
             published: Notify::new(),
         };
-        (Arc::new(shared), received)
+        (shared, received)
     }
 
     /// What of the run and of its child runs is alive, by name.
@@ -276,11 +269,6 @@ impl SharedRun {
         self.children.lock().values().cloned().collect()
     }
 
-    /// Whether a live run below this tree's root waits for this answer.
-    pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
-        self.tree.waits_below(id)
-    }
-
     pub(crate) fn child_at(&self, call: &CallId) -> Option<Arc<Self>> {
         self.children.lock().get(call).cloned()
     }
@@ -296,12 +284,6 @@ impl SharedRun {
             found.extend(below);
         }
         found
-    }
-
-    /// The runs that are the work of these calls.
-    pub(crate) fn children_of(&self, calls: &HashSet<CallId>) -> Vec<Arc<Self>> {
-        let children = self.children.lock();
-        calls.iter().filter_map(|call| children.get(call).cloned()).collect()
     }
 
     pub(crate) fn post(&self, msg: RunMessage) {

@@ -55,13 +55,10 @@ pub(crate) enum Status {
 /// Records how the span ended.
 pub(crate) fn end(span: &Span, ending: &str, status: Status) {
     span.record("safepoint.ending", ending);
-    match status {
-        Status::Ok => {
-            span.record("otel.status_code", "OK");
-        }
-        Status::Error => {
-            span.record("otel.status_code", "ERROR");
-        }
-        Status::Unset => {}
-    }
+    let code = match status {
+        Status::Ok => "OK",
+        Status::Error => "ERROR",
+        Status::Unset => return,
+    };
+    span.record("otel.status_code", code);
 }

@@ -90,6 +90,7 @@ impl Steer {
 }
 
 /// A steer that is on its way.
+#[derive(Debug)]
 #[must_use = "it says whether the steer was delivered"]
 pub struct SteerTicket {
     message: UserMessage,
@@ -123,19 +124,13 @@ impl SteerTicket {
     }
 }
 
-impl fmt::Debug for SteerTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Steering").field("message", &self.message).finish_non_exhaustive()
-    }
-}
-
 /// What came of withdrawing a steer. Exhaustive: it was returned, it was delivered, or the run is over and
 /// returns what it did not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TakenBack {
-    Back,
+pub(crate) enum SteerWithdrawal {
+    Returned,
     Delivered,
-    Over,
+    RunEnded,
 }
 
 /// Why a steer cannot be made.

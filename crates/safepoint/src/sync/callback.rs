@@ -26,7 +26,7 @@ pub(crate) fn call<T>(code: impl FnOnce() -> T) -> Result<T, Panicked> {
 }
 
 /// Drops it, and gives the panic of its drop back as a value.
-pub(crate) fn let_go<T>(it: T) -> Result<(), Panicked> {
+pub(crate) fn drop_caught<T>(it: T) -> Result<(), Panicked> {
     call(move || drop(it))
 }
 
@@ -50,14 +50,14 @@ impl<F: Future> Future for Guarded<F> {
             Ok(Poll::Ready(output)) => Ok(output),
             Err(panic) => Err(panic),
         };
-        let gone = let_go(self.0.take());
+        let gone = drop_caught(self.0.take());
         Poll::Ready(ended.and_then(|output| gone.map(|()| output)))
     }
 }
 
 impl<F: Future> Drop for Guarded<F> {
     fn drop(&mut self) {
-        if let_go(self.0.take()).is_err() {
+        if drop_caught(self.0.take()).is_err() {
             // Dropped before its end, so its result is not needed.
         }
     }
@@ -101,7 +101,7 @@ impl<T: ?Sized> Clone for Foreign<T> {
 
 impl<T: ?Sized> Drop for Foreign<T> {
     fn drop(&mut self) {
-        if let_go(self.0.take()).is_err() {
+        if drop_caught(self.0.take()).is_err() {
             // It is gone, and nothing waits for that.
         }
     }

@@ -33,11 +33,11 @@ pub(crate) struct Received<M>(Arc<Mutex<MailboxState<M>>>);
 
 struct MailboxState<M> {
     mail: VecDeque<Box<M>>,
-    hearer: Hearer,
+    receiver: Receiving,
 }
 
 /// The receiver's state. Exhaustive: awake, parked, or gone.
-enum Hearer {
+enum Receiving {
     Awake,
     Parked(Waker),
     Gone,
@@ -53,7 +53,7 @@ const KEPT: usize = 64;
 
 impl<M> Mailbox<M> {
     pub(crate) fn new() -> (Self, Received<M>) {
-        let state = MailboxState { mail: VecDeque::new(), hearer: Hearer::Awake };
+        let state = MailboxState { mail: VecDeque::new(), receiver: Receiving::Awake };
         let state = Arc::new(Mutex::new(state));
         (Self(Arc::clone(&state)), Received(state))
     }
@@ -64,13 +64,13 @@ impl<M> Mailbox<M> {
         // lock.
         let mail = Box::new(mail);
         let mut state = self.0.lock();
-        let hearer = match &mut state.hearer {
-            Hearer::Gone => return Err(Gone),
-            hearer => std::mem::replace(hearer, Hearer::Awake),
+        let receiver = match &mut state.receiver {
+            Receiving::Gone => return Err(Gone),
+            receiver => std::mem::replace(receiver, Receiving::Awake),
         };
         state.mail.push_back(mail);
         drop(state);
-        if let Hearer::Parked(waker) = hearer {
+        if let Receiving::Parked(waker) = receiver {
             waker.wake();
         }
         Ok(())
@@ -78,7 +78,7 @@ impl<M> Mailbox<M> {
 
     /// Whether the receiver is gone.
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(self.0.lock().hearer, Hearer::Gone)
+        matches!(self.0.lock().receiver, Receiving::Gone)
     }
 }
 
@@ -97,10 +97,10 @@ impl<M> Received<M> {
             progress.made_progress();
             return Poll::Ready(mail);
         }
-        if matches!(&state.hearer, Hearer::Parked(waker) if waker.will_wake(cx.waker())) {
+        if matches!(&state.receiver, Receiving::Parked(waker) if waker.will_wake(cx.waker())) {
             return Poll::Pending;
         }
-        let before = std::mem::replace(&mut state.hearer, Hearer::Parked(cx.waker().clone()));
+        let before = std::mem::replace(&mut state.receiver, Receiving::Parked(cx.waker().clone()));
         drop(state);
         drop(before);
         Poll::Pending
@@ -128,10 +128,10 @@ impl<M> MailboxState<M> {
 impl<M> Drop for Received<M> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        let hearer = std::mem::replace(&mut state.hearer, Hearer::Gone);
-        let unheard = std::mem::take(&mut state.mail);
+        let receiver = std::mem::replace(&mut state.receiver, Receiving::Gone);
+        let unread = std::mem::take(&mut state.mail);
         drop(state);
-        drop((hearer, unheard));
+        drop((receiver, unread));
     }
 }
 

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::value::ids::{ApprovalId, CallId, Path};
+use crate::value::{
+    ids::{ApprovalId, CallId, Path},
+    is_default,
+};
 
 mod bound;
 
@@ -23,12 +26,6 @@ pub enum OnUnknownEffect {
     /// effect is unknown. So it does where every call that asks may run, because no person has checked what
     /// happened.
     Ask,
-}
-
-impl OnUnknownEffect {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::Tell
-    }
 }
 
 /// What a person is asked about a call. Exhaustive: before it, after it may have happened, or while it runs.
@@ -50,12 +47,6 @@ pub enum ApprovalKind {
     DuringCall,
 }
 
-impl ApprovalKind {
-    fn is_default(&self) -> bool {
-        *self == Self::BeforeCall
-    }
-}
-
 /// The question: exactly this call, with exactly these arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -66,7 +57,7 @@ pub struct ApprovalRequest {
     #[serde(default, skip_serializing_if = "Path::is_root")]
     pub path: Path,
     /// What is asked about the call.
-    #[serde(default, skip_serializing_if = "ApprovalKind::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub question: ApprovalKind,
     /// The call that waits.
     pub call_id: CallId,
@@ -76,7 +67,7 @@ pub struct ApprovalRequest {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub definition: String,
     /// How long a plain approval is valid.
-    #[serde(default, skip_serializing_if = "Holds::is_once")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub holds: Holds,
     /// The arguments that it would get.
     pub args: Value,
@@ -98,12 +89,6 @@ pub enum Holds {
     Once,
     /// For the rest of the session, for exactly what was asked: as [`Decision::ApproveAlways`] with [`AllowScope::Call`].
     Session,
-}
-
-impl Holds {
-    fn is_once(&self) -> bool {
-        *self == Self::Once
-    }
 }
 
 /// What an approval for the rest of the session covers. Exhaustive: this very call, or its tool.

@@ -17,10 +17,11 @@ pub enum EffectClass {
 }
 
 /// What a call did to the world (S3.8). Exhaustive: nothing, something, or unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffect {
     /// It never started, or only reads.
+    #[default]
     None,
     /// It ran to its end.
     Done,

@@ -11,6 +11,7 @@ use crate::value::{
     effect::EffectClass,
     history::{History, Omission, Repair},
     ids::{ApprovalId, CallId, Path, RunId},
+    is_default,
     message::{AssistantMessage, CallResult},
     receipt::{CallKind, CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport},
     usage::Usage,
@@ -41,7 +42,7 @@ pub enum Fact {
         /// When.
         at: Timestamp,
         /// What becomes of calls whose effect is unknown.
-        #[serde(default, skip_serializing_if = "OnUnknownEffect::is_default")]
+        #[serde(default, skip_serializing_if = "is_default")]
         on_unknown: OnUnknownEffect,
         /// The limits of the run from here on; records of an early release do not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,6 +200,12 @@ pub struct ErrorReport {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+}
+
+impl ErrorReport {
+    pub(crate) fn new(code: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
+        Self { code: code.into(), message: message.into(), hint: hint.map(str::to_owned) }
+    }
 }
 
 /// How much of a call's output the model is shown. Exhaustive: all or a part.

@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{
     ids::CallId,
+    is_default,
     message::{AssistantMessage, CallResult, ResultStatus, UserMessage},
 };
 
 mod close;
 mod earlier;
+pub mod note;
 mod omit;
 mod repair;
 
@@ -46,7 +48,7 @@ pub struct History {
     entries: Vec<Arc<Message>>,
     #[serde(default)]
     tail: OpenEnd,
-    #[serde(default, skip_serializing_if = "View::is_all")]
+    #[serde(default, skip_serializing_if = "is_default")]
     view: View,
 }
 
@@ -116,15 +118,7 @@ impl History {
 
     /// The ids of all calls in the closed part.
     pub(crate) fn call_ids(&self) -> HashSet<CallId> {
-        self.entries
-            .iter()
-            .filter_map(|entry| match &**entry {
-                Message::Assistant(message) => Some(message),
-                Message::User(_) | Message::Results { .. } => None,
-            })
-            .flat_map(|message| message.calls())
-            .map(|call| call.id.clone())
-            .collect()
+        self.messages().flat_map(|message| message.calls()).map(|call| call.id.clone()).collect()
     }
 
     /// The result of the last call, if nothing came after it and it is not an error.
@@ -145,59 +139,14 @@ impl History {
 
     /// The last message of the model in the closed part.
     pub(crate) fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
-        self.entries.iter().rev().find_map(|entry| match &**entry {
+        self.messages().next_back()
+    }
+
+    /// The model's messages in the closed part, oldest first.
+    pub(crate) fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<AssistantMessage>> {
+        self.entries.iter().filter_map(|entry| match &**entry {
             Message::Assistant(message) => Some(message),
             Message::User(_) | Message::Results { .. } => None,
         })
     }
-}
-
-/// What a model sees for calls without a result. Neutral, short, the same bytes every time.
-pub mod note {
-    /// Nothing of it ran.
-    pub const NOT_STARTED: &str =
-        "[not started: the run was stopped before this call began. Nothing was done.]";
-    /// Nothing of it ran, because a newer message came first.
-    pub const OVERTAKEN: &str =
-        "[not started: a newer message arrived before this call began. Nothing was done.]";
-    /// It ran and was stopped; how far it came is unknown.
-    pub const STOPPED_UNKNOWN: &str =
-        "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";
-    /// It was begun, and its end was not seen: it was not stopped either.
-    pub const CUT_OFF: &str = "[cut off: no end of this call is recorded, as when its process is killed. Its effects are unknown and may have happened. Check before repeating it.]";
-    /// It only read, and was stopped.
-    pub const STOPPED_HARMLESS: &str = "[stopped while running: it only reads, so nothing was changed.]";
-    /// It was a run of another agent, and had changed nothing.
-    pub const CHILD_STOPPED_HARMLESS: &str =
-        "[stopped while at work: this agent was ended early. It had not changed anything.]";
-    /// It was a run of another agent; every call that it made has a known end.
-    pub const CHILD_STOPPED: &str =
-        "[stopped while at work: this agent was ended early. What it did stands; the rest was not done.]";
-    /// Its time limit passed.
-    pub const TIMED_OUT: &str =
-        "[timed out: its effects are unknown and may have happened. Check before repeating it.]";
-    /// Its time limit passed, and it could not be ended.
-    pub const TIMED_OUT_STILL_RUNNING: &str =
-        "[timed out and still running: this call could not be ended. Its effects may yet happen.]";
-    /// It could not be stopped and continues.
-    pub const STILL_RUNNING: &str =
-        "[still running: the run was stopped and this call could not be. Its effects may yet happen.]";
-    /// It was not allowed.
-    pub const DENIED: &str = "[denied: this call was not allowed to run. Nothing was done.]";
-    /// Its question expired.
-    pub const EXPIRED: &str = "[expired: nobody decided about this call in time. Nothing was done.]";
-    /// A person stopped this one call.
-    pub const STOPPED_ALONE: &str =
-        "[stopped by request: this call was ended early. Its effects are unknown and may have happened.]";
-    /// Marks a message that was cut.
-    pub const INTERRUPTED: &str = "[interrupted: this message was cut here.]";
-    /// Calls beyond the limit of one message: they are not part of it, and the note follows its last result.
-    pub(crate) fn calls_left_out(more: u64) -> String {
-        format!(
-            "\n[{more} more calls of this message were left out: a message may not have so many. Nothing of them was done.]"
-        )
-    }
-    /// A result that a stored history lacks.
-    pub const MISSING: &str =
-        "[no result is recorded for this call: its effects are unknown and may have happened.]";
 }

@@ -5,12 +5,17 @@ use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $word:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
         impl $name {
+            /// A fresh id; ids sort by the time of their making.
+            #[must_use]
+            pub fn fresh() -> Self {
+                Self(format!(concat!($word, "_{}"), uuid::Uuid::now_v7().simple()).into())
+            }
             /// The id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
@@ -42,19 +47,19 @@ macro_rules! id {
 
 id! {
     /// One run: an agent's execution on one input, over all its attempts.
-    RunId
+    RunId, "run"
 }
 id! {
-    /// One tool call, unique within its history.
-    CallId
+    /// One tool call, unique within its history. A call whose model gave no id, or one that is taken, gets a fresh one.
+    CallId, "call"
 }
 id! {
-    /// One question to the approver: may this call run?
-    ApprovalId
+    /// One question to the approver: may this call run? One that is asked again gets a new id (S8.3).
+    ApprovalId, "apr"
 }
 id! {
     /// One message that a run is steered with.
-    SteerId
+    SteerId, "str"
 }
 
 /// Where a run hangs in its tree: the calls that lead to it from the root, whose own path is empty.
@@ -156,45 +161,5 @@ pub struct NotAnId {
 
 id! {
     /// One session: a conversation with an inbox.
-    SessionId
-}
-
-impl SessionId {
-    /// A fresh id; ids sort by the time of their making.
-    #[must_use]
-    pub fn fresh() -> Self {
-        Self(format!("ses_{}", uuid::Uuid::now_v7().simple()).into())
-    }
-}
-
-impl RunId {
-    /// A fresh id; ids sort by the time of their making.
-    #[must_use]
-    pub fn fresh() -> Self {
-        Self(format!("run_{}", uuid::Uuid::now_v7().simple()).into())
-    }
-}
-
-impl CallId {
-    /// A fresh id, for a call whose model gave none or gave one that is taken.
-    #[must_use]
-    pub fn fresh() -> Self {
-        Self(format!("call_{}", uuid::Uuid::now_v7().simple()).into())
-    }
-}
-
-impl ApprovalId {
-    /// A fresh id; a question that is asked again gets a new one (S8.3).
-    #[must_use]
-    pub fn fresh() -> Self {
-        Self(format!("apr_{}", uuid::Uuid::now_v7().simple()).into())
-    }
-}
-
-impl SteerId {
-    /// A fresh id.
-    #[must_use]
-    pub fn fresh() -> Self {
-        Self(format!("str_{}", uuid::Uuid::now_v7().simple()).into())
-    }
+    SessionId, "ses"
 }

@@ -3,7 +3,7 @@
 //! A list of zeros takes two bytes an entry as text, and thirty or more as a value: a bound on the text alone
 //! does not bound the values.
 
-use std::{fmt, io};
+use std::io;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,25 +12,16 @@ use serde_json::Value;
 pub const MOST_VALUES: usize = 1 << 18;
 
 /// Why a piece of JSON was not read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unread {
     /// It holds more than [`MOST_VALUES`].
+    #[error("it holds more than {MOST_VALUES} values")]
     TooManyValues,
     /// It is not JSON.
+    #[error("{0}")]
     NotJson(serde_json::Error),
 }
-
-impl fmt::Display for Unread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooManyValues => write!(f, "it holds more than {MOST_VALUES} values"),
-            Self::NotJson(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Unread {}
 
 /// Reads it.
 ///
@@ -122,7 +113,7 @@ pub fn weight(value: &Value) -> usize {
     }
 }
 
-/// The JSON of a value, in a buffer of its size. A growing buffer takes up to three times that for a moment
+/// The JSON of a value, in a buffer of its size. A growing buffer needs as much as three times that for a moment
 /// (S12.4), so a large value is measured first.
 ///
 /// # Errors

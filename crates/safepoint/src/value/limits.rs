@@ -23,7 +23,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
 /// names the limit; the others queue, truncate or bound a wait.
 ///
 /// The first four are the run's, over all its attempts: what a stopped, failed or crashed attempt used is used. An agent
-/// with other limits may take a run up again; what is recorded then says so, and its limits hold from there on (S12.8).
+/// with other limits may resume a run; what is recorded then says so, and its limits hold from there on (S12.8).
 ///
 /// ```
 /// use safepoint::Limits;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{
     ids::{ApprovalId, CallId, Path, RunId},
+    is_default,
     usage::Usage,
 };
 
@@ -182,12 +183,8 @@ pub struct ModelReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<RetryReport>,
     /// Calls that the model requested beyond the limit of one message: they are not part of it (S12.3).
-    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub calls_left_out: u64,
-}
-
-fn is_none_left_out(calls: &u64) -> bool {
-    *calls == 0
 }
 
 impl ModelReport {
@@ -261,18 +258,17 @@ impl From<&Reason> for ReasonReport {
 
 /// The actor stays the one that was recorded (S1.10).
 impl From<&ReasonReport> for Reason {
-    fn from(told: &ReasonReport) -> Self {
-        let reason = Self::new(Code::from(told.code.clone()))
-            .with_actor(Actor::from(told.actor.as_str()))
-            .with_text(told.text.clone());
-        let reason = match told.at {
-            Some(at) => reason.asked_at(at.into()),
-            None => reason,
-        };
-        match &told.caused_by {
-            Some(cause) => reason.caused_by(&Self::from(&**cause)),
-            None => reason,
+    fn from(report: &ReasonReport) -> Self {
+        let mut reason = Self::new(Code::from(report.code.clone()))
+            .with_actor(Actor::from(report.actor.as_str()))
+            .with_text(report.text.clone());
+        if let Some(at) = report.at {
+            reason = reason.asked_at(at.into());
         }
+        if let Some(cause) = &report.caused_by {
+            reason = reason.caused_by(&Self::from(&**cause));
+        }
+        reason
     }
 }
 

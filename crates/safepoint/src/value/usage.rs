@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::value::is_default;
+
 /// Tokens of one model call or of a whole run. Never zero for a call that was sent: what the provider did not say is
 /// estimated and marked so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,7 +13,7 @@ pub struct Usage {
     /// The part of `input` that was read from the provider's cache.
     pub cached_input: u64,
     /// The part of `input` that was written to the provider's cache, for which some ask more than for other input.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cache_write: u64,
     /// Tokens of the reply, reasoning included.
     pub output: u64,
@@ -21,10 +23,6 @@ pub struct Usage {
     pub source: UsageSource,
     /// What may have been billed beyond them.
     pub billed_beyond: ExtraBilling,
-}
-
-fn is_none(tokens: &u64) -> bool {
-    *tokens == 0
 }
 
 /// Where figures come from. Exhaustive: a third kind would have to be shown to every reader.

@@ -235,7 +235,7 @@ async fn a_call_stopped_alone_takes_its_run_with_it() {
     assert_eq!((outcome.answer(), row(&outcome, 0).stopped_by), (Some("ok"), Some(StopSource::Call)));
 }
 
-/// S9.5: the grace for children: it ends a child that takes too long to one of its own safe points, only if
+/// S9.5: the grace for children: it ends a child that takes too long to one of its safe points, only if
 /// the tree is asked, and without a child nothing is waited for.
 #[tokio::test(start_paused = true)]
 async fn a_grace_for_children_counts_only_for_children() {

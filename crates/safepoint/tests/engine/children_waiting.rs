@@ -70,7 +70,7 @@ async fn a_decision_for_nobody_is_refused() {
     let ran = Arc::new(AtomicU32::new(0));
     let root = levels(&ran);
     let waiting = root.run("go").await;
-    let outcome = root.resume_with(&waiting, vec![("apr_nobody".into(), Decision::Approve)]).await;
+    let outcome = root.resume_with(&waiting, vec![("apr_unknown".into(), Decision::Approve)]).await;
     assert_eq!((outcome.ending(), ran.load(Ordering::SeqCst)), (Ending::Failed, 0));
 }
 

@@ -52,13 +52,13 @@ fn asks(inside: bool) -> RunHandle {
 }
 
 /// S8.2: exactly one answer is accepted; a later one gets who was first and what they said, also after the
-/// run, and an unknown question is told apart from a closed one.
+/// run, and an unknown question is distinguished from a closed one.
 #[tokio::test(start_paused = true)]
 async fn a_later_decision_is_told_who_was_first() {
     for inside in [false, true] {
         let handle = asks(inside);
         let id = asked(&handle).await.id;
-        assert_eq!(handle.decide(&"apr_nobody".into(), Decision::Approve).await, Err(DecideError::Unknown));
+        assert_eq!(handle.decide(&"apr_unknown".into(), Decision::Approve).await, Err(DecideError::Unknown));
         assert_eq!(handle.decide(&id, Decision::Approve.by("alice")).await, Ok(()));
         let no = || Decision::Deny { message: "no".into() };
         let first = DecideError::Decided { by: "alice".into(), decision: Box::new(Decision::Approve) };

@@ -104,7 +104,7 @@ async fn a_decision_for_nobody_does_not_wait_for_a_child() {
     let (log, waiting, question) = waiting(&parent).await;
     let handle = parent.resume(&waiting).detach();
     log.came.acquire().await.unwrap().forget();
-    let unknown = ApprovalId::from("apr_nobody");
+    let unknown = ApprovalId::from("apr_unknown");
     assert_eq!(handle.decide(&unknown, Decision::Approve).await, Err(DecideError::Unknown));
     log.gate.add_permits(1);
     assert_eq!(handle.decide(&question, Decision::Approve).await, Ok(()));
@@ -123,6 +123,6 @@ async fn a_decision_for_nobody_is_refused_where_a_child_goes_on() {
     let stopped = handle.done().await;
     assert_eq!(stopped.ending(), Ending::Stopped);
     gate.add_permits(1);
-    let outcome = parent.resume_with(&stopped, vec![("apr_nobody".into(), Decision::Approve)]).await;
+    let outcome = parent.resume_with(&stopped, vec![("apr_unknown".into(), Decision::Approve)]).await;
     assert_eq!((outcome.ending(), ran.load(Ordering::SeqCst)), (Ending::Failed, 1), "{outcome:?}");
 }

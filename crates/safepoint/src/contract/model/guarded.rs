@@ -68,7 +68,7 @@ impl GuardedConversation {
 
     /// Drops the conversation; a panic of that is returned.
     pub(crate) fn end(&mut self) -> Result<(), Panicked> {
-        callback::let_go(self.0.take())
+        callback::drop_caught(self.0.take())
     }
 }
 
@@ -95,13 +95,13 @@ impl GuardedReply {
 
     /// Drops the reply.
     pub(crate) fn end(mut self) -> Result<(), ModelError> {
-        callback::let_go(self.0.take()).map_err(|panic| failure(&panic))
+        callback::drop_caught(self.0.take()).map_err(|panic| failure(&panic))
     }
 }
 
 impl Drop for GuardedReply {
     fn drop(&mut self) {
-        if callback::let_go(self.0.take()).is_err() {
+        if callback::drop_caught(self.0.take()).is_err() {
             // It was cut or has failed, and is not used any more.
         }
     }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::value::limits::after;
 
-/// The share of its own time that is left to a remote agent when a stop with `Now` is requested: one part in
+/// The share of its time that is left to a remote agent when a stop with `Now` is requested: one part in
 /// `HASTE`.
 const HASTE: u32 = 2;
 

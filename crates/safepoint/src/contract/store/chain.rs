@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::value::ids::SessionId;
 
-use super::journal::{Damage, DamageKind, Record};
+use super::record::{Damage, DamageKind, Record};
 
 /// How many bytes a checksum has.
 const LEN: usize = 32;
@@ -140,27 +140,18 @@ impl ChainReader {
         self.before = None;
         Damage { position, flaw }
     }
-}
 
-impl ChainReader {
     /// Judges the end of a complete walk: whether it ends where, and as, the session's row says.
     #[must_use]
     pub fn end(&self, head: u64, newest: Chain) -> ChainCheck {
-        let flaw = match self.position.cmp(&head) {
-            Ordering::Less => DamageKind::TailLost { head },
-            Ordering::Greater => {
-                return ChainCheck::Damaged(Damage { position: head, flaw: DamageKind::Unannounced });
-            }
+        let damaged = |position, flaw| ChainCheck::Damaged(Damage { position, flaw });
+        match self.position.cmp(&head) {
+            Ordering::Less => damaged(self.position, DamageKind::TailLost { head }),
+            Ordering::Greater => damaged(head, DamageKind::Unannounced),
             Ordering::Equal if self.before == Some(newest) => {
-                return ChainCheck::Intact(ChainSummary { records: head, head: newest });
+                ChainCheck::Intact(ChainSummary { records: head, head: newest })
             }
-            Ordering::Equal => {
-                return ChainCheck::Damaged(Damage {
-                    position: head.saturating_sub(1),
-                    flaw: DamageKind::OtherHead,
-                });
-            }
-        };
-        ChainCheck::Damaged(Damage { position: self.position, flaw })
+            Ordering::Equal => damaged(head.saturating_sub(1), DamageKind::OtherHead),
+        }
     }
 }

@@ -49,7 +49,7 @@ impl Environment {
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outside").field("margin", &self.margin).finish_non_exhaustive()
+        f.debug_struct("Environment").field("margin", &self.margin).finish_non_exhaustive()
     }
 }
 

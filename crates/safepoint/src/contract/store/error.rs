@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::value::ids::{ApprovalId, SessionId};
 
-use super::{journal::Damage, lease::LeaseHolder};
+use super::{lease::LeaseHolder, record::Damage};
 
 /// Why a request to a store failed. Unless [`Error::is_uncertain`], nothing was changed.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -60,7 +60,7 @@ impl Store for Guarded {
 
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
         let session = session.clone();
-        self.read(move |store| Box::pin(async move { store.open(&session).await }))
+        self.read(move |store| store.open(&session))
     }
 
     fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
@@ -69,77 +69,77 @@ impl Store for Guarded {
 
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let session = session.clone();
-        self.write(move |store| Box::pin(async move { store.remove(&session).await }))
+        self.write(move |store| store.remove(&session))
     }
 
     fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
         let session = session.clone();
-        self.write(move |store| Box::pin(async move { store.acquire(&session, owner, ttl).await }))
+        self.write(move |store| store.acquire(&session, owner, ttl))
     }
 
     fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
         let lease = lease.clone();
-        self.write(move |store| Box::pin(async move { store.renew(&lease).await }))
+        self.write(move |store| store.renew(&lease))
     }
 
     fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
         let lease = lease.clone();
-        self.write(move |store| Box::pin(async move { store.release(&lease).await }))
+        self.write(move |store| store.release(&lease))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
         let lease = lease.clone();
-        self.write(move |store| Box::pin(async move { store.append(&lease, writes, class).await }))
+        self.write(move |store| store.append(&lease, writes, class))
     }
 
     fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
         let session = session.clone();
-        self.read(move |store| Box::pin(async move { store.read(&session, from, most).await }))
+        self.read(move |store| store.read(&session, from, most))
     }
 
     fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
         let session = session.clone();
-        self.read(move |store| Box::pin(async move { store.check(&session).await }))
+        self.read(move |store| store.check(&session))
     }
 
     fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
         let session = session.clone();
-        self.write(move |store| Box::pin(async move { store.push(&session, push).await }))
+        self.write(move |store| store.push(&session, push))
     }
 
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         let session = session.clone();
-        self.read(move |store| Box::pin(async move { store.inbox(&session).await }))
+        self.read(move |store| store.inbox(&session))
     }
 
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         let session = session.clone();
-        self.write(move |store| Box::pin(async move { store.withdraw(&session, item).await }))
+        self.write(move |store| store.withdraw(&session, item))
     }
 
     fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
         let session = session.clone();
-        self.write(move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
+        self.write(move |store| store.ask_stop(&session, stop))
     }
 
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let session = session.clone();
-        self.read(move |store| Box::pin(async move { store.stops(&session, after).await }))
+        self.read(move |store| store.stops(&session, after))
     }
 
     fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
         let session = session.clone();
-        self.write(move |store| Box::pin(async move { store.decide(&session, decision).await }))
+        self.write(move |store| store.decide(&session, decision))
     }
 
     fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
         let (session, id) = (session.clone(), id.clone());
-        self.read(move |store| Box::pin(async move { store.approval(&session, &id).await }))
+        self.read(move |store| store.approval(&session, &id))
     }
 
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let session = session.clone();
-        self.read(move |store| Box::pin(async move { store.approvals(&session).await }))
+        self.read(move |store| store.approvals(&session))
     }
 
     fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
@@ -148,6 +148,6 @@ impl Store for Guarded {
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
         let session = session.clone();
-        self.read(move |store| Box::pin(async move { store.notice(&session).await }))
+        self.read(move |store| store.notice(&session))
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 use crate::value::ids::{ApprovalId, SessionId};
 
 use super::{
@@ -50,46 +50,22 @@ impl MemoryStore {
         Self { outside, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, MemoryState> {
-        self.state.lock()
-    }
-
-    fn read_one<T>(
+    fn read_one<T: Send + 'static>(
         &self,
         id: &SessionId,
         read: impl FnOnce(&Session) -> Result<T, Error>,
-    ) -> StoreFuture<'static, T>
-    where
-        T: Send + 'static,
-    {
-        ready(self.lock().session(id).and_then(read))
+    ) -> StoreFuture<'static, T> {
+        ready(self.state.lock().session(id).and_then(read))
     }
 
     /// Changes a session. If `change` says that it changed anything, it becomes the most recently changed one.
-    fn change<T>(
+    fn change<T: Send + 'static>(
         &self,
         id: &SessionId,
         change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, bool), Error>,
-    ) -> StoreFuture<'static, T>
-    where
-        T: Send + 'static,
-    {
+    ) -> StoreFuture<'static, T> {
         let now = self.outside.now();
-        let mut state = self.lock();
-        let session = match state.session_mut(id) {
-            Ok(session) => session,
-            Err(error) => return ready(Err(error)),
-        };
-        let answer = match change(session, now) {
-            Ok((answer, true)) => answer,
-            Ok((answer, false)) => return ready(Ok(answer)),
-            Err(error) => return ready(Err(error)),
-        };
-        let before = std::mem::replace(&mut session.updated, now);
-        state.newest.remove(&(before, id.clone()));
-        state.newest.insert((now, id.clone()));
-        state.changes += 1;
-        ready(Ok(answer))
+        ready(self.state.lock().change(id, now, |session| change(session, now)))
     }
 }
 
@@ -104,6 +80,23 @@ impl MemoryState {
 
     fn session_mut(&mut self, id: &SessionId) -> Result<&mut Session, Error> {
         self.sessions.get_mut(id).ok_or_else(|| Error::NoSession(id.clone()))
+    }
+
+    fn change<T>(
+        &mut self,
+        id: &SessionId,
+        now: Timestamp,
+        change: impl FnOnce(&mut Session) -> Result<(T, bool), Error>,
+    ) -> Result<T, Error> {
+        let session = self.session_mut(id)?;
+        let (answer, has_changed) = change(session)?;
+        if has_changed {
+            let before = std::mem::replace(&mut session.updated, now);
+            self.newest.remove(&(before, id.clone()));
+            self.newest.insert((now, id.clone()));
+            self.changes += 1;
+        }
+        Ok(answer)
     }
 
     fn create(&mut self, new: NewSession, now: Timestamp) -> Result<SessionRow, Error> {
@@ -124,12 +117,18 @@ impl MemoryState {
         Ok(row)
     }
 
-    fn remove(&mut self, id: &SessionId, outside: &Environment) -> Result<(), Error> {
-        let session = self.session(id)?;
-        if let Some(held) = session.held.as_ref().filter(|held| !is_free(held, outside)) {
-            return Err(Error::Held(id.clone(), Box::new(held.clone())));
+    /// The session, unless an owner that may be alive holds it.
+    fn free(&mut self, id: &SessionId, outside: &Environment) -> Result<&mut Session, Error> {
+        let session = self.session_mut(id)?;
+        match &session.held {
+            Some(held) if !is_free(held, outside) => Err(Error::Held(id.clone(), Box::new(held.clone()))),
+            Some(_) | None => Ok(session),
         }
-        self.newest.remove(&(session.updated, id.clone()));
+    }
+
+    fn remove(&mut self, id: &SessionId, outside: &Environment) -> Result<(), Error> {
+        let updated = self.free(id, outside)?.updated;
+        self.newest.remove(&(updated, id.clone()));
         self.sessions.remove(id);
         self.changes += 1;
         Ok(())
@@ -137,10 +136,7 @@ impl MemoryState {
 
     fn acquire(&mut self, id: &SessionId, held: LeaseHolder, outside: &Environment) -> Result<u64, Error> {
         let epoch = self.epoch + 1;
-        let session = self.session_mut(id)?;
-        if let Some(held) = session.held.as_ref().filter(|held| !is_free(held, outside)) {
-            return Err(Error::Held(id.clone(), Box::new(held.clone())));
-        }
+        let session = self.free(id, outside)?;
         session.held = Some(held);
         session.epoch = epoch;
         self.epoch = epoch;
@@ -151,7 +147,7 @@ impl MemoryState {
 
 impl Store for MemoryStore {
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
-        ready(self.lock().create(session, self.outside.now()))
+        ready(self.state.lock().create(session, self.outside.now()))
     }
 
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
@@ -159,7 +155,7 @@ impl Store for MemoryStore {
     }
 
     fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let rows = |places: &mut dyn Iterator<Item = &(Timestamp, SessionId)>| {
             places.take(most).map(|(_, id)| Ok(state.session(id)?.row(id))).collect()
         };
@@ -170,17 +166,17 @@ impl Store for MemoryStore {
     }
 
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
-        ready(self.lock().remove(session, &self.outside))
+        ready(self.state.lock().remove(session, &self.outside))
     }
 
     fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
         let (began, held) = (Since::now(), LeaseHolder::by(owner, ttl, &self.outside));
-        let epoch = self.lock().acquire(session, held, &self.outside);
+        let epoch = self.state.lock().acquire(session, held, &self.outside);
         ready(epoch.map(|epoch| Lease::new(session.clone(), epoch, ttl, began)))
     }
 
     fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
-        let (began, mut state) = (Since::now(), self.lock());
+        let (began, mut state) = (Since::now(), self.state.lock());
         let renewed = state.session_mut(lease.session()).and_then(|session| {
             let held = session.held_by(lease)?;
             held.renew(lease.ttl(), &self.outside);
@@ -190,7 +186,7 @@ impl Store for MemoryStore {
     }
 
     fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let released = state.session_mut(lease.session()).and_then(|session| {
             session.held_by(lease)?;
             session.held = None;
@@ -258,7 +254,7 @@ impl Store for MemoryStore {
     }
 
     fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
-        ready(Ok(ChangeMark::new(self.lock().changes)))
+        ready(Ok(ChangeMark::new(self.state.lock().changes)))
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {

@@ -47,13 +47,6 @@ impl OwnerProcess {
         }
     }
 
-    /// Sets the socket where it listens.
-    #[must_use]
-    pub fn listening_at(mut self, socket: impl Into<String>) -> Self {
-        self.socket = Some(socket.into());
-        self
-    }
-
     /// The uptime of its machine, sleep included, if that is this machine since the same start.
     #[must_use]
     pub fn uptime(&self) -> Option<Duration> {
@@ -83,12 +76,8 @@ impl OwnerProcess {
 
 impl fmt::Display for OwnerProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "process {} on {}",
-            self.pid,
-            if self.host.is_empty() { "this machine" } else { &self.host }
-        )
+        let host = if self.host.is_empty() { "this machine" } else { &self.host };
+        write!(f, "process {} on {host}", self.pid)
     }
 }
 

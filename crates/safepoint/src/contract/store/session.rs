@@ -77,6 +77,12 @@ impl SessionRow {
             holder: None,
         }
     }
+
+    /// The cursor for a list that continues after this one.
+    #[must_use]
+    pub fn older(&self) -> PageCursor {
+        PageCursor { updated: self.updated, id: self.id.clone() }
+    }
 }
 
 /// Where the next page of a list begins: after this session.
@@ -86,14 +92,6 @@ pub struct PageCursor {
     pub updated: Timestamp,
     /// Its name.
     pub id: SessionId,
-}
-
-impl SessionRow {
-    /// The cursor for a list that continues after this one.
-    #[must_use]
-    pub fn older(&self) -> PageCursor {
-        PageCursor { updated: self.updated, id: self.id.clone() }
-    }
 }
 
 /// A mark that changes with the store. Only comparing it for equality means anything, and only with marks of the same

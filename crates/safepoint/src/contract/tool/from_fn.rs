@@ -1,6 +1,6 @@
 //! Tools from closures: an async one, or a blocking one off the async threads.
 
-use std::{future::Future, marker::PhantomData, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use safepoint_scope::{Failure, Halt, TaskEnd};
@@ -124,24 +124,18 @@ where
 }
 
 fn spec_of<A: JsonSchema>(name: String, description: String) -> ToolSpec {
-    let unit = PhantomData::<A>;
     let spec = ToolSpec::new(name, description);
-    if is_unit(unit) { spec } else { spec.arguments::<A>() }
-}
-
-/// The schema of `()` is `null`; a tool without arguments is still called with an object.
-fn is_unit<A: JsonSchema>(_: PhantomData<A>) -> bool {
-    A::schema_name() == <() as JsonSchema>::schema_name()
+    // The schema of `()` is `null`; a tool without arguments is still called with an object.
+    let is_unit = A::schema_name() == <() as JsonSchema>::schema_name();
+    if is_unit { spec } else { spec.arguments::<A>() }
 }
 
 fn parse<A: DeserializeOwned>(args: Value) -> Result<A, Halt> {
-    let args = match args {
-        // `()` reads only `null`.
-        Value::Object(map) if map.is_empty() && serde_json::from_value::<A>(Value::Null).is_ok() => {
-            Value::Null
-        }
-        other => other,
-    };
+    // `()` reads only `null`.
+    let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
+    if is_empty && let Ok(unit) = serde_json::from_value(Value::Null) {
+        return Ok(unit);
+    }
     serde_json::from_value(args)
         .map_err(|error| Failure::new(format!("the arguments do not fit: {error}")).without_effect().into())
 }

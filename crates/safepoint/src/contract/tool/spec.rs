@@ -197,10 +197,4 @@ impl ToolSpec {
             parameters: self.parameters.clone(),
         }
     }
-
-    /// Whether its calls need an approval where no rule of the agent decides.
-    #[must_use]
-    pub fn approval_of(&self) -> ToolApproval {
-        self.approval
-    }
 }

@@ -82,7 +82,7 @@ struct Arriving {
 impl Arriving {
     fn take(&mut self, said: Option<Said>) -> Vec<Said> {
         match said {
-            None => self.let_go().into_iter().collect(),
+            None => self.release_held().into_iter().collect(),
             Some(Ok(Delta::Text(text))) => self.more(false, text),
             Some(Ok(Delta::Reasoning(text))) => self.more(true, text),
             Some(other) => {
@@ -90,7 +90,7 @@ impl Arriving {
                     Ok(delta) => Ok(self.delta(delta)),
                     Err(error) => Err(error.in_words(|words| self.secrets.clean_text(words))),
                 };
-                self.let_go().into_iter().chain([cleaned]).collect()
+                self.release_held().into_iter().chain([cleaned]).collect()
             }
         }
     }
@@ -98,7 +98,7 @@ impl Arriving {
     fn more(&mut self, is_reasoning: bool, text: String) -> Vec<Said> {
         let mut out = Vec::new();
         if is_reasoning != self.is_reasoning {
-            out.extend(self.let_go());
+            out.extend(self.release_held());
             self.is_reasoning = is_reasoning;
         }
         let before = std::mem::take(&mut self.held);
@@ -108,7 +108,7 @@ impl Arriving {
         out
     }
 
-    fn let_go(&mut self) -> Option<Said> {
+    fn release_held(&mut self) -> Option<Said> {
         let held = std::mem::take(&mut self.held);
         self.said(held)
     }

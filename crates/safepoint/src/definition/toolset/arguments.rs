@@ -36,17 +36,10 @@ pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, InvalidCall> {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     json::read(args.as_bytes()).map_err(|unread| {
-        InvalidCall(match unread {
-            Unread::NotJson(error) => {
-                format!(
-                    "error: the arguments of `{name}` are not JSON ({error}). Correct them and call it again."
-                )
-            }
-            unread @ Unread::TooManyValues => {
-                format!(
-                    "error: the arguments of `{name}` are too large: {unread}. Call it with less at once."
-                )
-            }
-        })
+        let (what, then) = match &unread {
+            Unread::NotJson(error) => (format!("not JSON ({error})"), "Correct them and call it again."),
+            Unread::TooManyValues => (format!("too large: {unread}"), "Call it with less at once."),
+        };
+        InvalidCall(format!("error: the arguments of `{name}` are {what}. {then}"))
     })
 }

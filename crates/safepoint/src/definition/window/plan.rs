@@ -95,31 +95,25 @@ impl WindowMeter {
 
     /// The shortening by this cut, with a note in place of the omitted part.
     pub(crate) fn noted(&self, history: &History, cut: &Cut) -> Omission {
-        let rounds = rounds(&history.entries()[..cut.entries]);
-        let text = format!(
-            "[The beginning of this conversation, {rounds} of your messages, is left out here: it does not fit.]"
-        );
-        self.shortened(history, cut, OmissionKind::Note, text)
+        self.shortened(history, cut, OmissionKind::Note, "is left out here: it does not fit.]")
     }
 
     /// The same, with a summary.
     pub(crate) fn summed_up(&self, history: &History, cut: &Cut, summary: &str) -> Omission {
-        let rounds = rounds(&history.entries()[..cut.entries]);
-        let text = format!(
-            "[The beginning of this conversation, {rounds} of your messages, does not fit. A summary of it:]\n\n{summary}"
-        );
-        self.shortened(history, cut, OmissionKind::Summary, text)
+        let text = format!("does not fit. A summary of it:]\n\n{summary}");
+        self.shortened(history, cut, OmissionKind::Summary, &text)
     }
 
-    fn shortened(&self, history: &History, cut: &Cut, by: OmissionKind, text: String) -> Omission {
+    fn shortened(&self, history: &History, cut: &Cut, by: OmissionKind, text: &str) -> Omission {
         let left_out = &history.entries()[..cut.entries];
+        let rounds = rounds(left_out);
+        let text = format!("[The beginning of this conversation, {rounds} of your messages, {text}");
         let entry = Arc::new(Message::User(UserMessage::from(text)));
         let scale = Scale { tokens: cut.tokens, bytes: self.fixed + history.sent().bytes() };
         let said =
             said_from(left_out, cut.keeps_from).chain(&history.entries()[cut.entries..]).chain([&entry]);
         let tokens_after = scale.tokens_of(self.fixed + said.map(|entry| bytes(entry)).sum::<u64>());
-        let (rounds, keeps_from) = (rounds(left_out), cut.keeps_from);
-        let omitted = Omitted { entries: cut.entries, keeps_from, rounds, by, entry };
+        let omitted = Omitted { entries: cut.entries, keeps_from: cut.keeps_from, rounds, by, entry };
         Omission { omitted, tokens_before: cut.tokens, tokens_after }
     }
 }

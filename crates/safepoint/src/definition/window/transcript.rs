@@ -6,6 +6,7 @@ use super::Cut;
 use crate::value::{
     history::{History, Message},
     message::Block,
+    text::{head, tail},
 };
 
 /// The instructions for a summariser.
@@ -81,8 +82,7 @@ fn clipped(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let whole = |at: &usize| text.is_char_boundary(*at);
-    let head = (0..=most / ENDS).rev().find(whole).unwrap_or(0);
-    let tail = (text.len() - most / ENDS..text.len()).find(whole).unwrap_or(text.len());
-    format!("{}\n[… {} bytes are left out here …]\n{}", &text[..head], tail - head, &text[tail..])
+    let (head, tail) = (head(text, most / ENDS), tail(text, most / ENDS));
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}\n[… {left_out} bytes are left out here …]\n{tail}")
 }

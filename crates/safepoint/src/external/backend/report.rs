@@ -13,15 +13,16 @@ use crate::{
     contract::log::MemoryLog,
     run::{
         attempt::AttemptLock,
+        executor::CallEnd,
         outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped},
     },
     value::{
-        effect::SideEffect,
+        effect::EffectClass,
         event::{ErrorReport, Fact, OutputExtent},
-        history::{History, Message, OpenEnd, note},
-        ids::CallId,
-        message::{AssistantMessage, CallResult, ResultStatus},
-        receipt::{CallReport, CallStatus, Ending, ReasonReport, Receipt, StopReport, StopSource},
+        history::{History, Message, OpenEnd},
+        limits::millis,
+        message::{AssistantMessage, CallResult, ToolCall},
+        receipt::{CallReport, CallStatus, Ending, Receipt, StopReport, StopSource},
         usage::Usage,
     },
 };
@@ -34,12 +35,14 @@ const NO_RECORDS: &str = "a wrapped run keeps no records";
 
 /// How it ended, before that is published.
 pub(super) struct WrappedReceipt {
-    receipt: Arc<Receipt>,
+    pub(super) receipt: Arc<Receipt>,
     history: History,
     said: LastWords,
-    error: Option<ErrorReport>,
-    row: Option<(CallReport, CallResult)>,
+    pub(super) error: Option<ErrorReport>,
+    row: Option<Row>,
 }
+
+type Row = (CallReport, CallResult, OutputExtent);
 
 /// The ending, all considered: an answer stands; a failure under a stop that cut the work, or kept it from
 /// beginning, does not count.
@@ -72,12 +75,13 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
         rounds: 0,
         model: None,
         summaries: Vec::new(),
-        calls: row.iter().map(|(report, _)| report.clone()).collect(),
+        calls: row.iter().map(|(report, ..)| report.clone()).collect(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
         usage: Usage::default(),
         usage_total: Usage::default(),
-        worked_ms: cell.worked_ms(),
+        // All of its time is work: it has no questions.
+        worked_ms: millis(cell.opened.elapsed()),
         started_at: cell.opened_at,
         settled_at: Timestamp::now(),
         quiet_at: None,
@@ -104,36 +108,23 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
     }
 }
 
-fn row(cell: &WrappedRun, state: &WorkState, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
+fn row(cell: &WrappedRun, state: &WorkState, ending: Ending, began: Timestamp) -> Row {
     let (status, text) = match (&state.end, ending) {
-        (None, _) => (CallStatus::LeftRunning, note::STILL_RUNNING.to_owned()),
-        (Some(WrappedEnd::Done(answer)), _) => (CallStatus::Completed, answer.clone()),
-        (Some(_), Ending::Stopped) => (CallStatus::Stopped, note::STOPPED_UNKNOWN.to_owned()),
-        (Some(WrappedEnd::Failed(why)), _) => (CallStatus::Failed, why.clone()),
-        (Some(WrappedEnd::Stopped), _) => (CallStatus::Failed, String::new()),
+        (None, _) => (CallStatus::LeftRunning, ""),
+        (Some(WrappedEnd::Done(answer)), _) => (CallStatus::Completed, answer.as_str()),
+        (Some(_), Ending::Stopped) => (CallStatus::Stopped, ""),
+        (Some(WrappedEnd::Failed(why)), _) => (CallStatus::Failed, why.as_str()),
+        (Some(WrappedEnd::Stopped), _) => (CallStatus::Failed, ""),
     };
-    let is_good = status == CallStatus::Completed;
     let by_stop = ending == Ending::Stopped;
-    let reason = cell.shared().scope.reason().filter(|_| by_stop);
-    let report = CallReport {
-        call_id: CallId::from(WORK),
-        name: cell.spec.name.clone(),
-        round: 1,
-        status,
-        effect: if is_good { SideEffect::Done } else { SideEffect::Unknown },
-        started_at: Some(began),
-        ended_at: Some(Timestamp::now()),
-        reason: reason.as_ref().map(ReasonReport::from),
-        stopped_by: by_stop.then_some(StopSource::Run),
-        processes: Vec::new(),
-        cleanups: Vec::new(),
-        ruled: Vec::new(),
-        child: None,
-        remote: None,
-    };
-    let verdict = if is_good { ResultStatus::Ok } else { ResultStatus::Error };
-    let result = CallResult::of_text(WORK, &cell.spec.name, text, verdict);
-    (report, result)
+    let mut end = CallEnd::new(status, text);
+    end.judge_effect(EffectClass::Unsafe);
+    end.started_at = Some(began);
+    end.reason = cell.shared().scope.reason().filter(|_| by_stop);
+    end.stopped_by = by_stop.then_some(StopSource::Run);
+    end.finish_text("");
+    let call = ToolCall { id: WORK.into(), name: cell.spec.name.clone(), args: String::new() };
+    end.into_parts(&call, 1)
 }
 
 /// The conversation including the work: an answer closes it, and cut work stays open (S5.4).
@@ -149,22 +140,10 @@ fn history_of(cell: &WrappedRun, said: &Arc<AssistantMessage>, ending: Ending) -
 }
 
 impl WrappedReceipt {
-    pub(super) fn receipt(&self) -> &Arc<Receipt> {
-        &self.receipt
-    }
-
-    pub(super) fn error(&self) -> Option<ErrorReport> {
-        self.error.clone()
-    }
-
-    pub(super) fn observed_at(&self) -> Option<Timestamp> {
-        self.receipt.stop.as_ref().and_then(|stop| stop.observed_at)
-    }
-
     /// What is shown before the settlement.
     pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
         let row = self.row.iter().cloned();
-        row.map(|(report, result)| Fact::CallEnded { report, result, extent: OutputExtent::All })
+        row.map(|(report, result, extent)| Fact::CallEnded { report, result, extent })
     }
 
     pub(super) fn into_outcome(self) -> Outcome {
@@ -176,13 +155,11 @@ impl WrappedReceipt {
             said: said.clone(),
             persisted: Persisted::No(NO_RECORDS.into()),
             log: Arc::new(MemoryLog::default()),
-            desk: AttemptLock::default(),
+            lock: AttemptLock::default(),
         });
         match (ending, error) {
             (Ending::Done, _) => Outcome::Done(Answer::new(said, ended)),
-            (Ending::Failed, Some(ErrorReport { code, message, hint })) => {
-                Outcome::Failed(RunError { code, message, hint, ended })
-            }
+            (Ending::Failed, Some(error)) => Outcome::Failed(RunError { error, ended }),
             (Ending::Stopped | Ending::Suspended | Ending::Failed, _) => Outcome::Stopped(Stopped { ended }),
         }
     }

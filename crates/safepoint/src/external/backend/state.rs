@@ -13,14 +13,14 @@ use tokio::{runtime, sync::Notify, time::Instant};
 use super::{BackendSpec, RunInput, TooLate, WrappedEnd};
 use crate::{
     run::shared::SharedRun,
-    sync::{Mutex, MutexGuard, callback},
+    sync::{Mutex, callback},
     value::{
         approval::OnUnknownEffect,
         effect::EffectClass,
         event::{EventKind, Fact},
         history::{History, Message},
         ids::{CallId, Path, RunId},
-        limits::{Limits, millis},
+        limits::Limits,
         receipt::{CallKind, StopSupport, TookEffect},
     },
 };
@@ -40,7 +40,7 @@ pub(super) struct WrappedRun {
     pub(super) spec: BackendSpec,
     pub(super) history: History,
     pub(super) opened_at: Timestamp,
-    opened: Instant,
+    pub(super) opened: Instant,
     pub(super) limits: Limits,
     /// Guards what the work has come to. Under it a gate of the scope may be passed, a label entered, and an
     /// event shown: the order of locks is this one, then those of the scope and of the feeds. The native stop
@@ -102,18 +102,13 @@ impl WrappedRun {
         &self.shared
     }
 
-    /// How long it has worked: there are no questions here.
-    pub(super) fn worked_ms(&self) -> u64 {
-        millis(self.opened.elapsed())
-    }
-
     pub(super) fn show(&self, fact: Fact) {
         self.shared.feed.push(EventKind::Fact(Arc::new(fact)));
     }
 
     /// Begins the work, unless the run must end already.
     pub(super) fn begin(&self) -> Result<(), Stop> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Nothing has happened yet, so this is a boundary for every set of points (S2.1).
         // Under the lock: a watcher that finds the work not begun, after a stop, knows that it will not
         // begin.
@@ -144,8 +139,8 @@ impl WrappedRun {
         self.shared.scope.pass::<Boundary>(points, &()).map(drop)
     }
 
-    pub(super) fn say(&self, text: String) {
-        let mut state = self.lock();
+    pub(super) fn add_text(&self, text: String) {
+        let mut state = self.state.lock();
         if !state.is_settled && state.end.is_none() {
             state.said.push_str(&text);
             self.shared.feed.push(EventKind::Text(text.into()));
@@ -154,7 +149,7 @@ impl WrappedRun {
 
     /// Ends the work. After the settlement only the audit gets that.
     pub(super) fn end(&self, end: WrappedEnd) -> Result<(), TooLate> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.end.is_some() {
             return Err(TooLate);
         }
@@ -173,7 +168,7 @@ impl WrappedRun {
     }
 
     /// The last handle that could end the work is gone.
-    pub(super) fn let_go(&self) {
+    pub(super) fn end_without_result(&self) {
         let what = "the work was dropped without an end".to_owned();
         if self.end(WrappedEnd::Failed(what)).is_err() {
             // Its end was already set.
@@ -183,7 +178,7 @@ impl WrappedRun {
     /// A stop takes effect, the first time.
     pub(super) fn observe(&self, gate: Option<SafePoints>) {
         if self.shared.scope.demand().is_some() {
-            self.lock().fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, gate));
+            self.state.lock().fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, gate));
         }
     }
 
@@ -195,7 +190,7 @@ impl WrappedRun {
     }
 
     pub(super) fn set_native(&self, native: Native) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.native.is_none() && state.end.is_none() && !state.is_delivered {
             state.native = Some(native);
         }
@@ -210,7 +205,7 @@ impl WrappedRun {
         if self.spec.grade == StopSupport::None || !scope.is_stopping() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.end.is_some() {
             return;
         }
@@ -233,14 +228,10 @@ impl WrappedRun {
 
     /// Waits until the work is over.
     pub(super) async fn over(&self) {
-        self.until(|state| state.end.is_some()).await;
-    }
-
-    async fn until(&self, so: impl Fn(&WorkState) -> bool) {
         loop {
             let mut moved = std::pin::pin!(self.moved.notified());
             moved.as_mut().enable();
-            if so(&self.lock()) {
+            if self.state.lock().end.is_some() {
                 return;
             }
             moved.await;
@@ -249,7 +240,7 @@ impl WrappedRun {
 
     /// Fixes how it ended, with what is known then; `None` if that was done before.
     pub(super) fn settle<T>(&self, account: impl FnOnce(&WorkState) -> T) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_settled {
             return None;
         }
@@ -259,11 +250,7 @@ impl WrappedRun {
 
     /// Whether the work began.
     pub(super) fn has_begun(&self) -> bool {
-        self.lock().begun_at.is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WorkState> {
-        self.state.lock()
+        self.state.lock().begun_at.is_some()
     }
 }
 

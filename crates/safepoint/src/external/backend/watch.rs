@@ -110,11 +110,11 @@ impl Watcher {
         let cell = &self.cell;
         cell.shared().stop.settle();
         let Some(account) = cell.settle(|state| report::of(cell, state)) else { return };
-        if let Some(at) = account.observed_at() {
+        if let Some(at) = account.receipt.stop.as_ref().and_then(|stop| stop.observed_at) {
             cell.show(Fact::StopObserved { at });
         }
         account.facts().for_each(|fact| cell.show(fact));
-        let settled = Fact::Settled { receipt: Arc::clone(account.receipt()), error: account.error() };
+        let settled = Fact::Settled { receipt: Arc::clone(&account.receipt), error: account.error.clone() };
         cell.shared().publish(account.into_outcome(), EventKind::Fact(Arc::new(settled)));
     }
 

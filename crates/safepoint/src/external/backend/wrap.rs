@@ -84,7 +84,7 @@ impl ActiveWork {
 
     /// Shows more text of the answer.
     pub fn say(&self, text: impl Into<String>) {
-        self.held.0.say(text.into());
+        self.held.0.add_text(text.into());
     }
 
     /// Whether the work must end now: an atomic load or two, for loops that block.
@@ -116,18 +116,18 @@ struct WorkHold(Arc<WrappedRun>);
 
 impl Drop for WorkHold {
     fn drop(&mut self) {
-        self.0.let_go();
+        self.0.end_without_result();
     }
 }
 
 impl fmt::Debug for PendingWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ready").field("run", &self.held.0.shared().run).finish_non_exhaustive()
+        f.debug_struct("PendingWork").field("run", &self.held.0.shared().run).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for ActiveWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Working").field("run", &self.held.0.shared().run).finish_non_exhaustive()
+        f.debug_struct("ActiveWork").field("run", &self.held.0.shared().run).finish_non_exhaustive()
     }
 }

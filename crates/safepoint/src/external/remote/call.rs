@@ -30,7 +30,7 @@ struct OpenQuestion {
 }
 
 /// The hint for work that was not allowed.
-const ALLOW: &str = "allow what it asks for by a rule, or run it where somebody can be asked";
+const ALLOW: &str = "allow what it asks for by a rule, or run it where a person can be asked";
 
 /// A running task.
 pub(super) struct CallLoop {
@@ -71,7 +71,7 @@ impl CallLoop {
                 // An agent that always has another event must not starve other tasks.
                 Ok(Some(None)) => tokio::task::coop::consume_budget().await,
                 Ok(Some(Some(end))) => return end,
-                Ok(None) | Err(_) => return self.part().await,
+                Ok(None) | Err(_) => return self.stop_work().await,
             }
         }
     }
@@ -112,7 +112,7 @@ impl CallLoop {
         let is_again = matches!(said, RemoteEvent::Done(..) | RemoteEvent::Reordered(..));
         let again = if is_again { self.row.text_len() } else { 0 };
         self.bytes = self.bytes.saturating_add(said.bytes().saturating_sub(again));
-        if self.bytes > self.cx.output_bytes() {
+        if self.bytes > self.cx.host().output_bytes() {
             // Excess is not kept. The stop ends the next step, and is sent to the agent if the work still
             // runs.
             let why = self.cx.said_too_much(&self.row.peer);
@@ -125,14 +125,14 @@ impl CallLoop {
         match said {
             RemoteEvent::Begun { task } => {
                 if self.spec.rejoin == Reattach::ByTaskId {
-                    self.naming = Some(self.cx.name_work(task.clone()));
+                    self.naming = Some(self.cx.host().name_work(task.clone()));
                 }
                 self.row.task = Some(task);
                 self.cx.report_remote(self.row.clone());
             }
             RemoteEvent::Text(text) => self.more(&text),
             RemoteEvent::Progress(text) => self.cx.progress(text),
-            RemoteEvent::Notice(text) => self.cx.notice(text),
+            RemoteEvent::Notice(text) => self.cx.host().notice(text),
             RemoteEvent::Thought(_) => {}
             // No stop was sent.
             RemoteEvent::StopReply(_) | RemoteEvent::Parted(_) => {}
@@ -144,7 +144,7 @@ impl CallLoop {
             RemoteEvent::Withdrawn { question } => self.asking.retain(|open| open.id != question),
             RemoteEvent::Done(answer, end) => return Some(self.done(answer, end)),
             RemoteEvent::Reordered(answer, end) => {
-                self.cx.said_all();
+                self.cx.host().answer_is_shown();
                 return Some(self.done(Some(answer), end));
             }
             RemoteEvent::Ended { word } => {
@@ -172,14 +172,14 @@ impl CallLoop {
     }
 
     fn more(&mut self, text: &str) {
-        if self.cx.say(text) {
+        if self.cx.host().add_text(text) {
             self.row.says(text);
         }
     }
 
     fn done(&mut self, answer: Option<String>, end: RemoteEnd) -> ToolResult {
         self.ended(end);
-        let answer = self.cx.answer(answer);
+        let answer = self.cx.host().answer(answer);
         match self.refused().filter(|_| answer.trim().is_empty()) {
             Some(refused) => Err(refused.into()),
             None => Ok(answer.into()),
@@ -189,7 +189,7 @@ impl CallLoop {
     /// What an end without an answer means if the work was denied something: it was refused here, whatever
     /// the agent calls its end (S10.68).
     fn refused(&self) -> Option<Failure> {
-        let by_policy = self.cx.denied_by_policy();
+        let by_policy = self.cx.host().denied();
         let why = match (by_policy.as_slice(), &self.denied) {
             ([], None) => return None,
             ([], Some(tool)) => format!("refused: it was not allowed {tool}"),
@@ -206,17 +206,17 @@ impl CallLoop {
 
     /// The work must end: the agent has its time to confirm that. If the stop would wait for a safe point,
     /// this is one.
-    async fn part(mut self) -> ToolResult {
-        let came = match self.stop_peer() {
+    async fn stop_work(mut self) -> ToolResult {
+        let result = match self.stop_peer() {
             Some(stopped) => stopped.await.ok(),
             None => None,
         };
-        if let Some(StopResult::Done(answer)) = came {
-            return Ok(self.cx.answer(answer).into());
+        if let Some(StopResult::Done(answer)) = result {
+            return Ok(self.cx.host().answer(answer).into());
         }
-        self.cx.end_with_the_run();
+        self.cx.host().end_with_the_run();
         let stop = self.cx.stopped().await;
-        Err(match came {
+        Err(match result {
             Some(StopResult::Failed(failure)) => Halt::from(failure),
             Some(StopResult::Done(_) | StopResult::Stopped) | None => Halt::from(stop),
         })
@@ -230,12 +230,12 @@ impl CallLoop {
         let (result, stopped) = oneshot::channel();
         let (cx, spec) = (self.cx.clone(), self.spec.clone());
         let row = self.row.clone();
-        let left = cx.output_bytes().saturating_sub(self.bytes);
+        let left = cx.host().output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting = Stopping { line, cx, spec, row, left, late: None, term, noted: None };
+        let mut stopping = Stopping { line, cx, spec, row, left, late: None, term, noted: None };
         // Reported before any reader can look: from here on the work is not known to have ended.
-        parting.ask();
-        drop(self.cx.scope().spawn(parting.row.label(), parting.part(result)));
+        stopping.ask();
+        drop(self.cx.scope().spawn(stopping.row.label(), stopping.run(result)));
         Some(stopped)
     }
 }

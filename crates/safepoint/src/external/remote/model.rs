@@ -6,15 +6,16 @@
 use futures_util::stream;
 use serde_json::json;
 
-use super::tool::{CONVERSATION, TASK};
+use super::tool::CONVERSATION;
 use crate::{
     contract::model::{
         Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelErrorKind, ModelSpec,
     },
+    definition::subagent::TASK,
     value::{
         history::{History, Message},
         ids::CallId,
-        message::{AssistantMessage, CallResult, ResultStatus, ToolCall, UserMessage},
+        message::{CallResult, ResultStatus, ToolCall, UserMessage},
         usage::Usage,
     },
 };
@@ -48,11 +49,8 @@ impl Conversation for RemoteModel {
         if let (Some(bad), true) = (before.and_then(bad_of), asked.is_empty()) {
             return Box::pin(stream::iter([Err(self.undone(bad))]));
         }
-        let text = match (before, asked.is_empty()) {
-            // A steer, or a new turn over a call that returned something: what it returned is kept.
-            (Some(results), _) => good_of(results),
-            (None, _) => String::new(),
-        };
+        // A steer, or a new turn over a call that returned something: what it returned is kept.
+        let text = before.map(good_of).unwrap_or_default();
         let mut deltas = vec![Delta::Usage(Usage::default())];
         if !text.is_empty() {
             deltas.push(Delta::Text(text));
@@ -75,10 +73,8 @@ impl RemoteModel {
     /// The conversation has the name of its first call.
     fn call(&self, history: &History, asked: &[&UserMessage]) -> ToolCall {
         let id = CallId::from(format!("remote_{}", uuid::Uuid::now_v7().simple()));
-        let first = history.entries().iter().find_map(|entry| match &**entry {
-            Message::Assistant(message) => first_call(message, &self.tool),
-            Message::User(_) | Message::Results { .. } => None,
-        });
+        let mut calls = history.messages().flat_map(|message| message.calls());
+        let first = calls.find(|call| call.name == self.tool).map(|call| &call.id);
         let texts: Vec<&str> = asked.iter().map(|message| message.text.as_str()).collect();
         let args = json!({ TASK: texts.join("\n\n"), CONVERSATION: first.unwrap_or(&id) });
         ToolCall { name: self.tool.clone(), args: args.to_string(), id }
@@ -101,10 +97,6 @@ fn newest(history: &History) -> (Vec<&UserMessage>, Option<&[CallResult]>) {
     }
     asked.reverse();
     (asked, results)
-}
-
-fn first_call<'m>(message: &'m AssistantMessage, tool: &str) -> Option<&'m CallId> {
-    message.calls().find(|call| call.name == tool).map(|call| &call.id)
 }
 
 fn bad_of(results: &[CallResult]) -> Option<&CallResult> {

@@ -54,8 +54,8 @@ pub(super) struct Stopping {
 
 /// What listening returned. Exhaustive: an end, a reply to the stop, or nothing in its time.
 enum Received {
-    Came(StopResult),
-    Word,
+    End(StopResult),
+    Reply,
     Nothing,
 }
 
@@ -70,7 +70,7 @@ impl Stopping {
 
     /// Sends the stop; `call` gets what came of it within the agent's time. This side then keeps listening,
     /// for the audit.
-    pub(super) async fn part(mut self, call: oneshot::Sender<StopResult>) {
+    pub(super) async fn run(mut self, call: oneshot::Sender<StopResult>) {
         let term = self.term.clone();
         // A reply that is ready comes first. An agent whose time is over is no longer waited for.
         let reply = match select(self.line.stop(), pin!(term.over())).await {
@@ -80,22 +80,22 @@ impl Stopping {
         if let Some(reply) = reply {
             self.on_reply(reply);
         }
-        let came = self.in_time().await;
+        let result = self.in_time().await;
         // The final length: a later request may have shortened it. Where no reply can come, there was no
         // wait.
         self.row.within_ms =
             if self.is_unanswered() { None } else { term.in_all().map(millis).or(self.row.within_ms) };
         self.report();
-        let is_over = came.is_some() || self.row.stop == Some(RemoteStopState::Confirmed);
-        let listens_on = !is_over && !self.leaves();
+        let is_over = result.is_some() || self.row.stop == Some(RemoteStopState::Confirmed);
+        let keeps_listening = !is_over && !self.leaves();
         if !call.is_closed() {
-            sync::reply(call, came.unwrap_or(StopResult::Stopped));
-        } else if !listens_on {
+            sync::reply(call, result.unwrap_or(StopResult::Stopped));
+        } else if !keeps_listening {
             // The call did not wait for it.
-            self.report_late(came);
+            self.report_late(result);
         }
-        if listens_on {
-            self.listen_on().await;
+        if keeps_listening {
+            self.keep_listening().await;
         }
     }
 
@@ -124,10 +124,10 @@ impl Stopping {
                 }
             };
             match received {
-                Received::Came(came) => return Some(came),
+                Received::End(result) => return Some(result),
                 Received::Nothing => return None,
                 // The time to listen depends on the new reply.
-                Received::Word => {}
+                Received::Reply => {}
             }
         }
     }
@@ -186,42 +186,42 @@ impl Stopping {
             match said {
                 RemoteEvent::Done(answer, end) => {
                     self.ended(end);
-                    return Received::Came(StopResult::Done(answer));
+                    return Received::End(StopResult::Done(answer));
                 }
                 RemoteEvent::Reordered(answer, end) => {
-                    self.cx.said_all();
+                    self.cx.host().answer_is_shown();
                     self.ended(end);
-                    return Received::Came(StopResult::Done(Some(answer)));
+                    return Received::End(StopResult::Done(Some(answer)));
                 }
                 RemoteEvent::Ended { word } => {
                     self.on_reply(RemoteStopReply::confirmed(word));
-                    return Received::Came(StopResult::Stopped);
+                    return Received::End(StopResult::Stopped);
                 }
                 RemoteEvent::Failed(failure) => {
                     self.ended(RemoteEnd::Reported);
-                    return Received::Came(StopResult::Failed(failure));
+                    return Received::End(StopResult::Failed(failure));
                 }
                 RemoteEvent::Lost(failure) => {
                     self.row.lost_at = Some(Timestamp::now());
                     self.row.word = failure.to_string();
                     self.report();
-                    return Received::Came(StopResult::Failed(failure));
+                    return Received::End(StopResult::Failed(failure));
                 }
                 RemoteEvent::Parted(reply) => {
-                    // A reply that is sent once more has the time at which it came.
+                    // A reply that is sent once more has the time at which it result.
                     if self.row.stop != Some(reply.stop) || self.row.word != reply.word {
                         self.on_reply(reply);
                     }
-                    return Received::Came(StopResult::Stopped);
+                    return Received::End(StopResult::Stopped);
                 }
                 RemoteEvent::Text(text) => self.more(&text),
                 RemoteEvent::Begun { task } => {
                     self.named(task);
-                    return Received::Word;
+                    return Received::Reply;
                 }
                 RemoteEvent::StopReply(reply) => {
-                    self.on_word(reply);
-                    return Received::Word;
+                    self.on_later_reply(reply);
+                    return Received::Reply;
                 }
                 RemoteEvent::Progress(_)
                 | RemoteEvent::Thought(_)
@@ -251,7 +251,7 @@ impl Stopping {
         }
         // Excess is not kept: the work ends in any case.
         let Some(left) = self.left.checked_sub(text.len()) else { return };
-        if self.cx.say(text) {
+        if self.cx.host().add_text(text) {
             self.left = left;
             self.row.says(text);
         } else {
@@ -261,7 +261,7 @@ impl Stopping {
     }
 
     /// After the agent's time: what becomes of the work changes the row, and nothing else.
-    async fn listen_on(&mut self) {
+    async fn keep_listening(&mut self) {
         self.late.get_or_insert_default();
         let over = match self.spec.after_word {
             _ if self.is_unreached() => {
@@ -271,25 +271,25 @@ impl Stopping {
             // An agent that ends with the run gets its own time, and no other after that.
             AfterWord::Leaves => after(self.term.asked(), self.spec.stop_within),
         };
-        let came = loop {
+        let result = loop {
             match self.listen(sleep_until(over)).await {
-                Received::Came(came) => break Some(came),
-                Received::Word if self.row.stop != Some(RemoteStopState::Confirmed) && !self.leaves() => {}
-                Received::Nothing | Received::Word => break None,
+                Received::End(result) => break Some(result),
+                Received::Reply if self.row.stop != Some(RemoteStopState::Confirmed) && !self.leaves() => {}
+                Received::Nothing | Received::Reply => break None,
             }
         };
-        self.report_late(came);
+        self.report_late(result);
     }
 
     /// Reports what arrived after the call had ended.
-    fn report_late(&self, came: Option<StopResult>) {
+    fn report_late(&self, result: Option<StopResult>) {
         let peer = &self.row.peer;
         let late = self.late.unwrap_or_default();
         if let bytes @ 1.. = late {
             self.cx.report_late(format!("went on at {peer}, which said {bytes} bytes more"));
         }
-        let Some(came) = came else { return };
-        self.cx.report_late(match came {
+        let Some(result) = result else { return };
+        self.cx.report_late(match result {
             StopResult::Done(answer) => {
                 let bytes = answer.map_or(self.row.text_len().saturating_add(late), |answer| answer.len());
                 let says = if self.row.claimed_at.is_some() { ", it says," } else { "" };
@@ -316,7 +316,7 @@ impl Stopping {
 
     /// A reply that arrives after the one to the stop itself. A refusal may be repeated, with what became of
     /// the work.
-    fn on_word(&mut self, reply: RemoteStopReply) {
+    fn on_later_reply(&mut self, reply: RemoteStopReply) {
         let is_again = reply.stop == RemoteStopState::Refused && self.row.stop == Some(reply.stop);
         if is_again {
             // The agent's first refusal has set the time.
@@ -340,7 +340,9 @@ impl Stopping {
         if reply.stop == RemoteStopState::Refused && is_new && self.cx.scope().fired().is_none() {
             // Its work has the grace to come to its own end, and the caller waits for that.
             let peer = &self.row.peer;
-            self.cx.notice(format!("{peer} refused to stop ({}): its work has the grace to end", reply.word));
+            self.cx
+                .host()
+                .notice(format!("{peer} refused to stop ({}): its work has the grace to end", reply.word));
         }
         if reply.stop == RemoteStopState::Acknowledged {
             self.noted.get_or_insert_with(Instant::now);

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use super::call::CallLoop;
 use crate::contract::remote::{Remote, RemoteSpec, RemoteTask};
 use crate::contract::tool::{Concurrency, OnStop, OnToolFailure, Tool, ToolContext, ToolResult, ToolSpec};
+use crate::definition::subagent::{TASK, task_schema};
 
-/// The argument with the task.
-pub(super) const TASK: &str = "task";
 /// The argument with the conversation: only for an agent's own calls, which models do not write.
 pub(super) const CONVERSATION: &str = "conversation";
 
@@ -42,16 +41,8 @@ impl RemoteTool {
     fn shared(remote: Arc<dyn Remote>) -> Self {
         let RemoteSpec { name, description, effect, stop_within, .. } = remote.spec().clone();
         let unseen = Arc::new(remote.spec().unseen());
-        let arguments = json!({
-            "type": "object",
-            "properties": {
-                TASK: { "type": "string", "description": "What to do, with all that it needs to know" },
-            },
-            "required": [TASK],
-            "additionalProperties": false,
-        });
         let mut spec = ToolSpec::new(name, description)
-            .parameters(arguments)
+            .parameters(task_schema())
             .effect(effect)
             .overlap(Concurrency::Parallel)
             .on_stop(OnStop::Cooperate(Some(stop_within.saturating_add(SLACK))));
@@ -92,7 +83,7 @@ impl Tool for RemoteTool {
             key: cx.idempotency_key().to_owned(),
             task: cx.remote_task().map(str::to_owned),
             earlier: cx.earlier(),
-            most_bytes: cx.output_bytes(),
+            most_bytes: cx.host().output_bytes(),
         };
         let (remote, is_whole_run) = (Arc::clone(&self.remote), self.is_whole_run);
         Box::pin(async move {
@@ -104,6 +95,6 @@ impl Tool for RemoteTool {
 
 impl fmt::Debug for RemoteTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Delegate").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("RemoteTool").field("spec", &self.spec).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,11 @@
 //! Checks whether a call may run, against schema, rules and mode (S8). An approval is valid for what it was
 //! given for, and for nothing else (S8.2, S8.8).
 
-use super::{Driver, LogFailure, approvals::NO_APPROVER};
+use serde_json::Value;
+
+use super::{Driver, LogFailure};
 use crate::{
-    contract::{
-        approver::{self, ApprovalMode, RuleAction, ToolApproval, WithoutApprover},
-        tool::Asks,
-    },
+    contract::approver::{self, ApprovalMode, RuleAction, ToolApproval, WithoutApprover},
     definition::toolset::{self, InvalidCall},
     run::{
         executor,
@@ -14,6 +13,7 @@ use crate::{
     },
     value::{
         approval::{ApprovalKind, OnUnknownEffect},
+        history::note,
         message::ToolCall,
         receipt::CallKind,
     },
@@ -42,7 +42,7 @@ impl Driver {
                         let overlaps = work.spec().may_overlap();
                         self.machine.clear(index, args, overlaps);
                     }
-                    Err(InvalidCall(why)) => self.misfit(&call, why).await?,
+                    Err(InvalidCall(why)) => self.reject_call(&call, why).await?,
                 },
                 CallState::AwaitingApproval(_)
                 | CallState::Ready { .. }
@@ -54,26 +54,23 @@ impl Driver {
         Ok(())
     }
 
-    async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
-        let args = match toolset::parse_args(&call.name, &call.args) {
-            Ok(args) => args,
-            Err(InvalidCall(why)) => return self.misfit(call, why).await,
-        };
-        let tool = match self.cx.def.tools.fit(&call.name, &args) {
-            Ok(work) => work.clone(),
-            Err(InvalidCall(why)) => return self.misfit(call, why).await,
-        };
+    /// The arguments of a new call, whether its tool needs an approval, and whether it may run in parallel.
+    fn read_call(&self, call: &ToolCall) -> Result<(Value, ToolApproval, bool), InvalidCall> {
+        let args = toolset::parse_args(&call.name, &call.args)?;
+        let tool = self.cx.def.tools.fit(&call.name, &args)?;
         if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
-            return self.misfit(call, TOO_DEEP.into()).await;
+            return Err(InvalidCall(TOO_DEEP.into()));
         }
-        let overlaps = tool.spec().may_overlap();
-        let ruling = match approver::rule(&self.cx.def.rules, tool.spec().approval, &call.name, &args) {
-            Ok(ruling) => ruling,
-            Err(panic) => {
-                self.callback_panicked("a rule", &panic);
-                return Ok(());
-            }
+        Ok((args, tool.spec().approval, tool.spec().may_overlap()))
+    }
+
+    async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
+        let (args, approval, overlaps) = match self.read_call(call) {
+            Ok(read) => read,
+            Err(InvalidCall(why)) => return self.reject_call(call, why).await,
         };
+        let ruling = approver::rule(&self.cx.def.rules, approval, &call.name, &args);
+        let Some(ruling) = self.unless_panicked("a rule", ruling) else { return Ok(()) };
         match ruling {
             RuleAction::Allow => self.machine.clear(index, args, overlaps),
             RuleAction::Deny(why) => self.deny(call, why).await?,
@@ -84,18 +81,9 @@ impl Driver {
                     self.machine.clear(index, args, overlaps);
                 }
                 ApprovalMode::Ask(None, WithoutApprover::Deny) => {
-                    self.deny(call, NO_APPROVER.into()).await?;
+                    self.deny(call, note::NO_APPROVER.into()).await?;
                 }
-                ApprovalMode::Ask(None, WithoutApprover::Suspend) => {
-                    let request =
-                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
-                    self.wait_behind(&request);
-                }
-                ApprovalMode::Ask(Some(approver), _) => {
-                    let request =
-                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
-                    self.put(approver, request);
-                }
+                ApprovalMode::Ask(..) => self.ask_person(call, args, ApprovalKind::BeforeCall).await?,
             },
         }
         Ok(())
@@ -104,25 +92,15 @@ impl Driver {
     /// The call was running when its process ended or when it was stopped, and only a person may decide what
     /// happens to it.
     async fn check_effect_unknown(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
-        let given = self.machine.call(index).and_then(Call::given).cloned();
-        let asks = match (self.cx.def.on_unknown, self.cx.def.approvals.clone()) {
-            (OnUnknownEffect::Ask, ApprovalMode::Ask(None, WithoutApprover::Suspend)) => {
-                given.map(|args| (args, None))
-            }
-            (OnUnknownEffect::Ask, ApprovalMode::Ask(Some(approver), _)) => {
-                given.map(|args| (args, Some(approver)))
-            }
-            _ => None,
-        };
-        let Some((args, approver)) = asks else {
-            return self.end_call(call, executor::end_unknown("", self.unseen_at(call))).await;
-        };
-        let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::AfterUnknownEnd).await?;
-        match approver {
-            Some(approver) => self.put(approver, request),
-            None => self.wait_behind(&request),
+        let given = self.machine.call(index).and_then(|call| call.given.clone());
+        match (self.cx.def.on_unknown, &self.cx.def.approvals, given) {
+            (
+                OnUnknownEffect::Ask,
+                ApprovalMode::Ask(Some(_), _) | ApprovalMode::Ask(None, WithoutApprover::Suspend),
+                Some(args),
+            ) => self.ask_person(call, args, ApprovalKind::AfterUnknownEnd).await,
+            _ => self.end_call(call, executor::end_unknown("", self.unseen_at(call))).await,
         }
-        Ok(())
     }
 
     /// A person approved the tool as it was then. Arguments that the person changed are validated again: the
@@ -136,20 +114,14 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let spec = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),
-            Err(InvalidCall(why)) => return self.misfit(call, why).await,
+            Err(InvalidCall(why)) => return self.reject_call(call, why).await,
         };
         let is_same = definition.is_empty() || definition == self.cx.def.tools.definition(&call.name);
         let own = if is_same { ToolApproval::NotNeeded } else { spec.approval };
         let rules = &self.cx.def.rules;
         let judged = approver::rule(rules, own, &call.name, &args)
             .and_then(|ruling| Ok((ruling, approver::is_one_rule(rules, &call.name, (&asked, &args))?)));
-        let (ruling, is_asked_for) = match judged {
-            Ok(judged) => judged,
-            Err(panic) => {
-                self.callback_panicked("a rule", &panic);
-                return Ok(());
-            }
-        };
+        let Some((ruling, is_asked_for)) = self.unless_panicked("a rule", judged) else { return Ok(()) };
         let is_bound = is_same && (!is_changed || is_asked_for);
         match ruling {
             RuleAction::Deny(why) if is_changed || !is_same => self.deny(call, why).await,
@@ -159,12 +131,7 @@ impl Driver {
                 Ok(())
             }
             RuleAction::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
-                let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
-                match self.cx.def.approvals.clone() {
-                    ApprovalMode::Ask(Some(approver), _) => self.put(approver, request),
-                    _ => self.wait_behind(&request),
-                }
-                Ok(())
+                self.ask_person(call, args, ApprovalKind::BeforeCall).await
             }
             RuleAction::Deny(_) | RuleAction::Ask | RuleAction::Allow => {
                 self.machine.clear(index, args, spec.may_overlap());

@@ -7,7 +7,7 @@ use safepoint_scope::DropHandle;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, mid_call::MidCallApprovals, word::Word};
+use super::{Driver, LogFailure, mid_call::MidCallApprovals, promised_message::PromisedMessage};
 use crate::{
     contract::{
         approver::{ApprovalMode, Approver, WithoutApprover},
@@ -16,7 +16,7 @@ use crate::{
     run::{
         executor,
         machine::{Call, CallState},
-        shared::{Closing, DecideError, Decided, RunMessage},
+        shared::{Closing, DecideError, Decided, Reply, RunMessage},
     },
     sync::{
         self,
@@ -25,15 +25,12 @@ use crate::{
     value::{
         approval::{self, ApprovalKind, ApprovalRequest, Decision, Ruled},
         event::Fact,
+        history::note,
         ids::{ApprovalId, CallId},
         message::ToolCall,
         receipt::{CallStatus, RemoteReport},
     },
 };
-
-/// What the model sees where no approver can be asked.
-pub(super) const NO_APPROVER: &str =
-    "[denied: this call needs a person's approval, and nobody can be asked here.]";
 
 /// Who decides where the agent's approver or its mode alone does.
 const APPROVER: &str = "the agent's approver";
@@ -67,11 +64,8 @@ impl OpenApprovals {
     }
 }
 
-/// Reports whether a decision was accepted.
-type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
-
 impl Driver {
-    pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
+    pub(super) async fn reject_call(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
         self.end_unrun(call, CallStatus::Failed, why).await
     }
 
@@ -139,19 +133,39 @@ impl Driver {
         Ok(request)
     }
 
+    /// Asks a person about the whole call.
+    pub(super) async fn ask_person(
+        &mut self,
+        call: &ToolCall,
+        args: Value,
+        question: ApprovalKind,
+    ) -> Result<(), LogFailure> {
+        let request = self.ask(call, Asks::about(&call.name, args), question).await?;
+        self.ask_approver_or_wait(request);
+        Ok(())
+    }
+
+    /// Lets the agent's approver be asked. Without one the question waits.
+    pub(super) fn ask_approver_or_wait(&mut self, request: ApprovalRequest) {
+        match self.cx.def.approvals.clone() {
+            ApprovalMode::Ask(Some(approver), _) => self.ask_approver(approver, request),
+            _ => self.wait_in_place(&request),
+        }
+    }
+
     /// Lets a performer ask the approver, until the question expires.
-    pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
+    pub(super) fn ask_approver(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let left = request.expires_at.duration_since(Timestamp::now());
         let open_for =
             std::time::Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval_expiry);
         let id = request.id.clone();
         let approver = Foreign::new(approver);
         let dead = "the task that asks panicked".to_owned();
-        let word = Word::or(&self.cx.shared, RunMessage::AskingPanicked { message: dead });
+        let promised = PromisedMessage::new(&self.cx.shared, RunMessage::AskingPanicked { message: dead });
         let task = self.cx.scope.spawn("approval", async move {
             let id = request.id.clone();
             let asking = approver.run(move |approver| approver.try_ask(request));
-            word.say(match timeout(open_for, asking).await {
+            promised.send(match timeout(open_for, asking).await {
                 Ok(Ok(None)) => RunMessage::Left { id },
                 Ok(Ok(Some(decision))) => {
                     let ruled = decision.by(APPROVER);
@@ -170,13 +184,12 @@ impl Driver {
         if let ApprovalMode::Ask(_, WithoutApprover::Suspend) = self.cx.def.approvals {
             self.leave_open(&id);
             if let Some(Call { step: CallState::AwaitingApproval(request), .. }) = self.machine.asked(&id) {
-                self.wait_behind(&request);
+                self.wait_in_place(&request);
             }
             return Ok(());
         }
-        let ruled = Decision::Deny { message: NO_APPROVER.into() }.by(POLICY);
-        let denied = self.decide(&id, ruled).await?;
-        if denied.is_err() {
+        let ruled = Decision::Deny { message: note::NO_APPROVER.into() }.by(POLICY);
+        if self.decide(&id, ruled).await?.is_err() {
             // Another decision was first.
         }
         Ok(())

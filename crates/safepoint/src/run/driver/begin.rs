@@ -9,8 +9,8 @@ use crate::value::{
 impl Driver {
     pub(super) async fn open(&mut self, start: Start) -> Result<(), LogFailure> {
         let is_blank = matches!(start, Start::Blank(_));
-        if let Start::Resume(_, desk) = &start {
-            self.attempt.lock = desk.clone();
+        if let Start::Resume(_, lock) = &start {
+            self.attempt.lock = lock.clone();
         }
         self.attempt.claim()?;
         let (history, decisions, repairs) = match start {
@@ -20,7 +20,7 @@ impl Driver {
             }
             Start::Resume(decisions, _) => {
                 self.replay().await?;
-                (None, self.hand_to_children(decisions), Vec::new())
+                (None, self.leave_to_children(decisions), Vec::new())
             }
             Start::Child(input) => (self.resume_child(input).await?, Vec::new(), Vec::new()),
         };
@@ -34,7 +34,7 @@ impl Driver {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }
         if is_blank || self.has_nothing_to_answer() {
-            self.fail("input", "the input is blank: there is nothing to answer".into(), None);
+            self.fail("input", "the input is blank: there is nothing to answer", None);
         }
         let expired = self.expire_overdue().await?;
         for (id, decision) in decisions {
@@ -43,7 +43,7 @@ impl Driver {
                 continue;
             }
             if let Err(error) = self.decide(&id, resumed(decision)).await? {
-                self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
+                self.not_taken(&id, &error);
             }
         }
         self.reopen_questions().await

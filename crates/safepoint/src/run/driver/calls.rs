@@ -1,4 +1,5 @@
-//! Tool calls: the scope of each, and its end, which is recorded here and nowhere else.
+//! Tool calls: the scope of each, and its end, which is recorded here and nowhere else: one at a time while the run
+//! works, together when it ends.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -90,7 +91,7 @@ impl Driver {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
         let ending = ending.without(&self.cx.def.secrets);
         self.child_ended(&id, &ending);
-        self.note_rest(&id, &ending);
+        self.note_waiting_end(&id, &ending);
         let is_bad = matches!(
             ending.status,
             CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable | CallStatus::TimedOut
@@ -109,21 +110,22 @@ impl Driver {
         }
         self.end_call(&call, ending).await?;
         if let Some((message, hint)) = failure {
-            self.fail("tool", message, hint);
+            self.fail("tool", message, hint.as_deref());
         }
         Ok(())
     }
 
-    /// The one place where a call's end is recorded.
+    /// Records the end of a call that was checked or has run. The end of calls that nothing has begun when the run ends is
+    /// recorded by [`end_unbegun`](Self::end_unbegun), and nowhere else.
     pub(super) async fn end_call(&mut self, call: &ToolCall, ending: CallEnd) -> Result<(), LogFailure> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
         let given = answer_given(&report, &result);
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
-        let taken_back = self.take_back_of(&call.id).await;
+        let withdrawn = self.withdraw_of_call(&call.id).await;
         if let Some(site) = self.calls.settle(&call.id) {
             self.call_over(&site, given);
         }
-        let recorded = match taken_back {
+        let recorded = match withdrawn {
             Ok(()) => self.record(ended).await.map(drop),
             Err(broken) => Err(broken),
         };
@@ -162,7 +164,7 @@ impl Driver {
     /// A call is over: what it said of the run's answer becomes the run's.
     fn call_over(&mut self, site: &CallScope, given: LastWords) {
         if self.cx.def.is_remote {
-            // Without text of its own, the run's answer is the call's result.
+            // If the call has sent no text, the run's answer is the call's result.
             let said = site.board.take_said();
             self.model.was_said(said.map_or(given, |said| self.cx.def.secrets.clean_text(said).into()));
         }

@@ -3,36 +3,31 @@
 //! **Invariants**: a child run reports its end to its parent exactly once, and its quiet once after that.
 //! Until then it keeps its parent (or, in the background, the family) from being quiet.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use safepoint_scope::{Link, Permit, QuietGuard, Scope};
-use tracing::Instrument as _;
+use safepoint_scope::{Link, Permit, QuietGuard};
 
 use super::{
     Driver, LogFailure, Start,
-    parent::{Above, Parent},
+    parent::{Above, ChildStart, Parent},
 };
 use crate::{
-    contract::{log::Log, model::OnModelStop},
+    contract::model::OnModelStop,
     definition::{Definition, subagent::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
         machine::{Call, CallState},
-        shared::{Activity, Decided, RunMessage, SharedRun},
-        spans,
+        shared::{Activity, Decided, RunMessage},
     },
-    sync::{callback, mailbox::Received},
+    sync::callback,
     value::{
         approval::ApprovalRequest,
         effect::SideEffect,
         event::Fact,
+        history::note,
         ids::{ApprovalId, CallId},
-        message::{ToolCall, UserMessage},
+        message::ToolCall,
         receipt::{CallKind, CallStatus, ChildReport, QuietReport, Receipt, StopSource},
         usage::Usage,
     },
@@ -41,10 +36,8 @@ use crate::{
 /// The child runs that a run knows.
 #[derive(Default)]
 pub(super) struct Children {
-    /// Calls whose runs only wait for a person, without an approver.
-    parked: HashSet<CallId>,
-    /// Calls whose runs only wait for a person who is being asked.
-    asking: HashSet<CallId>,
+    /// The calls whose runs only wait for a person, without an approver or while one is asked.
+    waiting: HashMap<CallId, Activity>,
     /// The last report of each run that settled in this attempt.
     settled: HashMap<CallId, ChildReport>,
     quiets: HashMap<CallId, QuietReport>,
@@ -55,23 +48,25 @@ pub(super) struct Children {
 impl Children {
     /// How many calls have runs that only a person's decision can continue.
     pub(super) fn waiting(&self) -> usize {
-        self.parked.len() + self.asking.len()
+        self.waiting.len()
     }
 
     /// Records whether the run of a call works, asks, or waits.
-    pub(super) fn park(&mut self, call_id: CallId, parking: Activity) {
-        self.parked.remove(&call_id);
-        self.asking.remove(&call_id);
-        match parking {
-            Activity::Waits => self.parked.insert(call_id),
-            Activity::Asks => self.asking.insert(call_id),
-            Activity::Works => false,
+    pub(super) fn set_activity(&mut self, call_id: CallId, activity: Activity) {
+        match activity {
+            Activity::Waits | Activity::Asks => self.waiting.insert(call_id, activity),
+            Activity::Works => self.waiting.remove(&call_id),
         };
     }
 
-    /// How many calls have runs that only wait for a person, without an approver.
+    /// The calls whose runs only wait for a person, without an approver.
+    fn parked_calls(&self) -> impl Iterator<Item = &CallId> {
+        self.waiting.iter().filter(|(_, activity)| **activity == Activity::Waits).map(|(call, _)| call)
+    }
+
+    /// How many they are.
     pub(super) fn parked(&self) -> usize {
-        self.parked.len()
+        self.parked_calls().count()
     }
 
     /// Keeps the report of a run that has settled.
@@ -138,16 +133,6 @@ pub(super) struct Begin {
     pub(super) started_at: Timestamp,
 }
 
-/// Whether a call's run is new. Exhaustive: it is, or it was begun earlier and resumes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChildStart {
-    Anew,
-    /// And whether it asks its open questions again.
-    Again {
-        asks: bool,
-    },
-}
-
 impl Driver {
     pub(super) async fn start_child(&mut self, begin: Begin) -> Result<(), LogFailure> {
         let Begin { permit, child, call, args, entry, started_at } = begin;
@@ -182,11 +167,12 @@ impl Driver {
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
         let path = shared.path.clone();
-        launch(shared, Arc::clone(self.recorder.log()), mailbox, up, input);
+        let (def, log) = (Arc::clone(child.def()), Arc::clone(self.recorder.log()));
+        Driver::new(shared, def, log, mailbox).under(up).spawn(Start::Child(input));
         if child.link() == Link::Background {
-            let said = format!("[started in the background as {path}: it goes on by itself]");
+            let text = note::in_background(&path);
             let report = ChildReport { path, work: CallKind::Background, receipt: None, cost: 0.0 };
-            let mut ending = executor::ended_as_run(CallStatus::Completed, said, SideEffect::Done, report);
+            let mut ending = executor::ended_as_run(CallStatus::Completed, text, SideEffect::Done, report);
             ending.started_at = Some(started_at);
             self.end_call(&call, ending).await?;
         }
@@ -233,7 +219,7 @@ impl Driver {
     /// An attached child run has ended, and its call with it.
     pub(super) fn child_ended(&mut self, id: &CallId, ending: &CallEnd) {
         if let Some(child) = &ending.child {
-            self.tree.children.park(id.clone(), Activity::Works);
+            self.tree.children.set_activity(id.clone(), Activity::Works);
             self.tree.children.settle(id.clone(), child.clone());
             self.stops.closed_at(ending.fired);
         }
@@ -245,7 +231,7 @@ impl Driver {
         child: ChildReport,
         approvals: Vec<ApprovalRequest>,
     ) -> Result<(), LogFailure> {
-        self.tree.children.park(call_id.clone(), Activity::Works);
+        self.tree.children.set_activity(call_id.clone(), Activity::Works);
         self.tree.children.settle(call_id.clone(), child.clone());
         drop(self.calls.settle(&call_id));
         for request in &approvals {
@@ -266,13 +252,13 @@ impl Driver {
     /// No step is due: if everything that runs waits for a person inside, so does this run.
     pub(super) fn report_idle(&mut self) {
         if self.approvals.is_asking() || !self.machine.is_resting(self.tree.children.parked()) {
-            let parking = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
-            self.tree.say(parking);
+            let activity = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
+            self.tree.report_activity(activity);
             return;
         }
         if self.may_suspend() {
-            let children = self.cx.shared.children_of(&self.tree.children.parked);
-            children.iter().for_each(|child| child.post(RunMessage::Suspend));
+            let children = self.tree.children.parked_calls().filter_map(|call| self.cx.shared.child_at(call));
+            children.for_each(|child| child.post(RunMessage::Suspend));
         }
     }
 
@@ -280,10 +266,10 @@ impl Driver {
     /// runs wait.
     pub(super) fn may_suspend(&mut self) -> bool {
         if self.approvals.is_asking() {
-            self.tree.say(Activity::Asks);
+            self.tree.report_activity(Activity::Asks);
             return false;
         }
-        self.tree.say(Activity::Waits);
+        self.tree.report_activity(Activity::Waits);
         self.cx.scope.demand().is_some() || self.tree.lets_suspend()
     }
 
@@ -318,23 +304,4 @@ fn effect_of(receipt: &Receipt) -> SideEffect {
 
 fn total(child: &ChildReport) -> Option<&Usage> {
     child.receipt.as_ref().map(|receipt| &receipt.usage_total)
-}
-
-/// Starts a child run's driver outside of any scope that is stopped. Not an async function: a driver's future
-/// would then contain its child's.
-fn launch(
-    shared: Arc<SharedRun>,
-    log: Arc<dyn Log>,
-    mailbox: Received<RunMessage>,
-    up: Parent,
-    input: UserMessage,
-) {
-    let def = Arc::clone(up.child.def());
-    let span = spans::run(shared.run.as_str(), def.model.name());
-    let (engine, _never_stopped) = Scope::root();
-    let work = async move {
-        let driver = Driver::new(shared, def, log, mailbox).under(up);
-        Box::new(driver).run(Start::Child(input)).await;
-    };
-    drop(engine.spawn("driver", Box::pin(work).instrument(span)));
 }

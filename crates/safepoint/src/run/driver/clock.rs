@@ -40,7 +40,8 @@ enum Timer {
     Logged(Duration),
 }
 
-/// How long the run has worked.
+/// How long the run has worked. By default it stands, without limits.
+#[derive(Default)]
 pub(super) struct Clock {
     /// In earlier attempts.
     before: Duration,
@@ -59,16 +60,7 @@ pub(super) struct Clock {
 impl Clock {
     /// A running clock without limits.
     pub(super) fn new() -> Self {
-        Self {
-            before: Duration::ZERO,
-            worked: Duration::ZERO,
-            since: Some(Instant::now()),
-            wall: None,
-            call: None,
-            logged: Duration::ZERO,
-            step: None,
-            sleep: None,
-        }
+        Self { since: Some(Instant::now()), ..Self::default() }
     }
 
     /// How long this attempt has worked.
@@ -140,7 +132,8 @@ impl Driver {
 
     /// Lets the clock run or stand as the run does, and handles timers that have elapsed.
     pub(super) async fn keep_time(&mut self) -> Result<(), LogFailure> {
-        if self.waits_for_a_person() {
+        let waits = self.waits_for_a_person();
+        if waits {
             self.queue.clock.stand()
         } else {
             self.queue.clock.go()

@@ -9,12 +9,12 @@ use std::{
 use safepoint_scope::{Actor, Code, DropHandle, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, RunContext, word::Word};
+use super::{Driver, LogFailure, RunContext, promised_message::PromisedMessage};
 use crate::{
     contract::hook::{HookAnswer, HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
     run::{
         executor,
-        machine::{CallState, Machine},
+        machine::{Call, Machine},
         shared::RunMessage,
     },
     sync::callback::{self, Panicked},
@@ -66,14 +66,15 @@ impl HookRunner {
         let asked = spawn(cx, asked);
         self.running.insert(key.clone(), asked.dropper());
         let dead = HookAnswer::Panicked(DEAD.into());
-        let word = Word::or(&cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
+        let promised =
+            PromisedMessage::new(&cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
         drop(cx.scope.spawn("hook's bound", async move {
             let answer = match within(bound, asked).await {
                 Ok(Some(verdict)) => HookAnswer::Verdict(verdict),
                 Ok(None) => HookAnswer::Overdue,
                 Err(Panicked(message)) => HookAnswer::Panicked(message),
             };
-            word.say(RunMessage::Hooked { key, answer });
+            promised.send(RunMessage::Hooked { key, answer });
         }));
     }
 
@@ -91,10 +92,11 @@ impl HookRunner {
         let bound = cx.def.limits.callback_timeout;
         let work = spawn(cx, work);
         self.notified += 1;
-        let word = Word::or(&cx.shared, RunMessage::HookNotified { panicked: Some(DEAD.into()) });
+        let promised =
+            PromisedMessage::new(&cx.shared, RunMessage::HookNotified { panicked: Some(DEAD.into()) });
         drop(cx.scope.spawn("hook's bound", async move {
             let panicked = within(bound, work).await.err().map(|Panicked(message)| message);
-            word.say(RunMessage::HookNotified { panicked });
+            promised.send(RunMessage::HookNotified { panicked });
         }));
     }
 
@@ -158,21 +160,15 @@ impl Driver {
 
     async fn refused(&mut self, key: &HookKey, why: String) -> Result<(), LogFailure> {
         match &key.of {
-            HookOf::Model(_) => {
-                self.fail("callback", format!("a hook refused the model call: {why}"), None);
-                Ok(())
-            }
+            HookOf::Model(_) => self.fail("callback", format!("a hook refused the model call: {why}"), None),
             HookOf::Call(id) => {
-                let open = self.machine.find(id).filter(|call| !matches!(call.step, CallState::Ended { .. }));
-                match open.cloned() {
-                    Some(call) => {
-                        let ending = executor::not_begun(CallStatus::Denied, why, None);
-                        self.end_call(&call.call, ending).await
-                    }
-                    None => Ok(()),
+                let is_open = |call: &&Call| call.end().is_none();
+                if let Some(call) = self.machine.find(id).filter(is_open).map(|open| open.call.clone()) {
+                    self.end_call(&call, executor::not_begun(CallStatus::Denied, why, None)).await?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Notifies the hooks of what was recorded; only the run's natural end waits for them. Their end arrives
@@ -180,10 +176,8 @@ impl Driver {
     pub(super) fn notify(&mut self, notify: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>) {
         let def = Arc::clone(&self.cx.def);
         for hooks in &def.hooks {
-            match hooks.call(&notify) {
-                Ok(None) => {}
-                Ok(Some(work)) => self.hooks.notify(&self.cx, work),
-                Err(panic) => self.callback_panicked("a hook", &panic),
+            if let Some(Some(work)) = self.unless_panicked("a hook", hooks.call(&notify)) {
+                self.hooks.notify(&self.cx, work);
             }
         }
     }
@@ -194,6 +188,11 @@ impl Driver {
         if let Some(message) = panicked {
             self.callback_panicked("a hook", &Panicked(message));
         }
+    }
+
+    /// The result of foreign code. Its panic fails the run.
+    pub(super) fn unless_panicked<T>(&mut self, whose: &str, result: Result<T, Panicked>) -> Option<T> {
+        result.inspect_err(|panic| self.callback_panicked(whose, panic)).ok()
     }
 
     /// A panic in foreign code fails the run (S2.13).

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use futures_core::future::BoxFuture;
 use safepoint_scope::{Scope, StopAck, StopRequest};
-use tokio::{runtime, sync::oneshot};
+use tokio::{runtime, sync::oneshot, time::Instant};
 
 use crate::{
     contract::tool::{Asks, Host, Output},
@@ -26,6 +26,7 @@ use crate::{
 /// alive.
 pub(super) struct RunHost {
     shared: Weak<SharedRun>,
+    call_id: CallId,
     scope: Scope,
     board: Arc<CallBoard>,
     limits: Arc<Limits>,
@@ -36,13 +37,14 @@ pub(super) struct RunHost {
 impl RunHost {
     pub(super) fn new(
         shared: &Arc<SharedRun>,
+        call_id: CallId,
         scope: &Scope,
         board: &Arc<CallBoard>,
         def: &Definition,
     ) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
         let (shared, scope) = (Arc::downgrade(shared), scope.clone());
-        Self { shared, scope, board, limits, secrets, is_remote: def.is_remote }
+        Self { shared, call_id, scope, board, limits, secrets, is_remote: def.is_remote }
     }
 
     fn post(&self, msg: RunMessage) {
@@ -59,39 +61,37 @@ impl RunHost {
 }
 
 impl Host for RunHost {
-    fn progress(&self, call: &CallId, text: String) {
+    fn progress(&self, text: String) {
         let text = self.secrets.clean_text(text);
         self.board.progress(&text, self.limits.call_output_bytes);
-        self.show(EventKind::Progress { call_id: call.clone(), text });
+        self.show(EventKind::Progress { call_id: self.call_id.clone(), text });
     }
 
-    fn notice(&self, call: &CallId, text: String) {
+    fn notice(&self, text: String) {
         let text = self.secrets.clean_text(text);
         self.board.progress(&format!("[{text}]\n"), self.limits.call_output_bytes);
-        self.show(EventKind::Notice { call_id: call.clone(), text });
+        self.show(EventKind::Notice { call_id: self.call_id.clone(), text });
     }
 
     fn denied(&self) -> Vec<String> {
         self.board.denied()
     }
 
-    fn said(&self, call: &CallId, text: &str) -> bool {
-        if !self.board.say(text) {
-            return false;
+    fn add_text(&self, text: &str) -> bool {
+        let is_kept = self.board.add_text(text);
+        if is_kept && self.is_remote {
+            // It is the run's text, and is shown only as that.
+            let text = self.secrets.clean_text(text.to_owned());
+            self.board.progress(&text, self.limits.call_output_bytes);
+            self.show(EventKind::Text(text.into()));
+        } else if is_kept {
+            self.progress(text.to_owned());
         }
-        if !self.is_remote {
-            self.progress(call, text.to_owned());
-            return true;
-        }
-        // It is the run's text, and is shown only as that.
-        let text = self.secrets.clean_text(text.to_owned());
-        self.board.progress(&text, self.limits.call_output_bytes);
-        self.show(EventKind::Text(text.into()));
-        true
+        is_kept
     }
 
-    fn said_all(&self) {
-        self.board.said_all();
+    fn answer_is_shown(&self) {
+        self.board.answer_is_shown();
     }
 
     fn answer(&self, whole: Option<String>) -> String {
@@ -103,7 +103,7 @@ impl Host for RunHost {
     }
 
     /// A clean-up registered after the call's own clean-ups runs at once, and its row follows as a message.
-    fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>) {
+    fn on_cleanup(&self, label: String, work: BoxFuture<'static, ()>) {
         let Some(cleanup) = self.board.cleanup((label, work)) else { return };
         if runtime::Handle::try_current().is_err() {
             // Without a runtime nothing can run any more: the work is dropped, which releases what it holds.
@@ -111,49 +111,46 @@ impl Host for RunHost {
         }
         let (scope, shared, bound) =
             (self.scope.clone(), Weak::clone(&self.shared), self.limits.cleanup_timeout);
-        let call_id = call.clone();
+        let call_id = self.call_id.clone();
         drop(self.scope.spawn("a late clean-up", async move {
-            let cleanups = vec![executor::clean_up_late(&scope, cleanup, bound).await];
+            let cleanups = vec![executor::clean(&scope, cleanup, bound, Instant::now()).await];
             if let Some(shared) = shared.upgrade() {
                 shared.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() });
             }
         }));
     }
 
-    fn report_process(&self, call: &CallId, process: ProcessReport) {
+    fn report_process(&self, process: ProcessReport) {
         if let Some(process) = self.board.process(process) {
-            let call_id = call.clone();
+            let call_id = self.call_id.clone();
             self.post(RunMessage::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
         }
     }
 
-    fn report_remote(&self, call: &CallId, mut remote: RemoteReport) {
+    fn report_remote(&self, mut remote: RemoteReport) {
         remote.word = self.secrets.clean_text(remote.word);
         remote.said = self.secrets.clean_text(remote.said);
         if let Some(remote) = self.board.remote(remote) {
-            self.post(RunMessage::Remote { call_id: call.clone(), remote });
+            self.post(RunMessage::Remote { call_id: self.call_id.clone(), remote });
         }
     }
 
-    fn named(&self, call: &CallId, task: String) -> oneshot::Receiver<()> {
+    fn name_work(&self, task: String) -> oneshot::Receiver<()> {
         let (recorded, is_recorded) = oneshot::channel();
-        self.post(RunMessage::Named { call_id: call.clone(), task, recorded });
+        self.post(RunMessage::Named { call_id: self.call_id.clone(), task, recorded });
         is_recorded
     }
 
-    fn late(&self, call: &CallId, what: String) {
+    fn late(&self, what: String) {
         let what = self.secrets.clean_text(what);
-        self.post(RunMessage::Late { call_id: call.clone(), what });
+        self.post(RunMessage::Late { call_id: self.call_id.clone(), what });
     }
 
     /// If the run is gone, the answer's sender is dropped: the question is withdrawn.
-    fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision> {
+    fn ask(&self, asks: Asks) -> oneshot::Receiver<Decision> {
         let (reply, answer) = oneshot::channel();
-        self.post(RunMessage::Asks {
-            call_id: call.clone(),
-            asks,
-            reply: CallReply::new(reply, &self.board),
-        });
+        let (call_id, reply) = (self.call_id.clone(), CallReply::new(reply, &self.board));
+        self.post(RunMessage::Asks { call_id, asks, reply });
         answer
     }
 
@@ -169,11 +166,11 @@ impl Host for RunHost {
         self.shared.upgrade().map_or(StopAck::TooLate, |shared| shared.stop.stop(request))
     }
 
-    fn end_with_the_run(&self, call: &CallId) {
+    fn end_with_the_run(&self) {
         let reason = self.scope.reason().filter(|_| !self.scope.is_stopping());
         if let (Some(reason), Some(shared)) = (reason, self.shared.upgrade()) {
             self.board.end_with_the_run();
-            shared.stop_call(call, StopRequest::now().with_reason(reason));
+            shared.stop_call(&self.call_id, StopRequest::now().with_reason(reason));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Messages that arrive too late: they go to the audit and into the receipt, and change nothing else (S3.5).
+//! Messages that arrive after the settlement: they go to the audit and into the final receipt, and change nothing
+//! else (S3.5). What arrives after the end of a call while the run continues, `queue` handles.
 
 use super::Driver;
 use crate::{
@@ -10,15 +11,24 @@ use crate::{
     value::{
         event::EventKind,
         ids::CallId,
-        receipt::{CleanupReport, ProcessReport, Receipt, RemoteReport},
+        receipt::{CallReport, Receipt, RemoteReport},
     },
 };
 
 impl Driver {
     pub(super) fn late(&mut self, msg: RunMessage, receipt: &mut Receipt) {
         match msg {
-            RunMessage::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
-            RunMessage::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
+            RunMessage::Cleaned { call_id, cleanups, processes } => {
+                if let Some(call) = row(receipt, &call_id) {
+                    call.cleanups.extend(cleanups);
+                    call.processes.extend(processes);
+                }
+            }
+            RunMessage::Remote { call_id, remote } => {
+                if let Some(call) = row(receipt, &call_id) {
+                    call.remote = Some(Box::new(remote));
+                }
+            }
             RunMessage::Late { call_id, what } => {
                 self.name_late(executor::late(&call_id, &what), receipt);
             }
@@ -39,7 +49,7 @@ impl Driver {
             | RunMessage::HookNotified { panicked: None }
             | RunMessage::TooLong { .. }
             | RunMessage::ChildSuspended { .. }
-            | RunMessage::Parked { .. }
+            | RunMessage::ChildActivity { .. }
             | RunMessage::Suspend
             | RunMessage::Expired { .. }
             | RunMessage::Left { .. }
@@ -49,7 +59,7 @@ impl Driver {
             | RunMessage::Named { .. }
             // Dropped unanswered, so it returns to its sender.
             | RunMessage::Steer { .. }
-            | RunMessage::TakeBack { .. }
+            | RunMessage::WithdrawSteer { .. }
             | RunMessage::Look => {}
         }
     }
@@ -58,51 +68,11 @@ impl Driver {
         self.cx.shared.audit.push(EventKind::Late(what.clone()));
         receipt.late.push(what);
     }
-
-    /// Messages of a call that was stopped while the run continues: kept for the final receipt.
-    pub(super) fn take_late(&mut self, msg: RunMessage) {
-        match msg {
-            RunMessage::Cleaned { call_id, cleanups, processes } => {
-                self.machine.add_rows(&call_id, cleanups, processes)
-            }
-            RunMessage::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
-            RunMessage::Late { call_id, what } => {
-                self.cx.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
-            }
-            RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
-            RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
-            RunMessage::Parked { call_id, parking } => self.tree.children.park(call_id, parking),
-            RunMessage::Suspend => self.tree.confirm(),
-            RunMessage::ModelEnded { .. }
-            | RunMessage::HookNotified { .. }
-            | RunMessage::AskingPanicked { .. }
-            | RunMessage::TooLong { .. }
-            | RunMessage::CallEnded { .. }
-            | RunMessage::ChildSuspended { .. }
-            | RunMessage::Asks { .. }
-            | RunMessage::Named { .. }
-            | RunMessage::Decided { .. }
-            | RunMessage::Expired { .. }
-            | RunMessage::Left { .. }
-            | RunMessage::Hooked { .. }
-            | RunMessage::Steer { .. }
-            | RunMessage::TakeBack { .. }
-            | RunMessage::Look => {}
-        }
-    }
 }
 
-fn add(receipt: &mut Receipt, id: &CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport>) {
-    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
-        call.cleanups.extend(cleanups);
-        call.processes.extend(processes);
-    }
-}
-
-fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
-    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
-        call.remote = Some(Box::new(remote));
-    }
+/// The row of a call.
+fn row<'r>(receipt: &'r mut Receipt, id: &CallId) -> Option<&'r mut CallReport> {
+    receipt.calls.iter_mut().find(|call| call.call_id == *id)
 }
 
 /// Remote work that is not known to have ended, by name.

@@ -39,17 +39,15 @@ pub(super) struct MidCallApprovals {
     open: HashMap<ApprovalId, CallReply>,
     /// Questions without an approver here: a decision arrives from outside, or they expire.
     unattended: HashSet<ApprovalId>,
-    taken_back: Vec<ApprovalId>,
+    withdrawn: Vec<ApprovalId>,
 }
 
 impl MidCallApprovals {
     /// Takes the questions that a stop withdrew.
-    pub(super) fn take_taken_back(&mut self) -> Vec<ApprovalId> {
-        std::mem::take(&mut self.taken_back)
+    pub(super) fn take_withdrawn(&mut self) -> Vec<ApprovalId> {
+        std::mem::take(&mut self.withdrawn)
     }
-}
 
-impl MidCallApprovals {
     /// The calls that only wait for a decision from outside: none of their questions has an approver here.
     pub(super) fn unattended(&self, machine: &Machine) -> HashSet<CallId> {
         let of = |is_wanted: &dyn Fn(&ApprovalId) -> bool| {
@@ -57,7 +55,7 @@ impl MidCallApprovals {
             asked.map(|request| request.call_id.clone()).collect::<HashSet<_>>()
         };
         let waits = |id: &ApprovalId| {
-            self.unattended.contains(id) && self.open.get(id).is_some_and(|reply| !reply.is_taken_back())
+            self.unattended.contains(id) && self.open.get(id).is_some_and(|reply| !reply.is_withdrawn())
         };
         of(&waits).difference(&of(&|id| !waits(id))).cloned().collect()
     }
@@ -97,13 +95,7 @@ impl Driver {
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
         let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
         let ruled = ruling(&self.cx.def.rules, &asks);
-        let (ruling, by) = match ruled {
-            Ok(ruling) => ruling,
-            Err(panic) => {
-                self.callback_panicked("a rule", &panic);
-                return Ok(());
-            }
-        };
+        let Some((ruling, by)) = self.unless_panicked("a rule", ruled) else { return Ok(()) };
         let decided = |policy, decision| Some((policy, decision));
         let deny = |message: &str| Decision::Deny { message: message.to_owned() };
         let by_policy = match (ruling, &self.cx.def.approvals) {
@@ -133,7 +125,7 @@ impl Driver {
         let request = self.ask(&call, asks, ApprovalKind::DuringCall).await?;
         self.approvals.mid_call.open.insert(request.id.clone(), reply);
         match approver {
-            Some(approver) => self.put(approver, request),
+            Some(approver) => self.ask_approver(approver, request),
             None => self.leave_unattended(request),
         }
         Ok(())
@@ -167,7 +159,7 @@ impl Driver {
 
     fn leave_unattended(&mut self, request: ApprovalRequest) {
         self.approvals.mid_call.unattended.insert(request.id.clone());
-        self.put(Arc::new(NoApprover), request);
+        self.ask_approver(Arc::new(NoApprover), request);
     }
 
     /// Takes the first answer to a question of a running call.
@@ -206,26 +198,26 @@ impl Driver {
     }
 
     /// Withdraws the questions that no call waits for any more.
-    pub(super) async fn take_back_unwanted(&mut self) -> Result<(), LogFailure> {
-        let unwanted = self.approvals.mid_call.open.iter().filter(|(_, reply)| reply.is_taken_back());
+    pub(super) async fn withdraw_unwanted(&mut self) -> Result<(), LogFailure> {
+        let unwanted = self.approvals.mid_call.open.iter().filter(|(_, reply)| reply.is_withdrawn());
         let unwanted: Vec<ApprovalId> = unwanted.map(|(id, _)| id.clone()).collect();
-        self.take_back(unwanted).await
+        self.withdraw(unwanted).await
     }
 
     /// Withdraws the questions of a call that ends.
-    pub(super) async fn take_back_of(&mut self, call: &CallId) -> Result<(), LogFailure> {
+    pub(super) async fn withdraw_of_call(&mut self, call: &CallId) -> Result<(), LogFailure> {
         let of_call = self.machine.live().filter(|request| request.call_id == *call);
         let of_call = of_call.map(|request| request.id.clone()).collect();
-        self.take_back(of_call).await
+        self.withdraw(of_call).await
     }
 
     /// Withdraws what an earlier attempt asked: its calls ended with its process.
-    pub(super) async fn take_back_all(&mut self) -> Result<(), LogFailure> {
+    pub(super) async fn withdraw_all(&mut self) -> Result<(), LogFailure> {
         let all = self.machine.live().map(|request| request.id.clone()).collect();
-        self.take_back(all).await
+        self.withdraw(all).await
     }
 
-    async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), LogFailure> {
+    async fn withdraw(&mut self, ids: Vec<ApprovalId>) -> Result<(), LogFailure> {
         let is_now = self.cx.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
         for id in ids {
             let of_call = self.machine.live().find(|request| request.id == id).map(|asked| &asked.call_id);
@@ -234,7 +226,7 @@ impl Driver {
             self.decide_live(&id, Closing::Withdrawn).await?;
             self.approvals.mid_call.open.remove(&id);
             if by_stop {
-                self.approvals.mid_call.taken_back.push(id);
+                self.approvals.mid_call.withdrawn.push(id);
             }
         }
         Ok(())

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use safepoint_scope::{Code, Effect, SafePoints, Task};
+use safepoint_scope::{Code, SafePoints, Task};
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
     Driver, LogFailure, RunContext,
     model_errors::{endless, filtered, report, too_long},
-    stream::{DraftWriter, SharedDraft, Writer, perform},
+    stream::{CallModel, DraftWriter, SharedDraft, Writer, perform},
     summary::SummaryCall,
 };
 use crate::{
@@ -30,14 +30,6 @@ use crate::{
         usage::Usage,
     },
 };
-
-/// The effect of calling a model.
-#[derive(Debug)]
-pub(super) enum CallModel {}
-
-impl Effect for CallModel {
-    type Announcement = Recorded;
-}
 
 /// The run's conversation with its model.
 pub(super) struct ModelCalls {
@@ -76,15 +68,15 @@ impl ModelCalls {
 
     /// Tells the provider that the reply is not wanted, if dropping the exchange does not. Only quiet waits
     /// for this.
-    fn part(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
-        let parting = match &mut streaming.summary {
+    fn release(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
+        let release = match &mut streaming.summary {
             None => self.conversation.release(),
             Some(summary) => summary.release(),
         };
-        if let Some(parting) = parting {
+        if let Some(release) = release {
             let bound = cx.def.limits.release_timeout;
             drop(cx.scope.spawn("telling the provider", async move {
-                if timeout(bound, callback::run(parting)).await.is_err() {
+                if timeout(bound, callback::run(release)).await.is_err() {
                     // The provider was asked; its answer changes nothing.
                 }
             }));
@@ -93,7 +85,7 @@ impl ModelCalls {
 
     /// Keeps reading the cut exchange for its bill alone, for a bounded time; the run is not quiet before.
     fn drain(&mut self, cx: &RunContext, mut streaming: ModelCall) {
-        streaming.pen.lock().hand = Writer::UsageOnly;
+        streaming.draft.lock().permission = Writer::UsageOnly;
         let bound = cx.def.limits.drain_timeout;
         if let Some(mut task) = streaming.task.take() {
             drop(cx.scope.spawn("draining for the bill", async move {
@@ -108,15 +100,15 @@ impl ModelCalls {
     /// The bill of a call that was read after its cut: its usage, and whether its end was reached.
     pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
         let streaming = self.draining.take()?;
-        let pen = streaming.pen.lock();
-        let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
-        Some((pen.draft.usage(), state))
+        let locked = streaming.draft.lock();
+        let state = if locked.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
+        Some((locked.draft.usage(), state))
     }
 
     /// Takes out the call of this round, which has ended. A call that exceeded the limit is cut by the stop
     /// that this caused, even if its end came together with the excess.
     fn ended(&mut self, round: u32) -> Option<ModelCall> {
-        let is_whole = |streaming: &ModelCall| !streaming.pen.lock().draft.is_full();
+        let is_whole = |streaming: &ModelCall| !streaming.draft.lock().draft.is_full();
         self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming))
     }
 
@@ -127,24 +119,17 @@ impl ModelCalls {
 }
 
 /// A model call in progress.
-pub(super) struct ModelCall {
+struct ModelCall {
     round: u32,
+    /// The model that is asked first.
+    model: Arc<str>,
     /// What it summarises, if it is not the call of a round but the summary of the history before one.
     summary: Option<Box<SummaryCall>>,
     started_at: Timestamp,
     /// Shared with the performer: see [`SharedDraft`].
-    pen: Arc<Mutex<SharedDraft>>,
+    draft: Arc<Mutex<SharedDraft>>,
     task: Option<Task<()>>,
     span: Span,
-}
-
-impl ModelCall {
-    pub(super) fn new(model: &str, round: u32, summary: Option<Box<SummaryCall>>, draft: Draft) -> Self {
-        let pen = SharedDraft { draft, hand: Writer::default(), retries: Vec::new() };
-        let pen = Arc::new(Mutex::new(pen));
-        let span = spans::model_call(model, round);
-        Self { round, summary, started_at: Timestamp::now(), pen, task: None, span }
-    }
 }
 
 impl Driver {
@@ -156,24 +141,29 @@ impl Driver {
             return self.wait().await;
         }
         let announced = self.record(Fact::ModelStarted { round }).await?;
-        let draft = self.draft();
-        let streaming = ModelCall::new(self.cx.def.model.name(), round, None, draft);
-        self.stream(streaming, gate, &announced).await
+        self.stream(round, None, (gate, &announced)).await
     }
 
-    /// The draft for a message. A remote agent makes no model call here: a message counts as sent only if it
-    /// says so.
-    pub(super) fn draft(&self) -> Draft {
-        Draft::new(&self.cx.def.limits, self.cx.def.is_remote)
-    }
-
-    /// Begins the announced call, if the gate lets it pass.
+    /// Begins the announced call, of a round or for a summary, if the gate lets it pass.
     pub(super) async fn stream(
         &mut self,
-        mut streaming: ModelCall,
-        gate: SafePoints,
-        announced: &Recorded,
+        round: u32,
+        summary: Option<Box<SummaryCall>>,
+        (gate, announced): (SafePoints, &Recorded),
     ) -> Result<(), LogFailure> {
+        // A remote agent makes no model call here: its message counts as sent only if it says so.
+        let draft = Draft::new(&self.cx.def.limits, self.cx.def.is_remote);
+        let shared_draft = SharedDraft { draft, permission: Writer::default(), retries: Vec::new() };
+        let model = summary.as_ref().map_or_else(|| self.cx.def.model.name(), |summary| summary.model());
+        let mut streaming = ModelCall {
+            round,
+            model: model.into(),
+            span: spans::model_call(model, round),
+            summary,
+            started_at: Timestamp::now(),
+            draft: Arc::new(Mutex::new(shared_draft)),
+            task: None,
+        };
         match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
                 let (stream, is_shown) = match &mut streaming.summary {
@@ -183,10 +173,10 @@ impl Driver {
                     }
                     Some(summary) => (summary.stream(), false),
                 };
-                let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.cx.shared));
+                let (draft, shared) = (Arc::clone(&streaming.draft), Arc::clone(&self.cx.shared));
                 let said = std::mem::take(&mut self.model.said);
-                let page = DraftWriter { pen, shared, round: streaming.round, is_shown, said };
-                let performer = perform(permit, stream, page, self.cx.def.on_cut);
+                let writer = DraftWriter { draft, shared, round: streaming.round, is_shown, said };
+                let performer = perform(permit, stream, writer, self.cx.def.on_cut);
                 let span = streaming.span.clone();
                 streaming.task = Some(self.cx.scope.spawn("model call", performer.instrument(span)));
             }
@@ -217,7 +207,7 @@ impl Driver {
         if let Some(task) = &streaming.task {
             task.dropper().drop_now();
         }
-        self.model.part(&self.cx, &mut streaming);
+        self.model.release(&self.cx, &mut streaming);
         self.end_model(&mut streaming, whole, ModelState::Closed).await
     }
 
@@ -237,12 +227,12 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let Some(mut streaming) = self.model.ended(round) else { return Ok(()) };
         if error.is_some() {
-            self.model.part(&self.cx, &mut streaming);
+            self.model.release(&self.cx, &mut streaming);
         }
         if error.as_ref().is_some_and(|error| error.kind() == ModelErrorKind::Unreachable) {
-            streaming.pen.lock().draft.never_left();
+            streaming.draft.lock().draft.never_left();
         }
-        let finish = streaming.pen.lock().draft.finish().cloned();
+        let finish = streaming.draft.lock().draft.finish().cloned();
         let (whole, state) = match (error, finish) {
             (Some(error), _) => (Completion::Failed(report(&error)), ModelState::Closed),
             (None, Some(Finish::Length)) => (Completion::Failed(too_long()), ModelState::Completed),
@@ -260,16 +250,15 @@ impl Driver {
         state: ModelState,
     ) -> Result<(), LogFailure> {
         let (message, usage, state, model, retries, calls_left_out) = {
-            let mut pen = streaming.pen.lock();
+            let mut locked = streaming.draft.lock();
             // One critical section withdraws the permission and takes the message: a delta is either in it,
             // or neither kept nor shown.
-            pen.hand = Writer::Closed;
-            let state = if pen.draft.is_sent() { state } else { ModelState::NeverSent };
-            let model =
-                pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
-            let message = pen.draft.message(|id| self.machine.is_taken(id));
-            let left_out = pen.draft.calls_left_out();
-            (message, pen.draft.usage(), state, model, std::mem::take(&mut pen.retries), left_out)
+            locked.permission = Writer::Closed;
+            let state = if locked.draft.is_sent() { state } else { ModelState::NeverSent };
+            let model = locked.draft.model().unwrap_or_else(|| Arc::clone(&streaming.model)).to_string();
+            let message = locked.draft.message(|id| self.machine.is_taken(id));
+            let left_out = locked.draft.calls_left_out();
+            (message, locked.draft.usage(), state, model, std::mem::take(&mut locked.retries), left_out)
         };
         let report = ModelReport {
             model,
@@ -299,9 +288,5 @@ impl Driver {
         self.record(Fact::ModelEnded { message, whole, report }).await?;
         self.notify(|hooks| hooks.after_model(&hooked));
         Ok(())
-    }
-
-    fn model_of<'s>(&'s self, streaming: &'s ModelCall) -> &'s str {
-        streaming.summary.as_ref().map_or_else(|| self.cx.def.model.name(), |summary| summary.model())
     }
 }

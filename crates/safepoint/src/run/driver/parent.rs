@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Mode, QuietGuard, Reach, Reason, SafePoints, Scope, StopRequest};
 
-use super::{Driver, children::ChildStart};
+use super::Driver;
 use crate::{
     definition::subagent::Subagent,
     run::{
@@ -46,6 +46,16 @@ pub(super) struct Parent {
     pub(super) _hold: QuietGuard,
 }
 
+/// Whether a call's run is new. Exhaustive: it is, or it was begun earlier and resumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChildStart {
+    Anew,
+    /// And whether it asks its open questions again.
+    Again {
+        asks: bool,
+    },
+}
+
 /// What a run knows of the one above it.
 pub(super) struct Above {
     pub(super) mailbox: Mailbox<RunMessage>,
@@ -73,29 +83,14 @@ impl Parent {
         scope.demand_from(&self.above.scope)
     }
 
-    pub(super) fn report_activity(&mut self, parking: Activity) {
-        if self.child.kind() == CallKind::Child && self.reported != parking {
-            (self.reported, self.confirmed) = (parking, Activity::Works);
-            self.post(RunMessage::Parked { call_id: self.call_id.clone(), parking });
+    pub(super) fn report_activity(&mut self, activity: Activity) {
+        if self.child.kind() == CallKind::Child && self.reported != activity {
+            (self.reported, self.confirmed) = (activity, Activity::Works);
+            self.post(RunMessage::ChildActivity { call_id: self.call_id.clone(), activity });
         }
     }
 
-    pub(super) fn lets_suspend(&self) -> bool {
-        self.confirmed == Activity::Waits
-    }
-
-    /// Whether the call ended once this run had begun: no run above waits for it or resumes it.
-    pub(super) fn is_background(&self) -> bool {
-        self.child.kind() == CallKind::Background
-    }
-
-    /// The parent confirms that all runs wait. Ignored by a run that works again: it has reported that since.
-    pub(super) fn confirm(&mut self) {
-        self.confirmed = self.reported;
-    }
-
-    /// How long the child may take to reach one of its own safe points, if a demand from above asks for one
-    /// (S9.5).
+    /// How long the child may take to reach a safe point, if a demand from above asks for one (S9.5).
     pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
         let asked = self.demand(scope)?;
         self.child.grace_time().filter(|_| asked.mode != Mode::Now)
@@ -178,7 +173,7 @@ impl Driver {
 
     /// Waits in place until an answer or the expiry, while no approver is asked. A background run has no
     /// parent that would resume it, and neither has a run below one in a session.
-    pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
+    pub(super) fn wait_in_place(&mut self, request: &ApprovalRequest) {
         if !self.cx.shared.waits_in_place && !self.tree.is_background() {
             return;
         }
@@ -209,7 +204,7 @@ impl Driver {
             receipt: Some(Arc::clone(receipt)),
             cost: self.cost(&receipt.usage),
         };
-        let call_id = up.call_id.clone();
+        let (call_id, effect) = (up.call_id.clone(), self.machine.effect());
         match outcome {
             _ if report.work == CallKind::Background => {
                 up.post(RunMessage::ChildSettled { call_id, child: report });
@@ -219,22 +214,12 @@ impl Driver {
                 up.post(RunMessage::ChildSuspended { call_id, child: report, approvals });
             }
             Outcome::Done(answer) => {
-                let reported = answer.text().to_owned();
-                up.report(executor::ended_as_run(
-                    CallStatus::Completed,
-                    reported,
-                    self.machine.effect(),
-                    report,
-                ));
+                let text = answer.text().to_owned();
+                up.report(executor::ended_as_run(CallStatus::Completed, text, effect, report));
             }
             Outcome::Failed(error) => {
-                let reported = format!("error: {error}");
-                up.report(executor::ended_as_run(
-                    CallStatus::Failed,
-                    reported,
-                    self.machine.effect(),
-                    report,
-                ));
+                let text = format!("error: {error}");
+                up.report(executor::ended_as_run(CallStatus::Failed, text, effect, report));
             }
             Outcome::Stopped(_) => up.report(self.stopped_ending(outcome, origin, report)),
         }
@@ -244,13 +229,10 @@ impl Driver {
         let reason = self.stops.reason();
         let timed_out = origin.by == StopSource::Call
             && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
-        let effect: SideEffect = self.machine.effect();
         let (status, stopped_by) =
             if timed_out { (CallStatus::TimedOut, None) } else { (CallStatus::Stopped, Some(origin.by)) };
-        let mut ending = executor::ended_as_run(status, String::new(), effect, report);
-        ending.reason = reason;
-        ending.stopped_by = stopped_by;
-        ending.fired = origin.fired;
+        let mut ending = executor::ended_as_run(status, String::new(), self.machine.effect(), report);
+        (ending.reason, ending.stopped_by, ending.fired) = (reason, stopped_by, origin.fired);
         ending.finish_text(outcome.partial_text());
         ending
     }

@@ -6,8 +6,9 @@ use futures_util::future::poll_fn;
 
 use super::{Driver, LogFailure, clock::Clock, grace::Grace, stops::StopTracker};
 use crate::{
-    run::shared::RunMessage,
+    run::{executor, shared::RunMessage},
     sync::{self, callback::Panicked, mailbox::Received},
+    value::event::EventKind,
 };
 
 /// The messages of a run, and its timers.
@@ -63,63 +64,51 @@ impl Driver {
     /// Parks until something happens, and handles it.
     pub(super) async fn wait(&mut self) -> Result<(), LogFailure> {
         match self.queue.woken(&mut self.stops).await {
-            Woken::Msg(msg) => Box::pin(self.handle(*msg)).await,
-            Woken::Grace => {
-                self.stop_for_grace();
-                Ok(())
-            }
-            Woken::Demand | Woken::Clock => Ok(()),
+            Woken::Msg(msg) => Box::pin(self.handle(*msg)).await?,
+            Woken::Grace => self.stop_for_grace(),
+            Woken::Demand | Woken::Clock => {}
         }
+        Ok(())
     }
 
     pub(super) async fn handle(&mut self, msg: RunMessage) -> Result<(), LogFailure> {
         match msg {
-            RunMessage::ModelEnded { round, error } => self.model_ended(round, error).await,
-            RunMessage::TooLong { round } => {
-                self.too_long(round);
-                Ok(())
+            RunMessage::ModelEnded { round, error } => self.model_ended(round, error).await?,
+            RunMessage::TooLong { round } => self.too_long(round),
+            RunMessage::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await?,
+            RunMessage::Cleaned { call_id, cleanups, processes } => {
+                self.machine.add_rows(&call_id, cleanups, processes);
             }
-            RunMessage::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,
-            RunMessage::ChildSuspended { call_id, child, approvals } => {
-                self.child_suspended(call_id, child, approvals).await
+            RunMessage::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
+            RunMessage::Late { call_id, what } => {
+                self.cx.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
             }
-            RunMessage::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await,
             RunMessage::Named { call_id, task, recorded } => {
                 self.call_named(call_id, task).await?;
                 sync::reply(recorded, ());
-                Ok(())
             }
-            RunMessage::Cleaned { .. }
-            | RunMessage::Remote { .. }
-            | RunMessage::Late { .. }
-            | RunMessage::ChildSettled { .. }
-            | RunMessage::ChildQuiet { .. }
-            | RunMessage::Parked { .. }
-            | RunMessage::Suspend => {
-                self.take_late(msg);
-                Ok(())
-            }
-            RunMessage::Decided { id, ruled, reply } => self.decided(id, ruled, reply).await,
-            RunMessage::Expired { id } => self.expire(&id).await,
-            RunMessage::Left { id } => self.left(id).await,
-            RunMessage::Hooked { key, answer } => self.hooked(key, answer).await,
-            RunMessage::HookNotified { panicked } => {
-                self.notified(panicked);
-                Ok(())
-            }
+            RunMessage::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await?,
+            RunMessage::Decided { id, ruled, reply } => self.decided(id, ruled, reply).await?,
+            RunMessage::Left { id } => self.left(id).await?,
+            RunMessage::Expired { id } => self.expire(&id).await?,
+            RunMessage::Hooked { key, answer } => self.hooked(key, answer).await?,
+            RunMessage::HookNotified { panicked } => self.notified(panicked),
             RunMessage::AskingPanicked { message } => {
                 self.callback_panicked("the approver", &Panicked(message));
-                Ok(())
             }
-            RunMessage::Steer { steer, landed } => {
-                self.steers.add(steer, landed);
-                Ok(())
+            RunMessage::Steer { steer, landed } => self.steers.add(steer, landed),
+            RunMessage::WithdrawSteer { steer, reply } => self.steers.withdraw(&steer, reply),
+            RunMessage::ChildActivity { call_id, activity } => {
+                self.tree.children.set_activity(call_id, activity)
             }
-            RunMessage::TakeBack { steer, reply } => {
-                self.steers.take_back(&steer, reply);
-                Ok(())
+            RunMessage::Suspend => self.tree.confirm(),
+            RunMessage::ChildSuspended { call_id, child, approvals } => {
+                self.child_suspended(call_id, child, approvals).await?;
             }
-            RunMessage::Look => self.take_back_unwanted().await,
+            RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
+            RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
+            RunMessage::Look => self.withdraw_unwanted().await?,
         }
+        Ok(())
     }
 }

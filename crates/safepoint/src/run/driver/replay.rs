@@ -1,11 +1,10 @@
 //! How an attempt applies the records: the run's own facts, those of its child runs, and decisions for both.
 
-use super::{Driver, LogFailure, children::ChildStart};
+use super::{Driver, LogFailure, parent::ChildStart};
 use crate::{
-    contract::approver::ApprovalMode,
     run::{
         machine::CallState,
-        shared::{Closing, Decided},
+        shared::{Closing, DecideError, Decided},
     },
     sync,
     value::{
@@ -52,7 +51,7 @@ impl Driver {
     }
 
     /// Leaves decisions for child runs in the tree; they are applied when those runs are resumed.
-    pub(super) fn hand_to_children(
+    pub(super) fn leave_to_children(
         &self,
         decisions: Vec<(ApprovalId, Decision)>,
     ) -> Vec<(ApprovalId, Decision)> {
@@ -68,12 +67,12 @@ impl Driver {
     /// before it could wait again, has not reported its question to its parent: its own records have it.
     fn is_asked_below(&self, id: &ApprovalId) -> bool {
         let Some(asker) = self.cx.shared.tree.left_open_by(id) else { return false };
-        self.machine.runs_to_go_on().any(|call| asker.is_within(&self.cx.shared.path.of(call)))
+        self.machine.runs_to_resume().any(|call| asker.is_within(&self.cx.shared.path.of(call)))
     }
 
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
     pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
-        self.take_back_all().await?;
+        self.withdraw_all().await?;
         let ask_again = self.tree.entry() == ChildStart::Again { asks: true };
         if ask_again {
             self.machine.ask_again();
@@ -87,21 +86,23 @@ impl Driver {
             self.cx.shared.tree.asks(request, &self.cx.shared);
             let Some(Decided { ruled, reply }) = self.cx.shared.tree.take(&request.id) else {
                 // Not answered yet: an approver that is available now is asked again.
-                match self.cx.def.approvals.clone() {
-                    ApprovalMode::Ask(Some(approver), _) => self.put(approver, request.clone()),
-                    _ => self.wait_behind(request),
-                }
+                self.ask_approver_or_wait(request.clone());
                 continue;
             };
             let taken = self.decide(&request.id, ruled).await?;
             if let (Err(error), None) = (&taken, &reply) {
-                self.fail("approval", format!("the decision on {} was not taken: {error}", request.id), None);
+                self.not_taken(&request.id, error);
             }
             if let Some(reply) = reply {
                 sync::reply(reply, taken);
             }
         }
         Ok(())
+    }
+
+    /// A decision that came with a resume was too late or about nothing: the run fails.
+    pub(super) fn not_taken(&mut self, id: &ApprovalId, error: &DecideError) {
+        self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
     }
 }
 

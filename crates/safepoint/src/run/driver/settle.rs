@@ -24,7 +24,7 @@ use crate::{
     },
     sync::callback::Panicked,
     value::{
-        event::{EventKind, Fact},
+        event::{ErrorReport, EventKind, Fact},
         ids::ApprovalId,
         limits::{after, millis},
         receipt::{Ending, QuietReport, Receipt, StopSource},
@@ -36,9 +36,9 @@ impl Driver {
     /// Fixes the outcome. Later requests come too late.
     pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
         self.hooks.end();
-        self.steers.hand_back();
+        self.steers.return_all();
         let origin = self.origin();
-        let mut withdrawn = self.approvals.mid_call.take_taken_back();
+        let mut withdrawn = self.approvals.mid_call.take_withdrawn();
         if persisted == Persisted::Yes
             && let Err(broken) = self.close_open(ending, &mut withdrawn).await
         {
@@ -200,7 +200,7 @@ impl Driver {
             said: said.clone(),
             persisted,
             log: Arc::clone(self.recorder.log()),
-            desk: self.attempt.lock.clone(),
+            lock: self.attempt.lock.clone(),
         });
         match ending {
             Ending::Done => Outcome::Done(Answer::new(said, ended)),
@@ -219,12 +219,9 @@ impl Driver {
                 Outcome::Suspended(Suspended { approvals, ended })
             }
             Ending::Failed => {
-                let error = self.machine.failure().cloned();
-                let (code, message, hint) = error.map_or_else(
-                    || ("store".into(), "the log failed".into(), None),
-                    |error| (error.code, error.message, error.hint),
-                );
-                Outcome::Failed(RunError { code, message, hint, ended })
+                let unknown = || ErrorReport::new("store", "the log failed", None);
+                let error = self.machine.failure().cloned().unwrap_or_else(unknown);
+                Outcome::Failed(RunError { error, ended })
             }
         }
     }
@@ -239,7 +236,7 @@ impl Driver {
         let mut last = Receipt::clone(&receipt);
         if let Err(Panicked(message)) = self.model.end() {
             self.name_late(
-                format!("the model panicked as its conversation was let go: {message}"),
+                format!("the model panicked as its conversation was dropped: {message}"),
                 &mut last,
             );
         }

@@ -8,9 +8,7 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::{
-    Driver, LogFailure,
-    children::{Begin, ChildStart},
-    host::RunHost,
+    Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, promised_message::PromisedMessage,
 };
 use crate::{
     contract::{
@@ -19,7 +17,7 @@ use crate::{
     },
     definition::toolset::Callable,
     run::{
-        executor::{self, Job, RunCall},
+        executor::{self, CallEnd, Job, RunCall},
         machine::{Call, CallState},
         shared::RunMessage,
         spans,
@@ -90,7 +88,7 @@ impl Driver {
                 return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
             }
         };
-        let host = RunHost::new(&self.cx.shared, permit.scope(), &site.board, &self.cx.def);
+        let host = RunHost::new(&self.cx.shared, call.id.clone(), permit.scope(), &site.board, &self.cx.def);
         let earlier = if self.cx.def.is_remote { self.machine.history_now().earlier() } else { Vec::new() };
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
         let job = Job {
@@ -110,14 +108,15 @@ impl Driver {
     }
 
     fn supervise(&self, job: Job, call_id: CallId) {
-        let ended = Arc::clone(&self.cx.shared);
+        let unwatched = RunMessage::CallEnded { call_id: call_id.clone(), ending: CallEnd::unwatched() };
+        let ended = PromisedMessage::new(&self.cx.shared, unwatched);
         let cleaned = Arc::clone(&self.cx.shared);
         let late = Arc::clone(&self.cx.shared);
         let label = format!("call {call_id}");
         let span = spans::tool_call(job.cx.name(), call_id.as_str());
         let supervised = executor::supervise(
             job,
-            move |ending| ended.post(RunMessage::CallEnded { call_id, ending }),
+            move |ending| ended.send(RunMessage::CallEnded { call_id, ending }),
             move |call_id, cleanups| {
                 cleaned.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() })
             },

@@ -9,7 +9,7 @@ use super::{Driver, LogFailure};
 use crate::{
     run::{
         machine::PendingSteer,
-        steer::{Steer, SteerTiming, TakenBack},
+        steer::{Steer, SteerTiming, SteerWithdrawal},
     },
     sync,
     value::{
@@ -48,21 +48,21 @@ impl Steers {
     }
 
     /// Returns a steer that is not part of the history yet. One that is not here is part of it.
-    pub(super) fn take_back(&mut self, wanted: &SteerId, reply: oneshot::Sender<TakenBack>) {
+    pub(super) fn withdraw(&mut self, wanted: &SteerId, reply: oneshot::Sender<SteerWithdrawal>) {
         let place = self.waiting.iter().position(|(steer, _)| steer.is_item(wanted));
         let taken = match place {
             Some(place) => {
                 drop(self.waiting.remove(place));
-                TakenBack::Back
+                SteerWithdrawal::Returned
             }
-            None if self.gone.contains(wanted) => TakenBack::Back,
-            None => TakenBack::Delivered,
+            None if self.gone.contains(wanted) => SteerWithdrawal::Returned,
+            None => SteerWithdrawal::Delivered,
         };
         sync::reply(reply, taken);
     }
 
     /// Returns all steers: the run makes no further model request.
-    pub(super) fn hand_back(&mut self) {
+    pub(super) fn return_all(&mut self) {
         self.waiting.clear();
     }
 }
@@ -78,7 +78,7 @@ impl Driver {
             let steers = notices.iter().cloned().chain(said).collect();
             match self.record(Fact::SteerTaken { round, steers }).await {
                 Ok(_) => break,
-                Err(broken) => self.go_without(&mut taken, broken)?,
+                Err(broken) => self.leave_out_withdrawn(&mut taken, broken)?,
             }
         }
         for (_, landed) in taken {
@@ -89,7 +89,7 @@ impl Driver {
 
     /// A steer that its sender has withdrawn in the store is not delivered and fails nothing: the others are
     /// delivered.
-    fn go_without(
+    fn leave_out_withdrawn(
         &mut self,
         taken: &mut Vec<(Steer, oneshot::Sender<u32>)>,
         broken: LogFailure,

@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use safepoint_scope::{Demand, FiredBy, LoggedRequest, Mode, Reason, SafePoints, Scope};
@@ -45,13 +45,9 @@ impl StopTracker {
 
     pub(super) fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let changed = self.changed.get_or_insert_with(|| Box::pin(self.scope.changed(self.seen)));
-        match changed.as_mut().poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(_demand) => {
-                self.changed = None;
-                Poll::Ready(())
-            }
-        }
+        let _demand = ready!(changed.as_mut().poll(cx));
+        self.changed = None;
+        Poll::Ready(())
     }
 
     /// Whether the demand differs from the one that was noticed last.

@@ -6,16 +6,18 @@
 
 use std::sync::Arc;
 
-use safepoint_scope::{Permit, Scope};
+use safepoint_scope::{Effect, Permit, Scope};
 
 use super::{
-    model::CallModel,
     model_errors::{dead, retry},
-    unsaid::unsaid,
-    word::Word,
+    promised_message::PromisedMessage,
+    unshown::unshown,
 };
 use crate::{
-    contract::model::{Delta, GuardedReply, ModelError, ModelErrorKind, OnModelStop},
+    contract::{
+        log::Recorded,
+        model::{Delta, GuardedReply, ModelError, ModelErrorKind, OnModelStop},
+    },
     run::{
         draft::Draft,
         outcome::LastWords,
@@ -25,6 +27,14 @@ use crate::{
     value::{event::EventKind, receipt::RetryReport},
 };
 
+/// The effect of calling a model.
+#[derive(Debug)]
+pub(super) enum CallModel {}
+
+impl Effect for CallModel {
+    type Announcement = Recorded;
+}
+
 /// The draft and its write permission. The permission is withdrawn when the call is cut, so that a chunk that
 /// arrives later changes nothing and is not shown.
 ///
@@ -32,7 +42,7 @@ use crate::{
 /// only those of the feeds are taken under it, and nothing is awaited.
 pub(super) struct SharedDraft {
     pub(super) draft: Draft,
-    pub(super) hand: Writer,
+    pub(super) permission: Writer,
     pub(super) retries: Vec<RetryReport>,
 }
 
@@ -48,7 +58,7 @@ pub(super) enum Writer {
 /// Where a performer writes, and whom it notifies.
 pub(super) struct DraftWriter {
     /// Shared with the driver: see [`SharedDraft`].
-    pub(super) pen: Arc<Mutex<SharedDraft>>,
+    pub(super) draft: Arc<Mutex<SharedDraft>>,
     pub(super) shared: Arc<SharedRun>,
     pub(super) round: u32,
     /// Whether readers see the text: a summary is not shown.
@@ -61,12 +71,15 @@ pub(super) struct DraftWriter {
 pub(super) async fn perform(
     permit: Permit<CallModel>,
     reply: GuardedReply,
-    page: DraftWriter,
+    writer: DraftWriter,
     on_cut: OnModelStop,
 ) {
     let scope = permit.into_scope();
-    let word = Word::or(&page.shared, RunMessage::ModelEnded { round: page.round, error: Some(dead()) });
-    let reading = read(reply, &page, (on_cut, &scope));
+    let promised = PromisedMessage::new(
+        &writer.shared,
+        RunMessage::ModelEnded { round: writer.round, error: Some(dead()) },
+    );
+    let reading = read(reply, &writer, (on_cut, &scope));
     let read = match on_cut {
         // The performer observes the stop itself, so that the exchange is released while the driver still
         // records the request.
@@ -74,7 +87,7 @@ pub(super) async fn perform(
         OnModelStop::Drain => Ok(reading.await),
     };
     match read {
-        Ok(ended) => word.say(RunMessage::ModelEnded { round: page.round, error: ended.err() }),
+        Ok(ended) => promised.send(RunMessage::ModelEnded { round: writer.round, error: ended.err() }),
         // The driver observes the same stop, and cuts the message.
         Err(stop) => drop(stop),
     }
@@ -82,19 +95,19 @@ pub(super) async fn perform(
 
 async fn read(
     mut reply: GuardedReply,
-    page: &DraftWriter,
+    writer: &DraftWriter,
     (on_cut, scope): (OnModelStop, &Scope),
 ) -> Result<(), ModelError> {
     while let Some(delta) = reply.next().await {
         let delta = match delta {
             Err(error) if error.kind() == ModelErrorKind::OutputBytes => {
-                page.fill();
+                writer.fill();
                 return Err(error);
             }
             delta => delta?,
         };
         let is_last = matches!(delta, Delta::Ended(_));
-        let is_full = page.write(delta);
+        let is_full = writer.write(delta);
         // The message is complete: a stream that stays open is not waited for. A message beyond its bounds is
         // not read either, except for its bill.
         if is_last || is_full && on_cut == OnModelStop::Disconnect {
@@ -113,27 +126,27 @@ async fn read(
 impl DraftWriter {
     /// Writes one delta, and returns whether the message exceeds its bounds.
     fn write(&self, delta: Delta) -> bool {
-        let mut pen = self.pen.lock();
-        match (pen.hand, &delta) {
+        let mut locked = self.draft.lock();
+        match (locked.permission, &delta) {
             (Writer::Performer, _) => {}
             // What arrives after the cut is fenced; only the usage is written.
             (Writer::UsageOnly, Delta::Usage(_) | Delta::Ended(_)) => {
-                pen.draft.take(delta);
+                locked.draft.take(delta);
                 return false;
             }
             (Writer::UsageOnly | Writer::Closed, _) => return false,
         }
-        let was_full = pen.draft.is_full();
-        pen.retries.extend(retry(&delta));
+        let was_full = locked.draft.is_full();
+        locked.retries.extend(retry(&delta));
         let shown = self.shown(&delta);
-        pen.draft.take(delta);
-        let is_full = pen.draft.is_full();
+        locked.draft.take(delta);
+        let is_full = locked.draft.is_full();
         // Content without room is not part of the message and is not shown. The rest is shown under the lock:
         // a cut takes the same lock, so nothing is shown after it.
         if !is_full && let Some(shown) = shown {
             self.shared.feed.push(shown);
         }
-        drop(pen);
+        drop(locked);
         if is_full && !was_full {
             self.shared.post(RunMessage::TooLong { round: self.round });
         }
@@ -142,10 +155,10 @@ impl DraftWriter {
 
     /// The decoder has exceeded its bounds.
     fn fill(&self) {
-        let mut pen = self.pen.lock();
-        let was_full = pen.draft.is_full();
-        pen.draft.fill();
-        drop(pen);
+        let mut locked = self.draft.lock();
+        let was_full = locked.draft.is_full();
+        locked.draft.fill();
+        drop(locked);
         if !was_full {
             self.shared.post(RunMessage::TooLong { round: self.round });
         }
@@ -160,7 +173,7 @@ impl DraftWriter {
                 None
             }
             Delta::Text(text) => {
-                unsaid(self.said.as_str(), text).map(|text| EventKind::Text(text.as_ref().into()))
+                unshown(self.said.as_str(), text).map(|text| EventKind::Text(text.as_ref().into()))
             }
             Delta::Reasoning(text) => Some(EventKind::Reasoning(text.as_str().into())),
             Delta::CallPreview { name } => Some(EventKind::CallBegun(name.clone())),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use safepoint_scope::SafePoints;
 
-use super::{Driver, LogFailure, model::ModelCall};
+use super::{Driver, LogFailure};
 use crate::{
     contract::model::{Guarded, GuardedConversation, GuardedReply, ModelSpec},
     definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
@@ -46,8 +46,8 @@ impl Driver {
     /// Omits the oldest rounds from what is sent, with a note in their place.
     pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.cx.def);
-        if let Some(gauge) = &def.gauge {
-            let shortened = gauge.noted(self.machine.history(), cut);
+        if let Some(meter) = &def.meter {
+            let shortened = meter.noted(self.machine.history(), cut);
             self.record(Fact::HistoryShortened(shortened)).await?;
         }
         Ok(())
@@ -56,24 +56,21 @@ impl Driver {
     /// Has a model write a summary of them: announced, permitted and stopped like any model call.
     pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.cx.def);
-        let Some(gauge) = &def.gauge else { return Ok(()) };
-        let model = match gauge.summariser() {
+        let Some(meter) = &def.meter else { return Ok(()) };
+        let model = match meter.summariser() {
             Some(Summariser::Other(model)) => Guarded::new(Arc::clone(model)),
             Some(Summariser::Own) | None => def.model.clone(),
         };
         let round = self.machine.next_round();
         let announced = self.record(Fact::SummaryStarted { round }).await?;
         let mut input = History::new();
-        let text = transcript(self.machine.history(), &cut, gauge.readable());
+        let text = transcript(self.machine.history(), &cut, meter.readable());
         input.push(Message::User(text.into()));
         let output_bytes = def.limits.model_output_bytes;
         let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
         let conversation = model.open(spec);
-        let name = model.name().to_owned();
-        let summing = Box::new(SummaryCall { cut, input, model, conversation });
-        let draft = self.draft();
-        let streaming = ModelCall::new(&name, round, Some(summing), draft);
-        self.stream(streaming, gate, &announced).await
+        let summary = Box::new(SummaryCall { cut, input, model, conversation });
+        self.stream(round, Some(summary), (gate, &announced)).await
     }
 
     /// A complete summary takes their place in the same fact; an incomplete one changes nothing.
@@ -89,9 +86,9 @@ impl Driver {
             Completion::Failed(error) => Completion::Failed(unsummed(error)),
             whole @ (Completion::Complete | Completion::Stopped | Completion::Steered) => whole,
         };
-        let shortened = match (&whole, &self.cx.def.gauge) {
-            (Completion::Complete, Some(gauge)) => {
-                Some(gauge.summed_up(self.machine.history(), &summing.cut, text.trim()))
+        let shortened = match (&whole, &self.cx.def.meter) {
+            (Completion::Complete, Some(meter)) => {
+                Some(meter.summed_up(self.machine.history(), &summing.cut, text.trim()))
             }
             _ => None,
         };
@@ -103,7 +100,7 @@ impl Driver {
     pub(super) fn refuse(&mut self, text: String) {
         let hint = "give the run a larger window (and a model that has it), let it drop or summarise its oldest \
                     rounds, or begin a new conversation";
-        self.fail(CODE, text, Some(hint.into()));
+        self.fail(CODE, text, Some(hint));
     }
 }
 
@@ -113,9 +110,6 @@ fn unsummed(error: ErrorReport) -> ErrorReport {
 }
 
 fn silent() -> ErrorReport {
-    unsummed(ErrorReport {
-        code: "provider".into(),
-        message: "the model said nothing".into(),
-        hint: Some("resume to try again, or let the run drop its oldest rounds".into()),
-    })
+    let hint = "resume to try again, or let the run drop its oldest rounds";
+    unsummed(ErrorReport::new("provider", "the model said nothing", Some(hint)))
 }

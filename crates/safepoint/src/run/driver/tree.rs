@@ -5,10 +5,10 @@ use std::time::Duration;
 use safepoint_scope::{Demand, Scope};
 
 use super::{
-    children::{ChildStart, Children},
-    parent::Parent,
+    children::Children,
+    parent::{ChildStart, Parent},
 };
-use crate::run::shared::Activity;
+use crate::{run::shared::Activity, value::receipt::CallKind};
 
 /// The runs above and below.
 #[derive(Default)]
@@ -19,8 +19,7 @@ pub(super) struct TreeLinks {
 }
 
 impl TreeLinks {
-    /// How long this run may take to reach one of its own safe points, if a demand from above asks for one
-    /// (S9.5).
+    /// How long this run may take to reach a safe point, if a demand from above asks for one (S9.5).
     pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
         self.parent.as_ref().and_then(|up| up.grace(scope))
     }
@@ -42,25 +41,25 @@ impl TreeLinks {
 
     /// Whether the call ended once this run had begun: no run above waits for it or resumes it.
     pub(super) fn is_background(&self) -> bool {
-        self.parent.as_ref().is_some_and(Parent::is_background)
+        self.parent.as_ref().is_some_and(|up| up.child.kind() == CallKind::Background)
     }
 
     /// Notifies the parent when it changes whether this run only waits.
-    pub(super) fn say(&mut self, parking: Activity) {
+    pub(super) fn report_activity(&mut self, activity: Activity) {
         if let Some(up) = &mut self.parent {
-            up.report_activity(parking);
+            up.report_activity(activity);
         }
     }
 
     /// Whether the parent lets this run suspend itself, or there is none.
     pub(super) fn lets_suspend(&self) -> bool {
-        self.parent.as_ref().is_none_or(Parent::lets_suspend)
+        self.parent.as_ref().is_none_or(|up| up.confirmed == Activity::Waits)
     }
 
-    /// The parent confirms that all runs wait.
+    /// The parent confirms that all runs wait. Ignored by a run that works again: it has reported that since.
     pub(super) fn confirm(&mut self) {
         if let Some(up) = &mut self.parent {
-            up.confirm();
+            up.confirmed = up.reported;
         }
     }
 }

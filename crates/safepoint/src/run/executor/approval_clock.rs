@@ -1,18 +1,14 @@
-//! The questions of a running call, and the time during which they are open, which is no call time (S4.6).
+//! The time during which questions of a running call are open, which is no call time (S4.6).
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use futures_util::future::{Either, select};
 use tokio::{
-    sync::{Notify, oneshot},
+    sync::Notify,
     time::{Instant, timeout_at},
 };
 
-use super::CallBoard;
-use crate::{
-    sync::{Mutex, MutexGuard},
-    value::{approval::Decision, limits::after},
-};
+use crate::{sync::Mutex, value::limits::after};
 
 /// How long questions have been open.
 #[derive(Default)]
@@ -30,45 +26,15 @@ struct QuestionTimes {
     before: Duration,
 }
 
-/// Where the answer to a question of a running call goes. While it exists the call's time stands.
-pub(crate) struct CallReply {
-    to: Option<oneshot::Sender<Decision>>,
-    board: Arc<CallBoard>,
-}
-
-impl CallReply {
-    pub(crate) fn new(to: oneshot::Sender<Decision>, board: &Arc<CallBoard>) -> Self {
-        board.waits.begin();
-        Self { to: Some(to), board: Arc::clone(board) }
-    }
-
-    /// Whether the call no longer waits for the answer.
-    pub(crate) fn is_taken_back(&self) -> bool {
-        self.to.as_ref().is_none_or(oneshot::Sender::is_closed)
-    }
-
-    pub(crate) fn give(mut self, decision: Decision) {
-        if self.to.take().is_some_and(|to| to.send(decision).is_err()) {
-            // The call has ended, or withdrew its question: the decision has no effect.
-        }
-    }
-}
-
-impl Drop for CallReply {
-    fn drop(&mut self) {
-        self.board.waits.end();
-    }
-}
-
 impl ApprovalClock {
-    fn begin(&self) {
-        let mut state = self.lock();
+    pub(super) fn begin(&self) {
+        let mut state = self.state.lock();
         state.open += 1;
         state.since.get_or_insert_with(Instant::now);
     }
 
-    fn end(&self) {
-        let mut state = self.lock();
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
         state.open -= 1;
         if state.open == 0
             && let Some(since) = state.since.take()
@@ -80,12 +46,12 @@ impl ApprovalClock {
     }
 
     fn so_far(&self) -> Duration {
-        let state = self.lock();
+        let state = self.state.lock();
         state.before + state.since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
     fn is_open(&self) -> bool {
-        self.lock().open > 0
+        self.state.lock().open > 0
     }
 
     /// Registers, then checks, so that the last answer in between is not missed.
@@ -119,9 +85,5 @@ impl ApprovalClock {
                 return None;
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QuestionTimes> {
-        self.state.lock()
     }
 }

@@ -9,7 +9,10 @@ use super::ApprovalClock;
 use crate::{
     contract::tool::Output,
     sync::Mutex,
-    value::receipt::{Permission, ProcessReport, RemoteReport, RuledReport},
+    value::{
+        receipt::{Permission, ProcessReport, RemoteReport, RuledReport},
+        text::head,
+    },
 };
 
 /// What a running call leaves for its supervisor.
@@ -25,7 +28,7 @@ pub(crate) struct CallBoard {
 #[derive(Default)]
 struct Posted {
     progress: String,
-    said: Said,
+    said: AnswerText,
     kept: Option<Output>,
     cleanups: Vec<Cleanup>,
     /// Whether the clean-ups are already running and no more are collected.
@@ -41,13 +44,13 @@ struct Posted {
 
 /// The text of the call's answer so far: the only copy while the call runs (S12.4). Exhaustive: more may
 /// follow; the call has ended, and what arrives now is late; or the call took the text as its result.
-enum Said {
+enum AnswerText {
     Open(String),
     Over(String),
-    IsTheAnswer,
+    IsResult,
 }
 
-impl Default for Said {
+impl Default for AnswerText {
     fn default() -> Self {
         Self::Open(String::new())
     }
@@ -60,11 +63,7 @@ impl CallBoard {
     pub(crate) fn progress(&self, text: &str, budget: usize) {
         let mut posted = self.posted.lock();
         let room = budget.saturating_sub(posted.progress.len());
-        let mut end = text.len().min(room);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        posted.progress.push_str(&text[..end]);
+        posted.progress.push_str(head(text, room));
     }
     /// Registers a clean-up, or returns it if those of the call are running already: the caller then runs it
     /// at once.
@@ -112,17 +111,11 @@ impl CallBoard {
     pub(crate) fn denied(&self) -> Vec<String> {
         let posted = self.posted.lock();
         let denied = posted.ruled.iter().filter(|row| row.permission == Permission::Denied);
-        denied
-            .map(
-                |row| {
-                    if row.what.is_empty() {
-                        row.tool.clone()
-                    } else {
-                        format!("{} ({})", row.tool, row.what)
-                    }
-                },
-            )
-            .collect()
+        let name = |row: &RuledReport| match row.what.as_str() {
+            "" => row.tool.clone(),
+            what => format!("{} ({what})", row.tool),
+        };
+        denied.map(name).collect()
     }
     pub(super) fn take_ruled(&self) -> Vec<RuledReport> {
         std::mem::take(&mut self.posted.lock().ruled)
@@ -139,35 +132,35 @@ impl CallBoard {
     }
     /// Appends to the answer; false if the call has ended, and the text is not kept.
     #[must_use = "what is not kept is not shown"]
-    pub(crate) fn say(&self, text: &str) -> bool {
+    pub(crate) fn add_text(&self, text: &str) -> bool {
         match &mut self.posted.lock().said {
-            Said::Open(said) => said.push_str(text),
-            Said::Over(_) => return false,
-            Said::IsTheAnswer => {}
+            AnswerText::Open(said) => said.push_str(text),
+            AnswerText::Over(_) => return false,
+            AnswerText::IsResult => {}
         }
         true
     }
     /// The whole answer was shown: it is not shown again, in whatever order the call returns it.
-    pub(crate) fn said_all(&self) {
-        self.posted.lock().said = Said::IsTheAnswer;
+    pub(crate) fn answer_is_shown(&self) {
+        self.posted.lock().said = AnswerText::IsResult;
     }
     /// The answer that the call returns: the text said so far is not kept beside an equal one.
     pub(crate) fn answer(&self, whole: Option<String>) -> String {
         let mut posted = self.posted.lock();
         match (whole, &mut posted.said) {
-            (Some(whole), Said::Open(said) | Said::Over(said)) if whole != *said => whole,
-            (Some(whole), Said::IsTheAnswer) => whole,
-            (_, said) => match std::mem::replace(said, Said::IsTheAnswer) {
-                Said::Open(said) | Said::Over(said) => said,
-                Said::IsTheAnswer => String::new(),
+            (Some(whole), AnswerText::Open(said) | AnswerText::Over(said)) if whole != *said => whole,
+            (Some(whole), AnswerText::IsResult) => whole,
+            (_, said) => match std::mem::replace(said, AnswerText::IsResult) {
+                AnswerText::Open(said) | AnswerText::Over(said) => said,
+                AnswerText::IsResult => String::new(),
             },
         }
     }
     /// Takes the text said so far. `None` if the call took it as its answer.
     pub(crate) fn take_said(&self) -> Option<String> {
         match &mut self.posted.lock().said {
-            Said::Open(said) | Said::Over(said) => Some(std::mem::take(said)),
-            Said::IsTheAnswer => None,
+            AnswerText::Open(said) | AnswerText::Over(said) => Some(std::mem::take(said)),
+            AnswerText::IsResult => None,
         }
     }
     /// Sets what is kept instead of the progress, if the body ends without a result.
@@ -177,8 +170,8 @@ impl CallBoard {
     /// Takes the output: from now on the call has ended, and text for its answer is late.
     pub(super) fn take_emitted(&self) -> Output {
         let mut posted = self.posted.lock();
-        if let Said::Open(said) = &mut posted.said {
-            posted.said = Said::Over(std::mem::take(said));
+        if let AnswerText::Open(said) = &mut posted.said {
+            posted.said = AnswerText::Over(std::mem::take(said));
         }
         let progress = std::mem::take(&mut posted.progress);
         posted.kept.take().unwrap_or_else(|| progress.into())
@@ -206,12 +199,12 @@ mod tests {
     fn an_answer_that_was_said_is_there_once() {
         for whole in [None, Some("one two".to_owned())] {
             let board = CallBoard::default();
-            assert!(board.say("one") && board.say(" two"));
+            assert!(board.add_text("one") && board.add_text(" two"));
             assert_eq!(board.answer(whole), "one two");
             assert_eq!(board.take_said(), None);
         }
         let board = CallBoard::default();
-        assert!(board.say("one"));
+        assert!(board.add_text("one"));
         assert_eq!(board.answer(Some("other".into())), "other");
         assert_eq!(board.take_said().as_deref(), Some("one"));
     }
@@ -220,10 +213,10 @@ mod tests {
     #[test]
     fn what_is_said_after_the_end_is_not_kept() {
         let board = CallBoard::default();
-        assert!(board.say("one"));
+        assert!(board.add_text("one"));
         drop(board.take_emitted());
-        assert!(!board.say(" two"));
+        assert!(!board.add_text(" two"));
         assert_eq!(board.take_said().as_deref(), Some("one"));
-        assert!(!board.say(" three"));
+        assert!(!board.add_text(" three"));
     }
 }

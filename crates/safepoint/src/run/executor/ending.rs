@@ -66,7 +66,7 @@ impl CallEnd {
         self
     }
 
-    fn new(status: CallStatus, text: impl Into<String>) -> Self {
+    pub(crate) fn new(status: CallStatus, text: impl Into<String>) -> Self {
         Self {
             status,
             text: text.into(),
@@ -134,9 +134,7 @@ impl CallEnd {
             ending.text.push_str(&format!("\nhint: {hint}"));
             ending.hint = Some(hint.to_owned());
         }
-        if failure.had_no_effect() {
-            ending.is_without_effect = true;
-        }
+        ending.is_without_effect = failure.had_no_effect();
         ending
     }
 
@@ -145,7 +143,7 @@ impl CallEnd {
     }
 
     /// The supervisor panicked: the end was not seen.
-    pub(super) fn unwatched() -> Self {
+    pub(crate) fn unwatched() -> Self {
         let text = "error: the task that watches the call panicked";
         Self { effect: SideEffect::Unknown, ..Self::new(CallStatus::Failed, text) }
     }
@@ -159,7 +157,7 @@ impl CallEnd {
     }
 
     /// The call is over for its caller, and its body could not be ended.
-    pub(super) fn going_on(mut self) -> Self {
+    pub(super) fn with_live_body(mut self) -> Self {
         self.is_body_alive = true;
         self
     }
@@ -201,7 +199,7 @@ impl CallEnd {
             if let Some(known) = remote.as_ref().filter(|remote| remote.task.is_some() && !is_answered) {
                 let parts = [self.text.as_str(), &known.label()].map(str::to_owned);
                 self.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
-                self.text.push_str(" may go on");
+                self.text.push_str(note::MAY_CONTINUE);
             }
         }
         self.remote = remote.map(Box::new);
@@ -310,11 +308,8 @@ pub(crate) fn not_begun(
     text: impl Into<String>,
     stop: Option<(Reason, StopSource)>,
 ) -> CallEnd {
-    let mut ending = CallEnd::new(status, text);
-    if let Some((reason, by)) = stop {
-        ending.reason = Some(reason);
-        ending.stopped_by = Some(by);
-    }
+    let (reason, stopped_by) = stop.unzip();
+    let mut ending = CallEnd { reason, stopped_by, ..CallEnd::new(status, text) };
     ending.finish_text("");
     ending
 }

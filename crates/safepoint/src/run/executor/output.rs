@@ -13,6 +13,7 @@ use crate::value::{
     event::OutputExtent,
     message::{MOST_BYTES, Part, PartSource},
     spill::private_file,
+    text::{head, tail},
 };
 
 /// The most images and files of one result.
@@ -71,17 +72,9 @@ pub(super) async fn shorten(
     (text, OutputExtent::Truncated { bytes, file })
 }
 
-/// Two thirds of the budget from the front, one third from the back, cut between characters.
+/// Two thirds of the budget from the front, one third from the back.
 fn ends(whole: &str, budget: usize) -> (&str, &str) {
-    let mut front = budget * 2 / 3;
-    while !whole.is_char_boundary(front) {
-        front -= 1;
-    }
-    let mut back = whole.len() - budget / 3;
-    while !whole.is_char_boundary(back) {
-        back += 1;
-    }
-    (&whole[..front], &whole[back..])
+    (head(whole, budget * 2 / 3), tail(whole, budget / 3))
 }
 
 fn spill(whole: &str) -> io::Result<PathBuf> {

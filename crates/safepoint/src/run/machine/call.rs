@@ -23,8 +23,8 @@ pub(crate) struct Call {
     pub(super) overlaps: bool,
     /// The arguments of the run that is its work, once that has begun: resuming it needs no other approval.
     pub(super) run: Option<Value>,
-    /// Its last arguments.
-    pub(super) given: Option<Value>,
+    /// Its arguments when it last began.
+    pub(crate) given: Option<Value>,
     /// The remote agent's name for its work: beginning it again asks for that, and repeats nothing.
     pub(crate) named: Option<String>,
     /// A person's approval, which outlives the process (S7.2).
@@ -102,25 +102,22 @@ impl Call {
             return;
         }
         match answer {
-            Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
-                // The approved arguments may differ from those that the model requested.
-                if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, None));
-                }
-                self.step = self.wanted();
-            }
-            Resolution::Decided(Decision::ApproveWith { args }) => {
-                if let CallState::AwaitingApproval(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, Some(args)));
-                }
-                self.step = self.wanted();
-            }
+            Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => self.approve(None),
+            Resolution::Decided(Decision::ApproveWith { args }) => self.approve(Some(args)),
             // If the call itself ends, a separate fact follows.
             Resolution::Withdrawn => {
                 self.step = if self.is_lost() { CallState::EffectUnknown } else { self.wanted() };
             }
             Resolution::Decided(Decision::Deny { .. } | Decision::Respond { .. }) | Resolution::Expired => {}
         }
+    }
+
+    /// The approved arguments may differ from those that the model requested.
+    fn approve(&mut self, changed: Option<&Value>) {
+        if let CallState::AwaitingApproval(request) = &self.step {
+            self.allowed = Some(Allowed::by(request, changed));
+        }
+        self.step = self.wanted();
     }
 
     /// Resumes the call: one that never began is requested, a child run resumes inside, and one that may run
@@ -170,10 +167,7 @@ impl Call {
 
     /// To be checked: an approval that was given is not asked for again.
     fn wanted(&self) -> CallState {
-        match self.allowed.clone() {
-            Some(allowed) => CallState::Approved(allowed),
-            None => CallState::Requested,
-        }
+        self.allowed.clone().map_or(CallState::Requested, CallState::Approved)
     }
 
     fn begin_to_doubt(&mut self) {
@@ -194,11 +188,6 @@ impl Call {
         self.is_in_doubt() && !self.may_run_twice()
     }
 
-    /// Its arguments when it began.
-    pub(crate) fn given(&self) -> Option<&Value> {
-        self.given.as_ref()
-    }
-
     /// Its run is to resume.
     pub(super) fn again(&self, asks_again: bool) -> CallState {
         match &self.run {
@@ -208,8 +197,8 @@ impl Call {
     }
 
     /// Whether its run resumes when the run that requested it is resumed.
-    pub(super) fn has_run_to_go_on(&self) -> bool {
-        let goes_on = match &self.step {
+    pub(super) fn has_run_to_resume(&self) -> bool {
+        let resumes = match &self.step {
             CallState::Ended { report, .. } => report.stopped_by == Some(StopSource::Run),
             CallState::Running
             | CallState::Resuming { .. }
@@ -220,7 +209,12 @@ impl Call {
             | CallState::Approved { .. }
             | CallState::EffectUnknown => false,
         };
-        goes_on && self.has_run()
+        resumes && self.has_run()
+    }
+
+    /// Its row and its result, once it is over.
+    pub(crate) fn end(&self) -> Option<(&CallReport, &CallResult)> {
+        if let CallState::Ended { report, result } = &self.step { Some((report, result)) } else { None }
     }
 
     /// Whether its run was begun earlier.

@@ -14,7 +14,7 @@ use crate::{
 pub(crate) struct StepContext<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) price: Option<&'a Price>,
-    pub(crate) gauge: Option<&'a WindowMeter>,
+    pub(crate) meter: Option<&'a WindowMeter>,
     pub(crate) steered: PendingSteer,
 }
 
@@ -38,8 +38,8 @@ impl PendingSteer {
 impl StepContext<'_> {
     /// The model call, or what must come before it so that the conversation fits its window (S12.2).
     pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> NextStep {
-        let Some(gauge) = self.gauge else { return NextStep::CallModel { gate } };
-        match (gauge.fit(machine.history()), gauge.summariser()) {
+        let Some(meter) = self.meter else { return NextStep::CallModel { gate } };
+        match (meter.fit(machine.history()), meter.summariser()) {
             (Fit::Fits, _) => NextStep::CallModel { gate },
             (Fit::Shorten(cut), None) => NextStep::Shorten(cut),
             (Fit::Shorten(cut), Some(_)) => NextStep::Summarise { cut, gate },

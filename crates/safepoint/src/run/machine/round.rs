@@ -58,11 +58,11 @@ impl Round {
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| !matches!(call.step, CallState::Ended { .. }))
+        self.calls.iter().filter(|call| call.end().is_none())
     }
 
-    pub(super) fn runs_to_go_on(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| call.has_run_to_go_on())
+    pub(super) fn runs_to_resume(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.has_run_to_resume())
     }
 
     pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
@@ -114,10 +114,7 @@ impl Round {
 
     /// The rows of the calls that are over, in the order of the calls.
     pub(super) fn reports(&self) -> impl Iterator<Item = &CallReport> {
-        self.calls.iter().filter_map(|call| match &call.step {
-            CallState::Ended { report, .. } => Some(&**report),
-            _ => None,
-        })
+        self.calls.iter().filter_map(Call::end).map(|(report, _)| report)
     }
 
     /// The boundary before the next call. Until one has started it is also the boundary after the model
@@ -180,14 +177,7 @@ impl Round {
     }
 
     pub(super) fn closed(&self) -> (Arc<AssistantMessage>, Vec<CallResult>) {
-        let results = self
-            .calls
-            .iter()
-            .filter_map(|call| match &call.step {
-                CallState::Ended { result, .. } => Some(result.clone()),
-                _ => None,
-            })
-            .collect();
+        let results = self.calls.iter().filter_map(Call::end).map(|(_, result)| result.clone()).collect();
         (Arc::clone(&self.message), self.with_left_out(results))
     }
 

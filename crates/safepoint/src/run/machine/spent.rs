@@ -88,17 +88,11 @@ impl Machine {
 
     /// A model call without a recorded end may have been sent: its request is counted, as an estimate (S3.9).
     fn lost_call(&self) -> Usage {
-        match self.stage {
-            RunStage::Streaming | RunStage::Summarising => Usage {
-                input: self.history.tokens(0).max(1),
-                source: UsageSource::Estimated,
-                billed_beyond: ExtraBilling::Unknown,
-                ..Usage::default()
-            },
-            RunStage::Ready | RunStage::Cut(_) | RunStage::Calls(_) | RunStage::Answered(_) => {
-                Usage::default()
-            }
+        if !matches!(self.stage, RunStage::Streaming | RunStage::Summarising) {
+            return Usage::default();
         }
+        let (input, source) = (self.history.tokens(0).max(1), UsageSource::Estimated);
+        Usage { input, source, billed_beyond: ExtraBilling::Unknown, ..Usage::default() }
     }
 
     /// Model calls of all attempts, except those of which nothing left this machine.

@@ -10,7 +10,7 @@ use crate::{
     value::{
         approval::Decision,
         effect::EffectClass,
-        event::{OutputExtent, Resolution, RunLimits, SteerSource},
+        event::{OutputExtent, RecordedSteer, Resolution, RunLimits, SteerSource},
         history::OpenEnd,
         ids::{ApprovalId, Path, RunId, SteerId},
         limits::Limits,
@@ -77,11 +77,11 @@ impl Logged {
 
     fn due(&self, demand: Option<Demand>, steered: PendingSteer) -> NextStep {
         let limits = Limits::default();
-        self.machine.next_step(demand, &StepContext { limits: &limits, price: None, gauge: None, steered })
+        self.machine.next_step(demand, &StepContext { limits: &limits, price: None, meter: None, steered })
     }
 
     fn reached(&self, limits: &Limits, price: Option<&Price>) -> Option<Code> {
-        let bounds = StepContext { limits, price, gauge: None, steered: PendingSteer::No };
+        let bounds = StepContext { limits, price, meter: None, steered: PendingSteer::No };
         bounds.reached(&self.machine).map(|due| match due {
             NextStep::Limit { code, .. } => code,
             other => panic!("no limit: {other:?}"),
@@ -155,7 +155,7 @@ fn costing(cost: f64) -> ChildReport {
 /// S1.3, S2.1, S2.4: what is due in each phase of a round, and where the run then stands.
 #[tokio::test]
 async fn a_round_goes_from_phase_to_phase() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     let ready = AT_ALL | SafePoints::AFTER_STARTED_CALLS;
     assert_eq!((logged.machine.phase(), logged.machine.next_round()), ("not yet started", 1));
     assert_eq!(logged.due(None, PendingSteer::No), NextStep::CallModel { gate: SafePoints::ANY });
@@ -182,7 +182,10 @@ async fn a_round_goes_from_phase_to_phase() {
     assert_eq!(logged.due(None, PendingSteer::No), NextStep::StartCalls { calls: vec![0, 1], gate });
     logged.started("c0", CallKind::Tool).await;
     assert_eq!(logged.machine.boundary(), Some(SafePoints::AFTER_STARTED_CALLS));
-    assert_eq!(logged.machine.find(&CallId::from("c0")).and_then(Call::given), Some(&json!("given")));
+    assert_eq!(
+        logged.machine.find(&CallId::from("c0")).and_then(|call| call.given.as_ref()),
+        Some(&json!("given"))
+    );
     assert!(logged.machine.running_call(&CallId::from("c0")).is_some());
     assert!(logged.machine.running_call(&CallId::from("c1")).is_none());
     assert_eq!(logged.due(now(), PendingSteer::No), NextStep::Wait);
@@ -205,7 +208,7 @@ async fn a_round_goes_from_phase_to_phase() {
 /// S6.4, S2.11: a final answer is followed by what steers the run, unless a stop was asked or a limit is reached.
 #[tokio::test]
 async fn an_answer_is_followed_by_a_steer() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("yes", &[]), Completion::Complete).await;
     for steered in [PendingSteer::No, PendingSteer::Noticed] {
         assert_eq!(logged.due(None, steered), NextStep::Settle(Ending::Done));
@@ -214,7 +217,7 @@ async fn an_answer_is_followed_by_a_steer() {
         assert_eq!(logged.due(None, steered), NextStep::TakeSteer);
         assert_eq!(logged.due(at(AT_ALL), steered), NextStep::Settle(Ending::Done));
         let limits = Limits { max_rounds: 1, ..Limits::default() };
-        let bounds = StepContext { limits: &limits, price: None, gauge: None, steered };
+        let bounds = StepContext { limits: &limits, price: None, meter: None, steered };
         assert_eq!(logged.machine.next_step(None, &bounds), NextStep::Settle(Ending::Done));
     }
     let steer = RecordedSteer {
@@ -231,24 +234,24 @@ async fn an_answer_is_followed_by_a_steer() {
 /// S2.5, S2.13, S5.1: a message that was cut, overtaken or failed leads to a stop, on, or to a failure; what had arrived stays open.
 #[tokio::test]
 async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
-    let mut cut = Logged::begun(Machine::new()).await;
+    let mut cut = Logged::begun(Machine::default()).await;
     cut.said(1, message("par", &["c0"]), Completion::Stopped).await;
     assert_eq!((cut.machine.phase(), cut.machine.last_words().as_str()), ("the model was streaming", "par"));
     assert_eq!(cut.due(now(), PendingSteer::No), NextStep::Settle(Ending::Stopped));
     assert!(matches!(cut.machine.history_now().tail(), OpenEnd::Cut { .. }));
     assert_eq!(cut.machine.history().tail(), &OpenEnd::Whole);
-    let mut failed = Logged::begun(Machine::new()).await;
+    let mut failed = Logged::begun(Machine::default()).await;
     failed.said(1, message("par", &[]), Completion::Failed(error())).await;
     assert_eq!(
         (failed.due(None, PendingSteer::No), failed.machine.failure()),
         (NextStep::Settle(Ending::Failed), Some(&error()))
     );
-    let mut overtaken = Logged::begun(Machine::new()).await;
+    let mut overtaken = Logged::begun(Machine::default()).await;
     overtaken.said(1, message("par", &["c0"]), Completion::Steered).await;
     assert!(overtaken.machine.is_taken(&CallId::from("c0")));
     assert!(matches!(overtaken.due(None, PendingSteer::No), NextStep::CallModel { .. }));
     for start in [Fact::ModelStarted { round: 1 }, Fact::SummaryStarted { round: 1 }] {
-        let mut streams = Logged::begun(Machine::new()).await;
+        let mut streams = Logged::begun(Machine::default()).await;
         streams.record(start).await;
         streams.machine.fail(error());
         assert_eq!(streams.due(None, PendingSteer::No), NextStep::CutModel(Completion::Stopped));
@@ -259,7 +262,7 @@ async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
 /// summary.
 #[tokio::test]
 async fn a_summary_is_cut_by_what_names_its_boundary() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("so", &["c0"]), Completion::Complete).await;
     logged.ended("c0", None).await;
     logged.record(Fact::SummaryStarted { round: 2 }).await;
@@ -283,7 +286,7 @@ async fn only_exact_figures_of_a_whole_message_measure() {
         (Completion::Complete, UsageSource::Estimated, false),
         (Completion::Stopped, UsageSource::Exact, false),
     ] {
-        let mut logged = Logged::begun(Machine::new()).await;
+        let mut logged = Logged::begun(Machine::default()).await;
         let mut report = report(1, ModelState::Completed);
         report.usage = Usage { input: 4_000, source, ..Usage::default() };
         logged.reported(message("", &[]), whole, report).await;
@@ -301,7 +304,7 @@ async fn what_was_never_sent_is_no_round() {
         (Completion::Stopped, ModelState::Closed, 1, true),
         (Completion::Complete, ModelState::Completed, 1, true),
     ] {
-        let mut logged = Logged::begun(Machine::new()).await;
+        let mut logged = Logged::begun(Machine::default()).await;
         logged.reported(message("so", &[]), whole, report(1, state)).await;
         assert_eq!((logged.machine.model_calls(), logged.machine.model().is_some()), (calls, model));
         let limits = Limits { max_rounds: 1, ..Limits::default() };
@@ -312,7 +315,7 @@ async fn what_was_never_sent_is_no_round() {
 /// S12.1: tokens and cost count child runs, by their own prices; a limit on cost binds once anything has a price.
 #[tokio::test]
 async fn tokens_and_cost_are_those_of_the_tree() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("so", &["c0", "c1", "c2"]), Completion::Complete).await;
     let cost = |max| Limits { max_cost: Some(max), ..Limits::default() };
     let free = Price::new(0.0, 0.0, 0.0);
@@ -342,7 +345,7 @@ async fn tokens_and_cost_are_those_of_the_tree() {
 #[tokio::test]
 async fn a_dead_attempt_counts_in_the_next() {
     let price = Price::new(1_000_000.0, 0.0, 1_000_000.0);
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.opened(1, None, Some(price)).await;
     logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
     let own = price.of(logged.machine.usage());
@@ -386,7 +389,7 @@ async fn a_dead_attempt_counts_in_the_next() {
 /// S8.4: a question that a running call asks belongs to the call, which keeps running.
 #[tokio::test]
 async fn a_question_of_a_running_call_leaves_it_running() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("so", &["c0"]), Completion::Complete).await;
     logged.record(Fact::ApprovalRequested(question("before"))).await;
     assert!(logged.machine.asked(&ApprovalId::from("before")).is_some());
@@ -433,11 +436,11 @@ async fn a_question_of_a_running_call_leaves_it_running() {
 /// anew.
 #[tokio::test]
 async fn a_child_that_waits_is_known_by_its_questions() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("so", &["c0"]), Completion::Complete).await;
-    assert_eq!(logged.machine.runs_to_go_on().next(), None);
+    assert_eq!(logged.machine.runs_to_resume().next(), None);
     logged.started("c0", CallKind::Child).await;
-    assert!(logged.machine.runs_to_go_on().eq([&CallId::from("c0")]));
+    assert!(logged.machine.runs_to_resume().eq([&CallId::from("c0")]));
     let (call_id, approvals) = (CallId::from("c0"), vec![question("q")]);
     logged.record(Fact::ChildSuspended { call_id: call_id.clone(), child: costing(2.0), approvals }).await;
     assert_eq!((logged.machine.suspended().count(), logged.machine.cost(None)), (1, 2.0));
@@ -460,7 +463,7 @@ async fn a_child_that_waits_is_known_by_its_questions() {
 /// S9.3, S2.14: nothing more begins once a stop has taken effect where the run stands, or the run fails.
 #[tokio::test]
 async fn a_run_winds_down_where_a_stop_takes_effect() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     assert!(!logged.machine.is_winding_down(None) && logged.machine.is_winding_down(at(AT_ALL)));
     logged.record(Fact::ModelStarted { round: 1 }).await;
     assert!(!logged.machine.is_winding_down(at(SafePoints::ANY)) && logged.machine.is_winding_down(now()));
@@ -472,7 +475,7 @@ async fn a_run_winds_down_where_a_stop_takes_effect() {
     logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
     assert!(logged.machine.is_winding_down(None), "the run's stop has ended a call");
     assert_eq!(logged.due(None, PendingSteer::No), NextStep::Settle(Ending::Stopped));
-    let mut fails = Logged::begun(Machine::new()).await;
+    let mut fails = Logged::begun(Machine::default()).await;
     fails.machine.fail(error());
     assert!(fails.machine.is_winding_down(None));
 }
@@ -481,7 +484,7 @@ async fn a_run_winds_down_where_a_stop_takes_effect() {
 /// message is no entry.
 #[tokio::test]
 async fn what_was_not_let_pass_has_not_begun() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
     logged.started("c0", CallKind::Tool).await;
     let before = SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS;
@@ -492,7 +495,7 @@ async fn what_was_not_let_pass_has_not_begun() {
         logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
         assert_eq!(logged.machine.boundary(), Some(stands), "{status:?}");
     }
-    let mut blank = Logged::begun(Machine::new()).await;
+    let mut blank = Logged::begun(Machine::default()).await;
     blank.said(1, message("", &[]), Completion::Complete).await;
     assert_eq!(blank.machine.history().entries().len(), 1);
     blank.said(2, message("yes", &[]), Completion::Complete).await;
@@ -503,7 +506,7 @@ async fn what_was_not_let_pass_has_not_begun() {
 /// pass left nothing.
 #[tokio::test]
 async fn late_rows_stand_in_the_account() {
-    let mut logged = Logged::begun(Machine::new()).await;
+    let mut logged = Logged::begun(Machine::default()).await;
     logged.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
     logged.ended("c0", None).await;
     let remote = RemoteReport::of("peer", crate::value::receipt::StopSupport::Hard);

@@ -60,14 +60,7 @@ impl Machine {
 
     /// The calls of the message, while they are the run's work.
     pub(super) fn round(&self) -> Option<&Round> {
-        match &self.stage {
-            RunStage::Calls(round) => Some(round),
-            RunStage::Ready
-            | RunStage::Summarising
-            | RunStage::Streaming
-            | RunStage::Cut(_)
-            | RunStage::Answered(_) => None,
-        }
+        if let RunStage::Calls(round) = &self.stage { Some(round) } else { None }
     }
 
     pub(crate) fn call(&self, index: usize) -> Option<&Call> {
@@ -89,8 +82,8 @@ impl Machine {
     }
 
     /// The calls whose runs resume with this one: they wait, or were cut with it.
-    pub(crate) fn runs_to_go_on(&self) -> impl Iterator<Item = &CallId> {
-        self.round().into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
+    pub(crate) fn runs_to_resume(&self) -> impl Iterator<Item = &CallId> {
+        self.round().into_iter().flat_map(Round::runs_to_resume).map(|call| &call.call.id)
     }
 
     /// Open questions of running calls.

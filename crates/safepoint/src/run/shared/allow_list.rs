@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     value::{
         approval::{AllowScope, ApprovalKind, Decision, Holds},
         event::{Fact, Resolution},
@@ -49,7 +49,7 @@ impl AllowList {
             {
                 let tool = (asked.tool.clone(), asked.definition.clone());
                 let about = About { tool, digest: asked.digest.clone(), holds: asked.holds };
-                self.lock().asked.insert(asked.id.clone(), about);
+                self.0.lock().asked.insert(asked.id.clone(), about);
             }
             Fact::ApprovalResolved { id, answer, .. } => self.close(id, answer),
             _ => {}
@@ -58,13 +58,13 @@ impl AllowList {
 
     /// Whether this needs no further question: `tool` by its name and definition, `digest` of the whole of it.
     pub(crate) fn covers(&self, tool: (&str, &str), digest: &str) -> bool {
-        let held = self.lock();
+        let held = self.0.lock();
         held.tools.iter().any(|(name, definition)| (name.as_str(), definition.as_str()) == tool)
             || held.calls.contains(digest)
     }
 
     fn close(&self, id: &ApprovalId, answer: &Resolution) {
-        let mut held = self.lock();
+        let mut held = self.0.lock();
         let (Some(about), Resolution::Decided(decision)) = (held.asked.remove(id), answer) else { return };
         match (decision, about.holds) {
             (Decision::ApproveAlways { covers: AllowScope::Tool }, _) => {
@@ -77,9 +77,5 @@ impl AllowList {
             (Decision::Approve, Holds::Once)
             | (Decision::ApproveWith { .. } | Decision::Deny { .. } | Decision::Respond { .. }, _) => {}
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AllowState> {
-        self.0.lock()
     }
 }

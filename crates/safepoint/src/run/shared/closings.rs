@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     value::{
         approval::{Decision, Ruled},
         event::{Fact, Resolution},
@@ -79,31 +79,23 @@ pub(crate) struct Closings(Mutex<HashMap<ApprovalId, DecideError>>);
 impl Closings {
     /// Closes a question: the first close counts.
     pub(super) fn add(&self, id: &ApprovalId, how: DecideError) {
-        self.lock().entry(id.clone()).or_insert(how);
+        self.0.lock().entry(id.clone()).or_insert(how);
     }
 
     /// Applies the records of an earlier attempt; who decided is recorded with the decision.
     pub(crate) fn take(&self, fact: &Fact) {
         const BEFORE: &str = "an earlier attempt";
         let Fact::ApprovalResolved { id, answer, .. } = fact else { return };
-        self.add(
-            id,
-            match answer {
-                Resolution::Decided(decision) => {
-                    DecideError::Decided { by: BEFORE.into(), decision: Box::new(decision.clone()) }
-                }
-                Resolution::Expired => DecideError::Expired,
-                Resolution::Withdrawn => DecideError::Withdrawn,
-            },
-        );
+        let closing = match answer {
+            Resolution::Decided(decision) => Closing::Decided(decision.clone().by(BEFORE)),
+            Resolution::Expired => Closing::Expired,
+            Resolution::Withdrawn => Closing::Withdrawn,
+        };
+        self.add(id, closing.into());
     }
 
     /// The result of a decision on this question; `None` if it is not closed.
     pub(crate) fn of(&self, id: &ApprovalId) -> Option<DecideError> {
-        self.lock().get(id).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ApprovalId, DecideError>> {
-        self.0.lock()
+        self.0.lock().get(id).cloned()
     }
 }

@@ -1,7 +1,7 @@
 //! How a decision reaches the run that asked: through its mailbox, or left for a run that has yet to be
 //! resumed.
 
-use super::{RunMessage, SharedRun, tree::Reply};
+use super::{Reply, RunMessage, SharedRun};
 use crate::{
     sync::mailbox::Gone,
     value::{approval::Ruled, ids::ApprovalId},

@@ -126,7 +126,7 @@ impl RunTree {
     }
 
     /// Whether a live run below the root waits for the answer.
-    pub(super) fn waits_below(&self, id: &ApprovalId) -> bool {
+    pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
         self.asked.lock().get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_gone())
     }
 

@@ -19,7 +19,7 @@ use crate::{
 impl<T: Item> Driver<T> {
     /// Called when the turn has ended; what it began in the background may still run.
     pub(super) async fn note_background(&mut self, turn: TurnId) {
-        let aside = self.running(turn).filter(|run| run.goes_on_behind()).cloned();
+        let aside = self.running(turn).filter(|run| run.has_background_runs()).cloned();
         if let Some(run) = aside {
             self.turns.background.push(run);
             self.step(Input::Aside { is_alive: true }).await;
@@ -30,7 +30,7 @@ impl<T: Item> Driver<T> {
         if self.turns.background.is_empty() {
             return;
         }
-        self.turns.background.retain(RunHandle::goes_on_behind);
+        self.turns.background.retain(RunHandle::has_background_runs);
         if self.turns.background.is_empty() {
             self.step(Input::Aside { is_alive: false }).await;
         }

@@ -198,7 +198,7 @@ impl<T: Item> Driver<T> {
             let held =
                 items.into_iter().filter_map(|id| self.items.held.remove(&id).map(|held| (id, held.item)));
             let items = held.collect();
-            if callback::let_go(agent).is_err() {
+            if callback::drop_caught(agent).is_err() {
                 // Nothing waits for it; the accounting continues.
             }
             OpenTurn { turn, fate, items, outcome }

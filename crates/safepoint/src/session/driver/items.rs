@@ -9,7 +9,7 @@ use super::{
     SessionEvent, SessionMessage, TicketState,
 };
 use crate::{
-    run::steer::TakenBack,
+    run::steer::SteerWithdrawal,
     session::driver::planning::report,
     sync::{
         self,
@@ -74,10 +74,10 @@ impl<T: Item> Driver<T> {
         };
         let mailbox = self.cx.shared.mailbox.clone();
         drop(self.cx.scope.spawn("withdrawal", async move {
-            match handle.take_back(&SteerId::from(item.to_string())).await {
-                TakenBack::Back => mailbox.post(SessionMessage::TookBack { item, reply }),
-                TakenBack::Delivered => send(reply, None),
-                TakenBack::Over => mailbox.post(SessionMessage::WantedAtEnd { turn, item, reply }),
+            match handle.withdraw_steer(&SteerId::from(item.to_string())).await {
+                SteerWithdrawal::Returned => mailbox.post(SessionMessage::TookBack { item, reply }),
+                SteerWithdrawal::Delivered => send(reply, None),
+                SteerWithdrawal::RunEnded => mailbox.post(SessionMessage::WantedAtEnd { turn, item, reply }),
             }
         }));
     }

@@ -77,7 +77,7 @@ pub(in crate::session) struct Grown {
     /// The entries after those.
     pub(in crate::session) entries: Vec<Arc<Message>>,
     /// Which part of it is sent.
-    #[serde(default, skip_serializing_if = "View::is_all")]
+    #[serde(default, skip_serializing_if = "crate::value::is_default")]
     pub(in crate::session) view: View,
 }
 

@@ -73,7 +73,7 @@ struct FoldedTurn {
 
 impl FoldedTurn {
     fn new(turn: TurnId, from: u64, items: Vec<u64>, before: History) -> Self {
-        let machine = Machine::new();
+        let machine = Machine::default();
         Self {
             turn,
             from,

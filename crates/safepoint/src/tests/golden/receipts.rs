@@ -1,4 +1,4 @@
-//! Receipts: what is stored and sent of them, and in a file of its own the text for people.
+//! Receipts: what is stored and sent of them, and in a separate file the text for people.
 
 use safepoint_golden::each;
 
@@ -146,7 +146,7 @@ fn plain_remote(grade: StopSupport) -> RemoteReport {
     }
 }
 
-/// Every grade with every answer and everything outside, at work and ended, and what is lost or cut.
+/// Every grade with every answer and everything outside, running and ended, and what is lost or cut.
 fn remotes() -> Vec<RemoteReport> {
     let mut remotes = vec![full_remote()];
     for grade in grades() {
@@ -263,7 +263,7 @@ fn works() -> Vec<CallKind> {
     })
 }
 
-/// A child run with an account of its own.
+/// A child run with its own account.
 pub(super) fn child(work: CallKind) -> ChildReport {
     let receipt = Receipt { path: path(), ..plain_receipt() };
     ChildReport { path: path(), work, receipt: Some(receipt.into()), cost: 0.25 }

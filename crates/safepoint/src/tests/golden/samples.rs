@@ -15,7 +15,7 @@ use crate::{
     usage::{ExtraBilling, UsageSource},
 };
 
-/// So many milliseconds after the start of 2026.
+/// That number of milliseconds after the start of 2026.
 pub(super) fn at(ms: i64) -> Timestamp {
     const START: i64 = 1_767_225_600_000;
     Timestamp::from_millisecond(START + ms).unwrap()
@@ -46,7 +46,7 @@ pub(super) fn error() -> ErrorReport {
     }
 }
 
-/// A reason with a cause of its own.
+/// A reason that has a cause.
 pub(super) fn reason() -> ReasonReport {
     let cause = ReasonReport {
         code: "user".into(),

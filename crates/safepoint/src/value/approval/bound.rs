@@ -75,9 +75,6 @@ pub(crate) fn hashed(prefix: &str, parts: &[&str]) -> String {
         }
         hasher.update(part.as_bytes());
     }
-    let mut text = prefix.to_owned();
-    for byte in hasher.finalize() {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+    let digits: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{prefix}{digits}")
 }

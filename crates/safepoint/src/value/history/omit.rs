@@ -46,20 +46,13 @@ pub struct Omission {
     pub tokens_after: u64,
 }
 
-/// Which part of a conversation is sent, and its size.
+/// Which part of a conversation is sent, and its size. By default all of it, and no size is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct View {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     omitted: Option<Arc<Omitted>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     measured: Option<Measured>,
-}
-
-impl View {
-    /// Whether all is sent, and nothing is known of it.
-    pub(crate) fn is_all(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// How many tokens a request had that held this much of the conversation.

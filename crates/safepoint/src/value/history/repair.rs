@@ -46,17 +46,17 @@ impl History {
         if is_whole(&self.entries) {
             return self.repair_omitted();
         }
-        let mut mender = Mender::default();
+        let mut repaired = Repaired::default();
         for entry in std::mem::take(&mut self.entries) {
-            mender.take(Arc::unwrap_or_clone(entry));
+            repaired.take(Arc::unwrap_or_clone(entry));
         }
-        mender.answer_open();
-        self.entries = mender.entries.into_iter().map(Arc::new).collect();
+        repaired.answer_open();
+        self.entries = repaired.entries.into_iter().map(Arc::new).collect();
         // Entries may have moved, so what was meant to be omitted is unknown.
         let had_omitted = self.omitted().is_some();
         self.restore_omitted();
-        mender.repairs.extend(had_omitted.then_some(Repair::RestoredOmitted));
-        mender.repairs
+        repaired.repairs.extend(had_omitted.then_some(Repair::RestoredOmitted));
+        repaired.repairs
     }
 
     fn repair_omitted(&mut self) -> Vec<Repair> {
@@ -102,7 +102,7 @@ fn is_whole(entries: &[Arc<Message>]) -> bool {
 }
 
 #[derive(Default)]
-struct Mender {
+struct Repaired {
     entries: Vec<Message>,
     repairs: Vec<Repair>,
     seen: HashSet<CallId>,
@@ -111,7 +111,7 @@ struct Mender {
     results: HashMap<CallId, CallResult>,
 }
 
-impl Mender {
+impl Repaired {
     fn take(&mut self, entry: Message) {
         match entry {
             Message::Results { results } => self.take_results(results),

@@ -1,6 +1,6 @@
 //! Images and files that go with a message: their bytes, or where they are.
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,12 +54,7 @@ impl Part {
     /// An image at an address, which the provider reads.
     #[must_use]
     pub fn image_at(url: impl Into<String>) -> Self {
-        Self {
-            kind: PartKind::Image,
-            media_type: String::new(),
-            name: None,
-            source: PartSource::Url(url.into()),
-        }
+        Self::at(PartKind::Image, url.into())
     }
 
     /// A file of these bytes.
@@ -78,12 +73,11 @@ impl Part {
     /// A file at an address, which the provider reads.
     #[must_use]
     pub fn file_at(url: impl Into<String>) -> Self {
-        Self {
-            kind: PartKind::File,
-            media_type: String::new(),
-            name: None,
-            source: PartSource::Url(url.into()),
-        }
+        Self::at(PartKind::File, url.into())
+    }
+
+    fn at(kind: PartKind, url: String) -> Self {
+        Self { kind, media_type: String::new(), name: None, source: PartSource::Url(url) }
     }
 
     /// About how many bytes of text cost as much: figures of providers, rounded up.
@@ -127,19 +121,12 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// A part has more bytes than a request may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has {bytes} bytes, and {MOST_BYTES} are the most that can be sent")]
 pub struct TooLarge {
     /// How many it has.
     pub bytes: usize,
 }
-
-impl fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it has {} bytes, and {MOST_BYTES} are the most that can be sent", self.bytes)
-    }
-}
-
-impl StdError for TooLarge {}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::value::{is_default, text::head};
+
 /// What a stop does to work, as its backend declares and the contract suite measures (S10.1). Exhaustive: the
 /// three grades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,10 +81,6 @@ pub enum Outside {
 }
 
 impl Outside {
-    fn is_unasked(&self) -> bool {
-        *self == Self::Unasked
-    }
-
     /// The names of the processes.
     #[must_use]
     pub fn names(&self) -> &[String] {
@@ -111,7 +109,7 @@ pub struct RemoteReport {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub word: String,
     /// How many bytes of its answer arrived.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub said_bytes: u64,
     /// The first of them, at most a kilobyte; the history has all of them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -135,12 +133,8 @@ pub struct RemoteReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_at: Option<Timestamp>,
     /// Processes that are not ours and that its processes worked with, if those are ours.
-    #[serde(default, skip_serializing_if = "Outside::is_unasked")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub outside: Outside,
-}
-
-fn is_nothing(bytes: &u64) -> bool {
-    *bytes == 0
 }
 
 impl RemoteReport {
@@ -168,13 +162,9 @@ impl RemoteReport {
     /// Counts more of its answer.
     pub(crate) fn says(&mut self, text: &str) {
         const KEPT: usize = 1024;
-        let mut end = text.len().min(KEPT.saturating_sub(self.said.len()));
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
         // Text behind a piece that did not fit is not part of the beginning.
         if self.said_bytes == self.said.len() as u64 {
-            self.said.push_str(&text[..end]);
+            self.said.push_str(head(text, KEPT.saturating_sub(self.said.len())));
         }
         self.said_bytes += text.len() as u64;
     }

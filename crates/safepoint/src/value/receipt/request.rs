@@ -5,6 +5,7 @@ use safepoint_scope::{Demand, Fired, FiredBy, LoggedRequest, Mode, Reason, SafeP
 use tokio::time::Instant;
 
 use super::{Escalation, RequestReport, StopReport, mode_name, reach_name};
+use crate::value::limits::millis;
 
 /// When a stop took effect, as what, and by which request.
 #[derive(Clone, Debug)]
@@ -74,9 +75,7 @@ impl From<&LoggedRequest> for RequestReport {
             reason: (&logged.reason).into(),
             mode: mode_name(logged.demand.mode),
             reach: reach_name(logged.demand.reach).to_owned(),
-            within_ms: logged.demand.deadline.map(|deadline| {
-                u64::try_from(deadline.duration_since(logged.at).as_millis()).unwrap_or(u64::MAX)
-            }),
+            within_ms: logged.demand.deadline.map(|deadline| millis(deadline.duration_since(logged.at))),
             asked: match logged.asked {
                 StopAck::First => "first",
                 StopAck::Strengthened => "strengthened",

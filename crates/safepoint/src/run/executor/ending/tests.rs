@@ -126,16 +126,21 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
     };
     let killed = || CallEnd::new(CallStatus::Killed, "");
     let limit = || CallEnd::timed_out(Duration::from_secs(1));
-    let goes_on = "remote work t1 at peer may go on";
+    let continues = concat!("remote work t1 at peer may ", "go on");
     for (ending, stop, status, said) in [
         (
             CallEnd::stopped(None),
             RemoteStopState::Refused,
             CallStatus::LeftRunning,
-            [goes_on, note::STILL_RUNNING],
+            [continues, note::STILL_RUNNING],
         ),
-        (killed(), RemoteStopState::Refused, CallStatus::LeftRunning, [goes_on, note::STILL_RUNNING]),
-        (limit(), RemoteStopState::Requested, CallStatus::TimedOut, [goes_on, note::TIMED_OUT_STILL_RUNNING]),
+        (killed(), RemoteStopState::Refused, CallStatus::LeftRunning, [continues, note::STILL_RUNNING]),
+        (
+            limit(),
+            RemoteStopState::Requested,
+            CallStatus::TimedOut,
+            [continues, note::TIMED_OUT_STILL_RUNNING],
+        ),
         (
             CallEnd::stopped(None),
             RemoteStopState::Confirmed,
@@ -155,7 +160,7 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
         let text = text_of(ending);
         assert!(said.iter().all(|said| text.contains(said)), "{text}");
         assert!(
-            !text.starts_with('\n') && text.contains(goes_on) == (stop != RemoteStopState::Confirmed),
+            !text.starts_with('\n') && text.contains(continues) == (stop != RemoteStopState::Confirmed),
             "{text}"
         );
     }
@@ -182,7 +187,7 @@ fn each_end_has_its_words() {
         (with(SideEffect::Unknown), note::STOPPED_UNKNOWN),
         (CallEnd::new(CallStatus::Completed, ""), ""),
         (CallEnd::new(CallStatus::TimedOut, ""), note::TIMED_OUT),
-        (CallEnd::new(CallStatus::TimedOut, "").going_on(), note::TIMED_OUT_STILL_RUNNING),
+        (CallEnd::new(CallStatus::TimedOut, "").with_live_body(), note::TIMED_OUT_STILL_RUNNING),
         (CallEnd::left_running(None), note::STILL_RUNNING),
         (CallEnd::new(CallStatus::NotStarted, ""), note::NOT_STARTED),
         (CallEnd::new(CallStatus::Denied, ""), note::DENIED),
@@ -254,13 +259,13 @@ fn only_a_result_is_told_as_good() {
     assert_eq!((result.verdict, result.text.as_str()), (ResultStatus::Error, "error: no"));
 }
 
-/// S7.3, S5.3: a call that was running when its process ended is stopped and unknown, whoever stops it now;
+/// S7.3, S5.3: a call that was running when its process ended is stopped and unknown, whatever stops it now;
 /// what a person reports as done, was done.
 #[test]
 fn a_lost_call_is_unknown_until_a_person_says() {
-    let lost = end_unknown("nobody knows", None);
+    let lost = end_unknown("no one knows", None);
     assert_eq!((lost.status, lost.effect, lost.stopped_by), (CallStatus::Stopped, SideEffect::Unknown, None));
-    assert_eq!(lost.text, format!("nobody knows\n{}", note::CUT_OFF));
+    assert_eq!(lost.text, format!("no one knows\n{}", note::CUT_OFF));
     let doubted = stopped_unknown((Reason::user("enough"), StopSource::Run), None);
     assert_eq!((doubted.effect, doubted.stopped_by), (SideEffect::Unknown, Some(StopSource::Run)));
     assert_eq!(

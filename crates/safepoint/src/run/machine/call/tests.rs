@@ -226,10 +226,13 @@ fn a_run_goes_on_with_the_call_that_waits_or_was_cut() {
         (CallState::EffectUnknown, false),
     ] {
         let plain = call(None, step);
-        assert!(!plain.has_run_to_go_on() && !plain.has_run());
+        assert!(!plain.has_run_to_resume() && !plain.has_run());
         let run = with_run(plain);
-        assert_eq!((run.has_run_to_go_on(), run.has_run()), (goes_on, true), "{}", word(&run));
+        assert_eq!((run.has_run_to_resume(), run.has_run()), (goes_on, true), "{}", word(&run));
     }
     let given = Call { given: Some(json!("given")), ..call(None, CallState::Running) };
-    assert_eq!((given.given(), call(None, CallState::Running).given()), (Some(&json!("given")), None));
+    assert_eq!(
+        (given.given.as_ref(), call(None, CallState::Running).given.as_ref()),
+        (Some(&json!("given")), None)
+    );
 }

@@ -213,10 +213,10 @@ fn a_round_is_taken_up_call_by_call() {
     let mut round = round("cwe");
     round.reopen(OnUnknownEffect::Tell);
     assert_eq!(round.due(4, SafePoints::ANY), NextStep::Judge(vec![0, 1]));
-    assert!(round.runs_to_go_on().next().is_none());
+    assert!(round.runs_to_resume().next().is_none());
     round.change(0, |call| {
         call.step = CallState::Running;
         call.run = Some(json!(1));
     });
-    assert!(round.runs_to_go_on().map(|call| call.call.id.as_str()).eq(["c0"]));
+    assert!(round.runs_to_resume().map(|call| call.call.id.as_str()).eq(["c0"]));
 }

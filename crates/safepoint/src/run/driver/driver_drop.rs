@@ -35,7 +35,7 @@ impl Drop for Driver {
 impl Driver {
     fn settle_unrecorded(&mut self) -> Arc<Receipt> {
         let ending = if std::thread::panicking() {
-            self.fail("callback", "the run's own task panicked".into(), None);
+            self.fail("callback", "the run's own task panicked", None);
             Ending::Failed
         } else {
             if self.cx.scope.demand().is_none_or(|demand| demand.mode != Mode::Now) {

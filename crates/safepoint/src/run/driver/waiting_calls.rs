@@ -12,7 +12,7 @@ use crate::{
 impl Driver {
     /// Ends the calls that only wait, by the run's stop, if nothing else of the run is active. The only step
     /// due here is to wait.
-    pub(super) fn end_what_rests(&mut self) {
+    pub(super) fn end_waiting_calls(&mut self) {
         if self.cx.scope.demand().is_none() {
             return;
         }
@@ -29,7 +29,7 @@ impl Driver {
     }
 
     /// One of them has ended: the run is at a boundary that the demand names.
-    pub(super) fn note_rest(&mut self, id: &CallId, ending: &CallEnd) {
+    pub(super) fn note_waiting_end(&mut self, id: &CallId, ending: &CallEnd) {
         let with_the_run = self.calls.get(id).is_some_and(|site| site.board.ends_with_the_run());
         if let Some(Demand { mode: Mode::At(points), .. }) = self.cx.scope.demand()
             && with_the_run

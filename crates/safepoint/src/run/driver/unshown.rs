@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// The part of an answer that readers have not seen: all of it, on a separate line, if it differs from what
 /// they saw.
-pub(super) fn unsaid<'t>(said: &str, text: &'t str) -> Option<Cow<'t, str>> {
+pub(super) fn unshown<'t>(said: &str, text: &'t str) -> Option<Cow<'t, str>> {
     if said.is_empty() {
         return Some(text).filter(|text| !text.is_empty()).map(Cow::Borrowed);
     }
@@ -25,11 +25,11 @@ mod tests {
     /// S10.42: readers never see the same text twice, even if it was restarted after a retraction.
     #[test]
     fn what_was_shown_is_not_shown_again() {
-        let unsaid = |said: &str| unsaid(said, "all of it");
-        assert_eq!(unsaid("").as_deref(), Some("all of it"));
-        assert_eq!(unsaid("all ").as_deref(), Some("of it"));
-        assert_eq!(unsaid("all of it"), None);
-        assert_eq!(unsaid("nothing\nall of it"), None);
-        assert_eq!(unsaid("not all of it").as_deref(), Some("\nall of it"));
+        let unshown = |said: &str| unshown(said, "all of it");
+        assert_eq!(unshown("").as_deref(), Some("all of it"));
+        assert_eq!(unshown("all ").as_deref(), Some("of it"));
+        assert_eq!(unshown("all of it"), None);
+        assert_eq!(unshown("nothing\nall of it"), None);
+        assert_eq!(unshown("not all of it").as_deref(), Some("\nall of it"));
     }
 }

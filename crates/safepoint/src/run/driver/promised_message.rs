@@ -6,27 +6,27 @@ use crate::run::shared::{RunMessage, SharedRun};
 
 /// Sent once: by the performer, or by its death in a panic. If the driver drops the performer, nothing is
 /// sent.
-pub(super) struct Word {
+pub(super) struct PromisedMessage {
     shared: Arc<SharedRun>,
-    at_death: Option<RunMessage>,
+    on_panic: Option<RunMessage>,
 }
 
-impl Word {
-    /// Sends `at_death` unless another message is sent first.
-    pub(super) fn or(shared: &Arc<SharedRun>, at_death: RunMessage) -> Self {
-        Self { shared: Arc::clone(shared), at_death: Some(at_death) }
+impl PromisedMessage {
+    /// Sends `on_panic` unless another message is sent first.
+    pub(super) fn new(shared: &Arc<SharedRun>, on_panic: RunMessage) -> Self {
+        Self { shared: Arc::clone(shared), on_panic: Some(on_panic) }
     }
 
-    pub(super) fn say(mut self, msg: RunMessage) {
-        self.at_death = None;
+    pub(super) fn send(mut self, msg: RunMessage) {
+        self.on_panic = None;
         self.shared.post(msg);
     }
 }
 
-impl Drop for Word {
+impl Drop for PromisedMessage {
     fn drop(&mut self) {
         if thread::panicking()
-            && let Some(msg) = self.at_death.take()
+            && let Some(msg) = self.on_panic.take()
         {
             self.shared.post(msg);
         }
