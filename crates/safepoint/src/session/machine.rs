@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[cfg(test)]
-mod check;
+mod explored;
 mod io;
 mod preempt;
 mod push;
