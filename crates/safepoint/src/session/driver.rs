@@ -33,7 +33,7 @@ use crate::{
 
 mod approvals;
 mod background;
-mod bounds;
+mod begin;
 mod elsewhere;
 mod expiry;
 mod follow;
@@ -45,19 +45,20 @@ mod queue;
 mod read;
 mod recorder;
 mod resume;
+mod settle;
 mod steer;
 mod stops;
 mod strategy;
 mod turns;
 
 use approvals::OpenApprovals;
-use bounds::SessionEnd;
 use held::{CurrentTurn, HeldItem};
 use items::Items;
 use lost_runs::LostRuns;
 use planning::Planning;
 use queue::Queue;
 use recorder::Recorder;
+use settle::SessionEnd;
 use stops::StoredStops;
 use turns::Turns;
 
