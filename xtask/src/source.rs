@@ -54,7 +54,8 @@ impl File {
     pub(crate) fn test_modules(&self) -> impl Iterator<Item = String> {
         let stem = self.path.strip_suffix(".rs").unwrap_or(&self.path);
         let folder = ["/lib", "/main"].iter().find_map(|root| stem.strip_suffix(root)).unwrap_or(stem);
-        let is_for_tests = |line: &str| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test,");
+        let is_for_tests =
+            |line: &str| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test,");
         self.code.windows(2).filter_map(move |pair| {
             let name = pair[1].trim().strip_prefix("mod ")?.strip_suffix(';')?;
             is_for_tests(pair[0].trim()).then(|| format!("{folder}/{name}"))

@@ -10,12 +10,14 @@ use safepoint_scope::{Scope, StopRequest};
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
+    exit::{report, store_report},
     item::Policy,
     machine::{Action, Input, Machine, Moment, RequestAnswer},
-    message::{Received, SessionMessage},
+    message::{Received, Reply, SessionMessage},
     outcome::ItemOutcome,
     planner::{Arrival, TurnPlan},
     stop::StoppedTurn,
+    stored_stop::StoredStop,
     ticket::{Delivery, TicketState},
 };
 use crate::{
@@ -32,35 +34,27 @@ use crate::{
 };
 
 mod approvals;
-mod background;
 mod begin;
-mod elsewhere;
-mod expiry;
-mod follow;
-mod held;
 mod items;
 mod lost_runs;
 mod planning;
 mod queue;
-mod read;
 mod recorder;
 mod resume;
 mod settle;
-mod steer;
 mod stops;
-mod strategy;
+mod stored;
 mod turns;
 
 use approvals::OpenApprovals;
-use held::{CurrentTurn, HeldItem};
-use items::Items;
+use items::{HeldItem, Items};
 use lost_runs::LostRuns;
 use planning::Planning;
 use queue::Queue;
 use recorder::Recorder;
 use settle::SessionEnd;
 use stops::StoredStops;
-use turns::Turns;
+use turns::{CurrentTurn, Turns};
 
 pub(super) struct Driver<T> {
     cx: SessionContext<T>,
@@ -144,49 +138,44 @@ impl<T: Item> Driver<T> {
                 }
                 self.cx.shared.door.note(1, self.machine.room_taken());
             }
-            SessionMessage::PushBy { item, slip, strategy } => self.push_by(item, slip, strategy).await,
+            SessionMessage::PushBy(item, slip, strategy) => self.push_by(item, slip, strategy).await,
             SessionMessage::Adopt { number, item, slip, policy } => {
                 self.accept_stored(number, (item, slip), policy).await
             }
-            SessionMessage::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
+            SessionMessage::Unreadable(number, why) => self.show(SessionEvent::Unreadable { number, why }),
             SessionMessage::Adopted => self.adopted().await,
-            SessionMessage::Gone { number } => self.item_withdrawn_elsewhere(number).await,
-            SessionMessage::Intent { number, intent } => self.apply_stored_stop(number, intent).await,
-            SessionMessage::Decided { id, decision } => self.apply_decision(id, decision).await,
-            SessionMessage::Withdraw { item, reply } => self.withdraw(item, reply).await,
-            SessionMessage::WantedAtEnd { turn, item, reply } => self.want_at_end(turn, item, reply).await,
-            SessionMessage::Waiting { reply } => self.list_queued(reply).await,
-            SessionMessage::TookBack { item, reply } => {
-                self.give_back(Input::TookBack(item), item, reply).await
-            }
-            SessionMessage::Stop { stop, reply } => self.stop(stop, reply).await,
+            SessionMessage::Gone(number) => self.item_withdrawn_elsewhere(number).await,
+            SessionMessage::Intent(number, intent) => self.apply_stored_stop(number, intent).await,
+            SessionMessage::Decided(id, decision) => self.apply_decision(id, decision).await,
+            SessionMessage::Withdraw(item, reply) => self.withdraw(item, reply).await,
+            SessionMessage::WantedAtEnd(turn, item, reply) => self.want_at_end(turn, item, reply).await,
+            SessionMessage::Waiting(reply) => self.list_queued(reply).await,
+            SessionMessage::TookBack(item, reply) => self.give_back(Input::TookBack(item), item, reply).await,
+            SessionMessage::Stop(stop, reply) => self.stop(stop, reply).await,
             SessionMessage::StopTurn { turn, request, reached, reply } => {
                 self.stop_turn((turn, request), &reached, reply).await;
             }
             SessionMessage::KeepTurnStop { request, reached, reply } => {
                 self.keep_turn_stop(request, reached.get().copied(), reply);
             }
-            SessionMessage::TurnStopKept { number, turn } => self.turn_stop_kept(number, turn).await,
-            SessionMessage::KeepStop { stop, reply } => self.keep_stop(stop, reply),
-            SessionMessage::StopKept { number, is_idle } => self.stop_kept(number, is_idle).await,
+            SessionMessage::KeepStop(stop, reply) => self.keep_stop(StoredStop::Session(stop), reply),
+            SessionMessage::StopKept(number, stop) => self.stop_kept(number, stop).await,
             SessionMessage::KeepOpen => self.keep_open().await,
-            SessionMessage::Resume { reply } => self.resume(reply).await,
-            SessionMessage::Decide { id, ruled, reply } => self.decide(id, ruled, reply).await,
-            SessionMessage::Planned { plan, made } => self.planned(plan, made).await,
+            SessionMessage::Resume(reply) => self.resume(reply).await,
+            SessionMessage::Decide(id, ruled, reply) => self.decide(id, ruled, reply).await,
+            SessionMessage::Planned(plan, made) => self.planned(plan, made).await,
             SessionMessage::Gathered(plan) => self.step(Input::Gathered(plan)).await,
-            SessionMessage::SteerTaken { turn, item, round } => {
-                self.steer_taken(item, Delivery { turn, round }).await
-            }
-            SessionMessage::Noticed { turn, notice } => self.lost_notified(turn, &notice),
-            SessionMessage::Settled { turn, outcome } => self.settled(turn, outcome).await,
-            SessionMessage::Quiet { turn, survivors } => {
+            SessionMessage::SteerTaken(item, delivered) => self.steer_taken(item, delivered).await,
+            SessionMessage::Noticed(turn, notice) => self.lost_notified(turn, &notice),
+            SessionMessage::Settled(turn, outcome) => self.settled(turn, outcome).await,
+            SessionMessage::Quiet(turn, survivors) => {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
                 self.step(Input::Quiet(turn)).await;
             }
             SessionMessage::AsideOver => self.background_over().await,
-            SessionMessage::Questions { reply } => self.questions(reply).await,
-            SessionMessage::Read { turn } => self.step(Input::Read(turn)).await,
-            SessionMessage::ReadEnough { turn } => self.read_enough(turn).await,
+            SessionMessage::Questions(reply) => self.questions(reply).await,
+            SessionMessage::Read(turn) => self.step(Input::Read(turn)).await,
+            SessionMessage::ReadEnough(turn) => self.read_enough(turn).await,
             SessionMessage::Broke(error) => self.broke(error).await,
             SessionMessage::Lost(error) => self.lose_hold(error).await,
         }
@@ -225,16 +214,16 @@ impl<T: Item> Driver<T> {
                 }
             }
             Action::Start { turn, from, steers } => self.start(turn, from, &steers, request),
-            Action::StopRun { turn, why } => self.stop_run(turn, why, request),
-            Action::Steer { turn, item, when } => self.steer(turn, item, when),
-            Action::Held { turn, item } => self.tell_blocked(item, turn),
+            Action::StopRun(turn, why) => self.stop_run(turn, why, request),
+            Action::Steer(turn, item, when) => self.steer(turn, item, when),
+            Action::Held(turn, item) => self.tell_blocked(item, turn),
             Action::Forget(turn) => {
                 self.forget_lost_runs(turn);
                 if let Some(work) = &self.turns.current {
                     self.turns.history = work.before.clone();
                 }
             }
-            Action::Fate { item, fate } => self.settle_item(item, fate),
+            Action::Fate(item, fate) => self.settle_item(item, fate),
             Action::Requeued(item) => {
                 // The item was part of a turn, so it has used its place in the queue.
                 if let Some(held) = self.items.held.get_mut(&item) {
@@ -242,8 +231,8 @@ impl<T: Item> Driver<T> {
                 }
                 self.show(SessionEvent::Requeued(item));
             }
-            Action::Return { item, why } => self.settle_item(item, ItemOutcome::Returned(why)),
-            Action::Resolve { item, preempted } => {
+            Action::Return(item, why) => self.settle_item(item, ItemOutcome::Returned(why)),
+            Action::Resolve(item, preempted) => {
                 self.show(SessionEvent::Preempted { item, preempted });
                 let taken_back = self.items.preempting.remove(&item);
                 let slip = taken_back.as_ref().or(self.items.held.get(&item).map(|held| &held.slip));
@@ -251,7 +240,7 @@ impl<T: Item> Driver<T> {
                     slip.preempted(preempted);
                 }
             }
-            Action::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
+            Action::TurnEnded(turn, fate) => self.turn_ended(turn, fate),
             Action::RequestAnswer(answer) => {
                 if answer == RequestAnswer::Resuming
                     && let Request::Decide(decided) = std::mem::replace(request, Request::None)

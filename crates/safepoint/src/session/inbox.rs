@@ -43,29 +43,7 @@ struct InboxState<T> {
 /// Items that came after the end, each given out once. Clones are the same.
 /// The lock is held to add one item or to take all. It is taken under the lock of the inbox, and no other
 /// lock is taken under it.
-pub(super) struct LateItems<T>(Arc<Mutex<Vec<T>>>);
-
-impl<T> LateItems<T> {
-    fn keep(&self, item: T) {
-        self.0.lock().push(item);
-    }
-
-    pub(super) fn take(&self) -> Vec<T> {
-        std::mem::take(&mut self.0.lock())
-    }
-}
-
-impl<T> Clone for LateItems<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for LateItems<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
+pub(super) type LateItems<T> = Arc<Mutex<Vec<T>>>;
 
 impl<T> InboxState<T> {
     /// Whether what came late under this id before is the same; `None` if this is the first. Notes the id.
@@ -120,7 +98,7 @@ impl<T: Item> Inbox<T> {
                     Some(true) => PushError::KeptLate,
                     Some(false) => PushError::OtherContent(item),
                     None => {
-                        state.late.keep(item);
+                        state.late.lock().push(item);
                         PushError::KeptLate
                     }
                 });
@@ -192,7 +170,7 @@ impl<T: Item> Inbox<T> {
 
     /// Holds the items that arrive after the end, and nothing else of the session.
     pub(super) fn late(&self) -> LateItems<T> {
-        self.lock().late.clone()
+        Arc::clone(&self.lock().late)
     }
 
     fn lock(&self) -> MutexGuard<'_, InboxState<T>> {

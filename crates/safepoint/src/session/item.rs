@@ -91,7 +91,7 @@ impl Policy {
         match self {
             Self::Enqueue => PushKind::Enqueue,
             Self::Reject => PushKind::Reject,
-            Self::Steer(when, or) => PushKind::Steer { when, or },
+            Self::Steer(when, or) => PushKind::Steer(when, or),
             Self::Preempt(preempt) => PushKind::Preempt(preempt.0),
             Self::Rollback => PushKind::Preempt(PreemptSpec { forgets: true, ..Preempt::now().0 }),
         }

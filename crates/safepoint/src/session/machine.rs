@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 
 use crate::{
     run::steer::SteerTiming,
-    session::outcome::{IfUndelivered, ItemOutcome},
+    session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome},
     value::ids::{ItemId, TurnId},
 };
 
@@ -187,7 +187,7 @@ impl Machine {
     pub(crate) fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Action>) {
         self.pass_time(now, out);
         match input {
-            Input::Push { item, how } => self.push(now, item, how, out),
+            Input::Push(item, how) => self.push(now, item, how, out),
             Input::Withdraw(item) => self.withdraw(item, out),
             Input::TookBack(item) => self.took_back(item, out),
             Input::StopTurn(turn) => self.stop_turn(turn, out),
@@ -197,9 +197,9 @@ impl Machine {
             Input::Resume => self.resume(out),
             Input::Decided => self.decided(out),
             Input::Gathered(plan) => self.gathered(plan, out),
-            Input::Planned { plan, made } => self.planned(plan, &made, out),
-            Input::SteerTaken { turn, item } => self.steer_taken(turn, item),
-            Input::Settled { turn, end } => self.settled(turn, end, out),
+            Input::Planned(plan, made) => self.planned(plan, &made, out),
+            Input::SteerTaken(turn, item) => self.steer_taken(turn, item),
+            Input::Settled(turn, end) => self.settled(turn, end, out),
             Input::Quiet(turn) => self.quiet(turn),
             Input::Read(turn) => self.read(turn),
             Input::Unstarted(turn) => self.unstarted(turn),
@@ -254,12 +254,12 @@ impl Machine {
     /// Settles everything that has no place any more: the session is over.
     fn end(&mut self, exit: ExitKind, out: &mut Vec<Action>) {
         for preempt in self.preempts.drain(..) {
-            out.push(preempt.superseded());
+            out.push(preempt.came_to(PreemptOutcome::SupersededByStop));
         }
         // Only a turn that waits for a decision holds any, and it waits on.
         self.return_steers(out);
         for item in self.waiting.drain(..) {
-            out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
+            out.push(Action::Fate(item, ItemOutcome::Unhandled));
         }
         self.phase = SessionPhase::Over;
         self.want = PendingStart::Nothing;
@@ -302,7 +302,7 @@ impl Machine {
 
     /// Whether a preempt that came with this item is not answered yet.
     pub(crate) fn is_preempting(&self, item: ItemId) -> bool {
-        self.preempts.iter().any(|preempt| preempt.item() == item)
+        self.preempts.iter().any(|preempt| preempt.item == item)
     }
 
     /// Whether this item was sent to the running turn, which has not taken it yet.

@@ -6,6 +6,7 @@ use tokio::sync::Notify;
 
 use super::{
     Item, Planner, SessionEvent, SessionExit,
+    exit::report,
     family::Family,
     inbox::Inbox,
     message::{Mailbox, SessionMessage},
@@ -17,7 +18,7 @@ use crate::{
         callback::{Foreign, Panicked},
     },
     value::{
-        event::{ErrorReport, Feed},
+        event::Feed,
         ids::{ItemId, TurnId},
     },
 };
@@ -58,11 +59,7 @@ impl<T: Item> SharedSession<T> {
     pub(super) fn is_blank(&self, item: &T) -> bool {
         self.planner.call(|planner| planner.is_blank(item)).unwrap_or_else(|Panicked(why)| {
             // The item counts as not blank; the session ends with this error.
-            self.mailbox.post(SessionMessage::Broke(ErrorReport {
-                code: "callback".into(),
-                message: format!("the planner panicked: {why}"),
-                hint: None,
-            }));
+            self.mailbox.post(SessionMessage::Broke(report("the planner panicked", &why)));
             false
         })
     }

@@ -104,12 +104,15 @@ impl SessionStop {
     }
 }
 
+/// Has a stop stored, each time that it is called.
+type Keep = Box<dyn Fn() -> oneshot::Receiver<StopPersistence> + Send + Sync>;
+
 /// A stop request. Dropping the ticket changes nothing.
 pub struct StopTicket {
     pub(super) answer: oneshot::Receiver<RequestAnswer>,
     /// What it added to the demand of the session's runs; none if it waits for a turn's end.
     pub(super) joined: Option<StopAck>,
-    pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
+    pub(super) keep: Keep,
 }
 
 /// Whether a stop outlives the process that requested it. Exhaustive: stored, no longer needed, or not
@@ -150,9 +153,7 @@ impl StopTicket {
     /// # Cancel safety
     /// The stop may be stored even if the caller no longer waits.
     pub async fn recorded(&self) -> StopPersistence {
-        let (reply, kept) = oneshot::channel();
-        (self.keep)(reply);
-        kept.await.unwrap_or(StopPersistence::Ended)
+        (self.keep)().await.unwrap_or(StopPersistence::Ended)
     }
 }
 
@@ -165,7 +166,7 @@ impl fmt::Debug for StopTicket {
 /// A stop request for one turn. Dropping the ticket changes nothing.
 pub struct TurnStopTicket {
     pub(super) answer: oneshot::Receiver<RequestAnswer>,
-    pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
+    pub(super) keep: Keep,
 }
 
 /// Which turn a stop reached. Exhaustive: this one, none, or a different one than the one named.
@@ -199,9 +200,7 @@ impl TurnStopTicket {
     /// # Cancel safety
     /// The stop may be stored even if the caller no longer waits.
     pub async fn recorded(&self) -> StopPersistence {
-        let (reply, kept) = oneshot::channel();
-        (self.keep)(reply);
-        kept.await.unwrap_or(StopPersistence::Ended)
+        (self.keep)().await.unwrap_or(StopPersistence::Ended)
     }
 }
 

@@ -180,7 +180,7 @@ impl<T: Item> Watcher<T> {
                 match read {
                     Ok(sealed) => found.push((row.number, sealed)),
                     // It stays where it is, for a release that can read it.
-                    Err(why) => self.post(SessionMessage::Unreadable { number: row.number, why }),
+                    Err(why) => self.post(SessionMessage::Unreadable(row.number, why)),
                 }
             }
         }
@@ -188,7 +188,7 @@ impl<T: Item> Watcher<T> {
         let gone: Vec<u64> = self.known.difference(&there).copied().collect();
         for number in gone {
             self.known.remove(&number);
-            self.post(SessionMessage::Gone { number });
+            self.post(SessionMessage::Gone(number));
         }
         Ok(())
     }
@@ -209,14 +209,11 @@ impl<T: Item> Watcher<T> {
                 continue;
             }
             match StoredStop::from_bytes(&row.bytes) {
-                Ok(intent) => self.post(SessionMessage::Intent { number: row.number, intent }),
+                Ok(intent) => self.post(SessionMessage::Intent(row.number, intent)),
                 // A process requested a stop; an unreadable one counts as the strongest.
                 Err(error) => {
                     let stop = SessionStop::now().with_cause(error.to_string());
-                    self.post(SessionMessage::Intent {
-                        number: row.number,
-                        intent: StoredStop::Session(stop),
-                    });
+                    self.post(SessionMessage::Intent(row.number, StoredStop::Session(stop)));
                 }
             }
         }
@@ -229,7 +226,7 @@ impl<T: Item> Watcher<T> {
                 // An unreadable decision is not an approval, and its question waits for no other answer.
                 let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
                 let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
-                self.post(SessionMessage::Decided { id: row.asked.id.clone(), decision });
+                self.post(SessionMessage::Decided(row.asked.id.clone(), decision));
             }
         }
         Ok(())

@@ -1,25 +1,35 @@
-//! Items held by the driver: accepted, withdrawn and settled.
+//! Items held by the driver: accepted, passed to the active run as steers, withdrawn, blocked and settled.
 
 use std::{collections::HashMap, sync::Arc};
 
-use tokio::sync::oneshot;
-
 use super::{
-    Arrival, Driver, HeldItem, Input, Item, ItemId, ItemOutcome, Policy, Request, RequestAnswer,
-    SessionEvent, SessionMessage, TicketState,
+    Arrival, Delivery, Driver, Input, Item, ItemId, ItemOutcome, Policy, Reply, Request, RequestAnswer,
+    RunHandle, SessionEvent, SessionMessage, TicketState, TurnId, UserMessage, report,
 };
 use crate::{
-    run::steer::TakenBack,
-    session::driver::planning::report,
+    run::steer::{Steer, SteerTiming, TakenBack},
+    session::{machine::PushKind, outcome::RejectReason},
     sync::{
         self,
         callback::{self, Panicked},
     },
-    value::ids::{SteerId, TurnId},
+    value::ids::SteerId,
 };
 
-/// Where a withdrawn item is returned.
-pub(super) type Reply<T> = oneshot::Sender<Option<T>>;
+/// An item, and its ticket.
+pub(super) struct HeldItem<T> {
+    pub(super) item: T,
+    pub(super) came: Arrival,
+    pub(super) slip: Arc<TicketState<T>>,
+    /// What a steer says.
+    pub(super) said: Option<Box<UserMessage>>,
+}
+
+impl<T> HeldItem<T> {
+    pub(super) fn new(item: T, came: Arrival, slip: Arc<TicketState<T>>) -> Self {
+        Self { item, came, slip, said: None }
+    }
+}
 
 /// The items that the machine knows, and those on their way in and out.
 pub(super) struct Items<T> {
@@ -34,7 +44,7 @@ pub(super) struct Items<T> {
     pub(super) blocked: Vec<ItemId>,
     pub(super) unhandled: Vec<(ItemId, T)>,
     /// Steers that their senders want back from a run that is over, until its end is handled.
-    pub(super) wanted: Vec<(ItemId, Reply<T>)>,
+    pub(super) wanted: Vec<(ItemId, Reply<Option<T>>)>,
 }
 
 impl<T> Items<T> {
@@ -61,13 +71,13 @@ impl<T: Item> Driver<T> {
         self.items.held.insert(id, HeldItem::new(item, came, slip));
         self.show(SessionEvent::Accepted(id));
         let how = self.how(id, policy).await;
-        self.step(Input::Push { item: id, how }).await;
+        self.step(Input::Push(id, how)).await;
         self.tell_if_blocked(id);
     }
 
     /// Returns a queued item, or a steer that was not delivered yet; only the run knows which steers those
     /// are.
-    pub(super) async fn withdraw(&mut self, item: ItemId, reply: Reply<T>) {
+    pub(super) async fn withdraw(&mut self, item: ItemId, reply: Reply<Option<T>>) {
         let work = self.turns.current.as_ref().filter(|_| self.machine.is_steering(item));
         let Some((turn, handle)) = work.and_then(|work| Some((work.turn, work.handle.clone()?))) else {
             return self.give_back(Input::Withdraw(item), item, reply).await;
@@ -75,16 +85,16 @@ impl<T: Item> Driver<T> {
         let mailbox = self.cx.shared.mailbox.clone();
         drop(self.cx.scope.spawn("withdrawal", async move {
             match handle.take_back(&SteerId::from(item.to_string())).await {
-                TakenBack::Back => mailbox.post(SessionMessage::TookBack { item, reply }),
-                TakenBack::Delivered => send(reply, None),
-                TakenBack::Over => mailbox.post(SessionMessage::WantedAtEnd { turn, item, reply }),
+                TakenBack::Back => mailbox.post(SessionMessage::TookBack(item, reply)),
+                TakenBack::Delivered => sync::reply(reply, None),
+                TakenBack::Over => mailbox.post(SessionMessage::WantedAtEnd(turn, item, reply)),
             }
         }));
     }
 
     /// The item is queued again, or back with its sender, as soon as the turn's end is handled. That end
     /// arrives without a request.
-    pub(super) async fn want_at_end(&mut self, turn: TurnId, item: ItemId, reply: Reply<T>) {
+    pub(super) async fn want_at_end(&mut self, turn: TurnId, item: ItemId, reply: Reply<Option<T>>) {
         if self.turns.current.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none()) {
             self.items.wanted.push((item, reply));
         } else {
@@ -99,26 +109,24 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    pub(super) async fn give_back(&mut self, input: Input, item: ItemId, reply: Reply<T>) {
+    pub(super) async fn give_back(&mut self, input: Input, item: ItemId, reply: Reply<Option<T>>) {
         let content = self.items.held.get(&item).map(|held| callback::call(|| held.item.clone())).transpose();
         let was_waiting = self.ask(input, Request::None).await == Some(RequestAnswer::Withdrawn);
         match content {
-            Ok(content) => send(reply, content.filter(|_| was_waiting)),
+            Ok(content) => sync::reply(reply, content.filter(|_| was_waiting)),
             // The item stays in its ticket.
             Err(Panicked(why)) => self.broke(report("copying an item panicked", &why)).await,
         }
     }
 
     /// Sends copies of the queued items.
-    pub(super) async fn list_queued(&mut self, reply: oneshot::Sender<Vec<(ItemId, T)>>) {
+    pub(super) async fn list_queued(&mut self, reply: Reply<Vec<(ItemId, T)>>) {
         let copied = callback::call(|| {
             let held = self.machine.waiting().iter().filter_map(|id| Some((*id, self.items.held.get(id)?)));
             held.map(|(id, held)| (id, held.item.clone())).collect()
         });
         match copied {
-            Ok(waiting) => {
-                sync::reply(reply, waiting);
-            }
+            Ok(waiting) => sync::reply(reply, waiting),
             Err(Panicked(why)) => self.broke(report("copying an item panicked", &why)).await,
         }
     }
@@ -126,14 +134,7 @@ impl<T: Item> Driver<T> {
     /// Reports where an item is, and releases it unless its turn may be resumed.
     pub(super) fn settle_item(&mut self, item: ItemId, fate: ItemOutcome) {
         self.show(SessionEvent::ItemSettled { item, fate });
-        let is_open = matches!(
-            fate,
-            ItemOutcome::Interrupted(_)
-                | ItemOutcome::Failed(_)
-                | ItemOutcome::Preempted(_)
-                | ItemOutcome::Suspended(_)
-        );
-        if is_open {
+        if fate.is_open() {
             if let Some(held) = self.items.held.get(&item) {
                 held.slip.fate(fate);
             }
@@ -153,8 +154,87 @@ impl<T: Item> Driver<T> {
             _ => slip.fate(fate),
         }
     }
-}
 
-fn send<T>(reply: Reply<T>, content: Option<T>) {
-    sync::reply(reply, content);
+    /// How an item is pushed, by its policy. For a steer the planner supplies the message, which must not be
+    /// blank (S6.5).
+    pub(super) async fn how(&mut self, item: ItemId, policy: Policy) -> PushKind {
+        let Some(held) = self.items.held.get_mut(&item) else { return policy.how() };
+        // An item from the store came past the check at the entrance.
+        if self.recorder.journal.is_some() && self.cx.shared.is_blank(&held.item) {
+            return PushKind::Refused(RejectReason::Blank);
+        }
+        // An ending session asks no planner: the item is unhandled under any policy.
+        if !matches!(policy, Policy::Steer(..)) || self.end.exit.is_some() {
+            return policy.how();
+        }
+        match self.cx.settings.planner.call(|planner| planner.steer(&held.item)) {
+            Ok(message) if message.is_blank() => PushKind::Refused(RejectReason::Blank),
+            Ok(message) => {
+                held.said = Some(Box::new(message));
+                policy.how()
+            }
+            Err(Panicked(why)) => {
+                self.broke(report("the planner panicked", &why)).await;
+                PushKind::Enqueue
+            }
+        }
+    }
+
+    pub(super) async fn steer_taken(&mut self, item: ItemId, delivered: Delivery) {
+        self.show(SessionEvent::Steered { item, delivered });
+        // The run's log took the item together with the fact.
+        self.recorder.taken.insert(item);
+        if let Some(held) = self.items.held.get(&item) {
+            held.slip.delivered(delivered);
+        }
+        self.step(Input::SteerTaken(delivered.turn, item)).await;
+    }
+
+    pub(super) fn steer(&self, turn: TurnId, item: ItemId, when: SteerTiming) {
+        if let Some(handle) = self.running(turn) {
+            self.hand_over(handle, item, when);
+        }
+    }
+
+    pub(super) fn hand_over(&self, run: &RunHandle, item: ItemId, when: SteerTiming) {
+        let said = self.items.held.get(&item).and_then(|held| held.said.clone());
+        if let Some(message) = said {
+            // The run's events show what becomes of the steer, in their order.
+            drop(run.steer(Steer::of_item(item, *message, when)));
+        }
+    }
+
+    /// Reports every queued item as blocked by a decision (S8.1).
+    pub(super) fn tell_all_blocked(&mut self, turn: TurnId) {
+        for item in self.machine.waiting().iter().copied().collect::<Vec<_>>() {
+            self.tell_blocked(item, turn);
+        }
+    }
+
+    /// Reports an item that arrived while the turn was suspended.
+    pub(super) fn tell_if_blocked(&mut self, item: ItemId) {
+        if self.machine.is_suspended()
+            && let Some(turn) = self.machine.left()
+            && self.machine.is_waiting(item)
+        {
+            self.tell_blocked(item, turn);
+        }
+    }
+
+    pub(super) fn tell_blocked(&mut self, item: ItemId, turn: TurnId) {
+        let Some(held) = self.items.held.get(&item) else { return };
+        held.slip.behind(Some(turn));
+        self.items.blocked.push(item);
+        self.show(SessionEvent::Blocked { item, turn });
+    }
+
+    /// The turn continues, or is over: nothing waits for its decision any more.
+    pub(super) fn tell_unblocked(&mut self) {
+        self.approvals.overdue = None;
+        for item in std::mem::take(&mut self.items.blocked) {
+            if let Some(held) = self.items.held.get(&item) {
+                held.slip.behind(None);
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The driver's time: it sleeps until a message arrives, or until the next moment at which time alone changes
 //! something.
 
-use std::{collections::VecDeque, future::Future, pin::Pin, task::Poll};
+use std::{collections::VecDeque, future::Future, pin::Pin, task::Poll, time::Duration};
 
 use futures_util::future::poll_fn;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -51,5 +51,15 @@ impl<T: Item> Driver<T> {
 
     pub(super) fn now(&self) -> Moment {
         Moment(crate::session::item::micros(self.queue.began.elapsed()))
+    }
+
+    /// When the owner must wake without mail.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        let machine =
+            self.machine.deadline().map(|Moment(micros)| self.queue.began + Duration::from_micros(micros));
+        match (machine, self.approvals.overdue) {
+            (Some(machine), Some(overdue)) => Some(machine.min(overdue.look)),
+            (machine, overdue) => machine.or(overdue.map(|overdue| overdue.look)),
+        }
     }
 }

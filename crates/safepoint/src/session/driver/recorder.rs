@@ -8,7 +8,7 @@ use safepoint_scope::Code;
 
 use super::{
     Action, ApprovalId, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, Request, StoppedTurn,
-    TurnId, planning,
+    TurnId, resume::started, store_report,
 };
 use crate::{
     contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
@@ -120,7 +120,7 @@ impl<T: Item> Driver<T> {
                 }
                 Action::Start { .. } => writes.push(Write::Label("running".into())),
                 Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
-                Action::TurnEnded { turn, fate } => {
+                Action::TurnEnded(turn, fate) => {
                     // A stop may still end a turn that waits for a decision.
                     if !matches!(fate, ItemOutcome::Suspended(_)) {
                         writes.extend(self.stops.of_turn(*turn));
@@ -139,8 +139,8 @@ impl<T: Item> Driver<T> {
                 Action::Requeued(item) if self.recorder.taken.contains(item) => {
                     writes.extend(number(item).map(Write::PutBackItem));
                 }
-                Action::Return { item, .. } => writes.extend(number(item).map(Write::RemoveItem)),
-                Action::Fate { item, fate } if is_over(*fate) => {
+                Action::Return(item, _) => writes.extend(number(item).map(Write::RemoveItem)),
+                Action::Fate(item, fate) if is_over(*fate) => {
                     writes.extend(number(item).map(Write::RemoveItem))
                 }
                 _ => {}
@@ -157,8 +157,7 @@ impl<T: Item> Driver<T> {
 
     /// No other owner resumes the turn, and its questions are closed.
     fn give_up(&self, turn: TurnId) -> Result<Vec<Write>, serde_json::Error> {
-        let asked = self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref());
-        let open: Vec<ApprovalId> = match asked {
+        let open: Vec<ApprovalId> = match self.turns.left_outcome() {
             Some(Some(Outcome::Suspended(waiting))) => {
                 waiting.approvals().iter().map(|asked| asked.id.clone()).collect()
             }
@@ -216,15 +215,15 @@ impl<T: Item> Driver<T> {
                 Action::Start { from: StartFrom::Plan, .. } => {
                     self.recorder.taken.extend(self.machine.items())
                 }
-                Action::TurnEnded { turn, fate } if !matches!(fate, ItemOutcome::Suspended(_)) => {
+                Action::TurnEnded(turn, fate) if !matches!(fate, ItemOutcome::Suspended(_)) => {
                     self.stops.turn_noted(*turn);
                     self.recorder.given_up = self.gives_up().or(self.recorder.given_up);
                 }
                 Action::End(_) => self.recorder.given_up = self.gives_up().or(self.recorder.given_up),
-                Action::Requeued(item) | Action::Return { item, .. } => {
+                Action::Requeued(item) | Action::Return(item, _) => {
                     self.recorder.taken.remove(item);
                 }
-                Action::Fate { item, fate } if is_over(*fate) => {
+                Action::Fate(item, fate) if is_over(*fate) => {
                     self.recorder.taken.remove(item);
                 }
                 _ => {}
@@ -238,13 +237,11 @@ impl<T: Item> Driver<T> {
         let Some(item) = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
             return false;
         };
-        let Some(turn) = begun(effects) else { return false };
-        effects.retain(|effect| !matches!(effect, Action::Start { .. }));
-        let now = self.now();
+        let Some((turn, _)) = started(effects) else { return false };
         self.recorder.gone.insert(number);
         // The machine may plan at once; the withdrawal drops that plan, and a new one is made.
-        self.machine.step(now, Input::Unstarted(turn), effects);
-        self.machine.step(now, Input::Withdraw(item), effects);
+        self.take_start_back(turn, effects);
+        self.machine.step(self.now(), Input::Withdraw(item), effects);
         true
     }
 
@@ -253,10 +250,10 @@ impl<T: Item> Driver<T> {
     fn say_withdrawn(&self, number: u64, effects: &mut [Action]) {
         let gone = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
         for effect in effects {
-            if let Action::Return { item, .. } | Action::Fate { item, .. } = effect
+            if let Action::Return(item, _) | Action::Fate(item, _) = effect
                 && gone == Some(*item)
             {
-                *effect = Action::Fate { item: *item, fate: ItemOutcome::Withdrawn };
+                *effect = Action::Fate(*item, ItemOutcome::Withdrawn);
             }
         }
     }
@@ -265,35 +262,18 @@ impl<T: Item> Driver<T> {
     fn lose(&mut self, error: &store::Error, effects: &mut Vec<Action>) {
         self.recorder.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
-        self.fail_unless_stopped(planning::store_report(error));
-        let now = self.now();
-        if let Some(turn) = begun(effects) {
-            effects.retain(|effect| !matches!(effect, Action::Start { .. }));
-            self.machine.step(now, Input::Broke, effects);
-            self.machine.step(now, Input::Unstarted(turn), effects);
-        } else {
-            self.machine.step(now, Input::Broke, effects);
+        self.fail_unless_stopped(store_report(error));
+        let begins = started(effects);
+        self.machine.step(self.now(), Input::Broke, effects);
+        if let Some((turn, _)) = begins {
+            self.take_start_back(turn, effects);
         }
     }
 }
 
-fn begun(effects: &[Action]) -> Option<crate::value::ids::TurnId> {
-    effects.iter().find_map(|effect| match effect {
-        Action::Start { turn, .. } => Some(*turn),
-        _ => None,
-    })
-}
-
-/// Whether the item is done: no turn resumes it.
+/// Whether the item is done: no turn resumes it, and it does not wait for the next owner.
 fn is_over(fate: ItemOutcome) -> bool {
-    matches!(
-        fate,
-        ItemOutcome::Completed(_)
-            | ItemOutcome::RolledBack(_)
-            | ItemOutcome::Dropped
-            | ItemOutcome::Withdrawn
-            | ItemOutcome::Returned(_)
-    )
+    !fate.is_open() && fate != ItemOutcome::Unhandled
 }
 
 /// The session's state, for lists of sessions.

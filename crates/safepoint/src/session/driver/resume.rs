@@ -4,10 +4,8 @@
 //! **Invariants**: a turn resumes only with a known agent; a turn that this process cannot resume stays as it
 //! is.
 
-use tokio::sync::oneshot;
-
 use super::{
-    Action, CurrentTurn, Driver, Input, Item, Request, RequestAnswer, planning::report, stops::tell,
+    Action, CurrentTurn, Driver, Input, Item, Reply, Request, RequestAnswer, TurnId, report, stops::tell,
 };
 use crate::{
     contract::approver::ApprovalMode,
@@ -17,7 +15,7 @@ use crate::{
 };
 
 impl<T: Item> Driver<T> {
-    pub(super) async fn resume(&mut self, reply: oneshot::Sender<RequestAnswer>) {
+    pub(super) async fn resume(&mut self, reply: Reply<RequestAnswer>) {
         if self.is_foreign() {
             return tell(reply, Some(RequestAnswer::NothingToResume));
         }
@@ -56,14 +54,17 @@ impl<T: Item> Driver<T> {
         if !self.cx.shared.family.is_ending() {
             return;
         }
-        let begins = effects.iter().find_map(|effect| match effect {
-            Action::Start { turn, from, .. } if !matches!(from, StartFrom::Withdrawal(_)) => Some(*turn),
-            _ => None,
-        });
-        let Some(turn) = begins else { return };
+        if let Some((turn, from)) = started(effects)
+            && !matches!(from, StartFrom::Withdrawal(_))
+        {
+            self.take_start_back(turn, effects);
+        }
+    }
+
+    /// The turn does not begin: nothing of it happened.
+    pub(super) fn take_start_back(&mut self, turn: TurnId, effects: &mut Vec<Action>) {
         effects.retain(|effect| !matches!(effect, Action::Start { .. }));
-        let now = self.now();
-        self.machine.step(now, Input::Unstarted(turn), effects);
+        self.machine.step(self.now(), Input::Unstarted(turn), effects);
     }
 
     /// Everything that the last owner left has arrived. A turn that was cut only by the end of its process is
@@ -101,24 +102,26 @@ impl<T: Item> Driver<T> {
 
     /// A turn that this process cannot resume does not begin: the session ends, and the turn stays as it was.
     pub(super) fn find_agent(&mut self, effects: &mut Vec<Action>) {
-        let taken_up = effects.iter().find_map(|effect| match effect {
-            Action::Start { turn, from, .. } if *from != StartFrom::Plan => Some(*turn),
-            _ => None,
-        });
-        let Some(turn) = taken_up else { return };
+        let Some((turn, _)) = started(effects).filter(|(_, from)| *from != StartFrom::Plan) else { return };
         let why = match self.agent_of_left() {
             Ok(true) => return,
             Ok(false) => "it knows no agent for a turn that another process began".to_owned(),
             Err(Panicked(why)) => why,
         };
         self.fail(report("the planner could not take a turn up", &why));
-        effects.retain(|effect| !matches!(effect, Action::Start { .. }));
-        let now = self.now();
-        self.machine.step(now, Input::Broke, effects);
-        self.machine.step(now, Input::Unstarted(turn), effects);
+        self.machine.step(self.now(), Input::Broke, effects);
+        self.take_start_back(turn, effects);
         // A stop of its run has no run to reach.
-        effects.retain(|effect| !matches!(effect, Action::StopRun { .. }));
+        effects.retain(|effect| !matches!(effect, Action::StopRun(..)));
     }
+}
+
+/// The turn that these actions start, and from what.
+pub(super) fn started(effects: &[Action]) -> Option<(TurnId, StartFrom)> {
+    effects.iter().find_map(|effect| match effect {
+        Action::Start { turn, from, .. } => Some((*turn, *from)),
+        _ => None,
+    })
 }
 
 /// Whether the resumed turn has an approver.

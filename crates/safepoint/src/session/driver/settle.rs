@@ -6,8 +6,8 @@ use safepoint_scope::{Actor, Code, Reach, Reason, StopRequest};
 use tokio::time::timeout;
 
 use super::{
-    Arrival, CurrentTurn, Driver, ErrorReport, HeldItem, Input, Item, ItemId, ItemOutcome, SessionEvent,
-    SessionMessage, TicketState, planning::report,
+    Arrival, CurrentTurn, Driver, ErrorReport, HeldItem, Input, Item, ItemOutcome, SessionEvent,
+    SessionMessage, TicketState, report,
 };
 use crate::session::{
     exit::{ExitReason, OpenTurn, SessionExit},
@@ -69,7 +69,7 @@ impl<T: Item> Driver<T> {
         }
         while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
             match *mail {
-                SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy { item, slip, .. } => {
+                SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy(item, slip, _) => {
                     self.account_for(item, slip);
                 }
                 // It stays in the store, for the next owner.

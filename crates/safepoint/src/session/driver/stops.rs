@@ -8,7 +8,9 @@ use std::{collections::HashSet, sync::OnceLock, time::Duration};
 use safepoint_scope::{StopRequest, Task};
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Driver, Input, Item, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, planning};
+use super::{
+    Driver, Input, Item, Reply, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, store_report,
+};
 use crate::{
     contract::store::{Durability, Write},
     run::outcome::Persisted,
@@ -58,7 +60,7 @@ impl StoredStops {
 }
 
 impl<T: Item> Driver<T> {
-    pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<RequestAnswer>) {
+    pub(super) async fn stop(&mut self, stop: SessionStop, reply: Reply<RequestAnswer>) {
         let SessionStop { how, cause, after, .. } = stop;
         if self.end.cause.is_none() {
             self.end.cause = cause;
@@ -66,15 +68,11 @@ impl<T: Item> Driver<T> {
         if after == StoppedTurn::Abandoned {
             self.end.stopped_turn = StoppedTurn::Abandoned;
         }
-        let once_idle_for = match how {
-            StopWhen::WhenIdle(idle) => Some(idle),
-            StopWhen::Strength(_) => None,
+        let (input, once_idle_for) = match how {
+            StopWhen::Strength(strength) => (Input::Stop(strength), None),
+            StopWhen::WhenIdle(idle) => (Input::StopWhenIdle(item::micros(idle)), Some(idle)),
         };
         self.show(SessionEvent::StopRequested { cause: self.end.cause.clone(), once_idle_for });
-        let input = match how {
-            StopWhen::Strength(strength) => Input::Stop(strength),
-            StopWhen::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
-        };
         tell(reply, self.ask(input, Request::None).await);
     }
 
@@ -82,7 +80,7 @@ impl<T: Item> Driver<T> {
         &mut self,
         (turn, request): (Option<TurnId>, StopRequest),
         reached: &OnceLock<TurnId>,
-        reply: oneshot::Sender<RequestAnswer>,
+        reply: Reply<RequestAnswer>,
     ) {
         let answer = self.ask(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
         if let Some(RequestAnswer::StoppingTurn(turn)) = answer {
@@ -121,20 +119,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Stores a stop that was requested here, in parallel to other writes: nothing waits for the store.
-    pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<StopPersistence>) {
-        let is_idle = stop.is_when_idle();
-        self.keep(StoredStop::Session(stop), reply, move |number| SessionMessage::StopKept {
-            number,
-            is_idle,
-        });
-    }
-
-    fn keep(
-        &mut self,
-        intent: StoredStop,
-        reply: oneshot::Sender<StopPersistence>,
-        stored: impl FnOnce(Option<u64>) -> SessionMessage<T> + Send + 'static,
-    ) {
+    pub(super) fn keep_stop(&mut self, intent: StoredStop, reply: Reply<StopPersistence>) {
         let Some(journal) =
             self.recorder.journal.clone().filter(|_| self.recorder.persisted == Persisted::Yes)
         else {
@@ -145,7 +130,7 @@ impl<T: Item> Driver<T> {
         self.stops.keeping.push(self.cx.scope.spawn("stop's record", async move {
             let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
             sync::reply(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
-            mailbox.post(stored(kept));
+            mailbox.post(SessionMessage::StopKept(kept, intent));
             kept
         }));
     }
@@ -155,14 +140,11 @@ impl<T: Item> Driver<T> {
         &mut self,
         request: StopRequest,
         reached: Option<TurnId>,
-        reply: oneshot::Sender<StopPersistence>,
+        reply: Reply<StopPersistence>,
     ) {
         match reached.filter(|turn| self.may_stop(*turn)) {
             None => sync::reply(reply, StopPersistence::Ended),
-            Some(turn) => {
-                let intent = StoredStop::Turn(Some(turn), request);
-                self.keep(intent, reply, move |number| SessionMessage::TurnStopKept { number, turn });
-            }
+            Some(turn) => self.keep_stop(StoredStop::Turn(Some(turn), request), reply),
         }
     }
 
@@ -172,27 +154,18 @@ impl<T: Item> Driver<T> {
             || self.machine.is_suspended() && self.machine.left() == Some(turn)
     }
 
-    pub(super) async fn turn_stop_kept(&mut self, number: Option<u64>, turn: TurnId) {
+    /// The store has answered. `None`: it did not accept the stop.
+    pub(super) async fn stop_kept(&mut self, number: Option<u64>, intent: StoredStop) {
         if let Some(number) = number {
             self.stops.own.insert(number);
-            if self.may_stop(turn) {
-                self.stops.turns.push((turn, number));
-            } else {
-                self.note_seen(vec![number]).await;
+            match intent {
+                StoredStop::Session(stop) => self.stops.add(number, stop.is_when_idle()),
+                StoredStop::Turn(Some(turn), _) if self.may_stop(turn) => {
+                    self.stops.turns.push((turn, number))
+                }
+                StoredStop::Turn(..) => self.note_seen(vec![number]).await,
             }
         }
-        self.kept_one().await;
-    }
-
-    pub(super) async fn stop_kept(&mut self, number: Option<u64>, is_idle: bool) {
-        if let Some(number) = number {
-            self.stops.own.insert(number);
-            self.stops.add(number, is_idle);
-        }
-        self.kept_one().await;
-    }
-
-    async fn kept_one(&mut self) {
         self.stops.under_way -= 1;
         if self.stops.under_way > 0 {
             return;
@@ -221,7 +194,7 @@ impl<T: Item> Driver<T> {
         let Some(journal) = self.recorder.journal.clone().filter(|_| !numbers.is_empty()) else { return };
         let writes = numbers.into_iter().map(Write::StopSeen).collect();
         if let Err(error) = journal.append(writes, Durability::Recorded).await {
-            self.fail_unless_stopped(planning::store_report(&error));
+            self.fail_unless_stopped(store_report(&error));
             self.step(Input::Broke).await;
         }
     }
@@ -251,7 +224,7 @@ impl<T: Item> Driver<T> {
 }
 
 /// Sends the answer to the caller. Without one, the caller learns that the session is over.
-pub(super) fn tell(reply: oneshot::Sender<RequestAnswer>, answer: Option<RequestAnswer>) {
+pub(super) fn tell(reply: Reply<RequestAnswer>, answer: Option<RequestAnswer>) {
     if let Some(answer) = answer {
         sync::reply(reply, answer);
     }

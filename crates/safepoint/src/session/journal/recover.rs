@@ -28,6 +28,7 @@ use crate::{
 const PAGE: usize = 1024;
 
 /// What the records say.
+#[derive(Default)]
 pub(in crate::session) struct Recovered {
     pub(in crate::session) history: History,
     /// How many turns there were.
@@ -182,15 +183,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> Recovered {
-    let mut found = Recovered {
-        history,
-        turns: 0,
-        left: None,
-        always: Arc::default(),
-        put_back: Vec::new(),
-        behind: HashSet::new(),
-        lost: Vec::new(),
-    };
+    let mut found = Recovered { history, ..Recovered::default() };
     let Some(turn) = turn else { return found };
     found.turns = turn.turn.number();
     found.history = turn.after();
@@ -201,27 +194,12 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> 
         }
         return found;
     };
-    match fate {
-        _ if turn.after == StoppedTurn::Abandoned => {}
-        ItemOutcome::Interrupted(_)
-        | ItemOutcome::Failed(_)
-        | ItemOutcome::Preempted(_)
-        | ItemOutcome::Suspended(_) => {
-            let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
-            let open = HashSet::new();
-            let is_cut_off = turn.is_cut_off && matches!(fate, ItemOutcome::Interrupted(_));
-            found.left = Some(LeftTurn {
-                turn: turn.turn,
-                fate,
-                run,
-                before: turn.before,
-                log: Arc::new(log),
-                open,
-                is_cut_off,
-            });
-        }
-        // What the line was about is done.
-        _ => {}
+    // Of any other turn nothing is left to resume.
+    if fate.is_open() && turn.after == StoppedTurn::Resumable {
+        let is_cut_off = turn.is_cut_off && matches!(fate, ItemOutcome::Interrupted(_));
+        let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
+        let (turn, before, log) = (turn.turn, turn.before, Arc::new(log));
+        found.left = Some(LeftTurn { turn, fate, run, before, log, open: HashSet::new(), is_cut_off });
     }
     found
 }

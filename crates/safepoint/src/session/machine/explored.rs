@@ -33,8 +33,8 @@ const WITHIN: PreemptSpec = PreemptSpec { grace: Some(5), ..PLAIN };
 const LATER: PreemptSpec = PreemptSpec { delay: Some(3), ..PLAIN };
 const NAMED: PreemptSpec = PreemptSpec { turn: Some(TurnId::new(1)), ..PLAIN };
 const ROLLBACK: PreemptSpec = PreemptSpec { forgets: true, ..NOW };
-const STEER: PushKind = PushKind::Steer { when: SteerTiming::NextRequest, or: IfUndelivered::Return };
-const STEER_OR_QUEUE: PushKind = PushKind::Steer { when: SteerTiming::AtOnce, or: IfUndelivered::Queue };
+const STEER: PushKind = PushKind::Steer(SteerTiming::NextRequest, IfUndelivered::Return);
+const STEER_OR_QUEUE: PushKind = PushKind::Steer(SteerTiming::AtOnce, IfUndelivered::Queue);
 
 /// Visits every state that `budget` allows, and checks each; returns how many there are. States are told apart by a
 /// 128-bit digest, so that a million of them fit in little room.

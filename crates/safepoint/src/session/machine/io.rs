@@ -47,10 +47,7 @@ pub(crate) enum PushKind {
     /// Not at all.
     Refused(RejectReason),
     Preempt(PreemptSpec),
-    Steer {
-        when: SteerTiming,
-        or: IfUndelivered,
-    },
+    Steer(SteerTiming, IfUndelivered),
 }
 
 /// What a preempt asks of the running turn (S6.3).
@@ -80,10 +77,7 @@ pub(crate) enum Strength {
 /// What happens to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Input {
-    Push {
-        item: ItemId,
-        how: PushKind,
-    },
+    Push(ItemId, PushKind),
     Withdraw(ItemId),
     /// The run returned a steer before it was delivered, because its sender withdrew it.
     TookBack(ItemId),
@@ -99,18 +93,9 @@ pub(crate) enum Input {
     Decided,
     /// Everything that was accepted before this plan was wanted has been received.
     Gathered(u64),
-    Planned {
-        plan: u64,
-        made: PlanResult,
-    },
-    SteerTaken {
-        turn: TurnId,
-        item: ItemId,
-    },
-    Settled {
-        turn: TurnId,
-        end: TurnEnd,
-    },
+    Planned(u64, PlanResult),
+    SteerTaken(TurnId, ItemId),
+    Settled(TurnId, TurnEnd),
     /// Nothing of the turn is alive, or what is has been named.
     Quiet(TurnId),
     /// The reader of the turn's events has returned.
@@ -178,44 +163,22 @@ pub(crate) enum Action {
         /// What it gets before its first model request: the steers from before it began to wait.
         steers: Vec<(ItemId, SteerTiming)>,
     },
-    StopRun {
-        turn: TurnId,
-        why: StopWhy,
-    },
-    Steer {
-        turn: TurnId,
-        item: ItemId,
-        when: SteerTiming,
-    },
+    StopRun(TurnId, StopWhy),
+    Steer(TurnId, ItemId, SteerTiming),
     /// A steer waits for the next request of the turn that waits for a decision.
-    Held {
-        turn: TurnId,
-        item: ItemId,
-    },
+    Held(TurnId, ItemId),
     /// The turn's history is to be forgotten.
     Forget(TurnId),
     /// The outcome of an item.
-    Fate {
-        item: ItemId,
-        fate: ItemOutcome,
-    },
+    Fate(ItemId, ItemOutcome),
     /// It waits again.
     Requeued(ItemId),
     /// The item is returned to its sender.
-    Return {
-        item: ItemId,
-        why: RejectReason,
-    },
+    Return(ItemId, RejectReason),
     /// What a preempt came to.
-    Resolve {
-        item: ItemId,
-        preempted: PreemptOutcome,
-    },
+    Resolve(ItemId, PreemptOutcome),
     /// The turn is over.
-    TurnEnded {
-        turn: TurnId,
-        fate: ItemOutcome,
-    },
+    TurnEnded(TurnId, ItemOutcome),
     /// The answer to the request.
     RequestAnswer(RequestAnswer),
     /// The session is over.

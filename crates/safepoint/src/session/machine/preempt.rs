@@ -9,8 +9,8 @@ use crate::{
 /// One preempt that its turn has not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Preempt {
-    item: ItemId,
-    wish: PreemptSpec,
+    pub(super) item: ItemId,
+    pub(super) wish: PreemptSpec,
     step: PreemptStep,
 }
 
@@ -23,10 +23,6 @@ enum PreemptStep {
 }
 
 impl Preempt {
-    pub(super) fn item(&self) -> ItemId {
-        self.item
-    }
-
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.step, PreemptStep::Asked { .. })
     }
@@ -38,16 +34,8 @@ impl Preempt {
         }
     }
 
-    pub(super) fn forgets(&self) -> bool {
-        self.wish.forgets
-    }
-
-    pub(super) fn superseded(self) -> Action {
-        self.came_to(PreemptOutcome::SupersededByStop)
-    }
-
     pub(super) fn came_to(self, preempted: PreemptOutcome) -> Action {
-        Action::Resolve { item: self.item, preempted }
+        Action::Resolve(self.item, preempted)
     }
 }
 
@@ -80,7 +68,7 @@ impl Machine {
             return PreemptStep::Held;
         }
         running.forgets |= wish.forgets;
-        out.push(Action::StopRun { turn, why: plain });
+        out.push(Action::StopRun(turn, plain));
         PreemptStep::Asked { escalates: wish.grace.map(|grace| now.after(grace)) }
     }
 
@@ -102,7 +90,7 @@ impl Machine {
                 PreemptStep::Delayed { until } if until <= now => self.ask_preempt(now, turn, wish, out),
                 PreemptStep::Asked { escalates: Some(at) } if at <= now => {
                     if let SessionPhase::Running(_) = self.phase {
-                        out.push(Action::StopRun { turn, why: StopWhy::Escalated });
+                        out.push(Action::StopRun(turn, StopWhy::Escalated));
                     }
                     PreemptStep::Asked { escalates: None }
                 }

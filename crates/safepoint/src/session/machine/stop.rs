@@ -59,7 +59,7 @@ impl Machine {
             && strength > Strength::AtTurnEnd
         {
             running.has_session_stop = true;
-            out.push(Action::StopRun { turn: running.turn, why: StopWhy::Session(strength) });
+            out.push(Action::StopRun(running.turn, StopWhy::Session(strength)));
         }
     }
 
@@ -100,7 +100,7 @@ impl Machine {
     fn stop_target(&mut self, target: TurnId, out: &mut Vec<Action>) {
         if let SessionPhase::Running(running) = &mut self.phase {
             running.stopped_at.get_or_insert(self.next_item);
-            out.push(Action::StopRun { turn: target, why: StopWhy::Asked });
+            out.push(Action::StopRun(target, StopWhy::Asked));
         } else {
             let asked_at = match self.want {
                 PendingStart::Withdrawal(StopWhy::Asked, asked_at) => asked_at,
@@ -123,7 +123,7 @@ impl Machine {
         // Also if a gentler stop was requested before: there is nothing left to wait for.
         if let SessionPhase::Running(running) = &mut self.phase {
             running.has_session_stop = true;
-            out.push(Action::StopRun { turn: running.turn, why: StopWhy::Broken });
+            out.push(Action::StopRun(running.turn, StopWhy::Broken));
         }
     }
 

@@ -115,7 +115,7 @@ impl Machine {
             PlanResult::Turn { take, drop } => {
                 let taken = self.take(take);
                 for item in self.take(drop) {
-                    out.push(Action::Fate { item, fate: ItemOutcome::Dropped });
+                    out.push(Action::Fate(item, ItemOutcome::Dropped));
                 }
                 if taken.is_empty() {
                     self.barrier = Some(seen);
@@ -143,7 +143,7 @@ impl Machine {
 
     fn start(&mut self, turn: TurnId, from: StartFrom, out: &mut Vec<Action>) {
         let is_protected = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
-        let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
+        let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.wish.forgets);
         self.undo.barrier = self.barrier.take();
         self.phase = SessionPhase::Running(Running {
             turn,
@@ -173,10 +173,10 @@ impl Machine {
             self.return_steers(out);
             self.close_turn(running, fate, end, out);
         }
-        out.push(Action::TurnEnded { turn, fate });
+        out.push(Action::TurnEnded(turn, fate));
         // The remaining steers still belong to the turn: its next model request includes them, however it
         // resumes.
-        out.extend(self.steering.iter().map(|steered| Action::Held { turn, item: steered.item }));
+        out.extend(self.steering.iter().map(|steered| Action::Held(turn, steered.item)));
     }
 
     /// S6.11: a failure is a failure; a natural end that came first is complete; a stop of the session
@@ -201,7 +201,7 @@ impl Machine {
     fn suspend(&mut self, running: Running, out: &mut Vec<Action>) {
         let items = std::mem::take(&mut self.items);
         for item in &items {
-            out.push(Action::Fate { item: *item, fate: ItemOutcome::Suspended(running.turn) });
+            out.push(Action::Fate(*item, ItemOutcome::Suspended(running.turn)));
         }
         self.left = Some(EarlyTurn { turn: running.turn, items, is_suspended: true });
         self.preempts.iter_mut().for_each(super::Preempt::ask_if_held);
@@ -232,7 +232,7 @@ impl Machine {
                 self.wait_again(*item);
                 out.push(Action::Requeued(*item));
             } else {
-                out.push(Action::Fate { item: *item, fate });
+                out.push(Action::Fate(*item, fate));
             }
         }
         self.barrier = match fate {
@@ -244,10 +244,8 @@ impl Machine {
         };
         let preempted = matches!(fate, ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_));
         self.streak = if preempted && !running.is_protected { self.streak + 1 } else { 0 };
-        let is_open =
-            matches!(fate, ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_))
-                && !requeues;
-        self.left = is_open.then_some(EarlyTurn { turn, items, is_suspended: false });
+        let may_resume = fate.is_open() && !requeues;
+        self.left = may_resume.then_some(EarlyTurn { turn, items, is_suspended: false });
         if let ItemOutcome::RolledBack(turn) = fate {
             out.push(Action::Forget(turn));
         }

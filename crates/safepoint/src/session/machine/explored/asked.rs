@@ -29,20 +29,20 @@ impl Owner {
     }
 
     pub(super) fn push(&mut self, item: u64, how: PushKind) -> Vec<Action> {
-        self.tell(Input::Push { item: ItemId::new(item), how })
+        self.tell(Input::Push(ItemId::new(item), how))
     }
 
     /// Plans all that waits, and begins it.
     pub(super) fn begin(&mut self, plan: u64) -> Vec<Action> {
         self.tell(Input::Gathered(plan));
         let take = self.machine.waiting().iter().copied().collect();
-        self.tell(Input::Planned { plan, made: PlanResult::Turn { take, drop: Vec::new() } })
+        self.tell(Input::Planned(plan, PlanResult::Turn { take, drop: Vec::new() }))
     }
 
     /// Settles it, and lets it be quiet and read.
     pub(super) fn settle(&mut self, turn: u64, end: TurnEnd) -> Vec<Action> {
         let turn = TurnId::new(turn);
-        let inputs = [Input::Settled { turn, end }, Input::Quiet(turn), Input::Read(turn)];
+        let inputs = [Input::Settled(turn, end), Input::Quiet(turn), Input::Read(turn)];
         inputs.into_iter().flat_map(|input| self.tell(input)).collect()
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn gathers(effects: &[Action]) -> bool {
 
 pub(super) fn stops(effects: &[Action]) -> Vec<StopWhy> {
     let why = |effect: &Action| match effect {
-        Action::StopRun { why, .. } => Some(*why),
+        Action::StopRun(_, why) => Some(*why),
         _ => None,
     };
     effects.iter().filter_map(why).collect()
@@ -99,7 +99,7 @@ fn what_waits_and_what_steers_takes_room() {
     asked.push(3, PushKind::Enqueue);
     let steers = |asked: &Owner| [1, 2, 3].map(|n| asked.machine.is_steering(item(n)));
     assert_eq!((steers(&asked), asked.machine.room_taken()), ([false, true, false], 2));
-    asked.tell(Input::SteerTaken { turn: TurnId::new(1), item: item(2) });
+    asked.tell(Input::SteerTaken(TurnId::new(1), item(2)));
     assert_eq!((steers(&asked), asked.machine.items().len()), ([false; 3], 3));
 }
 
@@ -108,13 +108,13 @@ fn what_waits_and_what_steers_takes_room() {
 #[test]
 fn a_busy_session_says_what_is_in_the_way() {
     let mut asked = Owner::new();
-    let busy = |turn| Action::Return { item: item(9), why: RejectReason::Busy(turn) };
+    let busy = |turn| Action::Return(item(9), RejectReason::Busy(turn));
     let turn = Some(TurnId::new(1));
-    assert!(!asked.push(0, PushKind::Reject).iter().any(|effect| matches!(effect, Action::Return { .. })));
+    assert!(!asked.push(0, PushKind::Reject).iter().any(|effect| matches!(effect, Action::Return(..))));
     assert_eq!(asked.push(9, PushKind::Reject), [busy(None)]);
     asked.begin(1);
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
-    asked.tell(Input::Settled { turn: TurnId::new(1), end: TurnEnd::Suspended });
+    asked.tell(Input::Settled(TurnId::new(1), TurnEnd::Suspended));
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
     asked.tell(Input::Quiet(TurnId::new(1)));
     asked.tell(Input::Read(TurnId::new(1)));
@@ -162,9 +162,9 @@ fn a_turn_that_is_taken_up_says_so() {
     assert_eq!(says(&asked), (Some(TurnId::new(1)), true, false));
     let plan = asked.tell(Input::Gathered(2));
     assert!(matches!(plan[..], [Action::Plan { wanted: PlanRequest::Resume, .. }]));
-    asked.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
+    asked.tell(Input::Planned(2, PlanResult::Resume));
     assert_eq!(says(&asked), (None, false, true));
-    asked.tell(Input::Settled { turn: TurnId::new(1), end: TurnEnd::Suspended });
+    asked.tell(Input::Settled(TurnId::new(1), TurnEnd::Suspended));
     assert!(asked.machine.is_suspended());
     asked.tell(Input::Decided);
     assert!(asked.machine.takes_up());
@@ -199,7 +199,7 @@ fn a_planner_is_asked_anew_as_often_as_patience_allows() {
     assert!(dropped.contains(&Action::DropPlan) && dropped.contains(&Action::Gather(2)));
     asked.tell(Input::Gathered(2));
     let kept = asked.push(2, PushKind::Preempt(NOW));
-    assert_eq!(kept, [Action::Resolve { item: item(2), preempted: PreemptOutcome::NoTurn }]);
+    assert_eq!(kept, [Action::Resolve(item(2), PreemptOutcome::NoTurn)]);
     assert!(asked.machine.is_planning(2) && !asked.machine.is_planning(1));
 }
 

@@ -11,7 +11,7 @@ const REQUEUE: TurnEnd = TurnEnd::Preempted(PreemptedItems::Requeue);
 
 fn resolved(effects: &[Action]) -> Vec<PreemptOutcome> {
     let to = |effect: &Action| match effect {
-        Action::Resolve { preempted, .. } => Some(*preempted),
+        Action::Resolve(_, preempted) => Some(*preempted),
         _ => None,
     };
     effects.iter().filter_map(to).collect()
@@ -70,7 +70,7 @@ fn idleness_is_to_have_nothing_to_do() {
     anew.now = Moment(8);
     let late = anew.push(1, PushKind::Enqueue);
     assert!(late.contains(&Action::End(ExitKind::Idle)));
-    assert!(late.contains(&Action::Fate { item: item(1), fate: ItemOutcome::Unhandled }));
+    assert!(late.contains(&Action::Fate(item(1), ItemOutcome::Unhandled)));
 }
 
 /// S6.3, S1.7: a preempt asks when its delay is over, and escalates when its grace is, once each.
@@ -97,7 +97,7 @@ fn a_preempt_asks_and_escalates_in_its_time() {
 #[test]
 fn a_preempt_means_the_turn_that_it_names() {
     let mut owner = Owner::new();
-    let back = [Action::Return { item: item(0), why: RejectReason::TurnMismatch }];
+    let back = [Action::Return(item(0), RejectReason::TurnMismatch)];
     assert_eq!(owner.push(0, PushKind::Preempt(NAMED)), back);
     assert_eq!(stops(&at_work().push(1, PushKind::Preempt(NAMED))), [asked(NAMED)]);
     let mut over = at_work();
@@ -200,9 +200,9 @@ fn a_steer_that_is_not_taken_waits_or_goes_back() {
     owner.push(1, STEER);
     owner.push(2, STEER_OR_QUEUE);
     let effects = owner.settle(1, TurnEnd::Done);
-    assert!(effects.contains(&Action::Return { item: item(1), why: RejectReason::NotDelivered }));
+    assert!(effects.contains(&Action::Return(item(1), RejectReason::NotDelivered)));
     assert!(effects.contains(&Action::Requeued(item(2))));
-    assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held { turn: turn(1), item: item(1) }]);
+    assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held(turn(1), item(1))]);
 }
 
 /// S5.3, S8.3: only a turn that ended early is resumed and only one that waits is decided, while the session
@@ -227,7 +227,7 @@ fn a_promise_is_given_only_where_it_can_be_kept() {
         (no, Some(RequestAnswer::Resuming))
     );
     let mut stopping = at_work();
-    stopping.tell(Input::Settled { turn: turn(1), end: TurnEnd::Suspended });
+    stopping.tell(Input::Settled(turn(1), TurnEnd::Suspended));
     stopping.tell(Input::Stop(Strength::AtTurnEnd));
     assert_eq!((answer(&mut stopping, Input::Decided), answer(&mut stopping, Input::Resume)), (late, no));
     let mut over = suspended();
@@ -247,13 +247,11 @@ fn a_turn_that_could_not_be_begun_leaves_all_as_it_was() {
     resumed.settle(1, STOPPED);
     resumed.tell(Input::Resume);
     resumed.tell(Input::Gathered(2));
-    resumed.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
+    resumed.tell(Input::Planned(2, PlanResult::Resume));
     resumed.tell(Input::Unstarted(turn(1)));
     assert_eq!((resumed.machine.left(), resumed.machine.is_suspended()), (Some(turn(1)), false));
     let mut ends = at_work();
-    for input in
-        [Input::Settled { turn: turn(1), end: TurnEnd::Done }, Input::Quiet(turn(1)), Input::Read(turn(7))]
-    {
+    for input in [Input::Settled(turn(1), TurnEnd::Done), Input::Quiet(turn(1)), Input::Read(turn(7))] {
         ends.tell(input);
     }
     assert!(matches!(ends.machine.phase(), SessionPhase::Ending { .. }), "another's reader is not its own");

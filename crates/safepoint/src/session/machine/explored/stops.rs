@@ -10,12 +10,8 @@ use crate::session::machine::ExitKind;
 /// plan that is about it is made anew.
 #[test]
 fn what_nobody_has_yet_is_taken_back() {
-    let withdrawn = |n| {
-        [
-            Action::Fate { item: item(n), fate: ItemOutcome::Withdrawn },
-            Action::RequestAnswer(RequestAnswer::Withdrawn),
-        ]
-    };
+    let withdrawn =
+        |n| [Action::Fate(item(n), ItemOutcome::Withdrawn), Action::RequestAnswer(RequestAnswer::Withdrawn)];
     let mut owner = at_work();
     owner.push(1, STEER);
     owner.push(2, STEER);
@@ -61,7 +57,7 @@ fn a_stop_of_a_session_only_strengthens() {
 #[test]
 fn a_stop_of_a_turn_means_that_turn() {
     let stop = [
-        Action::StopRun { turn: turn(1), why: StopWhy::Asked },
+        Action::StopRun(turn(1), StopWhy::Asked),
         Action::RequestAnswer(RequestAnswer::StoppingTurn(turn(1))),
     ];
     let mut owner = at_work();

@@ -74,9 +74,9 @@ impl World {
     /// What must follow from it, before it happens.
     pub(super) fn foresee(&mut self, input: &Input) {
         let count = self.seen_items();
-        let is_preempt = matches!(input, Input::Push { how: PushKind::Preempt(_), .. });
+        let is_preempt = matches!(input, Input::Push(_, PushKind::Preempt(_)));
         match input {
-            Input::Push { .. } => self.witness.busy_at = self.now,
+            Input::Push(..) => self.witness.busy_at = self.now,
             Input::Broke => self.witness.broken = true,
             Input::Adopted if self.witness.barrier.is_some() => self.witness.barrier = Some(count),
             Input::StopWhenIdle(micros) if self.stopped.is_none() && !self.ended => {
@@ -100,7 +100,7 @@ impl World {
                     self.witness.barrier = Some(count);
                 }
             }
-            Input::Settled { turn, end } if self.run == Some(*turn) => {
+            Input::Settled(turn, end) if self.run == Some(*turn) => {
                 self.witness.expected = Some(self.must_end(*turn, *end));
                 let was_wanted = self.bound(*turn).next().is_some();
                 self.witness.was_wanted = was_wanted;
@@ -108,7 +108,7 @@ impl World {
             _ => {}
         }
         let overtakes = is_preempt || matches!(input, Input::Stop(_) | Input::Broke | Input::StopTurn(_));
-        let planned = matches!(input, Input::Planned { plan, .. } if self.machine.is_planning(*plan));
+        let planned = matches!(input, Input::Planned(plan, _) if self.machine.is_planning(*plan));
         if overtakes || planned {
             self.witness.promise = Promise::Nothing;
         }
@@ -116,7 +116,7 @@ impl World {
             // Unless a turn starts of it. What came while the planner thought has not been looked at.
             self.witness.barrier = Some(self.witness.seen);
         }
-        if let Input::Planned { made, .. } = input
+        if let Input::Planned(_, made) = input
             && planned
             && self.machine.stranger(made).is_some()
         {
@@ -176,12 +176,10 @@ impl World {
                     "a resume is forgotten"
                 );
             }
-            Action::DropPlan if matches!(input, Input::Push { .. }) => witness.streak += 1,
+            Action::DropPlan if matches!(input, Input::Push(..)) => witness.streak += 1,
             Action::Start { from, .. } => witness.starts(*from),
-            Action::StopRun { why: StopWhy::Session(_) | StopWhy::Broken, .. } => {
-                witness.session_asked = true
-            }
-            Action::TurnEnded { fate, .. } => self.turn_ended(*fate),
+            Action::StopRun(_, StopWhy::Session(_) | StopWhy::Broken) => witness.session_asked = true,
+            Action::TurnEnded(_, fate) => self.turn_ended(*fate),
             // A stop that is in the mail overtakes it.
             Action::RequestAnswer(RequestAnswer::Resuming) if !ending => {
                 assert!(self.stopped.is_none() && !witness.broken, "a promise that cannot be kept");
@@ -231,7 +229,7 @@ impl World {
     /// What must have followed.
     pub(super) fn look_back(&mut self, input: &Input, effects: &[Action]) {
         let asks = |wanted: fn(&StopWhy) -> bool| {
-            effects.iter().any(|effect| matches!(effect, Action::StopRun { why, .. } if wanted(why)))
+            effects.iter().any(|effect| matches!(effect, Action::StopRun(_, why) if wanted(why)))
         };
         let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
         let begins = effects.iter().any(|effect| matches!(effect, Action::Start { .. }));
@@ -250,8 +248,8 @@ impl World {
             Input::Broke if runs => {
                 assert!(asks(|why| *why == StopWhy::Broken), "a run continues after a failure")
             }
-            Input::Push { how: PushKind::Preempt(wish), .. } if runs && !begins && wish.delay.is_none() => {
-                let is_back = effects.iter().any(|effect| matches!(effect, Action::Return { .. }));
+            Input::Push(_, PushKind::Preempt(wish)) if runs && !begins && wish.delay.is_none() => {
+                let is_back = effects.iter().any(|effect| matches!(effect, Action::Return(..)));
                 let is_asked = asks(|why| matches!(why, StopWhy::Preempt { .. }));
                 let is_open = !self.witness.is_protected;
                 assert_eq!(

@@ -149,7 +149,7 @@ impl World {
         self.spend(input);
         let target = self.run.or_else(|| self.machine.left().filter(|_| self.machine.is_suspended()));
         match input {
-            Input::Push { item, how } => {
+            Input::Push(item, how) => {
                 self.put(*item, ItemPlace::Waiting);
                 if let (PushKind::Preempt(wish), false) = (how, self.ended) {
                     let from = self.now.after(wish.delay.unwrap_or(0));
@@ -163,11 +163,11 @@ impl World {
                     });
                 }
             }
-            Input::Planned { plan, .. } => {
+            Input::Planned(plan, _) => {
                 self.plan.take_if(|(asked, ..)| asked == plan);
             }
-            Input::SteerTaken { turn, item } => self.put(*item, ItemPlace::InTurn(*turn)),
-            Input::Settled { turn, .. } => {
+            Input::SteerTaken(turn, item) => self.put(*item, ItemPlace::InTurn(*turn)),
+            Input::Settled(turn, _) => {
                 self.run = None;
                 self.winding = Some((*turn, false, self.at_work.is_read));
                 self.at_work = AtWork::default();
@@ -208,13 +208,13 @@ impl World {
         let purse = match input {
             Input::StopWhenIdle(_) | Input::KeepOpen => &mut self.budget.stops,
             Input::StopTurn(_) => &mut self.budget.stop_turns,
-            Input::Resume | Input::Decided | Input::Planned { made: PlanResult::Resume, .. } => {
+            Input::Resume | Input::Decided | Input::Planned(_, PlanResult::Resume) => {
                 &mut self.budget.resumes
             }
             Input::Withdraw(_) | Input::TookBack(_) => &mut self.budget.withdraws,
             Input::Tick => &mut self.budget.ticks,
             Input::Broke => &mut self.budget.breaks,
-            Input::Planned { made, .. } if self.machine.stranger(made).is_some() => &mut self.budget.breaks,
+            Input::Planned(_, made) if self.machine.stranger(made).is_some() => &mut self.budget.breaks,
             Input::Aside { is_alive: true } => &mut self.budget.asides,
             _ => return,
         };

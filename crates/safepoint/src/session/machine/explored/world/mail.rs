@@ -55,7 +55,7 @@ impl World {
     pub(super) fn deliver(&mut self) {
         let Some(letter) = self.mail.pop_front() else { return };
         self.happen(&match letter {
-            Letter::Item(item, how) => Input::Push { item, how },
+            Letter::Item(item, how) => Input::Push(item, how),
             Letter::Stop(strength) => Input::Stop(strength),
             Letter::Gathered(plan) => Input::Gathered(plan),
             Letter::Adopted => Input::Adopted,

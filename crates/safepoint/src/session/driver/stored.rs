@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Driver, Input, Item, ItemOutcome, Policy, SessionEvent, TicketState, planning};
+use super::{Driver, Input, Item, ItemOutcome, Policy, SessionEvent, TicketState, store_report};
 use crate::session::{journal::in_time, outcome::RejectReason, stored_item::encode_item};
 use crate::{
     contract::store::{self, Pushed},
@@ -63,7 +63,7 @@ impl<T: Item> Driver<T> {
     /// session next sees whether it is there.
     async fn end_in_doubt(&mut self, (item, slip): (T, Arc<TicketState<T>>), error: &store::Error) {
         self.recorder.persisted = Persisted::Unknown;
-        self.fail_unless_stopped(planning::store_report(error));
+        self.fail_unless_stopped(store_report(error));
         self.step(Input::Broke).await;
         self.accept(item, slip, Policy::Enqueue).await;
     }
