@@ -77,9 +77,9 @@ impl<T: Item> SessionHandle<T> {
         if self.shared.is_blank(&item) {
             return Err(PushError::Blank(item));
         }
-        self.shared.door.push(item, client_id, |item, slip, client_id| SessionMessage::Push {
+        self.shared.inbox.push(item, client_id, |item, ticket, client_id| SessionMessage::Push {
             item,
-            slip,
+            ticket,
             policy,
             client_id,
         })
@@ -90,17 +90,17 @@ impl<T: Item> SessionHandle<T> {
     fn push_stored(&self, number: u64, push: Push<T>) -> Ticket<T> {
         let Push { item, client_id, policy, .. } = push;
         let known_as = client_id.and_then(|id| Some((id, digest(&item).ok()?)));
-        let pushed = self.shared.door.push_stored(known_as, |slip| SessionMessage::Adopt {
+        let pushed = self.shared.inbox.push_stored(known_as, |ticket| SessionMessage::PushStored {
             number,
             item,
-            slip,
+            ticket,
             policy,
         });
         let ticket = pushed.unwrap_or_else(|shut| {
-            shut.slip.fate(ItemOutcome::Unhandled);
+            shut.state.settle(ItemOutcome::Unhandled);
             shut
         });
-        ticket.slip.recorded(number);
+        ticket.state.set_recorded(number);
         ticket
     }
 
@@ -119,7 +119,7 @@ impl<T: Item> SessionHandle<T> {
             return Err(PushError::Blank(item));
         }
         let strategy = Box::new(strategy);
-        self.shared.door.push(item, None, |item, slip, _| SessionMessage::PushBy(item, slip, strategy))
+        self.shared.inbox.push(item, None, |item, ticket, _| SessionMessage::PushWith(item, ticket, strategy))
     }
 
     /// Steers a child run of the current turn. `None` if there is no such run, or it has ended (S6.5).
@@ -157,12 +157,12 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn queued(&self) -> Vec<(ItemId, T)> {
-        self.shared.mailbox.ask(SessionMessage::Waiting).await.unwrap_or_default()
+        self.shared.mailbox.ask(SessionMessage::ListQueued).await.unwrap_or_default()
     }
 
     /// Reports that another process wrote into the store: the driver checks it at once.
     pub fn check_store(&self) {
-        self.shared.nudged.notify_one();
+        self.shared.store_changed.notify_one();
     }
 
     /// Answers an open question of the current turn, of a background run, or of the suspended turn, which
@@ -187,7 +187,7 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn approvals(&self) -> Vec<ApprovalRequest> {
-        self.shared.mailbox.ask(SessionMessage::Questions).await.unwrap_or_default()
+        self.shared.mailbox.ask(SessionMessage::ListApprovals).await.unwrap_or_default()
     }
 
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
@@ -196,9 +196,9 @@ impl<T: Item> SessionHandle<T> {
     /// tool call begins either (S6.13).
     pub fn stop(&self, stop: SessionStop) -> StopTicket {
         let answer = self.shared.mailbox.ask(|reply| SessionMessage::Stop(stop.clone(), reply));
-        let joined = self.shared.family.ask(&stop);
+        let joined = self.shared.runs.stop_by(&stop);
         let mailbox = self.shared.mailbox.clone();
-        let keep = Box::new(move || mailbox.ask(|reply| SessionMessage::KeepStop(stop.clone(), reply)));
+        let keep = Box::new(move || mailbox.ask(|reply| SessionMessage::WriteStop(stop.clone(), reply)));
         StopTicket { answer, joined, keep }
     }
 
@@ -210,14 +210,14 @@ impl<T: Item> SessionHandle<T> {
         let keep = Box::new(move || {
             // Posted after the stop itself, so `reached` is known by the time the driver handles this.
             let (request, reached) = (kept.clone(), Arc::clone(&known));
-            mailbox.ask(|reply| SessionMessage::KeepTurnStop { request, reached, reply })
+            mailbox.ask(|reply| SessionMessage::WriteTurnStop { request, reached, reply })
         });
         TurnStopTicket { answer, keep }
     }
 
     /// Withdraws a [`SessionStop::when_idle_for`].
     pub fn withdraw_idle_stop(&self) {
-        self.shared.mailbox.post(SessionMessage::KeepOpen);
+        self.shared.mailbox.post(SessionMessage::WithdrawIdleStop);
     }
 
     /// The running turn.

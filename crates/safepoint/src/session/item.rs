@@ -87,7 +87,7 @@ impl Policy {
         Self::Steer(SteerTiming::NextRequest, IfUndelivered::Queue)
     }
 
-    pub(super) fn how(self) -> PushKind {
+    pub(super) fn push_kind(self) -> PushKind {
         match self {
             Self::Enqueue => PushKind::Enqueue,
             Self::Reject => PushKind::Reject,
@@ -125,12 +125,12 @@ impl Preempt {
         Self(PreemptSpec { grace: Some(micros(grace.as_duration())), ..Self::at(points).0 })
     }
 
-    pub(super) fn wish(self) -> PreemptSpec {
+    pub(super) fn spec(self) -> PreemptSpec {
         self.0
     }
 
-    pub(super) fn of_wish(wish: PreemptSpec) -> Self {
-        Self(wish)
+    pub(super) fn from_spec(spec: PreemptSpec) -> Self {
+        Self(spec)
     }
 
     /// Delays the stop by `delay`. If the turn has ended by then, no other turn is stopped.

@@ -30,39 +30,39 @@ pub(super) type Reply<A> = oneshot::Sender<A>;
 pub(super) enum SessionMessage<T> {
     Push {
         item: T,
-        slip: Arc<TicketState<T>>,
+        ticket: Arc<TicketState<T>>,
         policy: Policy,
         client_id: Option<String>,
     },
-    PushBy(T, Arc<TicketState<T>>, Strategy),
+    PushWith(T, Arc<TicketState<T>>, Strategy),
     /// Another process put an item into the store.
-    Adopt {
+    PushStored {
         number: u64,
         item: T,
-        slip: Arc<TicketState<T>>,
+        ticket: Arc<TicketState<T>>,
         policy: Policy,
     },
     /// Everything that the last owner left is in the mailbox.
-    Adopted,
+    Inherited,
     /// Another process withdrew the item of this number from the store.
-    Gone(u64),
+    WithdrawnElsewhere(u64),
     /// Another process requested a stop, which has this number.
-    Intent(u64, StoredStop),
+    StopIntent(u64, StoredStop),
     /// The item of this number cannot be read by this release, and why. It stays in the store.
     Unreadable(u64, String),
     /// A decision that the store has taken.
     Decided(ApprovalId, Decision),
     Withdraw(ItemId, Reply<Option<T>>),
     /// The run ended before it could return a steer: the driver looks again once it has handled that end.
-    WantedAtEnd(TurnId, ItemId, Reply<Option<T>>),
-    Waiting(Reply<Vec<(ItemId, T)>>),
+    WithdrawAtEnd(TurnId, ItemId, Reply<Option<T>>),
+    ListQueued(Reply<Vec<(ItemId, T)>>),
     /// The run has returned a steer.
-    TookBack(ItemId, Reply<Option<T>>),
+    SteerReturned(ItemId, Reply<Option<T>>),
     Stop(SessionStop, Reply<RequestAnswer>),
     /// A caller wants its stop stored.
-    KeepStop(SessionStop, Reply<StopPersistence>),
+    WriteStop(SessionStop, Reply<StopPersistence>),
     /// The store has answered; `None`: it did not accept the stop.
-    StopKept(Option<u64>, StoredStop),
+    StopWritten(Option<u64>, StoredStop),
     StopTurn {
         turn: Option<TurnId>,
         request: StopRequest,
@@ -71,12 +71,12 @@ pub(super) enum SessionMessage<T> {
         reply: Reply<RequestAnswer>,
     },
     /// A caller wants the stop of a turn stored.
-    KeepTurnStop {
+    WriteTurnStop {
         request: StopRequest,
         reached: Arc<OnceLock<TurnId>>,
         reply: Reply<StopPersistence>,
     },
-    KeepOpen,
+    WithdrawIdleStop,
     Resume(Reply<RequestAnswer>),
     Decide(ApprovalId, Ruled, Reply<Result<(), DecideError>>),
     /// A marker: every item accepted before this plan was requested is earlier in the mailbox.
@@ -89,16 +89,16 @@ pub(super) enum SessionMessage<T> {
     /// Nothing of the turn is alive, or these are.
     Quiet(TurnId, Vec<String>),
     /// No background run of the turn is alive any more.
-    AsideOver,
+    BackgroundOver,
     /// A caller lists the open questions.
-    Questions(Reply<Vec<ApprovalRequest>>),
+    ListApprovals(Reply<Vec<ApprovalRequest>>),
     /// The reader of the turn's events is done.
     Read(TurnId),
     /// The reader returned before the turn's end.
     ReadEnough(TurnId),
     Broke(ErrorReport),
     /// Another process owns the session, or may own it, or the session cannot be used any more.
-    Lost(ErrorReport),
+    LeaseLost(ErrorReport),
 }
 
 /// Looks at the running turn, and chooses the policy of an item (S6.4).
@@ -123,8 +123,8 @@ impl<T> Mailbox<T> {
         answer
     }
 
-    pub(super) fn post(&self, mail: SessionMessage<T>) {
-        if self.0.post(mail).is_err() {
+    pub(super) fn post(&self, message: SessionMessage<T>) {
+        if self.0.post(message).is_err() {
             // The session is over and no driver is left; a caller that waits for a reply sees it dropped.
         }
     }

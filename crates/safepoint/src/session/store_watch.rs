@@ -62,7 +62,7 @@ impl<T: Item> Watcher<T> {
     /// Runs until the session is over, or belongs to another process.
     pub(super) async fn watch(mut self) {
         if let Some(error) = self.until_lost().await {
-            self.tell_lost(&error);
+            self.report_lost(&error);
         }
     }
 
@@ -70,7 +70,7 @@ impl<T: Item> Watcher<T> {
     async fn until_lost(&mut self) -> Option<Error> {
         let mut renew_at = Instant::now() + LEASE / RENEW;
         loop {
-            if !self.rests_until(renew_at).await {
+            if !self.wait_until(renew_at).await {
                 return None;
             }
             // A lease that has ended, as after a pause of the process, is renewed first: it may not have been
@@ -95,18 +95,18 @@ impl<T: Item> Watcher<T> {
     }
 
     /// Until it is time to look again; false once the session has ended.
-    async fn rests_until(&self, renew_at: Instant) -> bool {
+    async fn wait_until(&self, renew_at: Instant) -> bool {
         let Some(shared) = self.shared.upgrade() else { return false };
         let is_over = || shared.exit.get().is_some();
         if is_over() {
             return false;
         }
         let now = Instant::now();
-        let nudged = async { shared.nudged.notified().await };
+        let store_changed = async { shared.store_changed.notified().await };
         let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
         // Either may win: both lead to the same look. A notification before this call is not lost, because `notify_one`
         // keeps a permit until the next `notified`.
-        futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
+        futures_util::future::select(Box::pin(store_changed), Box::pin(soon)).await;
         !is_over()
     }
 
@@ -115,13 +115,13 @@ impl<T: Item> Watcher<T> {
         self.journal.lease().left().clamp(LAST, ANSWER)
     }
 
-    fn post(&self, mail: SessionMessage<T>) {
+    fn post(&self, message: SessionMessage<T>) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.mailbox.post(mail);
+            shared.mailbox.post(message);
         }
     }
 
-    fn tell_lost(&self, error: &Error) {
+    fn report_lost(&self, error: &Error) {
         let hint = match error {
             Error::Fenced { .. } => {
                 Some("another process has taken the session over; talk to that one".into())
@@ -129,7 +129,7 @@ impl<T: Item> Watcher<T> {
             Error::Lapsed(_) => Some("open the session again once its store can be reached".into()),
             _ => None,
         };
-        self.post(SessionMessage::Lost(ErrorReport {
+        self.post(SessionMessage::LeaseLost(ErrorReport {
             code: "store".into(),
             message: error.to_string(),
             hint,
@@ -184,22 +184,22 @@ impl<T: Item> Watcher<T> {
                 }
             }
         }
-        self.let_in(found);
+        self.accept_found(found);
         let gone: Vec<u64> = self.known.difference(&there).copied().collect();
         for number in gone {
             self.known.remove(&number);
-            self.post(SessionMessage::Gone(number));
+            self.post(SessionMessage::WithdrawnElsewhere(number));
         }
         Ok(())
     }
 
     /// Everything that one look has found comes in together, so that one plan sees all of it.
-    fn let_in(&self, found: Vec<(u64, (T, Policy))>) {
+    fn accept_found(&self, found: Vec<(u64, (T, Policy))>) {
         let Some(shared) = self.shared.upgrade() else { return };
-        let letters = found
-            .into_iter()
-            .map(|(number, (item, policy))| move |slip| SessionMessage::Adopt { number, item, slip, policy });
-        shared.door.adopt(letters);
+        let messages = found.into_iter().map(|(number, (item, policy))| {
+            move |ticket| SessionMessage::PushStored { number, item, ticket, policy }
+        });
+        shared.inbox.push_all_stored(messages);
     }
 
     async fn look_at_stops(&mut self) -> Result<(), Error> {
@@ -209,11 +209,11 @@ impl<T: Item> Watcher<T> {
                 continue;
             }
             match StoredStop::from_bytes(&row.bytes) {
-                Ok(intent) => self.post(SessionMessage::Intent(row.number, intent)),
+                Ok(intent) => self.post(SessionMessage::StopIntent(row.number, intent)),
                 // A process requested a stop; an unreadable one counts as the strongest.
                 Err(error) => {
                     let stop = SessionStop::now().with_cause(error.to_string());
-                    self.post(SessionMessage::Intent(row.number, StoredStop::Session(stop)));
+                    self.post(SessionMessage::StopIntent(row.number, StoredStop::Session(stop)));
                 }
             }
         }

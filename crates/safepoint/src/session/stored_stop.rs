@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     journal::{JournalFact, read_journal},
-    lost_runs::begun_behind,
+    lost_runs::background_begun,
     machine::Strength,
     stop::{SessionStop, StopWhen, StoppedTurn},
 };
@@ -206,7 +206,7 @@ async fn questions(
     let mut damage = None;
     read_journal(store, session, |step| match step.what {
         Ok(JournalFact::Fact { turn, fact, .. }) => {
-            behind.extend(begun_behind(&fact));
+            behind.extend(background_begun(&fact));
             if let Fact::ApprovalRequested(asked) = &*fact {
                 asked_by.insert((turn, asked.id.clone()));
             }
@@ -219,9 +219,9 @@ async fn questions(
         return Err(Error::Damaged(session.clone(), damage));
     }
     open.retain(|asked| {
-        let is_behind = behind.iter().any(|run| asked.path.is_within(run));
+        let is_background = behind.iter().any(|run| asked.path.is_within(run));
         let is_of_it = turn.is_none_or(|turn| asked_by.contains(&(turn, asked.id.clone())));
-        is_of_it && !is_behind
+        is_of_it && !is_background
     });
     Ok(open.into_iter().map(|asked| asked.id).collect())
 }

@@ -124,7 +124,7 @@ impl<T: Item> Driver<T> {
             return Err(DecideError::Unknown);
         }
         // The step may resume the turn; the decision goes with it if it is accepted.
-        match self.ask(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
+        match self.step_with(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
             Some(RequestAnswer::Resuming) => Ok(()),
             Some(RequestAnswer::TooLate) => Err(DecideError::RunEnded),
             // The turn is about to end, and its question with it.
@@ -175,13 +175,13 @@ impl<T: Item> Driver<T> {
         }
         // If this process cannot resume the turn, the decision stays in the store for a process that can.
         if !self.may_be_of_the_left_turn(&id).await
-            || self.is_foreign()
+            || self.lacks_agent()
             || self.approvals.decided(&id).is_some()
         {
             return;
         }
         if self.machine.is_suspended() {
-            self.ask(Input::Decided, Request::Decide(Box::new((id, decision)))).await;
+            self.step_with(Input::Decided, Request::Decide(Box::new((id, decision)))).await;
         } else {
             // The turn was cut while it waited: the decision is used when the turn is resumed.
             self.approvals.decisions.push((id, decision));
@@ -211,7 +211,7 @@ impl<T: Item> Driver<T> {
     pub(super) async fn pass_time(&mut self) {
         let now = Instant::now();
         let input = match self.approvals.overdue.take_if(|overdue| overdue.look <= now) {
-            Some(overdue) if self.machine.is_suspended() && !self.is_foreign() => {
+            Some(overdue) if self.machine.is_suspended() && !self.lacks_agent() => {
                 if overdue.at <= Timestamp::now() {
                     // No decision goes with it: overdue questions expire when the run continues, and the others
                     // stay open.

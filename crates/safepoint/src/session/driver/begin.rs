@@ -10,9 +10,9 @@ use crate::{
 };
 
 /// A driver whose task may be dropped at any moment, for example when its runtime shuts down.
-struct Owned<T: Item>(Driver<T>);
+struct DriverGuard<T: Item>(Driver<T>);
 
-impl<T: Item> Drop for Owned<T> {
+impl<T: Item> Drop for DriverGuard<T> {
     fn drop(&mut self) {
         self.0.dropped();
     }
@@ -21,18 +21,18 @@ impl<T: Item> Drop for Owned<T> {
 impl<T: Item> Driver<T> {
     /// The whole life of a session. If this future is dropped early, polled or not, the session still gets an
     /// end.
-    pub(in crate::session) fn own(self) -> impl Future<Output = ()> + Send {
-        let mut owned = Owned(self);
-        async move { owned.0.whole().await }
+    pub(in crate::session) fn into_task(self) -> impl Future<Output = ()> + Send {
+        let mut guard = DriverGuard(self);
+        async move { guard.0.run_to_end().await }
     }
 
     /// A panic in foreign code becomes part of the exit and does not end this task.
-    async fn whole(&mut self) {
+    async fn run_to_end(&mut self) {
         if let Err(Panicked(why)) = callback::run(self.run()).await {
             self.fail_with_panic(&why);
         }
         // Boxed, so that an idle session carries no room for its end.
-        Box::pin(self.end_family()).await;
+        Box::pin(self.end_runs()).await;
         Box::pin(self.release()).await;
         self.finish();
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_idle_session_carries_no_room_for_what_it_does_not_do() {
-        let size = size_of(Driver::<String>::own);
+        let size = size_of(Driver::<String>::into_task);
         assert!(size <= MOST, "{size} bytes");
     }
 }

@@ -39,7 +39,7 @@ impl<T: Item> Driver<T> {
         self.show(SessionEvent::Planning);
         let copied = callback::call(|| {
             let held = waiting.iter().filter_map(|id| self.items.held.get(id).map(|held| (*id, held)));
-            held.map(|(id, held)| QueuedItem { id, item: held.item.clone(), came: held.came }).collect()
+            held.map(|(id, held)| QueuedItem { id, item: held.item.clone(), came: held.arrival }).collect()
         });
         let waiting = match copied {
             Ok(waiting) => waiting,
@@ -79,7 +79,7 @@ impl<T: Item> Driver<T> {
             }
             Ok(Plan::Turn(turn)) => {
                 let made = PlanResult::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
-                if let Some(item) = self.machine.stranger(&made) {
+                if let Some(item) = self.machine.wrong_item(&made) {
                     // The machine ends the session for this error.
                     let why = format!("its plan names {item}, which does not wait, or names it twice");
                     self.fail(report("the planner failed", &why));
@@ -88,17 +88,22 @@ impl<T: Item> Driver<T> {
                 made
             }
         };
-        self.ask(Input::Planned(plan, made), request).await;
+        self.step_with(Input::Planned(plan, made), request).await;
     }
 
     /// An item whose policy its strategy chooses.
-    pub(super) async fn push_by(&mut self, item: T, slip: Arc<TicketState<T>>, strategy: Strategy) {
-        if let Some((item, policy)) = self.ask_strategy((item, &slip), strategy).await
-            && let Some(item) = self.store_item(item, &slip, policy, None).await
+    pub(super) async fn push_with_strategy(
+        &mut self,
+        item: T,
+        ticket: Arc<TicketState<T>>,
+        strategy: Strategy,
+    ) {
+        if let Some((item, policy)) = self.ask_strategy((item, &ticket), strategy).await
+            && let Some(item) = self.store_item(item, &ticket, policy, None).await
         {
-            self.accept(item, slip, policy).await;
+            self.accept(item, ticket, policy).await;
         }
-        self.cx.shared.door.note(1, self.machine.room_taken());
+        self.cx.shared.inbox.note(1, self.machine.room_taken());
     }
 
     /// Runs the strategy off the async threads. Past its bound the item is enqueued; a panic ends the
@@ -106,17 +111,17 @@ impl<T: Item> Driver<T> {
     /// not wait for the strategy (S2.8).
     async fn ask_strategy(
         &mut self,
-        (item, slip): (T, &Arc<TicketState<T>>),
+        (item, ticket): (T, &Arc<TicketState<T>>),
         strategy: Strategy,
     ) -> Option<(T, Policy)> {
-        self.items.in_hand = Some((item, Arc::clone(slip)));
-        let policy = self.chosen_by(strategy).await;
+        self.items.in_hand = Some((item, Arc::clone(ticket)));
+        let policy = self.choose_policy(strategy).await;
         self.items.in_hand.take().map(|(item, _)| (item, policy))
     }
 
-    async fn chosen_by(&mut self, strategy: Strategy) -> Policy {
+    async fn choose_policy(&mut self, strategy: Strategy) -> Policy {
         // An ending session does not wait for a strategy: the item is unhandled under any policy.
-        if self.end.exit.is_some() || self.queue.ahead.iter().any(|mail| is_stop(mail)) {
+        if self.end.exit.is_some() || self.queue.ahead.iter().any(|message| is_stop(message)) {
             return Policy::Enqueue;
         }
         let view = self.view();
@@ -124,9 +129,9 @@ impl<T: Item> Driver<T> {
         let mut asked = Box::pin(tokio::time::timeout(self.cx.settings.strategy, asked));
         loop {
             // Nothing is lost: receiving is cancel-safe, and the strategy keeps running.
-            let next = match select(&mut asked, Box::pin(self.queue.mail.next())).await {
+            let next = match select(&mut asked, Box::pin(self.queue.received.next())).await {
                 Either::Left((chosen, _)) => Either::Left(chosen),
-                Either::Right((mail, _)) => Either::Right(mail),
+                Either::Right((message, _)) => Either::Right(message),
             };
             match next {
                 Either::Left(Ok(Ok(policy))) => return policy,
@@ -135,9 +140,9 @@ impl<T: Item> Driver<T> {
                     return Policy::Enqueue;
                 }
                 Either::Left(Ok(Err(TaskEnd::Dropped)) | Err(_)) => return Policy::Enqueue,
-                Either::Right(mail) => {
-                    let ends_it = is_stop(&mail);
-                    self.queue.ahead.push_back(mail);
+                Either::Right(message) => {
+                    let ends_it = is_stop(&message);
+                    self.queue.ahead.push_back(message);
                     if ends_it {
                         return Policy::Enqueue;
                     }
@@ -147,6 +152,6 @@ impl<T: Item> Driver<T> {
     }
 }
 
-fn is_stop<T>(mail: &SessionMessage<T>) -> bool {
-    matches!(mail, SessionMessage::Stop(stop, _) if matches!(stop.how, StopWhen::Strength(_)))
+fn is_stop<T>(message: &SessionMessage<T>) -> bool {
+    matches!(message, SessionMessage::Stop(stop, _) if matches!(stop.how, StopWhen::Strength(_)))
 }

@@ -85,12 +85,9 @@ impl<T: Item> Driver<T> {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
-        self.tell_unblocked();
-        let run = run.within_session(
-            &self.cx.shared.family.scope,
-            &self.approvals.allowed,
-            &self.approvals.closings,
-        );
+        self.unmark_blocked();
+        let run =
+            run.within_session(&self.cx.shared.runs.scope, &self.approvals.allowed, &self.approvals.closings);
         if let StartFrom::Withdrawal(why) = from {
             // Stopped before it starts: its questions are withdrawn, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why, request).unwrap_or_else(StopRequest::now)));
@@ -164,7 +161,7 @@ impl<T: Item> Driver<T> {
     pub(super) fn stop_run(&mut self, turn: TurnId, why: StopWhy, request: &Request) {
         let Some(request) = self.request_for(why, request) else { return };
         if why == StopWhy::Broken {
-            self.cx.shared.family.stop.stop(request);
+            self.cx.shared.runs.stop.stop(request);
         } else if let Some(handle) = self.running(turn) {
             handle.stop(request);
         }
@@ -238,13 +235,13 @@ impl<T: Item> Driver<T> {
                 }
             }
         };
-        let lost = self.note_lost(&outcome);
+        let lost = self.note_unrecorded(&outcome);
         self.turns.history = outcome.history().clone();
         work.items = self.machine.items().to_vec();
         work.outcome = Some(outcome);
         self.turns.current = Some(work);
         self.step(Input::Settled(turn, end)).await;
-        self.give_wanted_back().await;
+        self.withdraw_wanted().await;
         if let Some(error) = lost {
             self.fail_unless_stopped(error);
             self.step(Input::Broke).await;
@@ -270,7 +267,7 @@ impl<T: Item> Driver<T> {
             if let Some(Outcome::Suspended(suspended)) = &work.outcome {
                 self.watch_questions(suspended);
             }
-            self.tell_all_blocked(turn);
+            self.mark_all_blocked(turn);
         } else {
             self.turns.stop_request = None;
         }
@@ -291,7 +288,7 @@ impl<T: Item> Driver<T> {
         let aside = self.running(turn).filter(|run| run.goes_on_behind()).cloned();
         if let Some(run) = aside {
             self.turns.background.push(run);
-            self.step(Input::Aside { is_alive: true }).await;
+            self.step(Input::Background { is_alive: true }).await;
         }
     }
 
@@ -301,7 +298,7 @@ impl<T: Item> Driver<T> {
         }
         self.turns.background.retain(RunHandle::goes_on_behind);
         if self.turns.background.is_empty() {
-            self.step(Input::Aside { is_alive: false }).await;
+            self.step(Input::Background { is_alive: false }).await;
         }
     }
 }

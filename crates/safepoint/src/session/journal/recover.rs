@@ -12,7 +12,7 @@ use crate::{
     },
     run::{machine::Machine, shared::AllowList},
     session::{
-        lost_runs::{Aside, LostRun, begun_behind},
+        lost_runs::{FoldedBackground, LostRun, background_begun},
         outcome::ItemOutcome,
         stop::StoppedTurn,
     },
@@ -127,7 +127,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
     let mut history = History::new();
     let always = Arc::new(AllowList::default());
     let mut turn: Option<FoldedTurn> = None;
-    let (mut behind, mut aside) = (HashSet::new(), Aside::default());
+    let (mut behind, mut aside) = (HashSet::new(), FoldedBackground::default());
     let mut from = Some(0);
     while let Some(position) = from {
         let page = journal.store().read(journal.session(), position, PAGE).await?;
@@ -145,7 +145,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
                 }
                 JournalLine::Fact { turn: of, path, fact, grown, .. } => {
                     always.take(&fact);
-                    behind.extend(begun_behind(&fact));
+                    behind.extend(background_begun(&fact));
                     aside.take(of, &path, &fact);
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
                         // A resumed turn is running again.

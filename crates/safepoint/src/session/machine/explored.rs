@@ -103,7 +103,7 @@ impl Hasher for Lanes {
     }
 }
 
-const RULES: Rules = Rules { patience: 1, on_failure: OnTurnFailure::Wait };
+const RULES: Rules = Rules { max_preempted: 1, on_failure: OnTurnFailure::Wait };
 const NONE: Budget = Budget {
     pushes: 0,
     stops: 0,
@@ -214,7 +214,7 @@ fn the_door_before_the_machine() {
     let stopped = Budget { pushes: 2, stops: 1, stop_turns: 1, withdraws: 1, turns: 2, ..NONE };
     for budget in [budget, stopped] {
         let states = explore_from(World::new(RULES, budget).apart(), &pushes);
-        println!("the door: {states} states");
+        println!("the inbox: {states} states");
         assert!(states > 5_000, "only {states} states: the search has lost its way");
     }
 }

@@ -23,7 +23,7 @@ impl Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules {
     /// After this many preempted turns in a row one turn is protected (S6.12).
-    pub(crate) patience: u32,
+    pub(crate) max_preempted: u32,
     pub(crate) on_failure: OnTurnFailure,
 }
 
@@ -80,13 +80,13 @@ pub(crate) enum Input {
     Push(ItemId, PushKind),
     Withdraw(ItemId),
     /// The run returned a steer before it was delivered, because its sender withdrew it.
-    TookBack(ItemId),
+    SteerReturned(ItemId),
     /// Stop the running turn, or only this one if named; the session continues.
     StopTurn(Option<TurnId>),
     Stop(Strength),
     /// Stop once the session was idle for this many microseconds.
     StopWhenIdle(u64),
-    KeepOpen,
+    WithdrawIdleStop,
     /// Resume the turn that ended early.
     Resume,
     /// A person decided something that the suspended turn waits for.
@@ -103,11 +103,11 @@ pub(crate) enum Input {
     /// The turn could not be begun: what it was about waits again.
     Unstarted(TurnId),
     /// Background runs of turns are alive, whether they run or wait for a person; or none is.
-    Aside {
+    Background {
         is_alive: bool,
     },
     /// Everything that the last owner left has arrived: what arrives now is new.
-    Adopted,
+    Inherited,
     /// User code failed: a planner, a strategy, a reader.
     Broke,
     /// Time has passed.
@@ -170,7 +170,7 @@ pub(crate) enum Action {
     /// The turn's history is to be forgotten.
     Forget(TurnId),
     /// The outcome of an item.
-    Fate(ItemId, ItemOutcome),
+    Settle(ItemId, ItemOutcome),
     /// It waits again.
     Requeued(ItemId),
     /// The item is returned to its sender.

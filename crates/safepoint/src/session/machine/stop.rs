@@ -139,10 +139,10 @@ impl Machine {
     }
 
     pub(super) fn resume(&mut self, out: &mut Vec<Action>) {
-        let can = self.goes_on()
+        let can = self.may_start()
             && self.left.as_ref().is_some_and(|left| !left.is_suspended)
             && matches!(self.want, PendingStart::Nothing | PendingStart::Resume);
-        if can && !self.takes_up() {
+        if can && !self.is_about_to_resume() {
             self.want = PendingStart::Resume;
             self.drop_plan(out);
         }
@@ -156,7 +156,7 @@ impl Machine {
     pub(super) fn decided(&mut self, out: &mut Vec<Action>) {
         // Several may be decided before it resumes; a turn that is about to end takes none (S8.3).
         let can = self.is_suspended() && matches!(self.want, PendingStart::Nothing | PendingStart::Decision);
-        out.push(Action::RequestAnswer(match (self.goes_on(), can) {
+        out.push(Action::RequestAnswer(match (self.may_start(), can) {
             (true, true) => {
                 self.want = PendingStart::Decision;
                 RequestAnswer::Resuming
@@ -167,7 +167,7 @@ impl Machine {
     }
 
     /// Whether a turn may still start.
-    fn goes_on(&self) -> bool {
+    fn may_start(&self) -> bool {
         self.phase != SessionPhase::Over && self.exit().is_none()
     }
 }

@@ -40,8 +40,8 @@ impl<T: Item> Follower<T> {
             journal.record_quiet(turn, survivors.clone()).await;
         }
         mailbox.post(SessionMessage::Quiet(turn, survivors));
-        self.follow_aside().await;
-        mailbox.post(SessionMessage::AsideOver);
+        self.follow_background().await;
+        mailbox.post(SessionMessage::BackgroundOver);
     }
 
     async fn follow_run(&self) {
@@ -63,7 +63,7 @@ impl<T: Item> Follower<T> {
     }
 
     /// Shows what the background runs do until none is alive; one may begin another.
-    async fn follow_aside(&self) {
+    async fn follow_background(&self) {
         let turn = self.turn;
         let Some(mut events) = self.handle.aside() else { return };
         loop {

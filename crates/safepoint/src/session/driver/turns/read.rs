@@ -38,7 +38,7 @@ impl<T: Item> Driver<T> {
     pub(in crate::session::driver) async fn read_enough(&mut self, turn: TurnId) {
         if matches!(self.machine.phase(), SessionPhase::Running(running) if running.turn == turn) {
             let reason = Reason::new(Code::DISCONNECT).with_text("the reader of its events returned");
-            self.ask(
+            self.step_with(
                 Input::StopTurn(Some(turn)),
                 Request::Stop(Box::new(StopRequest::now().with_reason(reason))),
             )

@@ -72,16 +72,16 @@ pub(super) fn suspended() -> Owner {
     owner
 }
 
-pub(super) fn gathers(effects: &[Action]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Action::Gather(_)))
+pub(super) fn gathers(actions: &[Action]) -> bool {
+    actions.iter().any(|action| matches!(action, Action::Gather(_)))
 }
 
-pub(super) fn stops(effects: &[Action]) -> Vec<StopWhy> {
-    let why = |effect: &Action| match effect {
+pub(super) fn stops(actions: &[Action]) -> Vec<StopWhy> {
+    let why = |action: &Action| match action {
         Action::StopRun(_, why) => Some(*why),
         _ => None,
     };
-    effects.iter().filter_map(why).collect()
+    actions.iter().filter_map(why).collect()
 }
 
 /// S6.1, S6.7: an item waits until a turn takes it, a steer until the turn has it, and both take room until then.
@@ -110,7 +110,7 @@ fn a_busy_session_says_what_is_in_the_way() {
     let mut asked = Owner::new();
     let busy = |turn| Action::Return(item(9), RejectReason::Busy(turn));
     let turn = Some(TurnId::new(1));
-    assert!(!asked.push(0, PushKind::Reject).iter().any(|effect| matches!(effect, Action::Return(..))));
+    assert!(!asked.push(0, PushKind::Reject).iter().any(|action| matches!(action, Action::Return(..))));
     assert_eq!(asked.push(9, PushKind::Reject), [busy(None)]);
     asked.begin(1);
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
@@ -153,7 +153,9 @@ fn a_turn_that_is_taken_up_says_so() {
     let mut asked = Owner::new();
     asked.push(0, PushKind::Enqueue);
     asked.begin(1);
-    let says = |asked: &Owner| (asked.machine.left(), asked.machine.takes_up(), asked.machine.took_up());
+    let says = |asked: &Owner| {
+        (asked.machine.left(), asked.machine.is_about_to_resume(), asked.machine.has_resumed())
+    };
     assert_eq!(says(&asked), (None, false, false));
     asked.settle(1, STOPPED);
     assert_eq!(says(&asked), (Some(TurnId::new(1)), false, false));
@@ -167,7 +169,7 @@ fn a_turn_that_is_taken_up_says_so() {
     asked.tell(Input::Settled(TurnId::new(1), TurnEnd::Suspended));
     assert!(asked.machine.is_suspended());
     asked.tell(Input::Decided);
-    assert!(asked.machine.takes_up());
+    assert!(asked.machine.is_about_to_resume());
 }
 
 /// S6.8: a session may end when idle once that was requested, until it is kept open or stopped, and ends when
@@ -179,7 +181,7 @@ fn an_idle_session_ends_only_when_asked() {
     asked.tell(Input::StopWhenIdle(4));
     assert!(asked.machine.may_end_when_idle() && !asked.machine.is_stopping());
     assert_eq!(asked.machine.deadline(), Some(Moment(4)));
-    asked.tell(Input::KeepOpen);
+    asked.tell(Input::WithdrawIdleStop);
     assert_eq!((asked.machine.may_end_when_idle(), asked.machine.deadline()), (false, None));
     asked.tell(Input::StopWhenIdle(4));
     asked.now = Moment(3);
@@ -214,7 +216,7 @@ fn what_waits_again_stands_where_it_stood() {
     assert!(asked.machine.waiting().iter().copied().eq([item(0), item(1)]));
     let made =
         |take: &[u64]| PlanResult::Turn { take: take.iter().map(|n| item(*n)).collect(), drop: Vec::new() };
-    assert_eq!(asked.machine.stranger(&made(&[0, 1])), None);
-    assert_eq!(asked.machine.stranger(&made(&[0, 2])), Some(item(2)));
-    assert_eq!(asked.machine.stranger(&made(&[0, 0])), Some(item(0)));
+    assert_eq!(asked.machine.wrong_item(&made(&[0, 1])), None);
+    assert_eq!(asked.machine.wrong_item(&made(&[0, 2])), Some(item(2)));
+    assert_eq!(asked.machine.wrong_item(&made(&[0, 0])), Some(item(0)));
 }

@@ -32,7 +32,7 @@ impl World {
             }
             SessionPhase::Over => {
                 assert!(self.run.is_none() && self.ended);
-                assert!(!self.machine.takes_up(), "a caller waits for a turn to be resumed");
+                assert!(!self.machine.is_about_to_resume(), "a caller waits for a turn to be resumed");
                 assert!(
                     self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
                 );

@@ -27,7 +27,7 @@ impl World {
         let mut all = Vec::new();
         let left = self.budget;
         if left.stops > 0 {
-            all.extend([Input::StopWhenIdle(4), Input::KeepOpen]);
+            all.extend([Input::StopWhenIdle(4), Input::WithdrawIdleStop]);
         }
         if left.stop_turns > 0 {
             all.extend([Input::StopTurn(None), Input::StopTurn(Some(TurnId::new(1)))]);
@@ -39,7 +39,7 @@ impl World {
             all.extend((0..self.seen_items().number()).map(|n| Input::Withdraw(ItemId::new(n))));
             let steered =
                 (0..self.places.len()).filter(|n| matches!(self.places[*n], ItemPlace::Steering(_)));
-            all.extend(steered.map(|n| Input::TookBack(ItemId::new(n as u64))));
+            all.extend(steered.map(|n| Input::SteerReturned(ItemId::new(n as u64))));
         }
         if left.ticks > 0 && self.machine.deadline().is_some() {
             all.push(Input::Tick);
@@ -47,11 +47,11 @@ impl World {
         if left.breaks > 0 {
             all.push(Input::Broke);
         }
-        if left.asides > 0 && self.run.is_some() && !self.has_aside {
-            all.push(Input::Aside { is_alive: true });
+        if left.asides > 0 && self.run.is_some() && !self.has_background {
+            all.push(Input::Background { is_alive: true });
         }
-        if self.has_aside {
-            all.push(Input::Aside { is_alive: false });
+        if self.has_background {
+            all.push(Input::Background { is_alive: false });
         }
         self.add_answers(&mut all);
         all
