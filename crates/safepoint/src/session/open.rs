@@ -49,11 +49,11 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
-    /// Sets who is told until when the session is held, as the time since the machine's start
-    /// ([`uptime`](crate::raw::store::uptime)): each time that it is taken or held on to, before anything begins under it. What must
+    /// Sets the listener that learns until when this process holds the session, as the time since the machine's start
+    /// ([`uptime`](crate::raw::store::uptime)): each time that the lease is taken or renewed, before anything begins under it. What must
     /// not outlive the lease, though this process may be paused, ends by that (S7.14).
-    pub fn on_lease(mut self, heard: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        self.on_lease = Some(Arc::new(heard));
+    pub fn on_lease(mut self, listener: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        self.on_lease = Some(Arc::new(listener));
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use safepoint_scope::{Grace, Reach, Reason, StopAck, StopRequest};
+use safepoint_scope::{Grace, Reach, Reason, SafePoints, StopAck, StopRequest};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -25,6 +25,15 @@ pub struct SessionStop {
 pub(super) enum StopWhen {
     Strength(Strength),
     WhenIdle(Duration),
+}
+
+/// A request for these safe points, or for now without any.
+pub(super) fn request_at(points: Option<SafePoints>, grace: Option<Grace>) -> StopRequest {
+    match (points, grace) {
+        (None, _) => StopRequest::now(),
+        (Some(points), None) => StopRequest::at(points),
+        (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
+    }
 }
 
 /// Whether the turn that is stopped may be resumed later. Exhaustive: it may, or it will not.

@@ -1,6 +1,7 @@
 //! Watches the store for writes of other processes, and renews the lease, while the session is alive.
 
 use std::{
+    collections::HashSet,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -9,18 +10,22 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Item, SharedSession,
+    exit::store_report,
     item::Policy,
     journal::{Journal, LEASE},
     message::SessionMessage,
     stop::SessionStop,
-    stored_item::{LOOK, decode_row},
-    stored_stop::StoredStop,
+    stored_item::decode_row,
+    stored_stop::{StoredStop, StoredStopError},
 };
 use crate::{
     contract::store::{ApprovalState, ChangeMark, Changes, DecisionUse, Error, ItemState},
     sync::callback::{self, Panicked},
     value::{approval::Decision, event::ErrorReport},
 };
+
+/// How often an owner without a notification checks whether another process wrote (S1.5).
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The lease is renewed after this fraction of it.
 const RENEW: u32 = 3;
@@ -38,7 +43,7 @@ pub(super) struct Watcher<T> {
     journal: Arc<Journal>,
     stamp: Option<ChangeMark>,
     seen: Changes,
-    known: std::collections::HashSet<u64>,
+    known: HashSet<u64>,
     stops: u64,
 }
 
@@ -49,7 +54,7 @@ impl<T: Item> Watcher<T> {
             journal,
             stamp: None,
             seen: Changes::default(),
-            known: std::collections::HashSet::new(),
+            known: HashSet::new(),
             stops: 0,
         }
     }
@@ -129,11 +134,7 @@ impl<T: Item> Watcher<T> {
             Error::Lapsed(_) => Some("open the session again once its store can be reached".into()),
             _ => None,
         };
-        self.post(SessionMessage::LeaseLost(ErrorReport {
-            code: "store".into(),
-            message: error.to_string(),
-            hint,
-        }));
+        self.post(SessionMessage::LeaseLost(ErrorReport { hint, ..store_report(error) }));
     }
 
     /// Handles everything that is new.
@@ -169,7 +170,7 @@ impl<T: Item> Watcher<T> {
         let fresh = self.journal.take_fresh();
         self.known.extend(&fresh);
         let rows = self.journal.store().inbox(self.journal.session()).await?;
-        let mut there = std::collections::HashSet::new();
+        let mut there = HashSet::new();
         let mut found = Vec::new();
         for row in rows {
             there.insert(row.number);
@@ -208,14 +209,12 @@ impl<T: Item> Watcher<T> {
             if row.seen {
                 continue;
             }
-            match StoredStop::from_bytes(&row.bytes) {
-                Ok(intent) => self.post(SessionMessage::StopIntent(row.number, intent)),
-                // A process requested a stop; an unreadable one counts as the strongest.
-                Err(error) => {
-                    let stop = SessionStop::now().with_cause(error.to_string());
-                    self.post(SessionMessage::StopIntent(row.number, StoredStop::Session(stop)));
-                }
-            }
+            // A process requested a stop; an unreadable one counts as the strongest.
+            let unread = |error: StoredStopError| {
+                StoredStop::Session(SessionStop::now().with_cause(error.to_string()))
+            };
+            let intent = StoredStop::from_bytes(&row.bytes).unwrap_or_else(unread);
+            self.post(SessionMessage::StopIntent(row.number, intent));
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! An item as the store's inbox keeps it: its content and its policy.
 
-use std::time::Duration;
-
 use safepoint_scope::SafePoints;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -138,6 +136,3 @@ struct Sealed<'a> {
 fn hex(digest: [u8; 32]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
-
-/// How often an owner without a notification checks whether another process wrote (S1.5).
-pub(super) const LOOK: Duration = Duration::from_millis(200);

@@ -59,8 +59,8 @@ impl<T: Item> Driver<T> {
     }
 
     /// The store may have the item or not. If it went back, its sender could push it again, and both would
-    /// run. So the session ends, as for a record in doubt, and the item is unhandled: whoever opens the
-    /// session next sees whether it is there.
+    /// run. So the session ends, as for a record in doubt, and the item is unhandled: the next
+    /// owner of the session sees whether it is there.
     async fn end_in_doubt(&mut self, (item, ticket): (T, Arc<TicketState<T>>), error: &store::Error) {
         self.recorder.persisted = Persisted::Unknown;
         self.fail_unless_stopped(store_report(error));

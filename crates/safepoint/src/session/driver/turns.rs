@@ -19,6 +19,7 @@ use crate::{
         TurnView,
         journal::TurnLog,
         machine::{PreemptedItems, SessionPhase, StartFrom, StopWhy, TurnEnd},
+        stop::request_at,
     },
     sync::callback::Panicked,
 };
@@ -180,12 +181,7 @@ impl<T: Item> Driver<T> {
             StopWhy::Preempt { points, grace } => {
                 let grace =
                     grace.map(std::time::Duration::from_micros).and_then(|grace| Grace::try_from(grace).ok());
-                match (points, grace) {
-                    (None, _) => StopRequest::now(),
-                    (Some(points), None) => StopRequest::at(points),
-                    (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
-                }
-                .with_reason(preempted("a newer item came"))
+                request_at(points, grace).with_reason(preempted("a newer item came"))
             }
             StopWhy::Escalated => StopRequest::now()
                 .with_reach(Reach::Tree)

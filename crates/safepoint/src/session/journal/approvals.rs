@@ -27,7 +27,7 @@ type Open = HashMap<ApprovalId, Vec<(Path, CallId)>>;
 /// Brings the journal in line with the store, so that a resumed turn asks again and waits for no answer that
 /// cannot come. If a turn waited only for questions that were withdrawn, that withdrawal interrupted it.
 pub(in crate::session) async fn reconcile(journal: &Journal, found: &mut Recovered) -> Result<(), Error> {
-    if found.left.is_none() && found.behind.is_empty() {
+    if found.left.is_none() && found.background.is_empty() {
         return Ok(());
     }
     let rows = journal.store().approvals(journal.session()).await?;
@@ -38,7 +38,8 @@ pub(in crate::session) async fn reconcile(journal: &Journal, found: &mut Recover
             answer_as_before(journal, &row.asked, &rows).await?;
         }
     }
-    let is_background = |asked: &ApprovalRequest| found.behind.iter().any(|run| asked.path.is_within(run));
+    let is_background =
+        |asked: &ApprovalRequest| found.background.iter().any(|run| asked.path.is_within(run));
     for row in rows {
         if serde_json::from_slice(&row.asked.bytes).is_ok_and(|asked| is_background(&asked)) {
             writes.extend(closing_of(&row.state).map(|closed| Write::CloseApproval(row.asked.id, closed)));

@@ -39,7 +39,7 @@ pub(in crate::session) struct Recovered {
     /// Items of a turn that never began: they are queued again.
     pub(in crate::session) put_back: Vec<u64>,
     /// Background runs of another owner that ended with it; they are never resumed.
-    pub(in crate::session) behind: HashSet<Path>,
+    pub(in crate::session) background: HashSet<Path>,
     /// Those of them that the model has not been notified of.
     pub(in crate::session) lost: Vec<LostRun>,
 }
@@ -127,7 +127,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
     let mut history = History::new();
     let always = Arc::new(AllowList::default());
     let mut turn: Option<FoldedTurn> = None;
-    let (mut behind, mut aside) = (HashSet::new(), FoldedBackground::default());
+    let (mut background, mut folded) = (HashSet::new(), FoldedBackground::default());
     let mut from = Some(0);
     while let Some(position) = from {
         let page = journal.store().read(journal.session(), position, PAGE).await?;
@@ -145,8 +145,8 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
                 }
                 JournalLine::Fact { turn: of, path, fact, grown, .. } => {
                     always.take(&fact);
-                    behind.extend(background_begun(&fact));
-                    aside.take(of, &path, &fact);
+                    background.extend(background_begun(&fact));
+                    folded.take(of, &path, &fact);
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
                         // A resumed turn is running again.
                         turn.fate = None;
@@ -159,13 +159,11 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
                     }
                 }
                 JournalLine::Forgotten { turn: of, .. } => {
-                    aside.forget(of);
+                    folded.forget(of);
                     if let Some(last) = turn.take_if(|turn| turn.turn == of) {
                         history = last.before;
-                        turn = Some(FoldedTurn::new(of, entry.position, last.items, history.clone()));
-                        if let Some(turn) = &mut turn {
-                            turn.fate = Some(ItemOutcome::RolledBack(of));
-                        }
+                        let empty = FoldedTurn::new(of, entry.position, last.items, history.clone());
+                        turn = Some(FoldedTurn { fate: Some(ItemOutcome::RolledBack(of)), ..empty });
                     }
                 }
                 JournalLine::GivenUp { turn: of, .. } => {
@@ -179,7 +177,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
         }
         from = page.next;
     }
-    Ok(Recovered { always, behind, lost: aside.lost(), ..found(journal, history, turn) })
+    Ok(Recovered { always, background, lost: folded.lost(), ..found(journal, history, turn) })
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> Recovered {

@@ -321,9 +321,6 @@ fn opened(asked: &ApprovalRequest, run: RunId) -> NewApproval {
 
 impl std::fmt::Debug for TurnLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnLog")
-            .field("turn", &self.turn)
-            .field("path", &Path::default())
-            .finish_non_exhaustive()
+        f.debug_struct("TurnLog").field("turn", &self.turn).finish_non_exhaustive()
     }
 }

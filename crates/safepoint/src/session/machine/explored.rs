@@ -36,7 +36,7 @@ const ROLLBACK: PreemptSpec = PreemptSpec { forgets: true, ..NOW };
 const STEER: PushKind = PushKind::Steer(SteerTiming::NextRequest, IfUndelivered::Return);
 const STEER_OR_QUEUE: PushKind = PushKind::Steer(SteerTiming::AtOnce, IfUndelivered::Queue);
 
-/// Visits every state that `budget` allows, and checks each; returns how many there are. States are told apart by a
+/// Visits every state that `budget` allows, and checks each; returns how many there are. States are compared by a
 /// 128-bit digest, so that a million of them fit in little room.
 fn explore(pushes: &[PushKind], budget: Budget, rules: Rules) -> usize {
     explore_from(World::new(rules, budget), pushes)
