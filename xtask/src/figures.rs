@@ -1,7 +1,7 @@
 //! `tidy --figures`: how large the workspace is, in counts that can be compared.
 //!
-//! Code lines are lines of `src` with code on them: comments, blank lines, tests inside a file and files of tests do not
-//! count. Types are structs, enums, unions and traits, whether public or not.
+//! Code lines are lines of `src` with code on them: comments, blank lines, tests inside a file and files of tests, also
+//! those that a `#[cfg(test)] mod name;` declares, do not count. Types are structs, enums, unions and traits, whether public or not.
 
 use crate::{
     api::{
@@ -22,13 +22,23 @@ const LARGEST: usize = 10;
 /// If the source cannot be read.
 pub(crate) fn figures() -> anyhow::Result<()> {
     let files = source::all()?;
-    sizes(&files);
+    sizes(&product(&files));
     println!("\npublic (types and traits outside `raw`; names at the root that are no modules)");
     for api in api::apis(&files)? {
         println!("  {:<20} {:>6} types {:>6} at the root", api.name, api.types, api.at_root);
     }
-    largest(&files);
+    largest(&product(&files));
     circles::circles(&files)
+}
+
+/// The files without those for tests alone.
+fn product(files: &[File]) -> Vec<File> {
+    let for_tests: Vec<String> = files.iter().flat_map(File::test_modules).collect();
+    let is_for_tests = |file: &File| {
+        let below = |stem: &String| file.path.strip_prefix(stem.as_str());
+        for_tests.iter().filter_map(below).any(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    files.iter().filter(|file| !file.is_test() && !is_for_tests(file)).cloned().collect()
 }
 
 fn sizes(files: &[File]) {
@@ -47,7 +57,7 @@ fn sizes(files: &[File]) {
 }
 
 fn is_product(file: &File, name: &str) -> bool {
-    file.is_rust() && !file.is_test() && file.path.starts_with(&format!("crates/{name}/src/"))
+    file.is_rust() && file.path.starts_with(&format!("crates/{name}/src/"))
 }
 
 /// The lines of code of a file, its tests left out.
@@ -83,7 +93,7 @@ fn largest(files: &[File]) {
     let mut found: Vec<(usize, String)> = Vec::new();
     for file in files.iter().filter(|file| file.path.starts_with("crates/") && file.path.contains("/src/")) {
         let Ok(parsed) = syn::parse_file(&file.text) else { continue };
-        let is_driver = |item: &syn::ItemStruct| file.is_rust() && !file.is_test() && !item.fields.is_empty();
+        let is_driver = |item: &syn::ItemStruct| file.is_rust() && !item.fields.is_empty();
         found.extend(parsed.items.iter().filter_map(|item| match item {
             syn::Item::Struct(item) if is_driver(item) => {
                 Some((item.fields.len(), format!("{} in {}", item.ident, file.path)))
@@ -118,5 +128,25 @@ mod tests {
         let file = File::of("crates/a/src/a.rs", text);
         assert_eq!((lines(&file), types(&file)), (7, 3));
         assert_eq!(per_thousand(23, 1000), "23.0");
+    }
+
+    #[test]
+    fn a_module_that_is_declared_for_tests_is_no_product() {
+        let root = "//! x\n\nmod a;\n#[cfg(test)]\nmod of_a;\n";
+        let a = "//! x\n\n#[cfg(test)]\nmod explored;\n#[cfg(all(test, not(loom)))]\nmod raced;\nmod used;\n";
+        let files: Vec<File> = [
+            ("c/src/lib.rs", root),
+            ("c/src/of_a.rs", ""),
+            ("c/src/of_all.rs", ""),
+            ("c/src/a.rs", a),
+            ("c/src/a/explored.rs", ""),
+            ("c/src/a/explored/world.rs", ""),
+            ("c/src/a/raced.rs", ""),
+            ("c/src/a/used.rs", ""),
+        ]
+        .map(|(path, text)| File::of(path, text))
+        .into();
+        let kept: Vec<String> = product(&files).into_iter().map(|file| file.path).collect();
+        assert_eq!(kept, ["c/src/lib.rs", "c/src/of_all.rs", "c/src/a.rs", "c/src/a/used.rs"]);
     }
 }

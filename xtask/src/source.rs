@@ -50,6 +50,18 @@ impl File {
             || self.path.ends_with("loom_tests.rs")
     }
 
+    /// The modules in separate files that it declares for tests alone, each by its path without `.rs`.
+    pub(crate) fn test_modules(&self) -> impl Iterator<Item = String> {
+        let stem = self.path.strip_suffix(".rs").unwrap_or(&self.path);
+        let folder = ["/lib", "/main"].iter().find_map(|root| stem.strip_suffix(root)).unwrap_or(stem);
+        let is_for_tests =
+            |line: &str| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test,");
+        self.code.windows(2).filter_map(move |pair| {
+            let name = pair[1].trim().strip_prefix("mod ")?.strip_suffix(';')?;
+            is_for_tests(pair[0].trim()).then(|| format!("{folder}/{name}"))
+        })
+    }
+
     /// Whether it is a program that must not compile.
     pub(crate) fn is_wrong_on_purpose(&self) -> bool {
         self.path.contains("tests/ui/")

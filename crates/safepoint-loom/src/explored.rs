@@ -1,5 +1,5 @@
 //! What is explored. Where an actor of the engine is needed, it is a small model: it receives and answers as the real one does.
-//! The mailbox, the door and the tickets between it and its callers are the real ones.
+//! The mailbox, the inbox and the tickets between it and its callers are the real ones.
 
 use std::{
     pin::pin,

@@ -1,4 +1,4 @@
-//! The door of a session, between an item and a letter that are no more than it needs.
+//! The inbox of a session, between an item and a message that are no more than it needs.
 
 #[cfg(test)]
 mod explored;

@@ -1,3 +1,3 @@
-//! What the engine measures by, as far as the door needs it.
+//! What the engine measures by, as far as the inbox needs it.
 
 pub(crate) mod ids;

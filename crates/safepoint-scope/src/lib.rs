@@ -16,11 +16,12 @@ pub use request::{
 };
 pub use scope::{
     Link, Scope,
-    core::{LoggedRequest, StopAck},
     fired::{Fired, FiredBy},
     handle::StopHandle,
+    logged::{LoggedRequest, StopAck},
+    node::QuietGuard,
     permit::{Effect, Permit},
     stop::Stop,
     task::{DropHandle, Task, TaskEnd},
-    tracker::{Label, QuietGuard},
+    tracker::Label,
 };

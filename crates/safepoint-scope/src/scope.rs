@@ -16,6 +16,7 @@ pub(crate) mod alarm;
 pub(crate) mod core;
 pub(crate) mod fired;
 pub(crate) mod handle;
+pub(crate) mod logged;
 pub(crate) mod node;
 pub(crate) mod permit;
 pub(crate) mod stop;
@@ -25,13 +26,14 @@ pub(crate) mod tracker;
 use alarm::Alarm;
 use fired::Fired;
 use handle::StopHandle;
-use node::Node;
+use logged::LoggedRequest;
+use node::{Node, QuietGuard};
 use permit::{Effect, Permit};
 use stop::Stop;
 use task::Task;
-use tracker::{Label, QuietGuard};
+use tracker::Label;
 
-use self::core::{Filter, LoggedRequest};
+use self::core::Filter;
 
 /// One piece of structured work, passed *down* to the code that does it.
 #[derive(Clone, Debug)]

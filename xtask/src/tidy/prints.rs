@@ -10,7 +10,7 @@ const PRINTS: [&str; 7] = [
     "crates/safepoint-cli/src/output.rs",
     "crates/safepoint-tools/src/process/guard.rs",
     "crates/safepoint-tools/src/bin/",
-    "crates/safepoint/src/session/machine/check.rs",
+    "crates/safepoint/src/session/machine/explored.rs",
     "crates/safepoint-testkit/",
     "crates/safepoint-bench/",
     "xtask/",

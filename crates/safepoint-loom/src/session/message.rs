@@ -1,4 +1,4 @@
-//! The mail of a session, as far as it comes through the door, and what asks for something back.
+//! The mail of a session, as far as it comes through the inbox, and what asks for something back.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::ticket::TicketState;
 use crate::sync::mailbox::{self, Received};
 
 pub(crate) enum SessionMessage<T> {
-    Push { item: T, slip: Arc<TicketState<T>> },
+    Push { item: T, ticket: Arc<TicketState<T>> },
     Mark,
     Withdraw(oneshot::Sender<Option<T>>),
 }

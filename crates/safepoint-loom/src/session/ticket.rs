@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::{sync::watched::Watched, value::ids::ItemId};
 
 pub(crate) struct Ticket<T> {
-    pub(super) slip: Arc<TicketState<T>>,
+    pub(super) state: Arc<TicketState<T>>,
 }
 
 impl<T> Ticket<T> {
     pub(crate) async fn fate(&self) -> T {
-        self.slip.known.wait(Option::take).await
+        self.state.known.wait(Option::take).await
     }
 }
 
@@ -28,7 +28,7 @@ impl<T> TicketState<T> {
         self.id
     }
 
-    pub(crate) fn back(&self, item: T) {
+    pub(crate) fn give_back(&self, item: T) {
         self.known.update(|known| *known = Some(item));
     }
 }

@@ -1,4 +1,4 @@
-//! The one id that the door gives.
+//! The one id that the inbox gives.
 
 /// An item's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,45 +9,16 @@ use tokio::time::Instant;
 use crate::{
     reason::Reason,
     request::{
-        Onset, StopRequest,
+        StopRequest,
         demand::{Demand, Mode, Reach},
         points::SafePoints,
     },
-    scope::fired::Fired,
+    scope::{
+        fired::Fired,
+        logged::{LoggedRequest, StopAck},
+    },
     sync::{AtomicU32, Mutex, Ordering, lock},
 };
-
-/// What became of a request. Exhaustive: S1.9 names these four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopAck {
-    /// It was the first.
-    First,
-    /// It made the demand stronger.
-    Strengthened,
-    /// All of it had been asked before.
-    Unchanged,
-    /// The end had come first.
-    TooLate,
-}
-
-/// One entry of a node's log of requests.
-#[derive(Clone, Debug)]
-pub struct LoggedRequest {
-    /// Its place, from 0.
-    pub seq: u64,
-    /// When it was made.
-    pub at: Instant,
-    /// Why.
-    pub reason: Reason,
-    /// What it added.
-    pub asked: StopAck,
-    /// This request alone.
-    pub demand: Demand,
-    /// All requests up to it.
-    pub joined: Demand,
-    /// Whether an actor asked, or a grace that was counted elsewhere was over.
-    pub onset: Onset,
-}
 
 /// Anything was asked.
 const ASKED: u32 = 1;

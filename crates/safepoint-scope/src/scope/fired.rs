@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::{
     request::{Onset, demand::Mode, points::SafePoints},
-    scope::core::LoggedRequest,
+    scope::logged::LoggedRequest,
 };
 
 /// The request that took effect.

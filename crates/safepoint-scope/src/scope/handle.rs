@@ -9,7 +9,7 @@ use crate::{
     reason::Reason,
     request::StopRequest,
     scope::{
-        core::{LoggedRequest, StopAck},
+        logged::{LoggedRequest, StopAck},
         node::Node,
     },
 };

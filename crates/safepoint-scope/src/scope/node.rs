@@ -17,9 +17,10 @@ use crate::{
     },
     scope::{
         Link,
-        core::{Core, Filter, LoggedRequest},
+        core::{Core, Filter},
         fired::Fired,
-        tracker::Tracker,
+        logged::LoggedRequest,
+        tracker::{Label, Tracker},
     },
 };
 
@@ -37,6 +38,26 @@ pub(crate) struct RunPart {
     pub(crate) wake: Arc<Notify>,
     pub(crate) ended: Notify,
     pub(crate) tracker: Tracker,
+}
+
+/// Keeps a run from being quiet while it lives.
+#[must_use = "the run may be called quiet as soon as this is dropped"]
+#[derive(Debug)]
+pub struct QuietGuard {
+    run: Arc<RunPart>,
+    slot: usize,
+}
+
+impl QuietGuard {
+    pub(crate) fn new(run: &Arc<RunPart>, label: Label) -> Self {
+        Self { run: Arc::clone(run), slot: run.tracker.enter(label) }
+    }
+}
+
+impl Drop for QuietGuard {
+    fn drop(&mut self) {
+        self.run.tracker.leave(self.slot);
+    }
 }
 
 /// Whose demand takes effect, and why.

@@ -15,7 +15,7 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use crate::scope::tracker::{Label, QuietGuard};
+use crate::scope::{node::QuietGuard, tracker::Label};
 
 /// A task of a run. Awaiting it gives its output. If the handle is dropped, the task continues and is still counted.
 #[must_use = "await it, or drop it to let it continue"]

@@ -2,12 +2,10 @@
 
 use std::{
     borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use tokio::sync::Notify;
-
-use crate::scope::node::RunPart;
 
 /// A name for something that is alive, as a receipt shows it.
 pub type Label = Cow<'static, str>;
@@ -28,7 +26,7 @@ struct Slots {
 }
 
 impl Tracker {
-    fn enter(&self, label: Label) -> usize {
+    pub(crate) fn enter(&self, label: Label) -> usize {
         let mut slots = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
         match slots.free.pop() {
             Some(slot) => {
@@ -42,7 +40,7 @@ impl Tracker {
         }
     }
 
-    fn leave(&self, slot: usize) {
+    pub(crate) fn leave(&self, slot: usize) {
         let mut slots = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
         slots.labels[slot] = None;
         slots.free.push(slot);
@@ -72,25 +70,5 @@ impl Tracker {
             }
             idle.await;
         }
-    }
-}
-
-/// Keeps a run from being quiet while it lives.
-#[must_use = "the run may be called quiet as soon as this is dropped"]
-#[derive(Debug)]
-pub struct QuietGuard {
-    run: Arc<RunPart>,
-    slot: usize,
-}
-
-impl QuietGuard {
-    pub(crate) fn new(run: &Arc<RunPart>, label: Label) -> Self {
-        Self { run: Arc::clone(run), slot: run.tracker.enter(label) }
-    }
-}
-
-impl Drop for QuietGuard {
-    fn drop(&mut self) {
-        self.run.tracker.leave(self.slot);
     }
 }

@@ -87,17 +87,9 @@ pub(super) fn open(
     const INSERT: &str = "INSERT INTO approvals (session, id, run, call, digest, expires, bytes, at, state) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0) ON CONFLICT (session, id) DO NOTHING";
     let NewApproval { id, run, call, digest, expires, bytes } = asked;
-    let (run, call) = (run.as_str(), call.as_str());
-    let made = connection.prepare_cached(INSERT)?.execute(params![
-        key,
-        id.as_str(),
-        run,
-        call,
-        digest,
-        micros(*expires),
-        bytes,
-        micros(now)
-    ])?;
+    let (name, run, call) = (id.as_str(), run.as_str(), call.as_str());
+    let mut insert = connection.prepare_cached(INSERT)?;
+    let made = insert.execute(params![key, name, run, call, digest, micros(*expires), bytes, micros(now)])?;
     if made == 0 { Err(Error::ApprovalExists(id.clone()).into()) } else { Ok(()) }
 }
 
@@ -141,21 +133,15 @@ pub(super) fn decide(
 ) -> Result<DecisionResult, Fail> {
     const UPDATE: &str = "UPDATE approvals SET state = ?3, principal = ?4, decided = ?5, decision = ?6 \
          WHERE session = ?1 AND id = ?2";
-    const TELL: &str = "UPDATE sessions SET updated = ?2, decisions = decisions + 1 WHERE key = ?1";
+    const CHANGED: &str = "UPDATE sessions SET updated = ?2, decisions = decisions + 1 WHERE key = ?1";
     let key = sessions::key(connection, id)?;
     let Some(row) = find(connection, key, &decision.id)? else { return Ok(DecisionResult::Unknown) };
     let decided = row.judge(decision, now);
     if decided == DecisionResult::Taken {
         let NewDecision { id, principal, bytes, .. } = decision;
-        connection.prepare_cached(UPDATE)?.execute(params![
-            key,
-            id.as_str(),
-            code::DECIDED,
-            principal,
-            micros(now),
-            bytes
-        ])?;
-        connection.prepare_cached(TELL)?.execute([key, micros(now)])?;
+        let mut update = connection.prepare_cached(UPDATE)?;
+        update.execute(params![key, id.as_str(), code::DECIDED, principal, micros(now), bytes])?;
+        connection.prepare_cached(CHANGED)?.execute([key, micros(now)])?;
     }
     Ok(decided)
 }

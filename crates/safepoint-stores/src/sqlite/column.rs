@@ -1,9 +1,14 @@
 //! How values stand in columns.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use rusqlite::Row;
 pub(super) use safepoint::raw::store::of_micros as time;
-use safepoint::{raw::store::Cause, store::Error};
+use safepoint::{
+    raw::store::{Cause, LeaseHolder},
+    store::{Error, OwnerProcess},
+};
 
 /// Numbers of a session take the lower half of a place.
 const HALF: u32 = 32;
@@ -46,4 +51,20 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
 pub(super) fn optional_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     let text = row.get_ref(column)?.as_bytes_or_null()?;
     Ok(text.map(|text| String::from_utf8_lossy(text).into_owned()))
+}
+
+/// The holder, from nine columns of which the first is at `from`; they are null where there is no holder.
+pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<LeaseHolder>> {
+    let Some(host) = optional_text(row, from)? else { return Ok(None) };
+    let owner = OwnerProcess {
+        host,
+        boot: text(row, from + 1)?,
+        space: text(row, from + 2)?,
+        pid: row.get(from + 3)?,
+        started: count(row.get(from + 4)?),
+        socket: optional_text(row, from + 5)?,
+    };
+    let until: Option<i64> = row.get(from + 8)?;
+    let until = until.map(|micros| Duration::from_micros(count(micros)));
+    Ok(Some(LeaseHolder { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?), until }))
 }

@@ -64,14 +64,8 @@ pub(super) fn push(
     }
     let place = place(key, last + 1)?;
     let NewItem { client_id, digest, bytes, .. } = push;
-    connection.prepare_cached("INSERT INTO items VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)")?.execute(params![
-        place,
-        key,
-        client_id,
-        digest,
-        micros(now),
-        bytes
-    ])?;
+    let mut insert = connection.prepare_cached("INSERT INTO items VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)")?;
+    insert.execute(params![place, key, client_id, digest, micros(now), bytes])?;
     changed(connection, key, now)?;
     Ok(Pushed::Accepted(number(place)))
 }

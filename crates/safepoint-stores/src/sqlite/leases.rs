@@ -1,7 +1,5 @@
 //! Who may write which session.
 
-use std::time::Duration;
-
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::SessionId,
@@ -10,26 +8,10 @@ use safepoint::{
 };
 
 use super::{
-    column::{count, int, micros, optional_text, text, time},
+    column::{self, count, int, micros},
     fail::Fail,
     sessions,
 };
-
-/// The holder, from nine columns of which the first is at `from`; they are null where there is no holder.
-pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<LeaseHolder>> {
-    let Some(host) = optional_text(row, from)? else { return Ok(None) };
-    let owner = OwnerProcess {
-        host,
-        boot: text(row, from + 1)?,
-        space: text(row, from + 2)?,
-        pid: row.get(from + 3)?,
-        started: count(row.get(from + 4)?),
-        socket: optional_text(row, from + 5)?,
-    };
-    let until: Option<i64> = row.get(from + 8)?;
-    let until = until.map(|micros| Duration::from_micros(count(micros)));
-    Ok(Some(LeaseHolder { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?), until }))
-}
 
 /// The session's key, unless a holder may be alive.
 pub(super) fn must_be_free(
@@ -47,7 +29,7 @@ pub(super) fn must_be_free(
 fn holder(connection: &Connection, key: i64) -> Result<Option<LeaseHolder>, Fail> {
     const SELECT: &str = "SELECT host, boot, space, pid, started, socket, since, expires, until FROM leases WHERE session = ?1";
     let mut select = connection.prepare_cached(SELECT)?;
-    Ok(select.query_row([key], |row| held(row, 0)).optional()?.flatten())
+    Ok(select.query_row([key], |row| column::held(row, 0)).optional()?.flatten())
 }
 
 /// As it stands in its column.
@@ -68,19 +50,10 @@ pub(super) fn acquire(
     let mut next = connection.prepare_cached("UPDATE epochs SET newest = newest + 1 RETURNING newest")?;
     let epoch: i64 = next.query_row([], |row| row.get(0))?;
     let OwnerProcess { host, boot, space, pid, started, socket } = &held.owner;
-    let (since, expires) = (micros(held.since), micros(held.expires));
-    connection.prepare_cached(INSERT)?.execute(params![
-        key,
-        host,
-        boot,
-        space,
-        pid,
-        int(*started),
-        socket,
-        since,
-        expires,
-        until(held)
-    ])?;
+    let (started, since, expires, until) =
+        (int(*started), micros(held.since), micros(held.expires), until(held));
+    let mut insert = connection.prepare_cached(INSERT)?;
+    insert.execute(params![key, host, boot, space, pid, started, socket, since, expires, until])?;
     connection.prepare_cached("UPDATE sessions SET epoch = ?2 WHERE key = ?1")?.execute([key, epoch])?;
     Ok(count(epoch))
 }

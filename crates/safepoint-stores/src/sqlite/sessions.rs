@@ -9,12 +9,11 @@ use safepoint::{
 };
 
 use super::{
-    column::{count, int, micros, places, text, time},
+    column::{count, held, int, micros, places, text, time},
     fail::Fail,
-    leases,
 };
 
-/// Columns of a row, in the order in which [`row`] reads them; [`leases::held`] reads the rest.
+/// Columns of a row, in the order in which [`row`] reads them; [`held`] reads the rest.
 const ROW: &str = "SELECT s.id, s.created, s.updated, s.label, s.title, s.setup, s.head, s.chain, s.epoch, \
      l.host, l.boot, l.space, l.pid, l.started, l.socket, l.since, l.expires, l.until \
      FROM sessions s LEFT JOIN leases l ON l.session = s.key";
@@ -32,7 +31,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     // One that does not look like a checksum fits no record: a check places that.
     found.chain = Chain::from_bytes(&chain).unwrap_or(found.chain);
     found.epoch = count(row.get(8)?);
-    found.holder = leases::held(row, LEASE)?;
+    found.holder = held(row, LEASE)?;
     Ok(found)
 }
 

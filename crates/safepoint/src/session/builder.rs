@@ -17,11 +17,11 @@ use crate::{
 use super::{
     Item, OnTurnFailure, PendingItems, Planner, Reader, Session, SessionHandle,
     driver::Driver,
-    family::Family,
     inbox::Inbox,
     journal,
     machine::{Machine, Rules},
     message::{Mailbox, Received},
+    runs::SessionRuns,
     shared::SharedSession,
 };
 
@@ -67,7 +67,7 @@ impl<T: Item> SessionBuilder<T> {
             planner: Foreign::new(Arc::new(planner)),
             reader: None,
             history: History::new(),
-            rules: Rules { patience: PATIENCE, on_failure: OnTurnFailure::Wait },
+            rules: Rules { max_preempted: PATIENCE, on_failure: OnTurnFailure::Wait },
             strategy: STRATEGY,
             callback: CALLBACK,
             quiet: QUIET,
@@ -105,7 +105,7 @@ impl<T: Item> SessionBuilder<T> {
     }
     /// Sets after how many preempted turns in a row one comes to its end. Default 3.
     pub fn max_preempted_turns(mut self, turns: u32) -> Self {
-        self.settings.rules.patience = turns;
+        self.settings.rules.max_preempted = turns;
         self
     }
     /// Sets what a failed turn does to the items that wait. Default: they wait on.
@@ -138,24 +138,24 @@ impl<T: Item> SessionBuilder<T> {
         let (shared, received) = self.shared();
         let machine = Machine::new(self.settings.rules);
         let (engine, _never_stopped) = Scope::root();
-        let owner =
+        let driver =
             Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
-        drop(engine.spawn("session", owner.own()));
+        drop(engine.spawn("session", driver.into_task()));
         Session { handle: SessionHandle { shared } }
     }
 
     pub(super) fn shared(&self) -> (Arc<SharedSession<T>>, Received<T>) {
         let (mailbox, received) = Mailbox::new();
         let shared = SharedSession {
-            door: Inbox::new(mailbox.clone(), self.settings.inbox, self.keeps_late),
+            inbox: Inbox::new(mailbox.clone(), self.settings.inbox, self.keeps_late),
             planner: self.settings.planner.clone(),
             mailbox,
             feed: Arc::new(Feed::new(self.retained_deltas)),
             view: Mutex::new(None),
-            family: Family::new(),
+            runs: SessionRuns::new(),
             exit: OnceLock::new(),
             over: Notify::new(),
-            nudged: Notify::new(),
+            store_changed: Notify::new(),
             first: Mutex::new(None),
         };
         (Arc::new(shared), received)

@@ -10,12 +10,14 @@ use safepoint_scope::{Scope, StopRequest};
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
+    exit::{report, store_report},
     item::Policy,
     machine::{Action, Input, Machine, Moment, RequestAnswer},
-    message::{Received, SessionMessage},
+    message::{Received, Reply, SessionMessage},
     outcome::ItemOutcome,
     planner::{Arrival, TurnPlan},
     stop::StoppedTurn,
+    stored_stop::StoredStop,
     ticket::{Delivery, TicketState},
 };
 use crate::{
@@ -32,34 +34,27 @@ use crate::{
 };
 
 mod approvals;
-mod background;
-mod bounds;
-mod elsewhere;
-mod expiry;
-mod follow;
-mod held;
+mod begin;
 mod items;
 mod lost_runs;
 mod planning;
 mod queue;
-mod read;
 mod recorder;
 mod resume;
-mod steer;
+mod settle;
 mod stops;
-mod strategy;
+mod stored;
 mod turns;
 
 use approvals::OpenApprovals;
-use bounds::SessionEnd;
-use held::{CurrentTurn, HeldItem};
-use items::Items;
+use items::{HeldItem, Items};
 use lost_runs::LostRuns;
 use planning::Planning;
 use queue::Queue;
 use recorder::Recorder;
+use settle::SessionEnd;
 use stops::StoredStops;
-use turns::Turns;
+use turns::{CurrentTurn, Turns};
 
 pub(super) struct Driver<T> {
     cx: SessionContext<T>,
@@ -102,12 +97,12 @@ impl<T: Item> Driver<T> {
         scope: Scope,
         shared: Arc<SharedSession<T>>,
         settings: Arc<Settings<T>>,
-        mail: Received<T>,
+        received: Received<T>,
         machine: Machine,
     ) -> Self {
         Self {
             machine,
-            queue: Queue::new(mail),
+            queue: Queue::new(received),
             items: Items::new(),
             turns: Turns::new(settings.history.clone()),
             planning: Planning::default(),
@@ -124,99 +119,98 @@ impl<T: Item> Driver<T> {
         while self.end.exit.is_none() {
             match self.next().await {
                 // Boxed, so that an idle session carries no room for what it does not do.
-                Some(mail) => Box::pin(self.handle(*mail)).await,
+                Some(message) => Box::pin(self.handle(*message)).await,
                 None => Box::pin(self.pass_time()).await,
             }
         }
         // Items accepted a moment before the end are unhandled too.
-        self.cx.shared.door.shut();
-        while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
-            Box::pin(self.handle(*mail)).await;
+        self.cx.shared.inbox.shut();
+        while let Some(message) = self.queue.ahead.pop_front().or_else(|| self.queue.received.now()) {
+            Box::pin(self.handle(*message)).await;
         }
     }
 
-    async fn handle(&mut self, mail: SessionMessage<T>) {
-        match mail {
-            SessionMessage::Push { item, slip, policy, client_id } => {
-                if let Some(item) = self.store_item(item, &slip, policy, client_id).await {
-                    self.accept(item, slip, policy).await;
+    async fn handle(&mut self, message: SessionMessage<T>) {
+        match message {
+            SessionMessage::Push { item, ticket, policy, client_id } => {
+                if let Some(item) = self.store_item(item, &ticket, policy, client_id).await {
+                    self.accept(item, ticket, policy).await;
                 }
-                self.cx.shared.door.note(1, self.machine.room_taken());
+                self.cx.shared.inbox.note(1, self.machine.room_taken());
             }
-            SessionMessage::PushBy { item, slip, strategy } => self.push_by(item, slip, strategy).await,
-            SessionMessage::Adopt { number, item, slip, policy } => {
-                self.accept_stored(number, (item, slip), policy).await
+            SessionMessage::PushWith(item, ticket, strategy) => {
+                self.push_with_strategy(item, ticket, strategy).await
             }
-            SessionMessage::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
-            SessionMessage::Adopted => self.adopted().await,
-            SessionMessage::Gone { number } => self.item_withdrawn_elsewhere(number).await,
-            SessionMessage::Intent { number, intent } => self.apply_stored_stop(number, intent).await,
-            SessionMessage::Decided { id, decision } => self.apply_decision(id, decision).await,
-            SessionMessage::Withdraw { item, reply } => self.withdraw(item, reply).await,
-            SessionMessage::WantedAtEnd { turn, item, reply } => self.want_at_end(turn, item, reply).await,
-            SessionMessage::Waiting { reply } => self.list_queued(reply).await,
-            SessionMessage::TookBack { item, reply } => {
-                self.give_back(Input::TookBack(item), item, reply).await
+            SessionMessage::PushStored { number, item, ticket, policy } => {
+                self.accept_stored(number, (item, ticket), policy).await
             }
-            SessionMessage::Stop { stop, reply } => self.stop(stop, reply).await,
+            SessionMessage::Unreadable(number, why) => self.show(SessionEvent::Unreadable { number, why }),
+            SessionMessage::Inherited => self.inherited().await,
+            SessionMessage::WithdrawnElsewhere(number) => self.item_withdrawn_elsewhere(number).await,
+            SessionMessage::StopIntent(number, intent) => self.apply_stored_stop(number, intent).await,
+            SessionMessage::Decided(id, decision) => self.apply_decision(id, decision).await,
+            SessionMessage::Withdraw(item, reply) => self.withdraw(item, reply).await,
+            SessionMessage::WithdrawAtEnd(turn, item, reply) => self.withdraw_at_end(turn, item, reply).await,
+            SessionMessage::ListQueued(reply) => self.list_queued(reply).await,
+            SessionMessage::SteerReturned(item, reply) => {
+                self.withdraw_now(Input::SteerReturned(item), item, reply).await
+            }
+            SessionMessage::Stop(stop, reply) => self.stop(stop, reply).await,
             SessionMessage::StopTurn { turn, request, reached, reply } => {
                 self.stop_turn((turn, request), &reached, reply).await;
             }
-            SessionMessage::KeepTurnStop { request, reached, reply } => {
-                self.keep_turn_stop(request, reached.get().copied(), reply);
+            SessionMessage::WriteTurnStop { request, reached, reply } => {
+                self.write_turn_stop(request, reached.get().copied(), reply);
             }
-            SessionMessage::TurnStopKept { number, turn } => self.turn_stop_kept(number, turn).await,
-            SessionMessage::KeepStop { stop, reply } => self.keep_stop(stop, reply),
-            SessionMessage::StopKept { number, is_idle } => self.stop_kept(number, is_idle).await,
-            SessionMessage::KeepOpen => self.keep_open().await,
-            SessionMessage::Resume { reply } => self.resume(reply).await,
-            SessionMessage::Decide { id, ruled, reply } => self.decide(id, ruled, reply).await,
-            SessionMessage::Planned { plan, made } => self.planned(plan, made).await,
+            SessionMessage::WriteStop(stop, reply) => self.write_stop(StoredStop::Session(stop), reply),
+            SessionMessage::StopWritten(number, stop) => self.stop_written(number, stop).await,
+            SessionMessage::WithdrawIdleStop => self.withdraw_idle_stop().await,
+            SessionMessage::Resume(reply) => self.resume(reply).await,
+            SessionMessage::Decide(id, ruled, reply) => self.decide(id, ruled, reply).await,
+            SessionMessage::Planned(plan, made) => self.planned(plan, made).await,
             SessionMessage::Gathered(plan) => self.step(Input::Gathered(plan)).await,
-            SessionMessage::SteerTaken { turn, item, round } => {
-                self.steer_taken(item, Delivery { turn, round }).await
-            }
-            SessionMessage::Noticed { turn, notice } => self.lost_notified(turn, &notice),
-            SessionMessage::Settled { turn, outcome } => self.settled(turn, outcome).await,
-            SessionMessage::Quiet { turn, survivors } => {
+            SessionMessage::SteerTaken(item, delivered) => self.steer_taken(item, delivered).await,
+            SessionMessage::Noticed(turn, notice) => self.lost_notified(turn, &notice),
+            SessionMessage::Settled(turn, outcome) => self.settled(turn, outcome).await,
+            SessionMessage::Quiet(turn, survivors) => {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
                 self.step(Input::Quiet(turn)).await;
             }
-            SessionMessage::AsideOver => self.background_over().await,
-            SessionMessage::Questions { reply } => self.questions(reply).await,
-            SessionMessage::Read { turn } => self.step(Input::Read(turn)).await,
-            SessionMessage::ReadEnough { turn } => self.read_enough(turn).await,
+            SessionMessage::BackgroundOver => self.background_over().await,
+            SessionMessage::ListApprovals(reply) => self.questions(reply).await,
+            SessionMessage::Read(turn) => self.step(Input::Read(turn)).await,
+            SessionMessage::ReadEnough(turn) => self.read_enough(turn).await,
             SessionMessage::Broke(error) => self.broke(error).await,
-            SessionMessage::Lost(error) => self.lose_hold(error).await,
+            SessionMessage::LeaseLost(error) => self.lease_lost(error).await,
         }
     }
 
     /// Steps the machine with `input` and performs its actions.
     async fn step(&mut self, input: Input) {
-        self.ask(input, Request::None).await;
+        self.step_with(input, Request::None).await;
     }
 
     /// Like [`step`](Self::step), for a caller that waits for the answer.
-    async fn ask(&mut self, input: Input, mut request: Request) -> Option<RequestAnswer> {
-        let mut effects = Vec::new();
-        self.machine.step(self.now(), input, &mut effects);
-        self.hold_back(&mut effects);
-        self.find_agent(&mut effects);
-        self.record(&mut effects, &request).await;
+    async fn step_with(&mut self, input: Input, mut request: Request) -> Option<RequestAnswer> {
+        let mut actions = Vec::new();
+        self.machine.step(self.now(), input, &mut actions);
+        self.hold_back_start(&mut actions);
+        self.require_agent(&mut actions);
+        self.record(&mut actions, &request).await;
         let waited = self.machine.room_taken();
         let mut answer = None;
-        for effect in effects {
-            answer = self.perform(effect, &mut request).or(answer);
+        for action in actions {
+            answer = self.perform(action, &mut request).or(answer);
         }
-        self.tell_resumers();
-        self.cx.shared.door.note(0, waited);
+        self.answer_resumers();
+        self.cx.shared.inbox.note(0, waited);
         self.cx.shared.view(self.view());
         answer
     }
 
-    fn perform(&mut self, effect: Action, request: &mut Request) -> Option<RequestAnswer> {
-        match effect {
-            Action::Gather(plan) => self.cx.shared.door.mark(SessionMessage::Gathered(plan)),
+    fn perform(&mut self, action: Action, request: &mut Request) -> Option<RequestAnswer> {
+        match action {
+            Action::Gather(plan) => self.cx.shared.inbox.mark(SessionMessage::Gathered(plan)),
             Action::Plan { plan, waiting, left, wanted } => self.ask_planner(plan, &waiting, left, wanted),
             Action::DropPlan => {
                 if let Some(planner) = self.planning.planner.take() {
@@ -224,33 +218,33 @@ impl<T: Item> Driver<T> {
                 }
             }
             Action::Start { turn, from, steers } => self.start(turn, from, &steers, request),
-            Action::StopRun { turn, why } => self.stop_run(turn, why, request),
-            Action::Steer { turn, item, when } => self.steer(turn, item, when),
-            Action::Held { turn, item } => self.tell_blocked(item, turn),
+            Action::StopRun(turn, why) => self.stop_run(turn, why, request),
+            Action::Steer(turn, item, when) => self.steer(turn, item, when),
+            Action::Held(turn, item) => self.mark_blocked(item, turn),
             Action::Forget(turn) => {
                 self.forget_lost_runs(turn);
                 if let Some(work) = &self.turns.current {
                     self.turns.history = work.before.clone();
                 }
             }
-            Action::Fate { item, fate } => self.settle_item(item, fate),
+            Action::Settle(item, fate) => self.settle_item(item, fate),
             Action::Requeued(item) => {
                 // The item was part of a turn, so it has used its place in the queue.
                 if let Some(held) = self.items.held.get_mut(&item) {
-                    held.came = Arrival::Queued;
+                    held.arrival = Arrival::Queued;
                 }
                 self.show(SessionEvent::Requeued(item));
             }
-            Action::Return { item, why } => self.settle_item(item, ItemOutcome::Returned(why)),
-            Action::Resolve { item, preempted } => {
+            Action::Return(item, why) => self.settle_item(item, ItemOutcome::Returned(why)),
+            Action::Resolve(item, preempted) => {
                 self.show(SessionEvent::Preempted { item, preempted });
-                let taken_back = self.items.preempting.remove(&item);
-                let slip = taken_back.as_ref().or(self.items.held.get(&item).map(|held| &held.slip));
-                if let Some(slip) = slip {
-                    slip.preempted(preempted);
+                let withdrawn = self.items.preempting.remove(&item);
+                let ticket = withdrawn.as_ref().or(self.items.held.get(&item).map(|held| &held.ticket));
+                if let Some(ticket) = ticket {
+                    ticket.set_preempted(preempted);
                 }
             }
-            Action::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
+            Action::TurnEnded(turn, fate) => self.turn_ended(turn, fate),
             Action::RequestAnswer(answer) => {
                 if answer == RequestAnswer::Resuming
                     && let Request::Decide(decided) = std::mem::replace(request, Request::None)

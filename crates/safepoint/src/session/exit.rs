@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{inbox::LateItems, outcome::ItemOutcome, stop::StoppedTurn};
 use crate::{
+    contract::store,
     run::outcome::{Outcome, Persisted},
     value::{
         event::ErrorReport,
@@ -94,7 +95,7 @@ impl<T> SessionExit<T> {
     /// Items that were pushed after the end, where the session keeps them; each is given out once.
     #[must_use]
     pub fn take_late(&self) -> Vec<T> {
-        self.late.take()
+        std::mem::take(&mut self.late.lock())
     }
 }
 
@@ -107,4 +108,14 @@ impl<T> fmt::Debug for SessionExit<T> {
             .field("open", &self.open.as_ref().map(|open| open.turn))
             .finish_non_exhaustive()
     }
+}
+
+/// What user code failed at, as the exit reports it.
+pub(super) fn report(what: &str, why: &str) -> ErrorReport {
+    ErrorReport { code: "callback".into(), message: format!("{what}: {why}"), hint: None }
+}
+
+/// What the store failed at, as the exit reports it.
+pub(super) fn store_report(error: &store::Error) -> ErrorReport {
+    ErrorReport { code: "store".into(), message: error.to_string(), hint: None }
 }

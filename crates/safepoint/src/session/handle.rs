@@ -7,7 +7,6 @@ use std::{
 };
 
 use safepoint_scope::{Code, Reason, StopRequest};
-use tokio::sync::oneshot;
 
 use crate::{
     run::{
@@ -78,9 +77,9 @@ impl<T: Item> SessionHandle<T> {
         if self.shared.is_blank(&item) {
             return Err(PushError::Blank(item));
         }
-        self.shared.door.push(item, client_id, |item, slip, client_id| SessionMessage::Push {
+        self.shared.inbox.push(item, client_id, |item, ticket, client_id| SessionMessage::Push {
             item,
-            slip,
+            ticket,
             policy,
             client_id,
         })
@@ -91,17 +90,17 @@ impl<T: Item> SessionHandle<T> {
     fn push_stored(&self, number: u64, push: Push<T>) -> Ticket<T> {
         let Push { item, client_id, policy, .. } = push;
         let known_as = client_id.and_then(|id| Some((id, digest(&item).ok()?)));
-        let pushed = self.shared.door.push_stored(known_as, |slip| SessionMessage::Adopt {
+        let pushed = self.shared.inbox.push_stored(known_as, |ticket| SessionMessage::PushStored {
             number,
             item,
-            slip,
+            ticket,
             policy,
         });
         let ticket = pushed.unwrap_or_else(|shut| {
-            shut.slip.fate(ItemOutcome::Unhandled);
+            shut.state.settle(ItemOutcome::Unhandled);
             shut
         });
-        ticket.slip.recorded(number);
+        ticket.state.set_recorded(number);
         ticket
     }
 
@@ -120,7 +119,7 @@ impl<T: Item> SessionHandle<T> {
             return Err(PushError::Blank(item));
         }
         let strategy = Box::new(strategy);
-        self.shared.door.push(item, None, |item, slip, _| SessionMessage::PushBy { item, slip, strategy })
+        self.shared.inbox.push(item, None, |item, ticket, _| SessionMessage::PushWith(item, ticket, strategy))
     }
 
     /// Steers a child run of the current turn. `None` if there is no such run, or it has ended (S6.5).
@@ -137,9 +136,7 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// The turn may resume even if the caller no longer waits for the answer.
     pub async fn resume(&self) -> bool {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(SessionMessage::Resume { reply });
-        answer.await == Ok(RequestAnswer::Resuming)
+        self.shared.mailbox.ask(SessionMessage::Resume).await == Ok(RequestAnswer::Resuming)
     }
 
     /// Withdraws a queued item, or a steer that was not delivered yet. `None` if a turn has the item or it is
@@ -151,8 +148,7 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// The item may be withdrawn even if the caller no longer waits; its ticket has the item then.
     pub fn withdraw(&self, item: ItemId) -> impl Future<Output = Option<T>> + Send + use<T> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(SessionMessage::Withdraw { item, reply });
+        let answer = self.shared.mailbox.ask(|reply| SessionMessage::Withdraw(item, reply));
         async move { answer.await.ok().flatten() }
     }
 
@@ -161,14 +157,12 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn queued(&self) -> Vec<(ItemId, T)> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(SessionMessage::Waiting { reply });
-        answer.await.unwrap_or_default()
+        self.shared.mailbox.ask(SessionMessage::ListQueued).await.unwrap_or_default()
     }
 
     /// Reports that another process wrote into the store: the driver checks it at once.
     pub fn check_store(&self) {
-        self.shared.nudged.notify_one();
+        self.shared.store_changed.notify_one();
     }
 
     /// Answers an open question of the current turn, of a background run, or of the suspended turn, which
@@ -181,8 +175,8 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// The decision may be applied even if the caller no longer waits for the answer.
     pub async fn decide(&self, id: &ApprovalId, ruled: impl Into<Ruled>) -> Result<(), DecideError> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(SessionMessage::Decide { id: id.clone(), ruled: ruled.into(), reply });
+        let (id, ruled) = (id.clone(), ruled.into());
+        let answer = self.shared.mailbox.ask(|reply| SessionMessage::Decide(id, ruled, reply));
         answer.await.unwrap_or(Err(DecideError::RunEnded))
     }
 
@@ -193,9 +187,7 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn approvals(&self) -> Vec<ApprovalRequest> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(SessionMessage::Questions { reply });
-        answer.await.unwrap_or_default()
+        self.shared.mailbox.ask(SessionMessage::ListApprovals).await.unwrap_or_default()
     }
 
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
@@ -203,37 +195,29 @@ impl<T: Item> SessionHandle<T> {
     /// Once this returns, no turn begins. Unless the stop waits for the end of the turn, no model call and no
     /// tool call begins either (S6.13).
     pub fn stop(&self, stop: SessionStop) -> StopTicket {
-        let (reply, answer) = oneshot::channel();
-        let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
-        self.shared.mailbox.post(SessionMessage::Stop { stop: stop.clone(), reply });
-        let joined = self.shared.family.ask(&stop);
-        let keep =
-            Box::new(move |reply| mailbox.post(SessionMessage::KeepStop { stop: kept.clone(), reply }));
+        let answer = self.shared.mailbox.ask(|reply| SessionMessage::Stop(stop.clone(), reply));
+        let joined = self.shared.runs.stop_by(&stop);
+        let mailbox = self.shared.mailbox.clone();
+        let keep = Box::new(move || mailbox.ask(|reply| SessionMessage::WriteStop(stop.clone(), reply)));
         StopTicket { answer, joined, keep }
     }
 
     /// Asks the current turn to stop, or only `turn` if given; the session continues (S5.3). Never blocks.
     pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnStopTicket {
-        let (reply, answer) = oneshot::channel();
-        let (mailbox, kept, reached) =
-            (self.shared.mailbox.clone(), request.clone(), Arc::new(OnceLock::new()));
-        self.shared.mailbox.post(SessionMessage::StopTurn {
-            turn,
-            request,
-            reached: Arc::clone(&reached),
-            reply,
-        });
-        let keep = Box::new(move |reply| {
+        let (mailbox, reached) = (self.shared.mailbox.clone(), Arc::new(OnceLock::new()));
+        let (kept, known) = (request.clone(), Arc::clone(&reached));
+        let answer = mailbox.ask(|reply| SessionMessage::StopTurn { turn, request, reached, reply });
+        let keep = Box::new(move || {
             // Posted after the stop itself, so `reached` is known by the time the driver handles this.
-            let (request, reached) = (kept.clone(), Arc::clone(&reached));
-            mailbox.post(SessionMessage::KeepTurnStop { request, reached, reply });
+            let (request, reached) = (kept.clone(), Arc::clone(&known));
+            mailbox.ask(|reply| SessionMessage::WriteTurnStop { request, reached, reply })
         });
         TurnStopTicket { answer, keep }
     }
 
     /// Withdraws a [`SessionStop::when_idle_for`].
     pub fn withdraw_idle_stop(&self) {
-        self.shared.mailbox.post(SessionMessage::KeepOpen);
+        self.shared.mailbox.post(SessionMessage::WithdrawIdleStop);
     }
 
     /// The running turn.

@@ -20,7 +20,7 @@ use crate::sync::{Mutex, MutexGuard};
 #[path = "inbox/count.rs"]
 mod count;
 
-pub(super) use count::{Count, Turned};
+pub(super) use count::{Count, Refused};
 
 pub(super) struct Inbox<T> {
     /// Guards the counters and the known ids. Items are posted under it, so that positions are the order of
@@ -43,29 +43,7 @@ struct InboxState<T> {
 /// Items that came after the end, each given out once. Clones are the same.
 /// The lock is held to add one item or to take all. It is taken under the lock of the inbox, and no other
 /// lock is taken under it.
-pub(super) struct LateItems<T>(Arc<Mutex<Vec<T>>>);
-
-impl<T> LateItems<T> {
-    fn keep(&self, item: T) {
-        self.0.lock().push(item);
-    }
-
-    pub(super) fn take(&self) -> Vec<T> {
-        std::mem::take(&mut self.0.lock())
-    }
-}
-
-impl<T> Clone for LateItems<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for LateItems<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
+pub(super) type LateItems<T> = Arc<Mutex<Vec<T>>>;
 
 impl<T> InboxState<T> {
     /// Whether what came late under this id before is the same; `None` if this is the first. Notes the id.
@@ -93,12 +71,12 @@ impl<T: Item> Inbox<T> {
         Self { state: Mutex::new(state), mailbox }
     }
 
-    /// Accepts an item, or gives it back. `letter` wraps it for the mailbox.
+    /// Accepts an item, or gives it back. `message` wraps it for the mailbox.
     pub(super) fn push(
         &self,
         item: T,
         client_id: Option<String>,
-        letter: impl FnOnce(T, Arc<TicketState<T>>, Option<String>) -> SessionMessage<T>,
+        message: impl FnOnce(T, Arc<TicketState<T>>, Option<String>) -> SessionMessage<T>,
     ) -> Result<Ticket<T>, PushError<T>> {
         let digest = match client_id.as_ref().map(|_id| digest(&item)).transpose() {
             Ok(digest) => digest,
@@ -106,71 +84,70 @@ impl<T: Item> Inbox<T> {
         };
         let mut state = self.lock();
         if let (Some(id), Some(digest)) = (&client_id, &digest)
-            && let Some((known, slip)) = state.known.get(id)
+            && let Some((known, ticket)) = state.known.get(id)
         {
-            let ticket = Ticket { slip: Arc::clone(slip) };
+            let ticket = Ticket { state: Arc::clone(ticket) };
             return if known == digest { Ok(ticket) } else { Err(PushError::OtherContent(item)) };
         }
         let position = match (state.count.admit(), state.keeps_late) {
             (Ok(position), _) => position,
-            (Err(Turned::Shut), false) => return Err(PushError::Closed(item)),
-            (Err(Turned::Shut), true) => {
+            (Err(Refused::Shut), false) => return Err(PushError::Closed(item)),
+            (Err(Refused::Shut), true) => {
                 return Err(match state.is_late_again(client_id.zip(digest)) {
                     // The item is dropped as a parameter is: after the lock, so that it may call the session.
                     Some(true) => PushError::KeptLate,
                     Some(false) => PushError::OtherContent(item),
                     None => {
-                        state.late.keep(item);
+                        state.late.lock().push(item);
                         PushError::KeptLate
                     }
                 });
             }
-            (Err(Turned::Full), _) => return Err(PushError::Full(item)),
+            (Err(Refused::Full), _) => return Err(PushError::Full(item)),
         };
-        let slip = Arc::new(TicketState::new(position));
+        let ticket = Arc::new(TicketState::new(position));
         if let (Some(id), Some(digest)) = (&client_id, digest) {
-            state.known.insert(id.clone(), (digest, Arc::clone(&slip)));
+            state.known.insert(id.clone(), (digest, Arc::clone(&ticket)));
         }
         // Sent under the lock, so that positions are the order of the mailbox.
-        self.mailbox.post(letter(item, Arc::clone(&slip), client_id));
-        Ok(Ticket { slip })
+        self.mailbox.post(message(item, Arc::clone(&ticket), client_id));
+        Ok(Ticket { state: ticket })
     }
 
-    /// A slip for an item that is in the store, and belongs to a turn already.
-    pub(super) fn slip(&self) -> Arc<TicketState<T>> {
-        Arc::new(TicketState::new(self.lock().count.adopt()))
+    /// The ticket of an item that is in the store, and belongs to a turn already.
+    pub(super) fn ticket(&self) -> Arc<TicketState<T>> {
+        Arc::new(TicketState::new(self.lock().count.next_position()))
     }
 
     /// Lets in an item that its sender has stored already, which needs no room here. Once shut, the ticket is
-    /// of no item here. `letter` wraps the item for the mailbox.
+    /// of no item here. `message` wraps the item for the mailbox.
     pub(super) fn push_stored(
         &self,
         known_as: Option<(String, [u8; 32])>,
-        letter: impl FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
+        message: impl FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
     ) -> Result<Ticket<T>, Ticket<T>> {
         let mut state = self.lock();
-        let slip = Arc::new(TicketState::new(state.count.adopt()));
-        let ticket = Ticket { slip: Arc::clone(&slip) };
+        let ticket = Arc::new(TicketState::new(state.count.next_position()));
         if state.count.is_shut() {
-            return Err(ticket);
+            return Err(Ticket { state: ticket });
         }
         if let Some((id, digest)) = known_as {
-            state.known.insert(id, (digest, Arc::clone(&slip)));
+            state.known.insert(id, (digest, Arc::clone(&ticket)));
         }
-        self.mailbox.post(letter(slip));
-        Ok(ticket)
+        self.mailbox.post(message(Arc::clone(&ticket)));
+        Ok(Ticket { state: ticket })
     }
 
     /// Lets in items that are already in the store, which need no room here. They enter the mailbox together:
-    /// no other item is accepted between two of them. `letter` wraps each item for the mailbox.
-    pub(super) fn adopt<L>(&self, letters: impl IntoIterator<Item = L>)
+    /// no other item is accepted between two of them. `message` wraps each item for the mailbox.
+    pub(super) fn push_all_stored<L>(&self, messages: impl IntoIterator<Item = L>)
     where
         L: FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
     {
         let mut state = self.lock();
-        for letter in letters {
-            let slip = Arc::new(TicketState::new(state.count.adopt()));
-            self.mailbox.post(letter(slip));
+        for message in messages {
+            let ticket = Arc::new(TicketState::new(state.count.next_position()));
+            self.mailbox.post(message(ticket));
         }
     }
 
@@ -181,9 +158,9 @@ impl<T: Item> Inbox<T> {
         self.mailbox.post(mark);
     }
 
-    /// Records that the driver has seen `came` more items, and that `waiting` of them are queued now.
-    pub(super) fn note(&self, came: usize, waiting: usize) {
-        self.lock().count.note(came, waiting);
+    /// Records that the driver has received `received` more items, and that `waiting` of them are queued now.
+    pub(super) fn note(&self, received: usize, waiting: usize) {
+        self.lock().count.note(received, waiting);
     }
 
     pub(super) fn shut(&self) {
@@ -192,7 +169,7 @@ impl<T: Item> Inbox<T> {
 
     /// Holds the items that arrive after the end, and nothing else of the session.
     pub(super) fn late(&self) -> LateItems<T> {
-        self.lock().late.clone()
+        Arc::clone(&self.lock().late)
     }
 
     fn lock(&self) -> MutexGuard<'_, InboxState<T>> {

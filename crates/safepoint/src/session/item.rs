@@ -1,6 +1,6 @@
 //! Items, and how they are pushed.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use safepoint_scope::{Grace, SafePoints};
 use serde::{Serialize, de::DeserializeOwned};
@@ -87,11 +87,11 @@ impl Policy {
         Self::Steer(SteerTiming::NextRequest, IfUndelivered::Queue)
     }
 
-    pub(super) fn how(self) -> PushKind {
+    pub(super) fn push_kind(self) -> PushKind {
         match self {
             Self::Enqueue => PushKind::Enqueue,
             Self::Reject => PushKind::Reject,
-            Self::Steer(when, or) => PushKind::Steer { when, or },
+            Self::Steer(when, or) => PushKind::Steer(when, or),
             Self::Preempt(preempt) => PushKind::Preempt(preempt.0),
             Self::Rollback => PushKind::Preempt(PreemptSpec { forgets: true, ..Preempt::now().0 }),
         }
@@ -125,12 +125,12 @@ impl Preempt {
         Self(PreemptSpec { grace: Some(micros(grace.as_duration())), ..Self::at(points).0 })
     }
 
-    pub(super) fn wish(self) -> PreemptSpec {
+    pub(super) fn spec(self) -> PreemptSpec {
         self.0
     }
 
-    pub(super) fn of_wish(wish: PreemptSpec) -> Self {
-        Self(wish)
+    pub(super) fn from_spec(spec: PreemptSpec) -> Self {
+        Self(spec)
     }
 
     /// Delays the stop by `delay`. If the turn has ended by then, no other turn is stopped.
@@ -157,20 +157,26 @@ pub(super) fn digest<T: Serialize + ?Sized>(item: &T) -> Result<[u8; 32], serde_
 }
 
 /// Why a push was not accepted; the item comes back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError<T> {
     /// The inbox is full.
+    #[error("the inbox is full: wait for a turn to end, or withdraw something")]
     Full(T),
     /// The session has ended.
+    #[error("the session has ended: start or resume one first")]
     Closed(T),
     /// The session has ended, and keeps what comes late.
+    #[error("the session has ended: the item is kept in its exit")]
     KeptLate,
     /// The id was used before, for other content.
+    #[error("this id was used before for other content: give a new one")]
     OtherContent(T),
     /// There is nothing in it that a model could answer.
+    #[error("there is nothing in it: say something, or attach something")]
     Blank(T),
     /// The item cannot be stored.
+    #[error("the item cannot be stored: {1}")]
     NotStorable(T, String),
 }
 
@@ -200,18 +206,3 @@ impl<T> PushError<T> {
         }
     }
 }
-
-impl<T> fmt::Display for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full(_) => f.write_str("the inbox is full: wait for a turn to end, or withdraw something"),
-            Self::Closed(_) => f.write_str("the session has ended: start or resume one first"),
-            Self::KeptLate => f.write_str("the session has ended: the item is kept in its exit"),
-            Self::OtherContent(_) => f.write_str("this id was used before for other content: give a new one"),
-            Self::Blank(_) => f.write_str("there is nothing in it: say something, or attach something"),
-            Self::NotStorable(_, why) => write!(f, "the item cannot be stored: {why}"),
-        }
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for PushError<T> {}

@@ -35,7 +35,7 @@ mod read;
 mod recover;
 mod turn_log;
 
-pub(super) use approvals::put_right;
+pub(super) use approvals::reconcile;
 pub(super) use line::JournalLine;
 pub use read::{JournalFact, JournalStep, read_journal};
 pub(super) use recover::{LeftTurn, Recovered, recover};
@@ -140,8 +140,8 @@ impl Journal {
     }
 
     /// The session's title, from the input of its first turn; `None` if it has one.
-    pub(super) fn title(&self, turn: TurnId, said: &UserMessage) -> Option<Write> {
-        let line = said.text.lines().map(str::trim).find(|line| !line.is_empty());
+    pub(super) fn title(&self, turn: TurnId, input: &UserMessage) -> Option<Write> {
+        let line = input.text.lines().map(str::trim).find(|line| !line.is_empty());
         let is_wanted = !self.has_title && turn == TurnId::new(1);
         line.filter(|_| is_wanted).map(|line| Write::Title(line.chars().take(TITLE).collect()))
     }
@@ -187,7 +187,7 @@ impl Journal {
 
     /// Releases the session. If the store does not accept that, it is retried as long as the lease could lock
     /// others out.
-    pub(super) async fn give_back(&self) -> Result<(), store::Error> {
+    pub(super) async fn release(&self) -> Result<(), store::Error> {
         let lease = self.lease();
         let given = in_time(self.store.release(&lease)).await;
         match given {
@@ -198,9 +198,9 @@ impl Journal {
     }
 
     /// Retries the release until it succeeds or the lease has ended.
-    pub(super) async fn give_back_at_last(self: Arc<Self>) {
+    pub(super) async fn release_with_retries(self: Arc<Self>) {
         let ends = Instant::now() + self.lease().ttl();
-        while let Err(error) = self.give_back().await {
+        while let Err(error) = self.release().await {
             if matches!(error, store::Error::Gone) || Instant::now() >= ends {
                 return;
             }

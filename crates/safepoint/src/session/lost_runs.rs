@@ -54,7 +54,7 @@ impl LostRun {
 
 /// What the records say of background runs, as they are read.
 #[derive(Default)]
-pub(super) struct Aside {
+pub(super) struct FoldedBackground {
     /// Runs whose calls have reported them as running in the background.
     begun: Vec<(TurnId, Path)>,
     /// How runs below the root have ended; `None`: not yet.
@@ -65,7 +65,7 @@ pub(super) struct Aside {
     notified: HashMap<SteerId, TurnId>,
 }
 
-impl Aside {
+impl FoldedBackground {
     pub(super) fn take(&mut self, turn: TurnId, path: &Path, fact: &Fact) {
         match fact {
             Fact::AttemptOpened { .. } if !path.is_root() => {
@@ -81,7 +81,7 @@ impl Aside {
             }
             Fact::CallEnded { report, .. } => {
                 self.open.retain(|(of, at, call, _)| (*of, at, call) != (turn, path, &report.call_id));
-                if let Some(run) = begun_behind(fact) {
+                if let Some(run) = background_begun(fact) {
                     self.begun.push((turn, run));
                 }
             }
@@ -118,7 +118,7 @@ impl Aside {
 }
 
 /// The run that continues in the background after its call ended.
-pub(super) fn begun_behind(fact: &Fact) -> Option<Path> {
+pub(super) fn background_begun(fact: &Fact) -> Option<Path> {
     let Fact::CallEnded { report, .. } = fact else { return None };
     let child = report.child.as_ref().filter(|child| child.work == CallKind::Background);
     child.map(|child| child.path.clone())

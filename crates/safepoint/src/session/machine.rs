@@ -9,12 +9,12 @@ use std::collections::{HashSet, VecDeque};
 
 use crate::{
     run::steer::SteerTiming,
-    session::outcome::{IfUndelivered, ItemOutcome},
+    session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome},
     value::ids::{ItemId, TurnId},
 };
 
 #[cfg(test)]
-mod check;
+mod explored;
 mod io;
 mod preempt;
 mod push;
@@ -58,9 +58,9 @@ pub(crate) struct Machine {
     /// Whether user code failed: the session must end.
     is_broken: bool,
     /// Whether a background run is alive.
-    has_aside: bool,
+    has_background: bool,
     /// Whether everything that another owner left has arrived: nothing begins before.
-    is_adopted: bool,
+    is_inherited: bool,
 }
 
 /// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
@@ -158,8 +158,8 @@ impl Machine {
             stop: None,
             idleness: Idleness::default(),
             is_broken: false,
-            has_aside: false,
-            is_adopted: true,
+            has_background: false,
+            is_inherited: true,
         }
     }
 
@@ -168,7 +168,7 @@ impl Machine {
         let left = left.map(|(turn, items, is_suspended)| EarlyTurn { turn, items, is_suspended });
         // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
-        Self { turns, left, barrier, is_adopted: false, ..Self::new(rules) }
+        Self { turns, left, barrier, is_inherited: false, ..Self::new(rules) }
     }
 
     /// What waits from before begins nothing by itself, whether a turn was left or not.
@@ -176,8 +176,8 @@ impl Machine {
         self.barrier = Some(ItemId::new(u64::MAX));
     }
 
-    fn adopted(&mut self) {
-        self.is_adopted = true;
+    fn inherited(&mut self) {
+        self.is_inherited = true;
         if self.barrier.is_some() {
             self.barrier = Some(self.next_item);
         }
@@ -187,28 +187,28 @@ impl Machine {
     pub(crate) fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Action>) {
         self.pass_time(now, out);
         match input {
-            Input::Push { item, how } => self.push(now, item, how, out),
+            Input::Push(item, how) => self.push(now, item, how, out),
             Input::Withdraw(item) => self.withdraw(item, out),
-            Input::TookBack(item) => self.took_back(item, out),
+            Input::SteerReturned(item) => self.steer_returned(item, out),
             Input::StopTurn(turn) => self.stop_turn(turn, out),
             Input::Stop(strength) => self.stop(strength, out),
             Input::StopWhenIdle(micros) => self.stop_when_idle(now, micros, out),
-            Input::KeepOpen => self.idleness.forget(),
+            Input::WithdrawIdleStop => self.idleness.forget(),
             Input::Resume => self.resume(out),
             Input::Decided => self.decided(out),
             Input::Gathered(plan) => self.gathered(plan, out),
-            Input::Planned { plan, made } => self.planned(plan, &made, out),
-            Input::SteerTaken { turn, item } => self.steer_taken(turn, item),
-            Input::Settled { turn, end } => self.settled(turn, end, out),
+            Input::Planned(plan, made) => self.planned(plan, &made, out),
+            Input::SteerTaken(turn, item) => self.steer_taken(turn, item),
+            Input::Settled(turn, end) => self.settled(turn, end, out),
             Input::Quiet(turn) => self.quiet(turn),
             Input::Read(turn) => self.read(turn),
             Input::Unstarted(turn) => self.unstarted(turn),
-            Input::Aside { is_alive } => self.has_aside = is_alive,
-            Input::Adopted => self.adopted(),
+            Input::Background { is_alive } => self.has_background = is_alive,
+            Input::Inherited => self.inherited(),
             Input::Broke => self.broke(out),
             Input::Tick => {}
         }
-        self.go_on(now, out);
+        self.advance(now, out);
     }
 
     /// The next moment at which time alone changes something.
@@ -229,7 +229,7 @@ impl Machine {
     }
 
     /// Does what the phase between turns allows: end, resume, plan, or be idle.
-    fn go_on(&mut self, now: Moment, out: &mut Vec<Action>) {
+    fn advance(&mut self, now: Moment, out: &mut Vec<Action>) {
         if let SessionPhase::Ending { is_quiet: true, is_read: true, .. } = self.phase {
             self.phase = SessionPhase::Idle;
         }
@@ -239,10 +239,10 @@ impl Machine {
         }
         if let Some(exit) = self.exit() {
             self.end(exit, out);
-        } else if !self.is_adopted || self.take_up(out) || self.plan(out) {
+        } else if !self.is_inherited || self.resume_if_wanted(out) || self.plan(out) {
             self.idleness.busy();
         } else {
-            let is_idle = self.waiting.is_empty() && !self.is_suspended() && !self.has_aside;
+            let is_idle = self.waiting.is_empty() && !self.is_suspended() && !self.has_background;
             self.idleness.idle(is_idle.then_some(now));
             if self.idleness.over_at().is_some_and(|over| over <= now) {
                 self.idleness.expire();
@@ -254,12 +254,12 @@ impl Machine {
     /// Settles everything that has no place any more: the session is over.
     fn end(&mut self, exit: ExitKind, out: &mut Vec<Action>) {
         for preempt in self.preempts.drain(..) {
-            out.push(preempt.superseded());
+            out.push(preempt.resolved(PreemptOutcome::SupersededByStop));
         }
         // Only a turn that waits for a decision holds any, and it waits on.
         self.return_steers(out);
         for item in self.waiting.drain(..) {
-            out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
+            out.push(Action::Settle(item, ItemOutcome::Unhandled));
         }
         self.phase = SessionPhase::Over;
         self.want = PendingStart::Nothing;
@@ -302,7 +302,7 @@ impl Machine {
 
     /// Whether a preempt that came with this item is not answered yet.
     pub(crate) fn is_preempting(&self, item: ItemId) -> bool {
-        self.preempts.iter().any(|preempt| preempt.item() == item)
+        self.preempts.iter().any(|preempt| preempt.item == item)
     }
 
     /// Whether this item was sent to the running turn, which has not taken it yet.
@@ -311,13 +311,13 @@ impl Machine {
     }
 
     /// Whether a turn that ended early is about to be resumed: by a planned resume, or by a decision.
-    pub(crate) fn takes_up(&self) -> bool {
+    pub(crate) fn is_about_to_resume(&self) -> bool {
         let plans = matches!(self.phase, SessionPhase::Planning { wanted: PlanRequest::Resume, .. });
         plans || matches!(self.want, PendingStart::Resume | PendingStart::Decision)
     }
 
     /// Whether the running turn is a resumed one.
-    pub(crate) fn took_up(&self) -> bool {
+    pub(crate) fn has_resumed(&self) -> bool {
         matches!(
             self.phase,
             SessionPhase::Running(Running { from: StartFrom::Resume | StartFrom::Decision, .. })
@@ -325,7 +325,7 @@ impl Machine {
     }
 
     /// An item that a plan names and that does not wait, or that it names twice.
-    pub(crate) fn stranger(&self, made: &PlanResult) -> Option<ItemId> {
+    pub(crate) fn wrong_item(&self, made: &PlanResult) -> Option<ItemId> {
         let PlanResult::Turn { take, drop } = made else { return None };
         let mut named = HashSet::with_capacity(take.len() + drop.len());
         let is_strange = |item: &&ItemId| !self.is_waiting(**item) || !named.insert(**item);
@@ -339,7 +339,7 @@ impl Machine {
     /// Whether a stop that a preempt requested first makes the turn a preempted one.
     pub(crate) fn would_be_preempted(&self) -> bool {
         let end = TurnEnd::Preempted(PreemptedItems::Drop);
-        matches!(self.phase, SessionPhase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
+        matches!(self.phase, SessionPhase::Running(running) if matches!(self.outcome_of(running, end), ItemOutcome::Preempted(_)))
     }
 
     /// The turn that can be resumed.

@@ -6,8 +6,12 @@ use safepoint_scope::StopRequest;
 use tokio::sync::oneshot;
 
 use super::{
-    item::Policy, machine::RequestAnswer, planner::Plan, stop::SessionStop, stop::StopPersistence,
-    stored_stop::StoredStop, ticket::TicketState,
+    item::Policy,
+    machine::RequestAnswer,
+    planner::Plan,
+    stop::{SessionStop, StopPersistence},
+    stored_stop::StoredStop,
+    ticket::{Delivery, TicketState},
 };
 use crate::{
     run::{outcome::Outcome, shared::DecideError},
@@ -19,146 +23,82 @@ use crate::{
     },
 };
 
+/// Where the answer to a message is sent.
+pub(super) type Reply<A> = oneshot::Sender<A>;
+
 /// One message. Exhaustive: the driver must handle each.
 pub(super) enum SessionMessage<T> {
     Push {
         item: T,
-        slip: Arc<TicketState<T>>,
+        ticket: Arc<TicketState<T>>,
         policy: Policy,
         client_id: Option<String>,
     },
+    PushWith(T, Arc<TicketState<T>>, Strategy),
     /// Another process put an item into the store.
-    Adopt {
+    PushStored {
         number: u64,
         item: T,
-        slip: Arc<TicketState<T>>,
+        ticket: Arc<TicketState<T>>,
         policy: Policy,
     },
     /// Everything that the last owner left is in the mailbox.
-    Adopted,
-    /// Another process withdrew an item from the store.
-    Gone {
-        number: u64,
-    },
-    /// Another process requested a stop.
-    Intent {
-        number: u64,
-        intent: StoredStop,
-    },
-    /// Something in the store that this release cannot read. It stays there.
-    Unreadable {
-        number: u64,
-        why: String,
-    },
+    Inherited,
+    /// Another process withdrew the item of this number from the store.
+    WithdrawnElsewhere(u64),
+    /// Another process requested a stop, which has this number.
+    StopIntent(u64, StoredStop),
+    /// The item of this number cannot be read by this release, and why. It stays in the store.
+    Unreadable(u64, String),
     /// A decision that the store has taken.
-    Decided {
-        id: ApprovalId,
-        decision: Decision,
-    },
-    PushBy {
-        item: T,
-        slip: Arc<TicketState<T>>,
-        strategy: Strategy,
-    },
-    Withdraw {
-        item: ItemId,
-        reply: oneshot::Sender<Option<T>>,
-    },
+    Decided(ApprovalId, Decision),
+    Withdraw(ItemId, Reply<Option<T>>),
     /// The run ended before it could return a steer: the driver looks again once it has handled that end.
-    WantedAtEnd {
-        turn: TurnId,
-        item: ItemId,
-        reply: oneshot::Sender<Option<T>>,
-    },
-    Waiting {
-        reply: oneshot::Sender<Vec<(ItemId, T)>>,
-    },
+    WithdrawAtEnd(TurnId, ItemId, Reply<Option<T>>),
+    ListQueued(Reply<Vec<(ItemId, T)>>),
     /// The run has returned a steer.
-    TookBack {
-        item: ItemId,
-        reply: oneshot::Sender<Option<T>>,
-    },
-    Stop {
-        stop: SessionStop,
-        reply: oneshot::Sender<RequestAnswer>,
-    },
+    SteerReturned(ItemId, Reply<Option<T>>),
+    Stop(SessionStop, Reply<RequestAnswer>),
     /// A caller wants its stop stored.
-    KeepStop {
-        stop: SessionStop,
-        reply: oneshot::Sender<StopPersistence>,
-    },
+    WriteStop(SessionStop, Reply<StopPersistence>),
     /// The store has answered; `None`: it did not accept the stop.
-    StopKept {
-        number: Option<u64>,
-        is_idle: bool,
-    },
+    StopWritten(Option<u64>, StoredStop),
     StopTurn {
         turn: Option<TurnId>,
         request: StopRequest,
         /// Filled in once it is known which turn that is.
         reached: Arc<OnceLock<TurnId>>,
-        reply: oneshot::Sender<RequestAnswer>,
+        reply: Reply<RequestAnswer>,
     },
     /// A caller wants the stop of a turn stored.
-    KeepTurnStop {
+    WriteTurnStop {
         request: StopRequest,
         reached: Arc<OnceLock<TurnId>>,
-        reply: oneshot::Sender<StopPersistence>,
+        reply: Reply<StopPersistence>,
     },
-    /// The store has answered, as for the session's.
-    TurnStopKept {
-        number: Option<u64>,
-        turn: TurnId,
-    },
-    KeepOpen,
-    Resume {
-        reply: oneshot::Sender<RequestAnswer>,
-    },
-    Decide {
-        id: ApprovalId,
-        ruled: Ruled,
-        reply: oneshot::Sender<Result<(), DecideError>>,
-    },
+    WithdrawIdleStop,
+    Resume(Reply<RequestAnswer>),
+    Decide(ApprovalId, Ruled, Reply<Result<(), DecideError>>),
     /// A marker: every item accepted before this plan was requested is earlier in the mailbox.
     Gathered(u64),
-    Planned {
-        plan: u64,
-        made: Result<Plan, ErrorReport>,
-    },
-    SteerTaken {
-        turn: TurnId,
-        item: ItemId,
-        round: u32,
-    },
+    Planned(u64, Result<Plan, ErrorReport>),
+    SteerTaken(ItemId, Delivery),
     /// The model learned what became of a background run.
-    Noticed {
-        turn: TurnId,
-        notice: SteerId,
-    },
-    Settled {
-        turn: TurnId,
-        outcome: Outcome,
-    },
-    Quiet {
-        turn: TurnId,
-        survivors: Vec<String>,
-    },
+    Noticed(TurnId, SteerId),
+    Settled(TurnId, Outcome),
+    /// Nothing of the turn is alive, or these are.
+    Quiet(TurnId, Vec<String>),
     /// No background run of the turn is alive any more.
-    AsideOver,
+    BackgroundOver,
     /// A caller lists the open questions.
-    Questions {
-        reply: oneshot::Sender<Vec<ApprovalRequest>>,
-    },
-    Read {
-        turn: TurnId,
-    },
+    ListApprovals(Reply<Vec<ApprovalRequest>>),
+    /// The reader of the turn's events is done.
+    Read(TurnId),
     /// The reader returned before the turn's end.
-    ReadEnough {
-        turn: TurnId,
-    },
+    ReadEnough(TurnId),
     Broke(ErrorReport),
     /// Another process owns the session, or may own it, or the session cannot be used any more.
-    Lost(ErrorReport),
+    LeaseLost(ErrorReport),
 }
 
 /// Looks at the running turn, and chooses the policy of an item (S6.4).
@@ -176,8 +116,15 @@ impl<T> Mailbox<T> {
         (Self(sender), receiver)
     }
 
-    pub(super) fn post(&self, mail: SessionMessage<T>) {
-        if self.0.post(mail).is_err() {
+    /// Posts a message that is answered. If no driver is left, the sender of the answer is dropped.
+    pub(super) fn ask<A>(&self, message: impl FnOnce(Reply<A>) -> SessionMessage<T>) -> oneshot::Receiver<A> {
+        let (reply, answer) = oneshot::channel();
+        self.post(message(reply));
+        answer
+    }
+
+    pub(super) fn post(&self, message: SessionMessage<T>) {
+        if self.0.post(message).is_err() {
             // The session is over and no driver is left; a caller that waits for a reply sees it dropped.
         }
     }

@@ -7,7 +7,7 @@ use safepoint_scope::Scope;
 use super::{
     Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
     driver::Driver,
-    journal::{Journal, LEASE, LeftTurn, Recovered, put_right, recover},
+    journal::{Journal, LEASE, LeftTurn, Recovered, reconcile, recover},
     machine::Machine,
     outcome::ItemOutcome,
     store_watch::Watcher,
@@ -49,11 +49,11 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
-    /// Sets who is told until when the session is held, as the time since the machine's start
-    /// ([`uptime`](crate::raw::store::uptime)): each time that it is taken or held on to, before anything begins under it. What must
+    /// Sets the listener that learns until when this process holds the session, as the time since the machine's start
+    /// ([`uptime`](crate::raw::store::uptime)): each time that the lease is taken or renewed, before anything begins under it. What must
     /// not outlive the lease, though this process may be paused, ends by that (S7.14).
-    pub fn on_lease(mut self, heard: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        self.on_lease = Some(Arc::new(heard));
+    pub fn on_lease(mut self, listener: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        self.on_lease = Some(Arc::new(listener));
         self
     }
 
@@ -177,7 +177,7 @@ impl<T: Item> SessionBuilder<T> {
             Err(error) => {
                 // Release the lease, so that the next owner need not wait for its end; the original error is
                 // returned whatever the release does.
-                drop(journal.give_back().await);
+                drop(journal.release().await);
                 Err(error)
             }
         }
@@ -186,16 +186,16 @@ impl<T: Item> SessionBuilder<T> {
     /// Recovers what the last owner left, and starts.
     async fn own(mut self, journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Result<Session<T>, Error> {
         let mut found = recover(journal).await?;
-        put_right(journal, &mut found).await?;
+        reconcile(journal, &mut found).await?;
         let (shared, received) = self.shared();
         let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
         self.settings.history = found.history.clone();
         let (engine, _never_stopped) = Scope::root();
-        let mut owner =
+        let mut driver =
             Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
-        owner.inherit(Arc::clone(journal), (found.left, found.always), items);
-        owner.add_lost_runs(found.lost);
-        owner.watch_recovered().await?;
+        driver.inherit(Arc::clone(journal), (found.left, found.always), items);
+        driver.add_lost_runs(found.lost);
+        driver.watch_recovered().await?;
         // What was stored earlier enters the mailbox before anything new.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));
         if let Some(first) = first {
@@ -203,8 +203,8 @@ impl<T: Item> SessionBuilder<T> {
             *shared.first.lock() = Some(first);
         }
         watcher.look().await?;
-        shared.mailbox.post(super::message::SessionMessage::Adopted);
-        drop(engine.spawn("session", owner.own()));
+        shared.mailbox.post(super::message::SessionMessage::Inherited);
+        drop(engine.spawn("session", driver.into_task()));
         drop(engine.spawn("session's watcher", watcher.watch()));
         Ok(Session { handle: SessionHandle { shared } })
     }
@@ -231,9 +231,9 @@ impl<T: Item> SessionBuilder<T> {
             } else if found.left.is_some() {
                 // An item of the turn, or a steer of it.
                 if let Ok((item, _policy)) = super::stored_item::decode_item::<T>(&row.bytes) {
-                    let slip = shared.door.slip();
-                    journal.number(slip.id(), row.number);
-                    items.push((slip.id(), item));
+                    let ticket = shared.inbox.ticket();
+                    journal.number(ticket.id(), row.number);
+                    items.push((ticket.id(), item));
                 }
             } else {
                 writes.push(Write::RemoveItem(row.number));

@@ -32,6 +32,13 @@ pub enum ItemOutcome {
     Unhandled,
 }
 
+impl ItemOutcome {
+    /// Whether its turn ended early or waits, so that it may be resumed with the item.
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Self::Interrupted(_) | Self::Failed(_) | Self::Preempted(_) | Self::Suspended(_))
+    }
+}
+
 /// Why an item goes back to its sender; each has a stable code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

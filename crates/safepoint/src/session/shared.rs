@@ -6,9 +6,10 @@ use tokio::sync::Notify;
 
 use super::{
     Item, Planner, SessionEvent, SessionExit,
-    family::Family,
+    exit::report,
     inbox::Inbox,
     message::{Mailbox, SessionMessage},
+    runs::SessionRuns,
 };
 use crate::{
     run::RunHandle,
@@ -17,26 +18,26 @@ use crate::{
         callback::{Foreign, Panicked},
     },
     value::{
-        event::{ErrorReport, Feed},
+        event::Feed,
         ids::{ItemId, TurnId},
     },
 };
 
 /// State shared by the driver and the handles.
 pub(super) struct SharedSession<T> {
-    pub(super) door: Inbox<T>,
+    pub(super) inbox: Inbox<T>,
     pub(super) planner: Foreign<dyn Planner<T>>,
     pub(super) mailbox: Mailbox<T>,
     pub(super) feed: Arc<Feed<SessionEvent>>,
     /// Written by the driver, copied by handles; no other lock is taken under it. The events hold every run
     /// too, so a view that is replaced is not the last handle of its run.
     pub(super) view: Mutex<Option<TurnView>>,
-    pub(super) family: Family,
+    pub(super) runs: SessionRuns,
     /// Set once, before `over` is notified: a waiter that registers and then looks misses neither.
     pub(super) exit: OnceLock<Arc<SessionExit<T>>>,
     pub(super) over: Notify,
     /// Another process is said to have written into the store.
-    pub(super) nudged: Notify,
+    pub(super) store_changed: Notify,
     /// The item that the session was created with, until it is pushed.
     pub(super) first: Mutex<Option<Arc<u64>>>,
 }
@@ -58,11 +59,7 @@ impl<T: Item> SharedSession<T> {
     pub(super) fn is_blank(&self, item: &T) -> bool {
         self.planner.call(|planner| planner.is_blank(item)).unwrap_or_else(|Panicked(why)| {
             // The item counts as not blank; the session ends with this error.
-            self.mailbox.post(SessionMessage::Broke(ErrorReport {
-                code: "callback".into(),
-                message: format!("the planner panicked: {why}"),
-                hint: None,
-            }));
+            self.mailbox.post(SessionMessage::Broke(report("the planner panicked", &why)));
             false
         })
     }
@@ -83,7 +80,7 @@ impl<T: Item> SharedSession<T> {
             self.feed.close(SessionEvent::Ended);
             self.over.notify_waiters();
             // The watcher holds the store until it sees the end.
-            self.nudged.notify_one();
+            self.store_changed.notify_one();
         }
     }
 }

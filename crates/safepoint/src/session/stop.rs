@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use safepoint_scope::{Grace, Reach, Reason, StopAck, StopRequest};
+use safepoint_scope::{Grace, Reach, Reason, SafePoints, StopAck, StopRequest};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -25,6 +25,15 @@ pub struct SessionStop {
 pub(super) enum StopWhen {
     Strength(Strength),
     WhenIdle(Duration),
+}
+
+/// A request for these safe points, or for now without any.
+pub(super) fn request_at(points: Option<SafePoints>, grace: Option<Grace>) -> StopRequest {
+    match (points, grace) {
+        (None, _) => StopRequest::now(),
+        (Some(points), None) => StopRequest::at(points),
+        (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
+    }
 }
 
 /// Whether the turn that is stopped may be resumed later. Exhaustive: it may, or it will not.
@@ -104,12 +113,15 @@ impl SessionStop {
     }
 }
 
+/// Has a stop stored, each time that it is called.
+type Keep = Box<dyn Fn() -> oneshot::Receiver<StopPersistence> + Send + Sync>;
+
 /// A stop request. Dropping the ticket changes nothing.
 pub struct StopTicket {
     pub(super) answer: oneshot::Receiver<RequestAnswer>,
     /// What it added to the demand of the session's runs; none if it waits for a turn's end.
     pub(super) joined: Option<StopAck>,
-    pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
+    pub(super) keep: Keep,
 }
 
 /// Whether a stop outlives the process that requested it. Exhaustive: stored, no longer needed, or not
@@ -150,9 +162,7 @@ impl StopTicket {
     /// # Cancel safety
     /// The stop may be stored even if the caller no longer waits.
     pub async fn recorded(&self) -> StopPersistence {
-        let (reply, kept) = oneshot::channel();
-        (self.keep)(reply);
-        kept.await.unwrap_or(StopPersistence::Ended)
+        (self.keep)().await.unwrap_or(StopPersistence::Ended)
     }
 }
 
@@ -165,7 +175,7 @@ impl fmt::Debug for StopTicket {
 /// A stop request for one turn. Dropping the ticket changes nothing.
 pub struct TurnStopTicket {
     pub(super) answer: oneshot::Receiver<RequestAnswer>,
-    pub(super) keep: Box<dyn Fn(oneshot::Sender<StopPersistence>) + Send + Sync>,
+    pub(super) keep: Keep,
 }
 
 /// Which turn a stop reached. Exhaustive: this one, none, or a different one than the one named.
@@ -199,9 +209,7 @@ impl TurnStopTicket {
     /// # Cancel safety
     /// The stop may be stored even if the caller no longer waits.
     pub async fn recorded(&self) -> StopPersistence {
-        let (reply, kept) = oneshot::channel();
-        (self.keep)(reply);
-        kept.await.unwrap_or(StopPersistence::Ended)
+        (self.keep)().await.unwrap_or(StopPersistence::Ended)
     }
 }
 

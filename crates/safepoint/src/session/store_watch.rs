@@ -1,6 +1,7 @@
 //! Watches the store for writes of other processes, and renews the lease, while the session is alive.
 
 use std::{
+    collections::HashSet,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -9,18 +10,22 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Item, SharedSession,
+    exit::store_report,
     item::Policy,
     journal::{Journal, LEASE},
     message::SessionMessage,
     stop::SessionStop,
-    stored_item::{LOOK, decode_row},
-    stored_stop::StoredStop,
+    stored_item::decode_row,
+    stored_stop::{StoredStop, StoredStopError},
 };
 use crate::{
     contract::store::{ApprovalState, ChangeMark, Changes, DecisionUse, Error, ItemState},
     sync::callback::{self, Panicked},
     value::{approval::Decision, event::ErrorReport},
 };
+
+/// How often an owner without a notification checks whether another process wrote (S1.5).
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The lease is renewed after this fraction of it.
 const RENEW: u32 = 3;
@@ -38,7 +43,7 @@ pub(super) struct Watcher<T> {
     journal: Arc<Journal>,
     stamp: Option<ChangeMark>,
     seen: Changes,
-    known: std::collections::HashSet<u64>,
+    known: HashSet<u64>,
     stops: u64,
 }
 
@@ -49,7 +54,7 @@ impl<T: Item> Watcher<T> {
             journal,
             stamp: None,
             seen: Changes::default(),
-            known: std::collections::HashSet::new(),
+            known: HashSet::new(),
             stops: 0,
         }
     }
@@ -62,7 +67,7 @@ impl<T: Item> Watcher<T> {
     /// Runs until the session is over, or belongs to another process.
     pub(super) async fn watch(mut self) {
         if let Some(error) = self.until_lost().await {
-            self.tell_lost(&error);
+            self.report_lost(&error);
         }
     }
 
@@ -70,7 +75,7 @@ impl<T: Item> Watcher<T> {
     async fn until_lost(&mut self) -> Option<Error> {
         let mut renew_at = Instant::now() + LEASE / RENEW;
         loop {
-            if !self.rests_until(renew_at).await {
+            if !self.wait_until(renew_at).await {
                 return None;
             }
             // A lease that has ended, as after a pause of the process, is renewed first: it may not have been
@@ -95,18 +100,18 @@ impl<T: Item> Watcher<T> {
     }
 
     /// Until it is time to look again; false once the session has ended.
-    async fn rests_until(&self, renew_at: Instant) -> bool {
+    async fn wait_until(&self, renew_at: Instant) -> bool {
         let Some(shared) = self.shared.upgrade() else { return false };
         let is_over = || shared.exit.get().is_some();
         if is_over() {
             return false;
         }
         let now = Instant::now();
-        let nudged = async { shared.nudged.notified().await };
+        let store_changed = async { shared.store_changed.notified().await };
         let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
         // Either may win: both lead to the same look. A notification before this call is not lost, because `notify_one`
         // keeps a permit until the next `notified`.
-        futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
+        futures_util::future::select(Box::pin(store_changed), Box::pin(soon)).await;
         !is_over()
     }
 
@@ -115,13 +120,13 @@ impl<T: Item> Watcher<T> {
         self.journal.lease().left().clamp(LAST, ANSWER)
     }
 
-    fn post(&self, mail: SessionMessage<T>) {
+    fn post(&self, message: SessionMessage<T>) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.mailbox.post(mail);
+            shared.mailbox.post(message);
         }
     }
 
-    fn tell_lost(&self, error: &Error) {
+    fn report_lost(&self, error: &Error) {
         let hint = match error {
             Error::Fenced { .. } => {
                 Some("another process has taken the session over; talk to that one".into())
@@ -129,11 +134,7 @@ impl<T: Item> Watcher<T> {
             Error::Lapsed(_) => Some("open the session again once its store can be reached".into()),
             _ => None,
         };
-        self.post(SessionMessage::Lost(ErrorReport {
-            code: "store".into(),
-            message: error.to_string(),
-            hint,
-        }));
+        self.post(SessionMessage::LeaseLost(ErrorReport { hint, ..store_report(error) }));
     }
 
     /// Handles everything that is new.
@@ -169,7 +170,7 @@ impl<T: Item> Watcher<T> {
         let fresh = self.journal.take_fresh();
         self.known.extend(&fresh);
         let rows = self.journal.store().inbox(self.journal.session()).await?;
-        let mut there = std::collections::HashSet::new();
+        let mut there = HashSet::new();
         let mut found = Vec::new();
         for row in rows {
             there.insert(row.number);
@@ -180,26 +181,26 @@ impl<T: Item> Watcher<T> {
                 match read {
                     Ok(sealed) => found.push((row.number, sealed)),
                     // It stays where it is, for a release that can read it.
-                    Err(why) => self.post(SessionMessage::Unreadable { number: row.number, why }),
+                    Err(why) => self.post(SessionMessage::Unreadable(row.number, why)),
                 }
             }
         }
-        self.let_in(found);
+        self.accept_found(found);
         let gone: Vec<u64> = self.known.difference(&there).copied().collect();
         for number in gone {
             self.known.remove(&number);
-            self.post(SessionMessage::Gone { number });
+            self.post(SessionMessage::WithdrawnElsewhere(number));
         }
         Ok(())
     }
 
     /// Everything that one look has found comes in together, so that one plan sees all of it.
-    fn let_in(&self, found: Vec<(u64, (T, Policy))>) {
+    fn accept_found(&self, found: Vec<(u64, (T, Policy))>) {
         let Some(shared) = self.shared.upgrade() else { return };
-        let letters = found
-            .into_iter()
-            .map(|(number, (item, policy))| move |slip| SessionMessage::Adopt { number, item, slip, policy });
-        shared.door.adopt(letters);
+        let messages = found.into_iter().map(|(number, (item, policy))| {
+            move |ticket| SessionMessage::PushStored { number, item, ticket, policy }
+        });
+        shared.inbox.push_all_stored(messages);
     }
 
     async fn look_at_stops(&mut self) -> Result<(), Error> {
@@ -208,17 +209,12 @@ impl<T: Item> Watcher<T> {
             if row.seen {
                 continue;
             }
-            match StoredStop::from_bytes(&row.bytes) {
-                Ok(intent) => self.post(SessionMessage::Intent { number: row.number, intent }),
-                // A process requested a stop; an unreadable one counts as the strongest.
-                Err(error) => {
-                    let stop = SessionStop::now().with_cause(error.to_string());
-                    self.post(SessionMessage::Intent {
-                        number: row.number,
-                        intent: StoredStop::Session(stop),
-                    });
-                }
-            }
+            // A process requested a stop; an unreadable one counts as the strongest.
+            let unread = |error: StoredStopError| {
+                StoredStop::Session(SessionStop::now().with_cause(error.to_string()))
+            };
+            let intent = StoredStop::from_bytes(&row.bytes).unwrap_or_else(unread);
+            self.post(SessionMessage::StopIntent(row.number, intent));
         }
         Ok(())
     }
@@ -229,7 +225,7 @@ impl<T: Item> Watcher<T> {
                 // An unreadable decision is not an approval, and its question waits for no other answer.
                 let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
                 let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
-                self.post(SessionMessage::Decided { id: row.asked.id.clone(), decision });
+                self.post(SessionMessage::Decided(row.asked.id.clone(), decision));
             }
         }
         Ok(())

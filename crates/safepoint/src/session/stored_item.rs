@@ -1,7 +1,5 @@
 //! An item as the store's inbox keeps it: its content and its policy.
 
-use std::time::Duration;
-
 use safepoint_scope::SafePoints;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -53,7 +51,7 @@ impl StoredPolicy {
             Policy::Rollback => Self::Rollback,
             Policy::Steer(when, or) => Self::Steer { when, or },
             Policy::Preempt(preempt) => {
-                let PreemptSpec { points, grace, delay, turn, .. } = preempt.wish();
+                let PreemptSpec { points, grace, delay, turn, .. } = preempt.spec();
                 let points = points.map(|points| points.to_string());
                 Self::Preempt { points, grace_us: grace, delay_us: delay, turn }
             }
@@ -69,8 +67,8 @@ impl StoredPolicy {
             Self::Preempt { points, grace_us, delay_us, turn } => {
                 // Points of a later release count as any: an unknown name must not lose the push.
                 let points = points.map(|names| names.parse().unwrap_or(SafePoints::ANY));
-                let wish = PreemptSpec { points, grace: grace_us, delay: delay_us, turn, forgets: false };
-                Policy::Preempt(Preempt::of_wish(wish))
+                let spec = PreemptSpec { points, grace: grace_us, delay: delay_us, turn, forgets: false };
+                Policy::Preempt(Preempt::from_spec(spec))
             }
         }
     }
@@ -138,6 +136,3 @@ struct Sealed<'a> {
 fn hex(digest: [u8; 32]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
-
-/// How often an owner without a notification checks whether another process wrote (S1.5).
-pub(super) const LOOK: Duration = Duration::from_millis(200);

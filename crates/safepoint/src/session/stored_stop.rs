@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     journal::{JournalFact, read_journal},
-    lost_runs::begun_behind,
+    lost_runs::background_begun,
     machine::Strength,
-    stop::{SessionStop, StopWhen, StoppedTurn},
+    stop::{SessionStop, StopWhen, StoppedTurn, request_at},
 };
 use crate::{
     contract::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Store, guarded},
@@ -121,13 +121,8 @@ impl StoredForm {
     fn request(&self) -> Result<StopRequest, InvalidRequest> {
         let points = self.points.as_deref().map(str::parse::<SafePoints>).transpose()?;
         let within = self.within_ms.map(Duration::from_millis).map(Grace::try_from).transpose()?;
-        let request = match (points, within) {
-            (None, _) => StopRequest::now(),
-            (Some(points), None) => StopRequest::at(points),
-            (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
-        };
         let cap = Duration::from_millis(self.cleanup_cap_ms);
-        let request = request.with_reach(self.reach).with_cleanup_cap(cap);
+        let request = request_at(points, within).with_reach(self.reach).with_cleanup_cap(cap);
         Ok(match &self.reason {
             Some(reason) => request.with_reason(reason.into()),
             None if self.text.is_empty() => request,
@@ -202,11 +197,11 @@ async fn questions(
         return Ok(Vec::new());
     }
     // Which turn asked what, and the runs in the background.
-    let (mut asked_by, mut behind) = (HashSet::new(), HashSet::new());
+    let (mut asked_by, mut background) = (HashSet::new(), HashSet::new());
     let mut damage = None;
     read_journal(store, session, |step| match step.what {
         Ok(JournalFact::Fact { turn, fact, .. }) => {
-            behind.extend(begun_behind(&fact));
+            background.extend(background_begun(&fact));
             if let Fact::ApprovalRequested(asked) = &*fact {
                 asked_by.insert((turn, asked.id.clone()));
             }
@@ -219,9 +214,9 @@ async fn questions(
         return Err(Error::Damaged(session.clone(), damage));
     }
     open.retain(|asked| {
-        let is_behind = behind.iter().any(|run| asked.path.is_within(run));
+        let is_background = background.iter().any(|run| asked.path.is_within(run));
         let is_of_it = turn.is_none_or(|turn| asked_by.contains(&(turn, asked.id.clone())));
-        is_of_it && !is_behind
+        is_of_it && !is_background
     });
     Ok(open.into_iter().map(|asked| asked.id).collect())
 }

@@ -10,7 +10,7 @@ use crate::{
 
 /// An accepted item: where it is, and what became of it. Cheap to clone; dropping it changes nothing.
 pub struct Ticket<T> {
-    pub(super) slip: Arc<TicketState<T>>,
+    pub(super) state: Arc<TicketState<T>>,
 }
 
 /// What is known of one item.
@@ -25,7 +25,7 @@ struct Known<T> {
     delivered: Option<Delivery>,
     /// Whether a preempt is still unanswered although its item is settled.
     is_preempt_open: bool,
-    behind: Option<TurnId>,
+    blocked_by: Option<TurnId>,
     recorded: Option<u64>,
     back: Option<T>,
 }
@@ -46,7 +46,7 @@ impl<T> TicketState<T> {
             preempted: None,
             delivered: None,
             is_preempt_open: false,
-            behind: None,
+            blocked_by: None,
             recorded: None,
             back: None,
         };
@@ -55,29 +55,29 @@ impl<T> TicketState<T> {
     pub(super) fn id(&self) -> ItemId {
         self.id
     }
-    pub(super) fn fate(&self, fate: ItemOutcome) {
+    pub(super) fn settle(&self, fate: ItemOutcome) {
         self.known.update(|known| known.fate = Some(fate));
     }
     pub(super) fn fate_now(&self) -> Option<ItemOutcome> {
         self.known.look(|known| known.fate)
     }
-    pub(super) fn preempted(&self, preempted: PreemptOutcome) {
+    pub(super) fn set_preempted(&self, preempted: PreemptOutcome) {
         self.known.update(|known| known.preempted = Some(preempted));
     }
     /// The sender withdraws the item while its preempt is still pending.
-    pub(super) fn preempts_on(&self) {
+    pub(super) fn keep_preempt_open(&self) {
         self.known.update(|known| known.is_preempt_open = true);
     }
-    pub(super) fn delivered(&self, delivered: Delivery) {
+    pub(super) fn set_delivered(&self, delivered: Delivery) {
         self.known.update(|known| known.delivered = Some(delivered));
     }
-    pub(super) fn behind(&self, turn: Option<TurnId>) {
-        self.known.update(|known| known.behind = turn);
+    pub(super) fn set_blocked_by(&self, turn: Option<TurnId>) {
+        self.known.update(|known| known.blocked_by = turn);
     }
-    pub(super) fn recorded(&self, number: u64) {
+    pub(super) fn set_recorded(&self, number: u64) {
         self.known.update(|known| known.recorded = Some(number));
     }
-    pub(super) fn back(&self, item: T, fate: ItemOutcome) {
+    pub(super) fn give_back(&self, item: T, fate: ItemOutcome) {
         self.known.update(|known| {
             known.back = Some(item);
             known.fate = Some(fate);
@@ -89,7 +89,7 @@ impl<T> Ticket<T> {
     /// The item's position: its place in the order of acceptance.
     #[must_use]
     pub fn id(&self) -> ItemId {
-        self.slip.id
+        self.state.id
     }
 
     /// The durable promise (S6.2): resolves when the item is recorded, to its number in the store. `None` if it
@@ -99,7 +99,7 @@ impl<T> Ticket<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn recorded(&self) -> Option<u64> {
-        self.slip.known.wait(|known| known.recorded.map(Some).or(known.fate.map(|_over| None))).await
+        self.state.known.wait(|known| known.recorded.map(Some).or(known.fate.map(|_over| None))).await
     }
 
     /// The first final outcome. A turn that ended early may be resumed, and its items with it;
@@ -108,20 +108,20 @@ impl<T> Ticket<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn outcome(&self) -> ItemOutcome {
-        self.slip.known.wait(|known| known.fate).await
+        self.state.known.wait(|known| known.fate).await
     }
 
     /// The latest known outcome; `None` while the item is queued or its turn is running.
     #[must_use]
     pub fn fate_now(&self) -> Option<ItemOutcome> {
-        self.slip.fate_now()
+        self.state.fate_now()
     }
 
     /// The suspended turn that blocks the item until a decision; `None` if no turn does.
     /// [`SessionEvent::Blocked`](super::SessionEvent::Blocked) reports it as it happens.
     #[must_use]
     pub fn blocked_by(&self) -> Option<TurnId> {
-        self.slip.known.look(|known| known.behind.filter(|_| known.fate.is_none()))
+        self.state.known.look(|known| known.blocked_by.filter(|_| known.fate.is_none()))
     }
 
     /// What a preempt came to, also if its item was withdrawn meanwhile. An item that was pushed without a
@@ -130,7 +130,7 @@ impl<T> Ticket<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn preempted(&self) -> PreemptOutcome {
-        self.slip
+        self.state
             .known
             .wait(|known| {
                 let is_over = known.fate.is_some() && !known.is_preempt_open;
@@ -144,24 +144,27 @@ impl<T> Ticket<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn delivered(&self) -> Option<Delivery> {
-        self.slip.known.wait(|known| known.delivered.map(Some).or_else(|| known.fate.map(|_over| None))).await
+        self.state
+            .known
+            .wait(|known| known.delivered.map(Some).or_else(|| known.fate.map(|_over| None)))
+            .await
     }
 
     /// The item itself, if it came back ([`ItemOutcome::Returned`], [`ItemOutcome::Withdrawn`]); once.
     #[must_use]
     pub fn take_back(&self) -> Option<T> {
-        self.slip.known.look(|known| known.back.take())
+        self.state.known.look(|known| known.back.take())
     }
 }
 
 impl<T> Clone for Ticket<T> {
     fn clone(&self) -> Self {
-        Self { slip: Arc::clone(&self.slip) }
+        Self { state: Arc::clone(&self.state) }
     }
 }
 
 impl<T> fmt::Debug for Ticket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("id", &self.slip.id).finish_non_exhaustive()
+        f.debug_struct("Ticket").field("id", &self.state.id).finish_non_exhaustive()
     }
 }

@@ -1,20 +1,25 @@
-//! Decisions on open questions: passed to the active run, or kept for the suspended one, which then resumes.
+//! Open questions, and decisions on them: passed to the active run, or kept for the suspended one, which then resumes.
+//!
+//! **Invariants**: at most one wake-up for an expiry is set; none without a suspended turn.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 use super::{
-    Decision, Driver, Input, Item, Outcome, Request, RequestAnswer, RunHandle, SessionMessage,
-    expiry::Overdue,
+    Decision, Driver, Input, Item, Outcome, Reply, Request, RequestAnswer, RunHandle, SessionMessage,
 };
 use crate::{
-    contract::store,
-    run::shared::{AllowList, Closings, DecideError},
+    contract::store::{self, ApprovalState},
+    run::{
+        outcome::Suspended,
+        shared::{AllowList, Closings, DecideError},
+    },
     session::journal::{Journal, in_time},
     sync,
     value::{
-        approval::{HOLDER, Ruled},
+        approval::{ApprovalRequest, HOLDER, Ruled},
         ids::ApprovalId,
     },
 };
@@ -34,66 +39,92 @@ pub(super) struct OpenApprovals {
     pub(super) overdue: Option<Overdue>,
 }
 
+impl OpenApprovals {
+    /// What was decided about a question of the turn that was left.
+    fn decided(&self, id: &ApprovalId) -> Option<&Decision> {
+        self.decisions.iter().find(|(decided, _)| decided == id).map(|(_, decision)| decision)
+    }
+}
+
+/// How often the wall clock is checked while a question is open: the clock may be set, and the machine may
+/// have slept.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Questions expire by the wall clock, which other processes share; the task's own clock only says when to
+/// check it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overdue {
+    /// When the first open question expires.
+    at: Timestamp,
+    pub(super) look: Instant,
+}
+
+impl Overdue {
+    fn new(at: Timestamp) -> Self {
+        let left = Duration::try_from(at.duration_since(Timestamp::now()).max(SignedDuration::ZERO));
+        // Never before the expiry, despite what the clocks round away.
+        let left = left.unwrap_or_default().min(LOOK) + Duration::from_millis(1);
+        Self { at, look: Instant::now() + left }
+    }
+}
+
 impl<T: Item> Driver<T> {
     pub(super) async fn decide(
         &mut self,
         id: ApprovalId,
         ruled: Ruled,
-        reply: oneshot::Sender<Result<(), DecideError>>,
+        reply: Reply<Result<(), DecideError>>,
     ) {
         if let Some(journal) = self.recorder.journal.clone() {
             // The store accepts exactly one decision, from whichever process; afterwards the decision is
             // handled as if it came from the store.
             let taken = take(&journal, &id, &ruled).await;
             let is_taken = taken.is_ok();
-            answer(reply, taken);
+            sync::reply(reply, taken);
             if is_taken {
                 self.apply_decision(id, ruled.decision).await;
             }
             return;
         }
         if let Some(closed) = self.approvals.closings.of(&id) {
-            answer(reply, Err(closed));
-            return;
+            return sync::reply(reply, Err(closed));
         }
-        if let Some(run) = self.background_run_that_asked(&id) {
-            drop(self.cx.scope.spawn("decision", async move {
-                answer(reply, run.decide(&id, ruled).await);
-            }));
-            return;
-        }
-        if let Some(handle) = self.turns.current.as_ref().and_then(|work| work.handle.clone()) {
-            let mailbox = self.cx.shared.mailbox.clone();
-            drop(self.cx.scope.spawn("decision", async move {
-                match handle.decide(&id, ruled.clone()).await {
-                    // The run may have suspended on this very question: retried once the suspension is
-                    // handled.
-                    Err(DecideError::RunEnded) => {
-                        drop(handle.done().await);
-                        mailbox.post(SessionMessage::Decide { id, ruled, reply });
-                    }
-                    taken => answer(reply, taken),
+        let Some((run, may_suspend)) = self.run_to_decide(&id) else {
+            let taken = self.decide_suspended(id, ruled).await;
+            return sync::reply(reply, taken);
+        };
+        let mailbox = self.cx.shared.mailbox.clone();
+        drop(self.cx.scope.spawn("decision", async move {
+            match run.decide(&id, ruled.clone()).await {
+                // The run may have suspended on this very question: retried once the suspension is handled.
+                Err(DecideError::RunEnded) if may_suspend => {
+                    drop(run.done().await);
+                    mailbox.post(SessionMessage::Decide(id, ruled, reply));
                 }
-            }));
-            return;
-        }
-        let taken = self.decide_suspended(id, ruled).await;
-        answer(reply, taken);
+                taken => sync::reply(reply, taken),
+            }
+        }));
+    }
+
+    /// The active run that a decision goes to, and whether it may have suspended on the question: a background run
+    /// that asked, or the run of the current turn.
+    fn run_to_decide(&self, id: &ApprovalId) -> Option<(RunHandle, bool)> {
+        let current = || self.turns.current.as_ref()?.handle.clone();
+        let background = self.background_run_that_asked(id);
+        background.map(|run| (run, false)).or_else(|| Some((current()?, true)))
     }
 
     async fn decide_suspended(&mut self, id: ApprovalId, ruled: Ruled) -> Result<(), DecideError> {
-        let is_asked = match self.turns.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
-            Some(Outcome::Suspended(waiting)) => waiting.approvals().iter().any(|asked| asked.id == id),
-            _ => false,
-        };
-        if let Some((_, decision)) = self.approvals.decisions.iter().find(|(decided, _)| *decided == id) {
+        let left = self.turns.left_outcome().flatten();
+        let is_asked = matches!(left, Some(Outcome::Suspended(waiting)) if asks(waiting, &id));
+        if let Some(decision) = self.approvals.decided(&id) {
             return Err(DecideError::Decided { by: HOLDER.into(), decision: Box::new(decision.clone()) });
         }
         if !is_asked {
             return Err(DecideError::Unknown);
         }
         // The step may resume the turn; the decision goes with it if it is accepted.
-        match self.ask(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
+        match self.step_with(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
             Some(RequestAnswer::Resuming) => Ok(()),
             Some(RequestAnswer::TooLate) => Err(DecideError::RunEnded),
             // The turn is about to end, and its question with it.
@@ -109,10 +140,8 @@ impl<T: Item> Driver<T> {
     /// Whether the turn that ended early may have asked this question. A decision for a background run
     /// arrives twice, from the caller here and from the store, and is not about this turn.
     async fn may_be_of_the_left_turn(&mut self, id: &ApprovalId) -> bool {
-        match self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref()) {
-            Some(Some(Outcome::Suspended(waiting))) => {
-                waiting.approvals().iter().any(|asked| asked.id == *id)
-            }
+        match self.turns.left_outcome() {
+            Some(Some(Outcome::Suspended(waiting))) => asks(waiting, id),
             // Another owner left the turn: its open questions are known since the session was opened.
             Some(None) => self.approvals.open.contains(id),
             // A failure leaves questions open, including those of the runs below.
@@ -131,38 +160,92 @@ impl<T: Item> Driver<T> {
 
     /// Applies a decision that was accepted.
     pub(super) async fn apply_decision(&mut self, id: ApprovalId, decision: Decision) {
-        if let Some(run) = self.background_run_that_asked(&id) {
-            drop(self.cx.scope.spawn("decision", async move {
-                if run.decide(&id, decision).await.is_err() {
-                    // The run has ended meanwhile, and its question was withdrawn.
-                }
-            }));
-            return;
-        }
-        if let Some(handle) = self.turns.current.as_ref().and_then(|work| work.handle.clone()) {
+        if let Some((run, may_suspend)) = self.run_to_decide(&id) {
             let mailbox = self.cx.shared.mailbox.clone();
             drop(self.cx.scope.spawn("decision", async move {
-                // A run that is about to suspend resumes with this decision once it has suspended.
-                if handle.decide(&id, decision.clone()).await == Err(DecideError::RunEnded) {
-                    drop(handle.done().await);
-                    mailbox.post(SessionMessage::Decided { id, decision });
+                // A background run that has ended meanwhile has withdrawn its question. The run of the turn may be
+                // about to suspend, and resumes with this decision once it has suspended.
+                let taken = run.decide(&id, decision.clone()).await;
+                if may_suspend && taken == Err(DecideError::RunEnded) {
+                    drop(run.done().await);
+                    mailbox.post(SessionMessage::Decided(id, decision));
                 }
             }));
             return;
         }
         // If this process cannot resume the turn, the decision stays in the store for a process that can.
         if !self.may_be_of_the_left_turn(&id).await
-            || self.is_foreign()
-            || self.approvals.decisions.iter().any(|(decided, _)| *decided == id)
+            || self.lacks_agent()
+            || self.approvals.decided(&id).is_some()
         {
             return;
         }
         if self.machine.is_suspended() {
-            self.ask(Input::Decided, Request::Decide(Box::new((id, decision)))).await;
+            self.step_with(Input::Decided, Request::Decide(Box::new((id, decision)))).await;
         } else {
             // The turn was cut while it waited: the decision is used when the turn is resumed.
             self.approvals.decisions.push((id, decision));
         }
+    }
+
+    /// All open questions, oldest first: those of the current or suspended turn, and those of background
+    /// runs.
+    pub(super) async fn questions(&mut self, reply: Reply<Vec<ApprovalRequest>>) {
+        let suspended =
+            self.turns.left.as_ref().filter(|_| self.machine.is_suspended()).map(|(work, _)| work);
+        let runs = self.turns.current.iter().chain(suspended).filter_map(|work| work.handle.as_ref());
+        let mut open: Vec<ApprovalRequest> =
+            runs.chain(&self.turns.background).flat_map(RunHandle::questions).collect();
+        let recovered = suspended.is_some_and(|work| work.handle.is_none());
+        if let Some(journal) = self.recorder.journal.clone().filter(|_| recovered) {
+            open.extend(stored(&journal, &self.approvals.open).await);
+        }
+        open.retain(|asked| self.approvals.decided(&asked.id).is_none());
+        open.sort_by_key(|asked| asked.asked_at);
+        open.dedup_by(|one, other| one.id == other.id);
+        sync::reply(reply, open);
+    }
+
+    /// Time has passed, and a question may have expired. If so, the turn resumes and its model learns of the
+    /// expiry (S8.5).
+    pub(super) async fn pass_time(&mut self) {
+        let now = Instant::now();
+        let input = match self.approvals.overdue.take_if(|overdue| overdue.look <= now) {
+            Some(overdue) if self.machine.is_suspended() && !self.lacks_agent() => {
+                if overdue.at <= Timestamp::now() {
+                    // No decision goes with it: overdue questions expire when the run continues, and the others
+                    // stay open.
+                    Input::Decided
+                } else {
+                    self.approvals.overdue = Some(Overdue::new(overdue.at));
+                    Input::Tick
+                }
+            }
+            _ => Input::Tick,
+        };
+        self.step(input).await;
+    }
+
+    /// Whether a question of the suspended turn has expired.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.approvals.overdue.is_some_and(|overdue| overdue.at <= Timestamp::now())
+    }
+
+    /// Watches the questions of a turn that was just suspended.
+    pub(super) fn watch_questions(&mut self, suspended: &Suspended) {
+        let expiries = suspended.approvals().iter().map(|asked| asked.expires_at);
+        self.approvals.overdue = expiries.min().map(Overdue::new);
+    }
+
+    /// Watches the questions of a turn that another owner left suspended; only the store knows them.
+    pub(in crate::session) async fn watch_recovered(&mut self) -> Result<(), store::Error> {
+        let Some(journal) = self.recorder.journal.clone().filter(|_| self.machine.is_suspended()) else {
+            return Ok(());
+        };
+        let rows = journal.store().approvals(journal.session()).await?;
+        let open = rows.iter().filter(|row| matches!(row.state, ApprovalState::Open));
+        self.approvals.overdue = open.map(|row| row.asked.expires).min().map(Overdue::new);
+        Ok(())
     }
 }
 
@@ -190,6 +273,13 @@ async fn take(journal: &Arc<Journal>, id: &ApprovalId, ruled: &Ruled) -> Result<
     }
 }
 
-fn answer(reply: oneshot::Sender<Result<(), DecideError>>, answer: Result<(), DecideError>) {
-    sync::reply(reply, answer);
+fn asks(suspended: &Suspended, id: &ApprovalId) -> bool {
+    suspended.approvals().iter().any(|asked| asked.id == *id)
+}
+
+/// Questions of a turn that another owner left suspended; only the store knows them.
+async fn stored(journal: &Journal, known: &HashSet<ApprovalId>) -> Vec<ApprovalRequest> {
+    let rows = in_time(journal.store().approvals(journal.session())).await.unwrap_or_default();
+    let open = rows.iter().filter(|row| row.state == ApprovalState::Open && known.contains(&row.asked.id));
+    open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect()
 }

@@ -1,13 +1,23 @@
-//! The planner: runs in its own task, and is dropped by whatever overtakes it.
+//! What users' code decides: the planner, which runs in its own task and is dropped by whatever overtakes it, and
+//! push strategies, which are asked while nothing else happens, so that what they saw still holds when they have
+//! chosen (S6.4).
 
-use safepoint_scope::DropHandle;
+use std::sync::Arc;
 
-use super::{Driver, ErrorReport, Input, Item, ItemId, Request, SessionEvent, SessionMessage, TurnId};
-use crate::session::{
-    machine::{PlanRequest, PlanResult},
-    planner::{Plan, PlanContext, QueuedItem, TurnPlan},
+use futures_util::future::{Either, select};
+use safepoint_scope::{DropHandle, TaskEnd};
+
+use super::{
+    Driver, ErrorReport, Input, Item, ItemId, Policy, Request, SessionEvent, SessionMessage, TicketState,
+    TurnId, report,
 };
 use crate::{
+    session::{
+        machine::{PlanRequest, PlanResult},
+        message::Strategy,
+        planner::{Plan, PlanContext, QueuedItem, TurnPlan},
+        stop::StopWhen,
+    },
     sync::callback::{self, Panicked},
     value::message::UserMessage,
 };
@@ -29,13 +39,13 @@ impl<T: Item> Driver<T> {
         self.show(SessionEvent::Planning);
         let copied = callback::call(|| {
             let held = waiting.iter().filter_map(|id| self.items.held.get(id).map(|held| (*id, held)));
-            held.map(|(id, held)| QueuedItem { id, item: held.item.clone(), came: held.came }).collect()
+            held.map(|(id, held)| QueuedItem { id, item: held.item.clone(), came: held.arrival }).collect()
         });
         let waiting = match copied {
             Ok(waiting) => waiting,
             Err(Panicked(why)) => {
                 let made = Err(report("copying an item panicked", &why));
-                return self.cx.shared.mailbox.post(SessionMessage::Planned { plan, made });
+                return self.cx.shared.mailbox.post(SessionMessage::Planned(plan, made));
             }
         };
         let situation =
@@ -47,7 +57,7 @@ impl<T: Item> Driver<T> {
                 Ok(planned) => planned.map_err(|failure| report("the planner failed", &failure.to_string())),
                 Err(Panicked(why)) => Err(report("the planner panicked", &why)),
             };
-            mailbox.post(SessionMessage::Planned { plan, made });
+            mailbox.post(SessionMessage::Planned(plan, made));
         });
         self.planning.planner = Some(asked.dropper());
     }
@@ -69,7 +79,7 @@ impl<T: Item> Driver<T> {
             }
             Ok(Plan::Turn(turn)) => {
                 let made = PlanResult::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
-                if let Some(item) = self.machine.stranger(&made) {
+                if let Some(item) = self.machine.wrong_item(&made) {
                     // The machine ends the session for this error.
                     let why = format!("its plan names {item}, which does not wait, or names it twice");
                     self.fail(report("the planner failed", &why));
@@ -78,14 +88,70 @@ impl<T: Item> Driver<T> {
                 made
             }
         };
-        self.ask(Input::Planned { plan, made }, request).await;
+        self.step_with(Input::Planned(plan, made), request).await;
+    }
+
+    /// An item whose policy its strategy chooses.
+    pub(super) async fn push_with_strategy(
+        &mut self,
+        item: T,
+        ticket: Arc<TicketState<T>>,
+        strategy: Strategy,
+    ) {
+        if let Some((item, policy)) = self.ask_strategy((item, &ticket), strategy).await
+            && let Some(item) = self.store_item(item, &ticket, policy, None).await
+        {
+            self.accept(item, ticket, policy).await;
+        }
+        self.cx.shared.inbox.note(1, self.machine.room_taken());
+    }
+
+    /// Runs the strategy off the async threads. Past its bound the item is enqueued; a panic ends the
+    /// session. Messages that arrive meanwhile are handled afterwards, in order. A stop of the session does
+    /// not wait for the strategy (S2.8).
+    async fn ask_strategy(
+        &mut self,
+        (item, ticket): (T, &Arc<TicketState<T>>),
+        strategy: Strategy,
+    ) -> Option<(T, Policy)> {
+        self.items.in_hand = Some((item, Arc::clone(ticket)));
+        let policy = self.choose_policy(strategy).await;
+        self.items.in_hand.take().map(|(item, _)| (item, policy))
+    }
+
+    async fn choose_policy(&mut self, strategy: Strategy) -> Policy {
+        // An ending session does not wait for a strategy: the item is unhandled under any policy.
+        if self.end.exit.is_some() || self.queue.ahead.iter().any(|message| is_stop(message)) {
+            return Policy::Enqueue;
+        }
+        let view = self.view();
+        let asked = self.cx.scope.spawn_blocking("push strategy", move || strategy(view.as_ref()));
+        let mut asked = Box::pin(tokio::time::timeout(self.cx.settings.strategy, asked));
+        loop {
+            // Nothing is lost: receiving is cancel-safe, and the strategy keeps running.
+            let next = match select(&mut asked, Box::pin(self.queue.received.next())).await {
+                Either::Left((chosen, _)) => Either::Left(chosen),
+                Either::Right((message, _)) => Either::Right(message),
+            };
+            match next {
+                Either::Left(Ok(Ok(policy))) => return policy,
+                Either::Left(Ok(Err(TaskEnd::Panicked(why)))) => {
+                    self.broke(report("a push strategy panicked", &why)).await;
+                    return Policy::Enqueue;
+                }
+                Either::Left(Ok(Err(TaskEnd::Dropped)) | Err(_)) => return Policy::Enqueue,
+                Either::Right(message) => {
+                    let ends_it = is_stop(&message);
+                    self.queue.ahead.push_back(message);
+                    if ends_it {
+                        return Policy::Enqueue;
+                    }
+                }
+            }
+        }
     }
 }
 
-pub(super) fn report(what: &str, why: &str) -> ErrorReport {
-    ErrorReport { code: "callback".into(), message: format!("{what}: {why}"), hint: None }
-}
-
-pub(super) fn store_report(error: &crate::contract::store::Error) -> ErrorReport {
-    ErrorReport { code: "store".into(), message: error.to_string(), hint: None }
+fn is_stop<T>(message: &SessionMessage<T>) -> bool {
+    matches!(message, SessionMessage::Stop(stop, _) if matches!(stop.how, StopWhen::Strength(_)))
 }

@@ -1,7 +1,7 @@
 //! The driver's time: it sleeps until a message arrives, or until the next moment at which time alone changes
 //! something.
 
-use std::{collections::VecDeque, future::Future, pin::Pin, task::Poll};
+use std::{collections::VecDeque, future::Future, pin::Pin, task::Poll, time::Duration};
 
 use futures_util::future::poll_fn;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -10,7 +10,7 @@ use super::{Driver, Item, Moment, Received, SessionMessage};
 
 /// The messages of a session, and when the driver next looks at the time.
 pub(super) struct Queue<T> {
-    pub(super) mail: Received<T>,
+    pub(super) received: Received<T>,
     /// Messages received while a push strategy ran.
     pub(super) ahead: VecDeque<Box<SessionMessage<T>>>,
     pub(super) sleep: Option<Pin<Box<Sleep>>>,
@@ -18,8 +18,8 @@ pub(super) struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    pub(super) fn new(mail: Received<T>) -> Self {
-        Self { mail, ahead: VecDeque::new(), sleep: None, began: Instant::now() }
+    pub(super) fn new(received: Received<T>) -> Self {
+        Self { received, ahead: VecDeque::new(), sleep: None, began: Instant::now() }
     }
 }
 
@@ -33,13 +33,13 @@ impl<T: Item> Driver<T> {
             (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
             (sleep, Some(at)) => *sleep = Some(Box::pin(sleep_until(at))),
         }
-        if let Some(mail) = self.queue.ahead.pop_front() {
-            return Some(mail);
+        if let Some(message) = self.queue.ahead.pop_front() {
+            return Some(message);
         }
-        let Queue { mail, sleep, .. } = &mut self.queue;
+        let Queue { received, sleep, .. } = &mut self.queue;
         poll_fn(|cx| {
-            if let Poll::Ready(mail) = mail.poll_next(cx) {
-                return Poll::Ready(Some(mail));
+            if let Poll::Ready(message) = received.poll_next(cx) {
+                return Poll::Ready(Some(message));
             }
             match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {
                 Some(Poll::Ready(())) => Poll::Ready(None),
@@ -51,5 +51,15 @@ impl<T: Item> Driver<T> {
 
     pub(super) fn now(&self) -> Moment {
         Moment(crate::session::item::micros(self.queue.began.elapsed()))
+    }
+
+    /// When the owner must wake without a message.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        let machine =
+            self.machine.deadline().map(|Moment(micros)| self.queue.began + Duration::from_micros(micros));
+        match (machine, self.approvals.overdue) {
+            (Some(machine), Some(overdue)) => Some(machine.min(overdue.look)),
+            (machine, overdue) => machine.or(overdue.map(|overdue| overdue.look)),
+        }
     }
 }

@@ -8,7 +8,7 @@ use safepoint_scope::Code;
 
 use super::{
     Action, ApprovalId, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, Request, StoppedTurn,
-    TurnId, planning,
+    TurnId, resume::started, store_report,
 };
 use crate::{
     contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
@@ -48,32 +48,33 @@ impl Default for Recorder {
 impl<T: Item> Driver<T> {
     /// Records what these actions announce. An action that could not be recorded does not happen: the turn
     /// does not begin, and the session ends.
-    pub(super) async fn record(&mut self, effects: &mut Vec<Action>, request: &Request) {
+    pub(super) async fn record(&mut self, actions: &mut Vec<Action>, request: &Request) {
         let Some(journal) = self.recorder.journal.clone() else { return };
         if self.recorder.persisted != Persisted::Yes {
             return;
         }
-        let questions = match self.questions_of_the_left(&journal, effects).await {
+        let questions = match self.questions_of_the_left(&journal, actions).await {
             Ok(questions) => questions,
-            Err(error) => return self.lose(&error, effects),
+            Err(error) => return self.store_failed(&error, actions),
         };
         loop {
-            let writes = match self.writes(effects, request) {
+            let writes = match self.writes(actions, request) {
                 Ok(writes) if writes.is_empty() => return,
                 Ok(writes) => writes.into_iter().chain(questions.iter().cloned()).collect(),
                 Err(error) => {
-                    return self.lose(&store::Error::Failed(store::Cause::new(error.to_string())), effects);
+                    return self
+                        .store_failed(&store::Error::Failed(store::Cause::new(error.to_string())), actions);
                 }
             };
             match journal.append(writes, Durability::Recorded).await {
-                Ok(_) => return self.note_taken(effects),
+                Ok(_) => return self.note_taken(actions),
                 // Another process withdrew the item while the turn was planned: it is planned again without
                 // the item.
-                Err(store::Error::ItemElsewhere(number)) if self.withdraw_from_plan(number, effects) => {}
+                Err(store::Error::ItemElsewhere(number)) if self.withdraw_from_plan(number, actions) => {}
                 Err(store::Error::ItemElsewhere(number)) if self.recorder.gone.insert(number) => {
-                    self.say_withdrawn(number, effects);
+                    self.mark_withdrawn(number, actions);
                 }
-                Err(error) => return self.lose(&error, effects),
+                Err(error) => return self.store_failed(&error, actions),
             }
         }
     }
@@ -82,10 +83,10 @@ impl<T: Item> Driver<T> {
     async fn questions_of_the_left(
         &mut self,
         journal: &Journal,
-        effects: &[Action],
+        actions: &[Action],
     ) -> Result<Vec<Write>, store::Error> {
         let begins =
-            effects.iter().any(|effect| matches!(effect, Action::Start { from: StartFrom::Plan, .. }));
+            actions.iter().any(|action| matches!(action, Action::Start { from: StartFrom::Plan, .. }));
         let Some((left, _)) = self.turns.left.as_ref().filter(|_| begins) else { return Ok(Vec::new()) };
         let rows = in_time(journal.store().approvals(journal.session())).await?;
         let open = rows.into_iter().filter(|row| {
@@ -97,14 +98,14 @@ impl<T: Item> Driver<T> {
     }
 
     /// These actions as the writes of one transaction.
-    fn writes(&self, effects: &[Action], request: &Request) -> Result<Vec<Write>, serde_json::Error> {
+    fn writes(&self, actions: &[Action], request: &Request) -> Result<Vec<Write>, serde_json::Error> {
         let number = |item: &ItemId| {
             let number = self.recorder.journal.as_ref().and_then(|journal| journal.number_of(*item));
             number.filter(|number| !self.recorder.gone.contains(number))
         };
         let mut writes = Vec::new();
-        for effect in effects {
-            match effect {
+        for action in actions {
+            match action {
                 Action::Start { turn, from: StartFrom::Plan, .. } => {
                     let left = self.turns.left.iter().flat_map(|(work, _)| &work.items);
                     writes.extend(
@@ -120,7 +121,7 @@ impl<T: Item> Driver<T> {
                 }
                 Action::Start { .. } => writes.push(Write::Label("running".into())),
                 Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
-                Action::TurnEnded { turn, fate } => {
+                Action::TurnEnded(turn, fate) => {
                     // A stop may still end a turn that waits for a decision.
                     if !matches!(fate, ItemOutcome::Suspended(_)) {
                         writes.extend(self.stops.of_turn(*turn));
@@ -139,8 +140,8 @@ impl<T: Item> Driver<T> {
                 Action::Requeued(item) if self.recorder.taken.contains(item) => {
                     writes.extend(number(item).map(Write::PutBackItem));
                 }
-                Action::Return { item, .. } => writes.extend(number(item).map(Write::RemoveItem)),
-                Action::Fate { item, fate } if is_over(*fate) => {
+                Action::Return(item, _) => writes.extend(number(item).map(Write::RemoveItem)),
+                Action::Settle(item, fate) if is_done(*fate) => {
                     writes.extend(number(item).map(Write::RemoveItem))
                 }
                 _ => {}
@@ -157,8 +158,7 @@ impl<T: Item> Driver<T> {
 
     /// No other owner resumes the turn, and its questions are closed.
     fn give_up(&self, turn: TurnId) -> Result<Vec<Write>, serde_json::Error> {
-        let asked = self.turns.left.as_ref().map(|(work, _)| work.outcome.as_ref());
-        let open: Vec<ApprovalId> = match asked {
+        let open: Vec<ApprovalId> = match self.turns.left_outcome() {
             Some(Some(Outcome::Suspended(waiting))) => {
                 waiting.approvals().iter().map(|asked| asked.id.clone()).collect()
             }
@@ -173,13 +173,13 @@ impl<T: Item> Driver<T> {
     /// The session's title, once there is text to derive it from.
     fn title(&self, turn: TurnId, request: &Request) -> Option<Write> {
         let Request::Plan(plan) = request else { return None };
-        let said = plan.input.first()?;
-        self.recorder.journal.as_ref()?.title(turn, said)
+        let input = plan.input.first()?;
+        self.recorder.journal.as_ref()?.title(turn, input)
     }
 
     /// What a run could not record is not recorded around it either. This owner writes nothing more, and the
     /// next one continues from what is stored (S3.4).
-    pub(super) fn note_lost(&mut self, outcome: &Outcome) -> Option<ErrorReport> {
+    pub(super) fn note_unrecorded(&mut self, outcome: &Outcome) -> Option<ErrorReport> {
         let persisted = outcome.persisted();
         if self.recorder.journal.is_none() || *persisted == Persisted::Yes {
             return None;
@@ -193,7 +193,7 @@ impl<T: Item> Driver<T> {
     }
 
     /// Writes nothing more, and ends everything that runs (S7.14).
-    pub(super) async fn lose_hold(&mut self, error: ErrorReport) {
+    pub(super) async fn lease_lost(&mut self, error: ErrorReport) {
         if self.recorder.persisted == Persisted::Yes {
             self.recorder.persisted = Persisted::No(error.message.clone());
         }
@@ -210,21 +210,21 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    fn note_taken(&mut self, effects: &[Action]) {
-        for effect in effects {
-            match effect {
+    fn note_taken(&mut self, actions: &[Action]) {
+        for action in actions {
+            match action {
                 Action::Start { from: StartFrom::Plan, .. } => {
                     self.recorder.taken.extend(self.machine.items())
                 }
-                Action::TurnEnded { turn, fate } if !matches!(fate, ItemOutcome::Suspended(_)) => {
+                Action::TurnEnded(turn, fate) if !matches!(fate, ItemOutcome::Suspended(_)) => {
                     self.stops.turn_noted(*turn);
                     self.recorder.given_up = self.gives_up().or(self.recorder.given_up);
                 }
                 Action::End(_) => self.recorder.given_up = self.gives_up().or(self.recorder.given_up),
-                Action::Requeued(item) | Action::Return { item, .. } => {
+                Action::Requeued(item) | Action::Return(item, _) => {
                     self.recorder.taken.remove(item);
                 }
-                Action::Fate { item, fate } if is_over(*fate) => {
+                Action::Settle(item, fate) if is_done(*fate) => {
                     self.recorder.taken.remove(item);
                 }
                 _ => {}
@@ -234,66 +234,47 @@ impl<T: Item> Driver<T> {
 
     /// Removes an item that is no longer in the store's inbox from the plan; false if it is not about to be
     /// taken.
-    fn withdraw_from_plan(&mut self, number: u64, effects: &mut Vec<Action>) -> bool {
+    fn withdraw_from_plan(&mut self, number: u64, actions: &mut Vec<Action>) -> bool {
         let Some(item) = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
             return false;
         };
-        let Some(turn) = begun(effects) else { return false };
-        effects.retain(|effect| !matches!(effect, Action::Start { .. }));
-        let now = self.now();
+        let Some((turn, _)) = started(actions) else { return false };
         self.recorder.gone.insert(number);
         // The machine may plan at once; the withdrawal drops that plan, and a new one is made.
-        self.machine.step(now, Input::Unstarted(turn), effects);
-        self.machine.step(now, Input::Withdraw(item), effects);
+        self.take_start_back(turn, actions);
+        self.machine.step(self.now(), Input::Withdraw(item), actions);
         true
     }
 
     /// The item was withdrawn there a moment before it would have been returned here: the caller there has
     /// it, and no other.
-    fn say_withdrawn(&self, number: u64, effects: &mut [Action]) {
+    fn mark_withdrawn(&self, number: u64, actions: &mut [Action]) {
         let gone = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
-        for effect in effects {
-            if let Action::Return { item, .. } | Action::Fate { item, .. } = effect
+        for action in actions {
+            if let Action::Return(item, _) | Action::Settle(item, _) = action
                 && gone == Some(*item)
             {
-                *effect = Action::Fate { item: *item, fate: ItemOutcome::Withdrawn };
+                *action = Action::Settle(*item, ItemOutcome::Withdrawn);
             }
         }
     }
 
     /// The store did not accept a required record: nothing begins any more, and the session ends.
-    fn lose(&mut self, error: &store::Error, effects: &mut Vec<Action>) {
+    fn store_failed(&mut self, error: &store::Error, actions: &mut Vec<Action>) {
         self.recorder.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
-        self.fail_unless_stopped(planning::store_report(error));
-        let now = self.now();
-        if let Some(turn) = begun(effects) {
-            effects.retain(|effect| !matches!(effect, Action::Start { .. }));
-            self.machine.step(now, Input::Broke, effects);
-            self.machine.step(now, Input::Unstarted(turn), effects);
-        } else {
-            self.machine.step(now, Input::Broke, effects);
+        self.fail_unless_stopped(store_report(error));
+        let begins = started(actions);
+        self.machine.step(self.now(), Input::Broke, actions);
+        if let Some((turn, _)) = begins {
+            self.take_start_back(turn, actions);
         }
     }
 }
 
-fn begun(effects: &[Action]) -> Option<crate::value::ids::TurnId> {
-    effects.iter().find_map(|effect| match effect {
-        Action::Start { turn, .. } => Some(*turn),
-        _ => None,
-    })
-}
-
-/// Whether the item is done: no turn resumes it.
-fn is_over(fate: ItemOutcome) -> bool {
-    matches!(
-        fate,
-        ItemOutcome::Completed(_)
-            | ItemOutcome::RolledBack(_)
-            | ItemOutcome::Dropped
-            | ItemOutcome::Withdrawn
-            | ItemOutcome::Returned(_)
-    )
+/// Whether the item is done: no turn resumes it, and it does not wait for the next owner.
+fn is_done(fate: ItemOutcome) -> bool {
+    !fate.is_open() && fate != ItemOutcome::Unhandled
 }
 
 /// The session's state, for lists of sessions.

@@ -8,7 +8,9 @@ use std::{collections::HashSet, sync::OnceLock, time::Duration};
 use safepoint_scope::{StopRequest, Task};
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Driver, Input, Item, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, planning};
+use super::{
+    Driver, Input, Item, Reply, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, store_report,
+};
 use crate::{
     contract::store::{Durability, Write},
     run::outcome::Persisted,
@@ -22,7 +24,7 @@ use crate::{
 };
 
 /// How long the end of a session waits for the store to accept the release.
-const GIVE_BACK: Duration = Duration::from_secs(2);
+const RELEASE: Duration = Duration::from_secs(2);
 
 /// The stored stops that are not done.
 #[derive(Default)]
@@ -36,7 +38,7 @@ pub(super) struct StoredStops {
     /// Numbers that this owner stored for callers in this process.
     own: HashSet<u64>,
     /// Writes in flight, and how many of them have not been reported yet.
-    keeping: Vec<Task<Option<u64>>>,
+    writing: Vec<Task<Option<u64>>>,
     under_way: usize,
     /// Stops that arrived while those writes were in flight: each may be one of them.
     deferred: Vec<(u64, StoredStop)>,
@@ -58,7 +60,7 @@ impl StoredStops {
 }
 
 impl<T: Item> Driver<T> {
-    pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<RequestAnswer>) {
+    pub(super) async fn stop(&mut self, stop: SessionStop, reply: Reply<RequestAnswer>) {
         let SessionStop { how, cause, after, .. } = stop;
         if self.end.cause.is_none() {
             self.end.cause = cause;
@@ -66,30 +68,26 @@ impl<T: Item> Driver<T> {
         if after == StoppedTurn::Abandoned {
             self.end.stopped_turn = StoppedTurn::Abandoned;
         }
-        let once_idle_for = match how {
-            StopWhen::WhenIdle(idle) => Some(idle),
-            StopWhen::Strength(_) => None,
+        let (input, once_idle_for) = match how {
+            StopWhen::Strength(strength) => (Input::Stop(strength), None),
+            StopWhen::WhenIdle(idle) => (Input::StopWhenIdle(item::micros(idle)), Some(idle)),
         };
         self.show(SessionEvent::StopRequested { cause: self.end.cause.clone(), once_idle_for });
-        let input = match how {
-            StopWhen::Strength(strength) => Input::Stop(strength),
-            StopWhen::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
-        };
-        tell(reply, self.ask(input, Request::None).await);
+        answer_caller(reply, self.step_with(input, Request::None).await);
     }
 
     pub(super) async fn stop_turn(
         &mut self,
         (turn, request): (Option<TurnId>, StopRequest),
         reached: &OnceLock<TurnId>,
-        reply: oneshot::Sender<RequestAnswer>,
+        reply: Reply<RequestAnswer>,
     ) {
-        let answer = self.ask(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
+        let answer = self.step_with(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
         if let Some(RequestAnswer::StoppingTurn(turn)) = answer {
             reached.get_or_init(|| turn);
             self.turns.stop_request.get_or_insert_with(|| Box::new(request));
         }
-        tell(reply, answer);
+        answer_caller(reply, answer);
     }
 
     /// Applies a stop that another process requested.
@@ -107,34 +105,21 @@ impl<T: Item> Driver<T> {
         match intent {
             StoredStop::Session(stop) => {
                 self.stops.add(number, stop.is_when_idle());
-                self.cx.shared.family.ask(&stop);
+                self.cx.shared.runs.stop_by(&stop);
                 self.stop(stop, reply).await;
             }
             StoredStop::Turn(turn, request) => {
                 self.stop_turn((turn, request), &OnceLock::new(), reply).await;
                 match answered.try_recv() {
                     Ok(RequestAnswer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
-                    _ => self.note_seen(vec![number]).await,
+                    _ => self.mark_seen(vec![number]).await,
                 }
             }
         }
     }
 
     /// Stores a stop that was requested here, in parallel to other writes: nothing waits for the store.
-    pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<StopPersistence>) {
-        let is_idle = stop.is_when_idle();
-        self.keep(StoredStop::Session(stop), reply, move |number| SessionMessage::StopKept {
-            number,
-            is_idle,
-        });
-    }
-
-    fn keep(
-        &mut self,
-        intent: StoredStop,
-        reply: oneshot::Sender<StopPersistence>,
-        stored: impl FnOnce(Option<u64>) -> SessionMessage<T> + Send + 'static,
-    ) {
+    pub(super) fn write_stop(&mut self, intent: StoredStop, reply: Reply<StopPersistence>) {
         let Some(journal) =
             self.recorder.journal.clone().filter(|_| self.recorder.persisted == Persisted::Yes)
         else {
@@ -142,27 +127,24 @@ impl<T: Item> Driver<T> {
         };
         let mailbox = self.cx.shared.mailbox.clone();
         self.stops.under_way += 1;
-        self.stops.keeping.push(self.cx.scope.spawn("stop's record", async move {
+        self.stops.writing.push(self.cx.scope.spawn("stop's record", async move {
             let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
             sync::reply(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
-            mailbox.post(stored(kept));
+            mailbox.post(SessionMessage::StopWritten(kept, intent));
             kept
         }));
     }
 
     /// Stores the stop of a turn, while something of that turn can still be stopped.
-    pub(super) fn keep_turn_stop(
+    pub(super) fn write_turn_stop(
         &mut self,
         request: StopRequest,
         reached: Option<TurnId>,
-        reply: oneshot::Sender<StopPersistence>,
+        reply: Reply<StopPersistence>,
     ) {
         match reached.filter(|turn| self.may_stop(*turn)) {
             None => sync::reply(reply, StopPersistence::Ended),
-            Some(turn) => {
-                let intent = StoredStop::Turn(Some(turn), request);
-                self.keep(intent, reply, move |number| SessionMessage::TurnStopKept { number, turn });
-            }
+            Some(turn) => self.write_stop(StoredStop::Turn(Some(turn), request), reply),
         }
     }
 
@@ -172,34 +154,25 @@ impl<T: Item> Driver<T> {
             || self.machine.is_suspended() && self.machine.left() == Some(turn)
     }
 
-    pub(super) async fn turn_stop_kept(&mut self, number: Option<u64>, turn: TurnId) {
+    /// The store has answered. `None`: it did not accept the stop.
+    pub(super) async fn stop_written(&mut self, number: Option<u64>, intent: StoredStop) {
         if let Some(number) = number {
             self.stops.own.insert(number);
-            if self.may_stop(turn) {
-                self.stops.turns.push((turn, number));
-            } else {
-                self.note_seen(vec![number]).await;
+            match intent {
+                StoredStop::Session(stop) => self.stops.add(number, stop.is_when_idle()),
+                StoredStop::Turn(Some(turn), _) if self.may_stop(turn) => {
+                    self.stops.turns.push((turn, number))
+                }
+                StoredStop::Turn(..) => self.mark_seen(vec![number]).await,
             }
         }
-        self.kept_one().await;
-    }
-
-    pub(super) async fn stop_kept(&mut self, number: Option<u64>, is_idle: bool) {
-        if let Some(number) = number {
-            self.stops.own.insert(number);
-            self.stops.add(number, is_idle);
-        }
-        self.kept_one().await;
-    }
-
-    async fn kept_one(&mut self) {
         self.stops.under_way -= 1;
         if self.stops.under_way > 0 {
             return;
         }
-        self.stops.keeping.clear();
+        self.stops.writing.clear();
         if !self.machine.may_end_when_idle() {
-            self.note_open().await;
+            self.mark_idle_stops_seen().await;
         }
         for (number, intent) in std::mem::take(&mut self.stops.deferred) {
             Box::pin(self.apply_stored_stop(number, intent)).await;
@@ -207,21 +180,21 @@ impl<T: Item> Driver<T> {
     }
 
     /// Withdraws a stop that waits until the session is idle.
-    pub(super) async fn keep_open(&mut self) {
-        self.step(Input::KeepOpen).await;
-        self.note_open().await;
+    pub(super) async fn withdraw_idle_stop(&mut self) {
+        self.step(Input::WithdrawIdleStop).await;
+        self.mark_idle_stops_seen().await;
     }
 
-    async fn note_open(&mut self) {
+    async fn mark_idle_stops_seen(&mut self) {
         let idle = std::mem::take(&mut self.stops.idle);
-        self.note_seen(idle).await;
+        self.mark_seen(idle).await;
     }
 
-    async fn note_seen(&mut self, numbers: Vec<u64>) {
+    async fn mark_seen(&mut self, numbers: Vec<u64>) {
         let Some(journal) = self.recorder.journal.clone().filter(|_| !numbers.is_empty()) else { return };
         let writes = numbers.into_iter().map(Write::StopSeen).collect();
         if let Err(error) = journal.append(writes, Durability::Recorded).await {
-            self.fail_unless_stopped(planning::store_report(&error));
+            self.fail_unless_stopped(store_report(&error));
             self.step(Input::Broke).await;
         }
     }
@@ -230,7 +203,7 @@ impl<T: Item> Driver<T> {
     pub(super) async fn release(&mut self) {
         let Some(journal) = self.recorder.journal.clone() else { return };
         let mut numbers = [self.stops.session.as_slice(), &self.stops.idle].concat();
-        for task in std::mem::take(&mut self.stops.keeping) {
+        for task in std::mem::take(&mut self.stops.writing) {
             numbers.extend(task.await.ok().flatten());
         }
         numbers.sort_unstable();
@@ -242,16 +215,16 @@ impl<T: Item> Driver<T> {
         {
             // The stops apply to the next owner, which ends at once: requested twice, never lost.
         }
-        if !matches!(timeout(GIVE_BACK, journal.give_back()).await, Ok(Ok(()))) {
+        if !matches!(timeout(RELEASE, journal.release()).await, Ok(Ok(()))) {
             // A lease without an owner must not lock others out, and callers that wait for the end need not
             // wait for this.
-            drop(self.cx.scope.spawn("giving the session back", journal.give_back_at_last()));
+            drop(self.cx.scope.spawn("giving the session back", journal.release_with_retries()));
         }
     }
 }
 
 /// Sends the answer to the caller. Without one, the caller learns that the session is over.
-pub(super) fn tell(reply: oneshot::Sender<RequestAnswer>, answer: Option<RequestAnswer>) {
+pub(super) fn answer_caller(reply: Reply<RequestAnswer>, answer: Option<RequestAnswer>) {
     if let Some(answer) = answer {
         sync::reply(reply, answer);
     }

@@ -1,27 +1,51 @@
-//! The run of a turn: started, stopped, steered, followed, and its end reported.
+//! The run of a turn: started, stopped, steered, followed, and its end reported. Its background runs may outlive it:
+//! they are reached through the turn's run while they are alive (S9.1).
+//!
+//! **Invariants**: the machine learns that background runs are alive before it learns that the turn ended,
+//! and learns that none is left only once that is true.
 
 use std::sync::Arc;
 
 use safepoint_scope::{Actor, Code, Grace, Mode, Reach, Reason, SafePoints, StopRequest};
 
-use tokio::sync::oneshot;
-
 use super::{
-    CurrentTurn, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Outcome, Request,
-    RequestAnswer, RunHandle, SessionEvent, SessionMessage, TurnId, follow::Follower, planning::report,
+    Agent, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Log, Outcome, Reply, Request,
+    RequestAnswer, RunHandle, RunId, SessionEvent, SessionMessage, TurnId, report,
 };
 use crate::{
-    contract::log::{Log, MemoryLog},
+    contract::log::MemoryLog,
     run::{Run, steer::SteerTiming},
     session::{
         TurnView,
         journal::TurnLog,
         machine::{PreemptedItems, SessionPhase, StartFrom, StopWhy, TurnEnd},
+        stop::request_at,
     },
     sync::callback::Panicked,
 };
 
+mod follow;
+mod read;
+
+use follow::Follower;
+
+/// A running turn, or one that ended early.
+pub(super) struct CurrentTurn {
+    pub(super) turn: TurnId,
+    /// `None`: another owner began the turn, and the planner has not named an agent yet.
+    pub(super) agent: Option<Agent>,
+    /// `None`: nothing of the turn runs in this process.
+    pub(super) handle: Option<RunHandle>,
+    pub(super) run: RunId,
+    pub(super) log: Arc<dyn Log>,
+    /// The conversation before it.
+    pub(super) before: History,
+    pub(super) items: Vec<ItemId>,
+    pub(super) outcome: Option<Outcome>,
+}
+
 /// The turns that the session still holds something of.
+#[derive(Default)]
 pub(super) struct Turns {
     /// Boxed, like everything that an idle session does not need.
     pub(super) current: Option<Box<CurrentTurn>>,
@@ -36,20 +60,17 @@ pub(super) struct Turns {
     /// The request that stops only the turn, until the turn has ended.
     pub(super) stop_request: Option<Box<StopRequest>>,
     /// Callers that asked to resume a turn, until it is resumed or cannot be.
-    pub(super) resumers: Vec<oneshot::Sender<RequestAnswer>>,
+    pub(super) resumers: Vec<Reply<RequestAnswer>>,
 }
 
 impl Turns {
     pub(super) fn new(history: History) -> Self {
-        Self {
-            current: None,
-            left: None,
-            history,
-            background: Vec::new(),
-            restart: None,
-            stop_request: None,
-            resumers: Vec::new(),
-        }
+        Self { history, ..Self::default() }
+    }
+
+    /// The outcome of the turn that was left; `Some(None)`: another owner left it.
+    pub(super) fn left_outcome(&self) -> Option<Option<&Outcome>> {
+        self.left.as_ref().map(|(work, _)| work.outcome.as_ref())
     }
 }
 
@@ -65,12 +86,9 @@ impl<T: Item> Driver<T> {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
-        self.tell_unblocked();
-        let run = run.within_session(
-            &self.cx.shared.family.scope,
-            &self.approvals.allowed,
-            &self.approvals.closings,
-        );
+        self.unmark_blocked();
+        let run =
+            run.within_session(&self.cx.shared.runs.scope, &self.approvals.allowed, &self.approvals.closings);
         if let StartFrom::Withdrawal(why) = from {
             // Stopped before it starts: its questions are withdrawn, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why, request).unwrap_or_else(StopRequest::now)));
@@ -93,7 +111,7 @@ impl<T: Item> Driver<T> {
         let follower = Follower { turn, handle: handle.clone(), shared, bound, journal };
         drop(self.cx.scope.spawn("turn's follower", follower.follow()));
         match &self.cx.settings.reader {
-            None => self.cx.shared.mailbox.post(SessionMessage::Read { turn }),
+            None => self.cx.shared.mailbox.post(SessionMessage::Read(turn)),
             Some(reader) => self.read(turn, reader.clone(), handle),
         }
     }
@@ -144,7 +162,7 @@ impl<T: Item> Driver<T> {
     pub(super) fn stop_run(&mut self, turn: TurnId, why: StopWhy, request: &Request) {
         let Some(request) = self.request_for(why, request) else { return };
         if why == StopWhy::Broken {
-            self.cx.shared.family.stop.stop(request);
+            self.cx.shared.runs.stop.stop(request);
         } else if let Some(handle) = self.running(turn) {
             handle.stop(request);
         }
@@ -163,12 +181,7 @@ impl<T: Item> Driver<T> {
             StopWhy::Preempt { points, grace } => {
                 let grace =
                     grace.map(std::time::Duration::from_micros).and_then(|grace| Grace::try_from(grace).ok());
-                match (points, grace) {
-                    (None, _) => StopRequest::now(),
-                    (Some(points), None) => StopRequest::at(points),
-                    (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
-                }
-                .with_reason(preempted("a newer item came"))
+                request_at(points, grace).with_reason(preempted("a newer item came"))
             }
             StopWhy::Escalated => StopRequest::now()
                 .with_reach(Reach::Tree)
@@ -218,13 +231,13 @@ impl<T: Item> Driver<T> {
                 }
             }
         };
-        let lost = self.note_lost(&outcome);
+        let lost = self.note_unrecorded(&outcome);
         self.turns.history = outcome.history().clone();
         work.items = self.machine.items().to_vec();
         work.outcome = Some(outcome);
         self.turns.current = Some(work);
-        self.step(Input::Settled { turn, end }).await;
-        self.give_wanted_back().await;
+        self.step(Input::Settled(turn, end)).await;
+        self.withdraw_wanted().await;
         if let Some(error) = lost {
             self.fail_unless_stopped(error);
             self.step(Input::Broke).await;
@@ -247,10 +260,11 @@ impl<T: Item> Driver<T> {
             self.show(SessionEvent::TurnEnded { turn, fate, receipt });
         }
         if let ItemOutcome::Suspended(_) = fate {
-            self.watch_questions(work.outcome.as_ref());
-            self.tell_all_blocked(turn);
-        }
-        if !matches!(fate, ItemOutcome::Suspended(_)) {
+            if let Some(Outcome::Suspended(suspended)) = &work.outcome {
+                self.watch_questions(suspended);
+            }
+            self.mark_all_blocked(turn);
+        } else {
             self.turns.stop_request = None;
         }
         let gone = self.turns.left.take().map(|(left, _)| left.items).unwrap_or_default();
@@ -262,6 +276,25 @@ impl<T: Item> Driver<T> {
             if !self.machine.is_waiting(item) {
                 self.items.held.remove(&item);
             }
+        }
+    }
+
+    /// Called when the turn has ended; what it began in the background may still run.
+    pub(super) async fn note_background(&mut self, turn: TurnId) {
+        let aside = self.running(turn).filter(|run| run.has_background_runs()).cloned();
+        if let Some(run) = aside {
+            self.turns.background.push(run);
+            self.step(Input::Background { is_alive: true }).await;
+        }
+    }
+
+    pub(super) async fn background_over(&mut self) {
+        if self.turns.background.is_empty() {
+            return;
+        }
+        self.turns.background.retain(RunHandle::has_background_runs);
+        if self.turns.background.is_empty() {
+            self.step(Input::Background { is_alive: false }).await;
         }
     }
 }

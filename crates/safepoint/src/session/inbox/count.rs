@@ -11,16 +11,16 @@ use crate::value::ids::ItemId;
 pub(in crate::session) struct Count {
     is_shut: bool,
     next: u64,
-    /// Accepted, and not yet seen by the owner.
+    /// Accepted, and not yet received by the driver.
     coming: usize,
-    /// Waiting, as the owner last said.
+    /// Waiting, as the driver last said.
     waiting: usize,
     capacity: usize,
 }
 
 /// Why an item is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum Turned {
+pub(in crate::session) enum Refused {
     Full,
     Shut,
 }
@@ -31,27 +31,27 @@ impl Count {
     }
 
     /// Lets an item in, at the position that it is given.
-    pub(in crate::session) fn admit(&mut self) -> Result<ItemId, Turned> {
+    pub(in crate::session) fn admit(&mut self) -> Result<ItemId, Refused> {
         if self.is_shut {
-            return Err(Turned::Shut);
+            return Err(Refused::Shut);
         }
         if self.waiting + self.coming >= self.capacity {
-            return Err(Turned::Full);
+            return Err(Refused::Full);
         }
         self.coming += 1;
-        Ok(self.adopt())
+        Ok(self.next_position())
     }
 
     /// The position of an item that is in the store already, and needs no room here.
-    pub(in crate::session) fn adopt(&mut self) -> ItemId {
+    pub(in crate::session) fn next_position(&mut self) -> ItemId {
         let position = ItemId::new(self.next);
         self.next += 1;
         position
     }
 
-    /// Records that the driver has seen `came` more admitted items, and that `waiting` items are queued now.
-    pub(in crate::session) fn note(&mut self, came: usize, waiting: usize) {
-        self.coming -= came;
+    /// Records that the driver has received `received` more admitted items, and that `waiting` items are queued now.
+    pub(in crate::session) fn note(&mut self, received: usize, waiting: usize) {
+        self.coming -= received;
         self.waiting = waiting;
     }
 

@@ -26,22 +26,23 @@ type Open = HashMap<ApprovalId, Vec<(Path, CallId)>>;
 
 /// Brings the journal in line with the store, so that a resumed turn asks again and waits for no answer that
 /// cannot come. If a turn waited only for questions that were withdrawn, that withdrawal interrupted it.
-pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Recovered) -> Result<(), Error> {
-    if found.left.is_none() && found.behind.is_empty() {
+pub(in crate::session) async fn reconcile(journal: &Journal, found: &mut Recovered) -> Result<(), Error> {
+    if found.left.is_none() && found.background.is_empty() {
         return Ok(());
     }
     let rows = journal.store().approvals(journal.session()).await?;
     let mut writes = Vec::new();
     if let Some(left) = found.left.as_mut().filter(|_| !rows.is_empty()) {
-        writes = taken_back(left, &rows).await?;
+        writes = close_withdrawn(left, &rows).await?;
         for row in rows.iter().filter(|row| left.open.contains(&row.asked.id)) {
             answer_as_before(journal, &row.asked, &rows).await?;
         }
     }
-    let is_behind = |asked: &ApprovalRequest| found.behind.iter().any(|run| asked.path.is_within(run));
+    let is_background =
+        |asked: &ApprovalRequest| found.background.iter().any(|run| asked.path.is_within(run));
     for row in rows {
-        if serde_json::from_slice(&row.asked.bytes).is_ok_and(|asked| is_behind(&asked)) {
-            writes.extend(no_longer(&row.state).map(|closed| Write::CloseApproval(row.asked.id, closed)));
+        if serde_json::from_slice(&row.asked.bytes).is_ok_and(|asked| is_background(&asked)) {
+            writes.extend(closing_of(&row.state).map(|closed| Write::CloseApproval(row.asked.id, closed)));
         }
     }
     if !writes.is_empty() {
@@ -80,7 +81,7 @@ pub(super) async fn answer_as_before(
 }
 
 /// How to close a question that no run will continue with.
-fn no_longer(state: &ApprovalState) -> Option<ApprovalClose> {
+fn closing_of(state: &ApprovalState) -> Option<ApprovalClose> {
     match state {
         ApprovalState::Open => Some(ApprovalClose::Withdrawn),
         // The answer came too late to be used: nothing should wait for it.
@@ -89,7 +90,7 @@ fn no_longer(state: &ApprovalState) -> Option<ApprovalClose> {
     }
 }
 
-async fn taken_back(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Write>, Error> {
+async fn close_withdrawn(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Write>, Error> {
     let records = left.log.read().await.map_err(|error| Error::Failed(Cause::new(error)))?;
     let mut open = open_of(&records);
     let mut lines = Vec::new();

@@ -12,7 +12,7 @@ use crate::{
     },
     run::{machine::Machine, shared::AllowList},
     session::{
-        lost_runs::{Aside, LostRun, begun_behind},
+        lost_runs::{FoldedBackground, LostRun, background_begun},
         outcome::ItemOutcome,
         stop::StoppedTurn,
     },
@@ -28,6 +28,7 @@ use crate::{
 const PAGE: usize = 1024;
 
 /// What the records say.
+#[derive(Default)]
 pub(in crate::session) struct Recovered {
     pub(in crate::session) history: History,
     /// How many turns there were.
@@ -38,7 +39,7 @@ pub(in crate::session) struct Recovered {
     /// Items of a turn that never began: they are queued again.
     pub(in crate::session) put_back: Vec<u64>,
     /// Background runs of another owner that ended with it; they are never resumed.
-    pub(in crate::session) behind: HashSet<Path>,
+    pub(in crate::session) background: HashSet<Path>,
     /// Those of them that the model has not been notified of.
     pub(in crate::session) lost: Vec<LostRun>,
 }
@@ -126,7 +127,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
     let mut history = History::new();
     let always = Arc::new(AllowList::default());
     let mut turn: Option<FoldedTurn> = None;
-    let (mut behind, mut aside) = (HashSet::new(), Aside::default());
+    let (mut background, mut folded) = (HashSet::new(), FoldedBackground::default());
     let mut from = Some(0);
     while let Some(position) = from {
         let page = journal.store().read(journal.session(), position, PAGE).await?;
@@ -144,8 +145,8 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
                 }
                 JournalLine::Fact { turn: of, path, fact, grown, .. } => {
                     always.take(&fact);
-                    behind.extend(begun_behind(&fact));
-                    aside.take(of, &path, &fact);
+                    background.extend(background_begun(&fact));
+                    folded.take(of, &path, &fact);
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
                         // A resumed turn is running again.
                         turn.fate = None;
@@ -158,13 +159,11 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
                     }
                 }
                 JournalLine::Forgotten { turn: of, .. } => {
-                    aside.forget(of);
+                    folded.forget(of);
                     if let Some(last) = turn.take_if(|turn| turn.turn == of) {
                         history = last.before;
-                        turn = Some(FoldedTurn::new(of, entry.position, last.items, history.clone()));
-                        if let Some(turn) = &mut turn {
-                            turn.fate = Some(ItemOutcome::RolledBack(of));
-                        }
+                        let empty = FoldedTurn::new(of, entry.position, last.items, history.clone());
+                        turn = Some(FoldedTurn { fate: Some(ItemOutcome::RolledBack(of)), ..empty });
                     }
                 }
                 JournalLine::GivenUp { turn: of, .. } => {
@@ -178,19 +177,11 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recove
         }
         from = page.next;
     }
-    Ok(Recovered { always, behind, lost: aside.lost(), ..found(journal, history, turn) })
+    Ok(Recovered { always, background, lost: folded.lost(), ..found(journal, history, turn) })
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> Recovered {
-    let mut found = Recovered {
-        history,
-        turns: 0,
-        left: None,
-        always: Arc::default(),
-        put_back: Vec::new(),
-        behind: HashSet::new(),
-        lost: Vec::new(),
-    };
+    let mut found = Recovered { history, ..Recovered::default() };
     let Some(turn) = turn else { return found };
     found.turns = turn.turn.number();
     found.history = turn.after();
@@ -201,27 +192,12 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> 
         }
         return found;
     };
-    match fate {
-        _ if turn.after == StoppedTurn::Abandoned => {}
-        ItemOutcome::Interrupted(_)
-        | ItemOutcome::Failed(_)
-        | ItemOutcome::Preempted(_)
-        | ItemOutcome::Suspended(_) => {
-            let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
-            let open = HashSet::new();
-            let is_cut_off = turn.is_cut_off && matches!(fate, ItemOutcome::Interrupted(_));
-            found.left = Some(LeftTurn {
-                turn: turn.turn,
-                fate,
-                run,
-                before: turn.before,
-                log: Arc::new(log),
-                open,
-                is_cut_off,
-            });
-        }
-        // What the line was about is done.
-        _ => {}
+    // Of any other turn nothing is left to resume.
+    if fate.is_open() && turn.after == StoppedTurn::Resumable {
+        let is_cut_off = turn.is_cut_off && matches!(fate, ItemOutcome::Interrupted(_));
+        let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
+        let (turn, before, log) = (turn.turn, turn.before, Arc::new(log));
+        found.left = Some(LeftTurn { turn, fate, run, before, log, open: HashSet::new(), is_cut_off });
     }
     found
 }

@@ -33,8 +33,8 @@ pub(in crate::session) struct TurnLog {
     base: History,
     /// Where in the journal the turn may begin.
     from: u64,
-    /// Held to weigh one fact, and not across its write. Runs of one tree weigh in any order; a call's end is
-    /// weighed after its start, because one run appends one fact after the other.
+    /// Held to look at one fact, and not across its write. Runs of one tree do so in any order; a call's end is
+    /// looked at after its start, because one run appends one fact after the other.
     seen: Mutex<SeenFacts>,
     /// Why a record was not written, or why that is unknown: none is written after it (S3.4). Set at most once. A
     /// write of another run of the tree that had begun before is not recalled.
@@ -87,7 +87,7 @@ impl TurnLog {
     }
 
     /// The durability that the fact needs before it is acknowledged, and what it changes beside the journal.
-    fn weigh(&self, path: &Path, fact: &Fact) -> (Durability, Option<Write>) {
+    fn durability_of(&self, path: &Path, fact: &Fact) -> (Durability, Option<Write>) {
         let mut seen = self.seen.lock();
         match fact {
             Fact::AttemptOpened { run, .. } => {
@@ -188,7 +188,7 @@ impl TurnLog {
             self.decide_first(id, answer, limit).await?;
         }
         let journal = self.journal()?;
-        let (class, beside) = self.weigh(&record.path, &record.fact);
+        let (class, beside) = self.durability_of(&record.path, &record.fact);
         let mut writes = vec![self.line(&record).write().map_err(LogError::new)?];
         writes.extend(beside);
         if let Fact::SteerTaken { steers, .. } = &*record.fact {
@@ -233,7 +233,7 @@ impl TurnLog {
         self.unless_lost(async {
             let (journal, mut highest, mut writes) = (self.journal()?, Durability::Recorded, Vec::new());
             for record in &records {
-                let (class, beside) = self.weigh(&record.path, &record.fact);
+                let (class, beside) = self.durability_of(&record.path, &record.fact);
                 highest = highest.max(class);
                 writes.push(self.line(record).write().map_err(LogError::new)?);
                 writes.extend(beside);
@@ -321,9 +321,6 @@ fn opened(asked: &ApprovalRequest, run: RunId) -> NewApproval {
 
 impl std::fmt::Debug for TurnLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnLog")
-            .field("turn", &self.turn)
-            .field("path", &Path::default())
-            .finish_non_exhaustive()
+        f.debug_struct("TurnLog").field("turn", &self.turn).finish_non_exhaustive()
     }
 }

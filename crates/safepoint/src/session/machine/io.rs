@@ -23,7 +23,7 @@ impl Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules {
     /// After this many preempted turns in a row one turn is protected (S6.12).
-    pub(crate) patience: u32,
+    pub(crate) max_preempted: u32,
     pub(crate) on_failure: OnTurnFailure,
 }
 
@@ -47,10 +47,7 @@ pub(crate) enum PushKind {
     /// Not at all.
     Refused(RejectReason),
     Preempt(PreemptSpec),
-    Steer {
-        when: SteerTiming,
-        or: IfUndelivered,
-    },
+    Steer(SteerTiming, IfUndelivered),
 }
 
 /// What a preempt asks of the running turn (S6.3).
@@ -80,37 +77,25 @@ pub(crate) enum Strength {
 /// What happens to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Input {
-    Push {
-        item: ItemId,
-        how: PushKind,
-    },
+    Push(ItemId, PushKind),
     Withdraw(ItemId),
     /// The run returned a steer before it was delivered, because its sender withdrew it.
-    TookBack(ItemId),
+    SteerReturned(ItemId),
     /// Stop the running turn, or only this one if named; the session continues.
     StopTurn(Option<TurnId>),
     Stop(Strength),
     /// Stop once the session was idle for this many microseconds.
     StopWhenIdle(u64),
-    KeepOpen,
+    WithdrawIdleStop,
     /// Resume the turn that ended early.
     Resume,
     /// A person decided something that the suspended turn waits for.
     Decided,
     /// Everything that was accepted before this plan was wanted has been received.
     Gathered(u64),
-    Planned {
-        plan: u64,
-        made: PlanResult,
-    },
-    SteerTaken {
-        turn: TurnId,
-        item: ItemId,
-    },
-    Settled {
-        turn: TurnId,
-        end: TurnEnd,
-    },
+    Planned(u64, PlanResult),
+    SteerTaken(TurnId, ItemId),
+    Settled(TurnId, TurnEnd),
     /// Nothing of the turn is alive, or what is has been named.
     Quiet(TurnId),
     /// The reader of the turn's events has returned.
@@ -118,11 +103,11 @@ pub(crate) enum Input {
     /// The turn could not be begun: what it was about waits again.
     Unstarted(TurnId),
     /// Background runs of turns are alive, whether they run or wait for a person; or none is.
-    Aside {
+    Background {
         is_alive: bool,
     },
     /// Everything that the last owner left has arrived: what arrives now is new.
-    Adopted,
+    Inherited,
     /// User code failed: a planner, a strategy, a reader.
     Broke,
     /// Time has passed.
@@ -178,44 +163,22 @@ pub(crate) enum Action {
         /// What it gets before its first model request: the steers from before it began to wait.
         steers: Vec<(ItemId, SteerTiming)>,
     },
-    StopRun {
-        turn: TurnId,
-        why: StopWhy,
-    },
-    Steer {
-        turn: TurnId,
-        item: ItemId,
-        when: SteerTiming,
-    },
+    StopRun(TurnId, StopWhy),
+    Steer(TurnId, ItemId, SteerTiming),
     /// A steer waits for the next request of the turn that waits for a decision.
-    Held {
-        turn: TurnId,
-        item: ItemId,
-    },
+    Held(TurnId, ItemId),
     /// The turn's history is to be forgotten.
     Forget(TurnId),
     /// The outcome of an item.
-    Fate {
-        item: ItemId,
-        fate: ItemOutcome,
-    },
+    Settle(ItemId, ItemOutcome),
     /// It waits again.
     Requeued(ItemId),
     /// The item is returned to its sender.
-    Return {
-        item: ItemId,
-        why: RejectReason,
-    },
+    Return(ItemId, RejectReason),
     /// What a preempt came to.
-    Resolve {
-        item: ItemId,
-        preempted: PreemptOutcome,
-    },
+    Resolve(ItemId, PreemptOutcome),
     /// The turn is over.
-    TurnEnded {
-        turn: TurnId,
-        fate: ItemOutcome,
-    },
+    TurnEnded(TurnId, ItemOutcome),
     /// The answer to the request.
     RequestAnswer(RequestAnswer),
     /// The session is over.

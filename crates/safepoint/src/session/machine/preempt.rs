@@ -9,8 +9,8 @@ use crate::{
 /// One preempt that its turn has not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Preempt {
-    item: ItemId,
-    wish: PreemptSpec,
+    pub(super) item: ItemId,
+    pub(super) spec: PreemptSpec,
     step: PreemptStep,
 }
 
@@ -23,10 +23,6 @@ enum PreemptStep {
 }
 
 impl Preempt {
-    pub(super) fn item(&self) -> ItemId {
-        self.item
-    }
-
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.step, PreemptStep::Asked { .. })
     }
@@ -38,28 +34,20 @@ impl Preempt {
         }
     }
 
-    pub(super) fn forgets(&self) -> bool {
-        self.wish.forgets
-    }
-
-    pub(super) fn superseded(self) -> Action {
-        self.came_to(PreemptOutcome::SupersededByStop)
-    }
-
-    pub(super) fn came_to(self, preempted: PreemptOutcome) -> Action {
-        Action::Resolve { item: self.item, preempted }
+    pub(super) fn resolved(self, preempted: PreemptOutcome) -> Action {
+        Action::Resolve(self.item, preempted)
     }
 }
 
 impl Machine {
     /// Binds a preempt to the turn that it finds.
-    pub(super) fn preempt(&mut self, now: Moment, item: ItemId, wish: PreemptSpec, out: &mut Vec<Action>) {
+    pub(super) fn preempt(&mut self, now: Moment, item: ItemId, spec: PreemptSpec, out: &mut Vec<Action>) {
         let Some(turn) = self.target() else { return };
-        let step = match wish.delay {
+        let step = match spec.delay {
             Some(delay) => PreemptStep::Delayed { until: now.after(delay) },
-            None => self.ask_preempt(now, turn, wish, out),
+            None => self.ask_preempt(now, turn, spec, out),
         };
-        self.preempts.push(Preempt { item, wish, step });
+        self.preempts.push(Preempt { item, spec, step });
     }
 
     /// Asks the turn, in whatever state it is.
@@ -67,10 +55,10 @@ impl Machine {
         &mut self,
         now: Moment,
         turn: TurnId,
-        wish: PreemptSpec,
+        spec: PreemptSpec,
         out: &mut Vec<Action>,
     ) -> PreemptStep {
-        let plain = StopWhy::Preempt { points: wish.points, grace: wish.grace };
+        let plain = StopWhy::Preempt { points: spec.points, grace: spec.grace };
         let SessionPhase::Running(running) = &mut self.phase else {
             // It waits for a decision, which is a safe point for every set (S8.3).
             self.want = PendingStart::Withdrawal(plain, self.next_item);
@@ -79,9 +67,9 @@ impl Machine {
         if running.is_protected {
             return PreemptStep::Held;
         }
-        running.forgets |= wish.forgets;
-        out.push(Action::StopRun { turn, why: plain });
-        PreemptStep::Asked { escalates: wish.grace.map(|grace| now.after(grace)) }
+        running.forgets |= spec.forgets;
+        out.push(Action::StopRun(turn, plain));
+        PreemptStep::Asked { escalates: spec.grace.map(|grace| now.after(grace)) }
     }
 
     /// When time alone changes this one.
@@ -97,12 +85,12 @@ impl Machine {
     pub(super) fn pass_preempts(&mut self, now: Moment, out: &mut Vec<Action>) {
         let Some(turn) = self.target() else { return };
         for index in 0..self.preempts.len() {
-            let Preempt { wish, step, .. } = self.preempts[index];
+            let Preempt { spec, step, .. } = self.preempts[index];
             self.preempts[index].step = match step {
-                PreemptStep::Delayed { until } if until <= now => self.ask_preempt(now, turn, wish, out),
+                PreemptStep::Delayed { until } if until <= now => self.ask_preempt(now, turn, spec, out),
                 PreemptStep::Asked { escalates: Some(at) } if at <= now => {
                     if let SessionPhase::Running(_) = self.phase {
-                        out.push(Action::StopRun { turn, why: StopWhy::Escalated });
+                        out.push(Action::StopRun(turn, StopWhy::Escalated));
                     }
                     PreemptStep::Asked { escalates: None }
                 }
@@ -115,7 +103,7 @@ impl Machine {
     /// too often.
     pub(super) fn replan_for_preempt(&mut self, out: &mut Vec<Action>) {
         if let SessionPhase::Planning { asked_before: Some(_), .. } = self.phase
-            && self.streak < self.rules.patience
+            && self.streak < self.rules.max_preempted
         {
             self.streak += 1;
             self.drop_plan(out);

@@ -13,18 +13,18 @@ impl Machine {
         self.idleness.busy();
         if self.phase == SessionPhase::Over {
             // It was accepted a moment before the end.
-            out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
+            out.push(Action::Settle(item, ItemOutcome::Unhandled));
             return;
         }
         match how {
             PushKind::Enqueue => self.wait_again(item),
             PushKind::Reject if self.is_busy() => {
-                out.push(Action::Return { item, why: RejectReason::Busy(self.in_the_way()) });
+                out.push(Action::Return(item, RejectReason::Busy(self.in_the_way())));
             }
             PushKind::Reject => self.wait_again(item),
-            PushKind::Refused(why) => out.push(Action::Return { item, why }),
-            PushKind::Preempt(wish) => self.push_preempt(now, item, wish, out),
-            PushKind::Steer { when, or } => self.push_steer(item, when, or, out),
+            PushKind::Refused(why) => out.push(Action::Return(item, why)),
+            PushKind::Preempt(spec) => self.push_preempt(now, item, spec, out),
+            PushKind::Steer(when, or) => self.push_steer(item, when, or, out),
         }
     }
 
@@ -43,17 +43,17 @@ impl Machine {
         }
     }
 
-    fn push_preempt(&mut self, now: Moment, item: ItemId, wish: PreemptSpec, out: &mut Vec<Action>) {
+    fn push_preempt(&mut self, now: Moment, item: ItemId, spec: PreemptSpec, out: &mut Vec<Action>) {
         let target = self.target();
-        if wish.turn.is_some() && wish.turn != target {
-            out.push(Action::Return { item, why: RejectReason::TurnMismatch });
+        if spec.turn.is_some() && spec.turn != target {
+            out.push(Action::Return(item, RejectReason::TurnMismatch));
             return;
         }
         self.wait_again(item);
         match target {
-            Some(_) => self.preempt(now, item, wish, out),
+            Some(_) => self.preempt(now, item, spec, out),
             None => {
-                out.push(Action::Resolve { item, preempted: PreemptOutcome::NoTurn });
+                out.push(Action::Resolve(item, PreemptOutcome::NoTurn));
                 self.replan_for_preempt(out);
             }
         }
@@ -75,16 +75,14 @@ impl Machine {
         match (self.phase, self.target(), or) {
             (SessionPhase::Running(running), _, _) => {
                 self.steering.push(Steered { item, when, or });
-                out.push(Action::Steer { turn: running.turn, item, when });
+                out.push(Action::Steer(running.turn, item, when));
             }
             (_, Some(turn), IfUndelivered::Queue) => {
                 self.steering.push(Steered { item, when, or });
-                out.push(Action::Held { turn, item });
+                out.push(Action::Held(turn, item));
             }
             (_, None, IfUndelivered::Queue) => self.wait_again(item),
-            (_, _, IfUndelivered::Return) => {
-                out.push(Action::Return { item, why: RejectReason::NoActiveTurn })
-            }
+            (_, _, IfUndelivered::Return) => out.push(Action::Return(item, RejectReason::NoActiveTurn)),
         }
     }
 
@@ -106,7 +104,7 @@ impl Machine {
                     self.wait_again(item);
                     out.push(Action::Requeued(item));
                 }
-                IfUndelivered::Return => out.push(Action::Return { item, why: RejectReason::NotDelivered }),
+                IfUndelivered::Return => out.push(Action::Return(item, RejectReason::NotDelivered)),
             }
         }
     }
@@ -120,14 +118,14 @@ impl Machine {
     pub(super) fn withdraw(&mut self, item: ItemId, out: &mut Vec<Action>) {
         if self.is_steering(item) && !matches!(self.phase, SessionPhase::Running(_)) {
             // No run has it.
-            return self.took_back(item, out);
+            return self.steer_returned(item, out);
         }
         let Ok(index) = self.waiting.binary_search(&item) else {
             out.push(Action::RequestAnswer(RequestAnswer::Taken));
             return;
         };
         self.waiting.remove(index);
-        out.push(Action::Fate { item, fate: ItemOutcome::Withdrawn });
+        out.push(Action::Settle(item, ItemOutcome::Withdrawn));
         out.push(Action::RequestAnswer(RequestAnswer::Withdrawn));
         // A plan may be about it already.
         self.plan_anew(out);
@@ -135,12 +133,12 @@ impl Machine {
 
     /// The sender has a steer back that was not delivered. If the turn has ended meanwhile, it is an item
     /// like any other.
-    pub(super) fn took_back(&mut self, item: ItemId, out: &mut Vec<Action>) {
+    pub(super) fn steer_returned(&mut self, item: ItemId, out: &mut Vec<Action>) {
         let Some(index) = self.place_of_steer(item) else {
             return self.withdraw(item, out);
         };
         self.steering.remove(index);
-        out.push(Action::Fate { item, fate: ItemOutcome::Withdrawn });
+        out.push(Action::Settle(item, ItemOutcome::Withdrawn));
         out.push(Action::RequestAnswer(RequestAnswer::Withdrawn));
     }
 

@@ -59,7 +59,7 @@ impl Machine {
             && strength > Strength::AtTurnEnd
         {
             running.has_session_stop = true;
-            out.push(Action::StopRun { turn: running.turn, why: StopWhy::Session(strength) });
+            out.push(Action::StopRun(running.turn, StopWhy::Session(strength)));
         }
     }
 
@@ -100,7 +100,7 @@ impl Machine {
     fn stop_target(&mut self, target: TurnId, out: &mut Vec<Action>) {
         if let SessionPhase::Running(running) = &mut self.phase {
             running.stopped_at.get_or_insert(self.next_item);
-            out.push(Action::StopRun { turn: target, why: StopWhy::Asked });
+            out.push(Action::StopRun(target, StopWhy::Asked));
         } else {
             let asked_at = match self.want {
                 PendingStart::Withdrawal(StopWhy::Asked, asked_at) => asked_at,
@@ -123,7 +123,7 @@ impl Machine {
         // Also if a gentler stop was requested before: there is nothing left to wait for.
         if let SessionPhase::Running(running) = &mut self.phase {
             running.has_session_stop = true;
-            out.push(Action::StopRun { turn: running.turn, why: StopWhy::Broken });
+            out.push(Action::StopRun(running.turn, StopWhy::Broken));
         }
     }
 
@@ -139,10 +139,10 @@ impl Machine {
     }
 
     pub(super) fn resume(&mut self, out: &mut Vec<Action>) {
-        let can = self.goes_on()
+        let can = self.may_start()
             && self.left.as_ref().is_some_and(|left| !left.is_suspended)
             && matches!(self.want, PendingStart::Nothing | PendingStart::Resume);
-        if can && !self.takes_up() {
+        if can && !self.is_about_to_resume() {
             self.want = PendingStart::Resume;
             self.drop_plan(out);
         }
@@ -156,7 +156,7 @@ impl Machine {
     pub(super) fn decided(&mut self, out: &mut Vec<Action>) {
         // Several may be decided before it resumes; a turn that is about to end takes none (S8.3).
         let can = self.is_suspended() && matches!(self.want, PendingStart::Nothing | PendingStart::Decision);
-        out.push(Action::RequestAnswer(match (self.goes_on(), can) {
+        out.push(Action::RequestAnswer(match (self.may_start(), can) {
             (true, true) => {
                 self.want = PendingStart::Decision;
                 RequestAnswer::Resuming
@@ -167,7 +167,7 @@ impl Machine {
     }
 
     /// Whether a turn may still start.
-    fn goes_on(&self) -> bool {
+    fn may_start(&self) -> bool {
         self.phase != SessionPhase::Over && self.exit().is_none()
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 impl Machine {
     /// Resumes the turn that ended early, if that is wanted. The planner is asked for a resume, not for a
     /// decision.
-    pub(super) fn take_up(&mut self, out: &mut Vec<Action>) -> bool {
+    pub(super) fn resume_if_wanted(&mut self, out: &mut Vec<Action>) -> bool {
         let from = match std::mem::replace(&mut self.want, PendingStart::Nothing) {
             PendingStart::Nothing => return false,
             PendingStart::Resume => {
@@ -104,7 +104,7 @@ impl Machine {
 
     pub(super) fn planned(&mut self, plan: u64, made: &PlanResult, out: &mut Vec<Action>) {
         let Some(seen) = self.planned_with(plan) else { return };
-        if self.stranger(made).is_some() {
+        if self.wrong_item(made).is_some() {
             return self.broke(out);
         }
         self.phase = SessionPhase::Idle;
@@ -115,7 +115,7 @@ impl Machine {
             PlanResult::Turn { take, drop } => {
                 let taken = self.take(take);
                 for item in self.take(drop) {
-                    out.push(Action::Fate { item, fate: ItemOutcome::Dropped });
+                    out.push(Action::Settle(item, ItemOutcome::Dropped));
                 }
                 if taken.is_empty() {
                     self.barrier = Some(seen);
@@ -142,8 +142,9 @@ impl Machine {
     }
 
     fn start(&mut self, turn: TurnId, from: StartFrom, out: &mut Vec<Action>) {
-        let is_protected = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
-        let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
+        let is_protected =
+            self.streak >= self.rules.max_preempted && !matches!(from, StartFrom::Withdrawal(_));
+        let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.spec.forgets);
         self.undo.barrier = self.barrier.take();
         self.phase = SessionPhase::Running(Running {
             turn,
@@ -165,7 +166,7 @@ impl Machine {
             return;
         }
         self.undo = Undo::default();
-        let fate = self.fate_of(running, end);
+        let fate = self.outcome_of(running, end);
         self.phase = SessionPhase::Ending { turn, is_quiet: false, is_read: running.is_read };
         if let ItemOutcome::Suspended(_) = fate {
             self.suspend(running, out);
@@ -173,15 +174,15 @@ impl Machine {
             self.return_steers(out);
             self.close_turn(running, fate, end, out);
         }
-        out.push(Action::TurnEnded { turn, fate });
+        out.push(Action::TurnEnded(turn, fate));
         // The remaining steers still belong to the turn: its next model request includes them, however it
         // resumes.
-        out.extend(self.steering.iter().map(|steered| Action::Held { turn, item: steered.item }));
+        out.extend(self.steering.iter().map(|steered| Action::Held(turn, steered.item)));
     }
 
     /// S6.11: a failure is a failure; a natural end that came first is complete; a stop of the session
     /// interrupts, whatever else was requested; and only a preempt alone preempts.
-    pub(super) fn fate_of(&self, running: Running, end: TurnEnd) -> ItemOutcome {
+    pub(super) fn outcome_of(&self, running: Running, end: TurnEnd) -> ItemOutcome {
         let turn = running.turn;
         let is_preempted = self.preempts.iter().any(super::Preempt::is_asked);
         match end {
@@ -201,7 +202,7 @@ impl Machine {
     fn suspend(&mut self, running: Running, out: &mut Vec<Action>) {
         let items = std::mem::take(&mut self.items);
         for item in &items {
-            out.push(Action::Fate { item: *item, fate: ItemOutcome::Suspended(running.turn) });
+            out.push(Action::Settle(*item, ItemOutcome::Suspended(running.turn)));
         }
         self.left = Some(EarlyTurn { turn: running.turn, items, is_suspended: true });
         self.preempts.iter_mut().for_each(super::Preempt::ask_if_held);
@@ -216,13 +217,13 @@ impl Machine {
     fn close_turn(&mut self, running: Running, fate: ItemOutcome, end: TurnEnd, out: &mut Vec<Action>) {
         let turn = running.turn;
         let was_wanted = !self.preempts.is_empty();
-        let came_to = match fate {
+        let resolved = match fate {
             ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_) => PreemptOutcome::StoppedTurn(turn),
             ItemOutcome::Interrupted(_) if running.has_session_stop => PreemptOutcome::SupersededByStop,
             _ => PreemptOutcome::TurnEndedFirst,
         };
         for preempt in self.preempts.drain(..) {
-            out.push(preempt.came_to(came_to));
+            out.push(preempt.resolved(resolved));
         }
         let requeues =
             matches!(fate, ItemOutcome::Preempted(_)) && end == TurnEnd::Preempted(PreemptedItems::Requeue);
@@ -232,7 +233,7 @@ impl Machine {
                 self.wait_again(*item);
                 out.push(Action::Requeued(*item));
             } else {
-                out.push(Action::Fate { item: *item, fate });
+                out.push(Action::Settle(*item, fate));
             }
         }
         self.barrier = match fate {
@@ -244,10 +245,8 @@ impl Machine {
         };
         let preempted = matches!(fate, ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_));
         self.streak = if preempted && !running.is_protected { self.streak + 1 } else { 0 };
-        let is_open =
-            matches!(fate, ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_))
-                && !requeues;
-        self.left = is_open.then_some(EarlyTurn { turn, items, is_suspended: false });
+        let may_resume = fate.is_open() && !requeues;
+        self.left = may_resume.then_some(EarlyTurn { turn, items, is_suspended: false });
         if let ItemOutcome::RolledBack(turn) = fate {
             out.push(Action::Forget(turn));
         }

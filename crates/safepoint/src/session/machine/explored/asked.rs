@@ -29,20 +29,20 @@ impl Owner {
     }
 
     pub(super) fn push(&mut self, item: u64, how: PushKind) -> Vec<Action> {
-        self.tell(Input::Push { item: ItemId::new(item), how })
+        self.tell(Input::Push(ItemId::new(item), how))
     }
 
     /// Plans all that waits, and begins it.
     pub(super) fn begin(&mut self, plan: u64) -> Vec<Action> {
         self.tell(Input::Gathered(plan));
         let take = self.machine.waiting().iter().copied().collect();
-        self.tell(Input::Planned { plan, made: PlanResult::Turn { take, drop: Vec::new() } })
+        self.tell(Input::Planned(plan, PlanResult::Turn { take, drop: Vec::new() }))
     }
 
     /// Settles it, and lets it be quiet and read.
     pub(super) fn settle(&mut self, turn: u64, end: TurnEnd) -> Vec<Action> {
         let turn = TurnId::new(turn);
-        let inputs = [Input::Settled { turn, end }, Input::Quiet(turn), Input::Read(turn)];
+        let inputs = [Input::Settled(turn, end), Input::Quiet(turn), Input::Read(turn)];
         inputs.into_iter().flat_map(|input| self.tell(input)).collect()
     }
 }
@@ -72,16 +72,16 @@ pub(super) fn suspended() -> Owner {
     owner
 }
 
-pub(super) fn gathers(effects: &[Action]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Action::Gather(_)))
+pub(super) fn gathers(actions: &[Action]) -> bool {
+    actions.iter().any(|action| matches!(action, Action::Gather(_)))
 }
 
-pub(super) fn stops(effects: &[Action]) -> Vec<StopWhy> {
-    let why = |effect: &Action| match effect {
-        Action::StopRun { why, .. } => Some(*why),
+pub(super) fn stops(actions: &[Action]) -> Vec<StopWhy> {
+    let why = |action: &Action| match action {
+        Action::StopRun(_, why) => Some(*why),
         _ => None,
     };
-    effects.iter().filter_map(why).collect()
+    actions.iter().filter_map(why).collect()
 }
 
 /// S6.1, S6.7: an item waits until a turn takes it, a steer until the turn has it, and both take room until then.
@@ -99,7 +99,7 @@ fn what_waits_and_what_steers_takes_room() {
     asked.push(3, PushKind::Enqueue);
     let steers = |asked: &Owner| [1, 2, 3].map(|n| asked.machine.is_steering(item(n)));
     assert_eq!((steers(&asked), asked.machine.room_taken()), ([false, true, false], 2));
-    asked.tell(Input::SteerTaken { turn: TurnId::new(1), item: item(2) });
+    asked.tell(Input::SteerTaken(TurnId::new(1), item(2)));
     assert_eq!((steers(&asked), asked.machine.items().len()), ([false; 3], 3));
 }
 
@@ -108,13 +108,13 @@ fn what_waits_and_what_steers_takes_room() {
 #[test]
 fn a_busy_session_says_what_is_in_the_way() {
     let mut asked = Owner::new();
-    let busy = |turn| Action::Return { item: item(9), why: RejectReason::Busy(turn) };
+    let busy = |turn| Action::Return(item(9), RejectReason::Busy(turn));
     let turn = Some(TurnId::new(1));
-    assert!(!asked.push(0, PushKind::Reject).iter().any(|effect| matches!(effect, Action::Return { .. })));
+    assert!(!asked.push(0, PushKind::Reject).iter().any(|action| matches!(action, Action::Return(..))));
     assert_eq!(asked.push(9, PushKind::Reject), [busy(None)]);
     asked.begin(1);
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
-    asked.tell(Input::Settled { turn: TurnId::new(1), end: TurnEnd::Suspended });
+    asked.tell(Input::Settled(TurnId::new(1), TurnEnd::Suspended));
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
     asked.tell(Input::Quiet(TurnId::new(1)));
     asked.tell(Input::Read(TurnId::new(1)));
@@ -153,7 +153,9 @@ fn a_turn_that_is_taken_up_says_so() {
     let mut asked = Owner::new();
     asked.push(0, PushKind::Enqueue);
     asked.begin(1);
-    let says = |asked: &Owner| (asked.machine.left(), asked.machine.takes_up(), asked.machine.took_up());
+    let says = |asked: &Owner| {
+        (asked.machine.left(), asked.machine.is_about_to_resume(), asked.machine.has_resumed())
+    };
     assert_eq!(says(&asked), (None, false, false));
     asked.settle(1, STOPPED);
     assert_eq!(says(&asked), (Some(TurnId::new(1)), false, false));
@@ -162,12 +164,12 @@ fn a_turn_that_is_taken_up_says_so() {
     assert_eq!(says(&asked), (Some(TurnId::new(1)), true, false));
     let plan = asked.tell(Input::Gathered(2));
     assert!(matches!(plan[..], [Action::Plan { wanted: PlanRequest::Resume, .. }]));
-    asked.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
+    asked.tell(Input::Planned(2, PlanResult::Resume));
     assert_eq!(says(&asked), (None, false, true));
-    asked.tell(Input::Settled { turn: TurnId::new(1), end: TurnEnd::Suspended });
+    asked.tell(Input::Settled(TurnId::new(1), TurnEnd::Suspended));
     assert!(asked.machine.is_suspended());
     asked.tell(Input::Decided);
-    assert!(asked.machine.takes_up());
+    assert!(asked.machine.is_about_to_resume());
 }
 
 /// S6.8: a session may end when idle once that was requested, until it is kept open or stopped, and ends when
@@ -179,7 +181,7 @@ fn an_idle_session_ends_only_when_asked() {
     asked.tell(Input::StopWhenIdle(4));
     assert!(asked.machine.may_end_when_idle() && !asked.machine.is_stopping());
     assert_eq!(asked.machine.deadline(), Some(Moment(4)));
-    asked.tell(Input::KeepOpen);
+    asked.tell(Input::WithdrawIdleStop);
     assert_eq!((asked.machine.may_end_when_idle(), asked.machine.deadline()), (false, None));
     asked.tell(Input::StopWhenIdle(4));
     asked.now = Moment(3);
@@ -199,7 +201,7 @@ fn a_planner_is_asked_anew_as_often_as_patience_allows() {
     assert!(dropped.contains(&Action::DropPlan) && dropped.contains(&Action::Gather(2)));
     asked.tell(Input::Gathered(2));
     let kept = asked.push(2, PushKind::Preempt(NOW));
-    assert_eq!(kept, [Action::Resolve { item: item(2), preempted: PreemptOutcome::NoTurn }]);
+    assert_eq!(kept, [Action::Resolve(item(2), PreemptOutcome::NoTurn)]);
     assert!(asked.machine.is_planning(2) && !asked.machine.is_planning(1));
 }
 
@@ -214,7 +216,7 @@ fn what_waits_again_stands_where_it_stood() {
     assert!(asked.machine.waiting().iter().copied().eq([item(0), item(1)]));
     let made =
         |take: &[u64]| PlanResult::Turn { take: take.iter().map(|n| item(*n)).collect(), drop: Vec::new() };
-    assert_eq!(asked.machine.stranger(&made(&[0, 1])), None);
-    assert_eq!(asked.machine.stranger(&made(&[0, 2])), Some(item(2)));
-    assert_eq!(asked.machine.stranger(&made(&[0, 0])), Some(item(0)));
+    assert_eq!(asked.machine.wrong_item(&made(&[0, 1])), None);
+    assert_eq!(asked.machine.wrong_item(&made(&[0, 2])), Some(item(2)));
+    assert_eq!(asked.machine.wrong_item(&made(&[0, 0])), Some(item(0)));
 }

@@ -33,10 +33,10 @@ const WITHIN: PreemptSpec = PreemptSpec { grace: Some(5), ..PLAIN };
 const LATER: PreemptSpec = PreemptSpec { delay: Some(3), ..PLAIN };
 const NAMED: PreemptSpec = PreemptSpec { turn: Some(TurnId::new(1)), ..PLAIN };
 const ROLLBACK: PreemptSpec = PreemptSpec { forgets: true, ..NOW };
-const STEER: PushKind = PushKind::Steer { when: SteerTiming::NextRequest, or: IfUndelivered::Return };
-const STEER_OR_QUEUE: PushKind = PushKind::Steer { when: SteerTiming::AtOnce, or: IfUndelivered::Queue };
+const STEER: PushKind = PushKind::Steer(SteerTiming::NextRequest, IfUndelivered::Return);
+const STEER_OR_QUEUE: PushKind = PushKind::Steer(SteerTiming::AtOnce, IfUndelivered::Queue);
 
-/// Visits every state that `budget` allows, and checks each; returns how many there are. States are told apart by a
+/// Visits every state that `budget` allows, and checks each; returns how many there are. States are compared by a
 /// 128-bit digest, so that a million of them fit in little room.
 fn explore(pushes: &[PushKind], budget: Budget, rules: Rules) -> usize {
     explore_from(World::new(rules, budget), pushes)
@@ -103,7 +103,7 @@ impl Hasher for Lanes {
     }
 }
 
-const RULES: Rules = Rules { patience: 1, on_failure: OnTurnFailure::Wait };
+const RULES: Rules = Rules { max_preempted: 1, on_failure: OnTurnFailure::Wait };
 const NONE: Budget = Budget {
     pushes: 0,
     stops: 0,
@@ -214,7 +214,7 @@ fn the_door_before_the_machine() {
     let stopped = Budget { pushes: 2, stops: 1, stop_turns: 1, withdraws: 1, turns: 2, ..NONE };
     for budget in [budget, stopped] {
         let states = explore_from(World::new(RULES, budget).apart(), &pushes);
-        println!("the door: {states} states");
+        println!("the inbox: {states} states");
         assert!(states > 5_000, "only {states} states: the search has lost its way");
     }
 }

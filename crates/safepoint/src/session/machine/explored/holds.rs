@@ -32,7 +32,7 @@ impl World {
             }
             SessionPhase::Over => {
                 assert!(self.run.is_none() && self.ended);
-                assert!(!self.machine.takes_up(), "a caller waits for a turn to be resumed");
+                assert!(!self.machine.is_about_to_resume(), "a caller waits for a turn to be resumed");
                 assert!(
                     self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
                 );
@@ -56,7 +56,7 @@ impl World {
             let step = match (world.run, world.winding) {
                 _ if !world.stop_is_asked() => WorldStep::Stop(Strength::Now),
                 _ if world.stopped < Some(Strength::Now) => WorldStep::Deliver,
-                (Some(turn), _) => WorldStep::Happen(Input::Settled { turn, end: TurnEnd::Stopped }),
+                (Some(turn), _) => WorldStep::Happen(Input::Settled(turn, TurnEnd::Stopped)),
                 (None, Some((turn, false, _))) => WorldStep::Happen(Input::Quiet(turn)),
                 (None, Some((turn, true, false))) => WorldStep::Happen(Input::Read(turn)),
                 _ => WorldStep::Happen(Input::Tick),

@@ -1,4 +1,4 @@
-//! What a world sees of the machine's effects, and where it then believes items to be.
+//! What a world sees of the machine's actions, and where it then believes items to be.
 
 use super::{
     Action, Budget, Input, ItemId, ItemOutcome, ItemPlace, Letter, PreemptOutcome, RequestAnswer, StartFrom,
@@ -6,13 +6,13 @@ use super::{
 };
 
 impl World {
-    pub(super) fn see(&mut self, effect: &Action, input: &Input) {
+    pub(super) fn see(&mut self, action: &Action, input: &Input) {
         let is_late = matches!(
-            effect,
-            Action::Fate { fate: ItemOutcome::Unhandled, .. } | Action::RequestAnswer(RequestAnswer::TooLate)
+            action,
+            Action::Settle(_, ItemOutcome::Unhandled) | Action::RequestAnswer(RequestAnswer::TooLate)
         );
-        assert!(!self.ended || is_late, "{effect:?} after the end, by {input:?}");
-        match effect {
+        assert!(!self.ended || is_late, "{action:?} after the end, by {input:?}");
+        match action {
             Action::Gather(plan) => {
                 assert!(self.run.is_none() && self.plan.is_none(), "a plan beside a turn or a plan");
                 self.gathering = Some((*plan, self.places.len()));
@@ -29,19 +29,19 @@ impl World {
                 self.hands_over(*turn, steers);
                 self.started(*turn, *from);
             }
-            Action::StopRun { turn, why } => {
+            Action::StopRun(turn, why) => {
                 assert_eq!(self.run, Some(*turn), "a stop of a run that is not active");
                 self.is_bound(*turn, *why);
                 if matches!(why, StopWhy::Preempt { .. } | StopWhy::Escalated) {
                     self.at_work.is_preempted = true;
                 }
             }
-            Action::Steer { turn, item, .. } | Action::Held { turn, item } => {
+            Action::Steer(turn, item, _) | Action::Held(turn, item) => {
                 self.put(*item, ItemPlace::Steering(*turn));
             }
             Action::Requeued(item) => self.put(*item, ItemPlace::Waiting),
-            Action::Return { item, .. } => self.rest(*item),
-            Action::Fate { item, fate } => match fate {
+            Action::Return(item, _) => self.rest(*item),
+            Action::Settle(item, fate) => match fate {
                 ItemOutcome::Interrupted(turn)
                 | ItemOutcome::Failed(turn)
                 | ItemOutcome::Suspended(turn)
@@ -50,11 +50,11 @@ impl World {
                 }
                 _ => self.rest(*item),
             },
-            Action::Resolve { item, preempted } => self.resolved(*item, *preempted),
+            Action::Resolve(item, preempted) => self.resolved(*item, *preempted),
             Action::End(_) => self.ended = true,
-            Action::Forget(_) | Action::TurnEnded { .. } | Action::RequestAnswer(_) => {}
+            Action::Forget(_) | Action::TurnEnded(..) | Action::RequestAnswer(_) => {}
         }
-        if let (Action::RequestAnswer(answer), Input::Stop(_), false) = (effect, input, self.ended) {
+        if let (Action::RequestAnswer(answer), Input::Stop(_), false) = (action, input, self.ended) {
             assert!(matches!(
                 answer,
                 RequestAnswer::First | RequestAnswer::Strengthened | RequestAnswer::NothingAdded

@@ -59,7 +59,7 @@ pub(super) struct AskedPreempt {
 /// What is known of the running turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct AtWork {
-    /// Whether a preempt has asked it to stop: that request, or any other, may be what takes effect.
+    /// Whether a preempt has asked it to stop: that request, or any other, may be what takes action.
     is_preempted: bool,
     /// Whether the reader has returned before the turn ended.
     is_read: bool,
@@ -74,9 +74,9 @@ pub(super) struct World {
     pub(super) machine: Machine,
     pub(super) now: Moment,
     budget: Budget,
-    /// Whether the owner handles one letter at a time, and not all at once, which keeps a search small.
+    /// Whether the owner handles one message at a time, and not all at once, which keeps a search small.
     is_apart: bool,
-    door: Count,
+    inbox: Count,
     mail: VecDeque<Letter>,
     /// The plan that waits for what came before it, and how many items had been accepted then.
     gathering: Option<(u64, usize)>,
@@ -90,7 +90,7 @@ pub(super) struct World {
     /// The last turn, whether it is quiet, and whether its reader has returned.
     pub(super) winding: Option<(TurnId, bool, bool)>,
     /// Whether something of a turn that is over is alive.
-    pub(super) has_aside: bool,
+    pub(super) has_background: bool,
     pub(super) stopped: Option<Strength>,
     pub(super) ended: bool,
     pub(super) witness: Witness,
@@ -103,7 +103,7 @@ impl World {
             now: Moment::default(),
             budget,
             is_apart: false,
-            door: Count::new(usize::MAX),
+            inbox: Count::new(usize::MAX),
             mail: VecDeque::new(),
             gathering: None,
             is_ending: false,
@@ -113,14 +113,14 @@ impl World {
             run: None,
             at_work: AtWork::default(),
             winding: None,
-            has_aside: false,
+            has_background: false,
             stopped: None,
             ended: false,
             witness: Witness::new(rules),
         }
     }
 
-    /// The same, but the owner handles one letter at a time.
+    /// The same, but the owner handles one message at a time.
     pub(super) fn apart(self) -> Self {
         Self { is_apart: true, ..self }
     }
@@ -129,14 +129,14 @@ impl World {
     pub(super) fn opened(self, rules: Rules, left: Option<bool>, stored: &[PushKind]) -> Self {
         let mut world = self;
         let turn = TurnId::new(1);
-        let own: Vec<ItemId> = left.iter().map(|_| world.door.adopt()).collect();
+        let own: Vec<ItemId> = left.iter().map(|_| world.inbox.next_position()).collect();
         world.places.extend(own.iter().map(|_| ItemPlace::Left(turn)));
         world.machine = Machine::recovered(rules, 1, left.map(|is_suspended| (turn, own, is_suspended)));
         if left.is_some() {
             world.witness.holds_all();
         }
         for how in stored {
-            let item = world.door.adopt();
+            let item = world.inbox.next_position();
             world.accepted(item, *how);
         }
         world.mail.push_back(Letter::Adopted);
@@ -149,25 +149,25 @@ impl World {
         self.spend(input);
         let target = self.run.or_else(|| self.machine.left().filter(|_| self.machine.is_suspended()));
         match input {
-            Input::Push { item, how } => {
+            Input::Push(item, how) => {
                 self.put(*item, ItemPlace::Waiting);
-                if let (PushKind::Preempt(wish), false) = (how, self.ended) {
-                    let from = self.now.after(wish.delay.unwrap_or(0));
-                    let due = (from, wish.grace.map(|grace| from.after(grace)));
+                if let (PushKind::Preempt(spec), false) = (how, self.ended) {
+                    let from = self.now.after(spec.delay.unwrap_or(0));
+                    let due = (from, spec.grace.map(|grace| from.after(grace)));
                     self.preempts.push(AskedPreempt {
                         item: *item,
                         saw: target,
                         due,
-                        forgets: wish.forgets,
+                        forgets: spec.forgets,
                         answered: None,
                     });
                 }
             }
-            Input::Planned { plan, .. } => {
+            Input::Planned(plan, _) => {
                 self.plan.take_if(|(asked, ..)| asked == plan);
             }
-            Input::SteerTaken { turn, item } => self.put(*item, ItemPlace::InTurn(*turn)),
-            Input::Settled { turn, .. } => {
+            Input::SteerTaken(turn, item) => self.put(*item, ItemPlace::InTurn(*turn)),
+            Input::Settled(turn, _) => {
                 self.run = None;
                 self.winding = Some((*turn, false, self.at_work.is_read));
                 self.at_work = AtWork::default();
@@ -176,46 +176,46 @@ impl World {
             Input::Read(_) if self.run.is_some() => self.at_work.is_read = true,
             Input::Read(_) => self.winding = self.winding.map(|(turn, quiet, _)| (turn, quiet, true)),
             Input::Stop(strength) => self.stopped = self.stopped.max(Some(*strength)),
-            Input::Aside { is_alive } => self.has_aside = *is_alive,
+            Input::Background { is_alive } => self.has_background = *is_alive,
             Input::Tick => self.now = self.machine.deadline().unwrap_or(self.now),
             _ => {}
         }
-        let mut effects = Vec::new();
-        self.machine.step(self.now, input.clone(), &mut effects);
-        self.hold_back(&mut effects);
-        for effect in &effects {
-            self.see(effect, input);
-            self.bear_witness(effect, input);
+        let mut actions = Vec::new();
+        self.machine.step(self.now, input.clone(), &mut actions);
+        self.hold_back(&mut actions);
+        for action in &actions {
+            self.see(action, input);
+            self.bear_witness(action, input);
         }
-        self.look_back(input, &effects);
+        self.look_back(input, &actions);
         self.check(input);
     }
 
     /// As the driver does it: nothing begins once a stop was requested, delivered or not (S6.13).
-    fn hold_back(&mut self, effects: &mut Vec<Action>) {
-        let begun = effects.iter().find_map(|effect| match effect {
+    fn hold_back(&mut self, actions: &mut Vec<Action>) {
+        let begun = actions.iter().find_map(|action| match action {
             Action::Start { turn, from, .. } if !matches!(from, StartFrom::Withdrawal(_)) => Some(*turn),
             _ => None,
         });
         if let Some(turn) = begun.filter(|_| self.is_ending()) {
-            effects.retain(|effect| !matches!(effect, Action::Start { .. }));
-            self.machine.step(self.now, Input::Unstarted(turn), effects);
+            actions.retain(|action| !matches!(action, Action::Start { .. }));
+            self.machine.step(self.now, Input::Unstarted(turn), actions);
             self.witness.held_back();
         }
     }
 
     fn spend(&mut self, input: &Input) {
         let purse = match input {
-            Input::StopWhenIdle(_) | Input::KeepOpen => &mut self.budget.stops,
+            Input::StopWhenIdle(_) | Input::WithdrawIdleStop => &mut self.budget.stops,
             Input::StopTurn(_) => &mut self.budget.stop_turns,
-            Input::Resume | Input::Decided | Input::Planned { made: PlanResult::Resume, .. } => {
+            Input::Resume | Input::Decided | Input::Planned(_, PlanResult::Resume) => {
                 &mut self.budget.resumes
             }
-            Input::Withdraw(_) | Input::TookBack(_) => &mut self.budget.withdraws,
+            Input::Withdraw(_) | Input::SteerReturned(_) => &mut self.budget.withdraws,
             Input::Tick => &mut self.budget.ticks,
             Input::Broke => &mut self.budget.breaks,
-            Input::Planned { made, .. } if self.machine.stranger(made).is_some() => &mut self.budget.breaks,
-            Input::Aside { is_alive: true } => &mut self.budget.asides,
+            Input::Planned(_, made) if self.machine.wrong_item(made).is_some() => &mut self.budget.breaks,
+            Input::Background { is_alive: true } => &mut self.budget.asides,
             _ => return,
         };
         *purse = purse.saturating_sub(1);

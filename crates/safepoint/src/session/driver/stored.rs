@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Driver, Input, Item, ItemOutcome, Policy, SessionEvent, TicketState, planning};
+use super::{Driver, Input, Item, ItemOutcome, Policy, SessionEvent, TicketState, store_report};
 use crate::session::{outcome::RejectReason, stored_item::encode_item};
 use crate::{
     contract::store::{self, Pushed},
@@ -19,25 +19,25 @@ impl<T: Item> Driver<T> {
     pub(super) async fn store_item(
         &mut self,
         mut item: T,
-        slip: &Arc<TicketState<T>>,
+        ticket: &Arc<TicketState<T>>,
         policy: Policy,
         client_id: Option<String>,
     ) -> Option<T> {
         let Some(journal) = self.recorder.journal.clone() else {
-            slip.recorded(slip.id().number());
+            ticket.set_recorded(ticket.id().number());
             return Some(item);
         };
         let sealed = callback::call(|| encode_item(&item, policy, client_id, self.cx.settings.inbox));
         let why = match sealed {
             Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
             Ok(Ok(push)) => {
-                self.items.on_its_way = Some((item, Arc::clone(slip)));
+                self.items.being_stored = Some((item, Arc::clone(ticket)));
                 let pushed = journal.push(push).await;
-                item = self.items.on_its_way.take()?.0;
+                item = self.items.being_stored.take()?.0;
                 match pushed {
                     Ok(Pushed::Accepted(number)) => {
-                        journal.number(slip.id(), number);
-                        slip.recorded(number);
+                        journal.number(ticket.id(), number);
+                        ticket.set_recorded(number);
                         return Some(item);
                     }
                     Ok(Pushed::Same(_)) => RejectReason::Known,
@@ -45,7 +45,7 @@ impl<T: Item> Driver<T> {
                     Ok(Pushed::Full) => RejectReason::Full,
                     Ok(Pushed::Closed) => RejectReason::Closed,
                     Err(error) if error.is_uncertain() => {
-                        self.end_in_doubt((item, Arc::clone(slip)), &error).await;
+                        self.end_in_doubt((item, Arc::clone(ticket)), &error).await;
                         return None;
                     }
                     Err(_not_stored) => RejectReason::NotRecorded,
@@ -53,35 +53,35 @@ impl<T: Item> Driver<T> {
             }
         };
         let fate = ItemOutcome::Returned(why);
-        self.show(SessionEvent::ItemSettled { item: slip.id(), fate });
-        slip.back(item, fate);
+        self.show(SessionEvent::ItemSettled { item: ticket.id(), fate });
+        ticket.give_back(item, fate);
         None
     }
 
     /// The store may have the item or not. If it went back, its sender could push it again, and both would
-    /// run. So the session ends, as for a record in doubt, and the item is unhandled: whoever opens the
-    /// session next sees whether it is there.
-    async fn end_in_doubt(&mut self, (item, slip): (T, Arc<TicketState<T>>), error: &store::Error) {
+    /// run. So the session ends, as for a record in doubt, and the item is unhandled: the next
+    /// owner of the session sees whether it is there.
+    async fn end_in_doubt(&mut self, (item, ticket): (T, Arc<TicketState<T>>), error: &store::Error) {
         self.recorder.persisted = Persisted::Unknown;
-        self.fail_unless_stopped(planning::store_report(error));
+        self.fail_unless_stopped(store_report(error));
         self.step(Input::Broke).await;
-        self.accept(item, slip, Policy::Enqueue).await;
+        self.accept(item, ticket, Policy::Enqueue).await;
     }
 
     /// Accepts an item that is already in the store.
     pub(super) async fn accept_stored(
         &mut self,
         number: u64,
-        (item, slip): (T, Arc<TicketState<T>>),
+        (item, ticket): (T, Arc<TicketState<T>>),
         policy: Policy,
     ) {
         let Some(journal) = self.recorder.journal.clone() else { return };
         if journal.item_of(number).is_some() {
             return;
         }
-        journal.number(slip.id(), number);
-        slip.recorded(number);
-        self.accept(item, slip, policy).await;
+        journal.number(ticket.id(), number);
+        ticket.set_recorded(number);
+        self.accept(item, ticket, policy).await;
     }
 
     /// Another process withdrew an item.

@@ -11,29 +11,26 @@ use crate::session::machine::ExitKind;
 #[test]
 fn what_nobody_has_yet_is_taken_back() {
     let withdrawn = |n| {
-        [
-            Action::Fate { item: item(n), fate: ItemOutcome::Withdrawn },
-            Action::RequestAnswer(RequestAnswer::Withdrawn),
-        ]
+        [Action::Settle(item(n), ItemOutcome::Withdrawn), Action::RequestAnswer(RequestAnswer::Withdrawn)]
     };
     let mut owner = at_work();
     owner.push(1, STEER);
     owner.push(2, STEER);
     assert_eq!(owner.tell(Input::Withdraw(item(0))), [Action::RequestAnswer(RequestAnswer::Taken)]);
     assert_eq!(owner.tell(Input::Withdraw(item(2))), [Action::RequestAnswer(RequestAnswer::Taken)]);
-    assert_eq!(owner.tell(Input::TookBack(item(2))), withdrawn(2));
+    assert_eq!(owner.tell(Input::SteerReturned(item(2))), withdrawn(2));
     assert!(owner.machine.is_steering(item(1)) && !owner.machine.is_steering(item(2)));
     owner.push(3, PushKind::Enqueue);
-    assert_eq!(owner.tell(Input::TookBack(item(3))), withdrawn(3), "its turn has ended meanwhile");
+    assert_eq!(owner.tell(Input::SteerReturned(item(3))), withdrawn(3), "its turn has ended meanwhile");
     let mut waits = suspended();
     waits.push(1, STEER_OR_QUEUE);
     assert_eq!(waits.tell(Input::Withdraw(item(1))), withdrawn(1));
     let mut planning = Owner::new();
     planning.push(0, PushKind::Enqueue);
     planning.push(1, PushKind::Enqueue);
-    let effects = planning.tell(Input::Withdraw(item(0)));
-    assert_eq!(effects[..2], withdrawn(0));
-    assert_eq!(effects[2..], [Action::DropPlan, Action::Gather(2)]);
+    let actions = planning.tell(Input::Withdraw(item(0)));
+    assert_eq!(actions[..2], withdrawn(0));
+    assert_eq!(actions[2..], [Action::DropPlan, Action::Gather(2)]);
 }
 
 /// S1.9, S6.11: a stop of the session reports what it added, and reaches the running turn unless it waits for
@@ -48,9 +45,9 @@ fn a_stop_of_a_session_only_strengthens() {
         (Strength::AtTurnEnd, RequestAnswer::NothingAdded, false),
         (Strength::Now, RequestAnswer::Strengthened, true),
     ] {
-        let effects = owner.tell(Input::Stop(strength));
-        assert_eq!(effects[0], Action::RequestAnswer(answer));
-        assert_eq!(stops(&effects), Vec::from_iter(asks.then_some(StopWhy::Session(strength))));
+        let actions = owner.tell(Input::Stop(strength));
+        assert_eq!(actions[0], Action::RequestAnswer(answer));
+        assert_eq!(stops(&actions), Vec::from_iter(asks.then_some(StopWhy::Session(strength))));
     }
     assert!(owner.settle(1, STOPPED).contains(&Action::End(ExitKind::Stopped)));
     assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Action::RequestAnswer(RequestAnswer::TooLate)]);
@@ -61,7 +58,7 @@ fn a_stop_of_a_session_only_strengthens() {
 #[test]
 fn a_stop_of_a_turn_means_that_turn() {
     let stop = [
-        Action::StopRun { turn: turn(1), why: StopWhy::Asked },
+        Action::StopRun(turn(1), StopWhy::Asked),
         Action::RequestAnswer(RequestAnswer::StoppingTurn(turn(1))),
     ];
     let mut owner = at_work();

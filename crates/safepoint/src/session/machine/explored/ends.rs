@@ -9,16 +9,16 @@ use crate::session::{machine::ExitKind, outcome::RejectReason};
 const BY_PREEMPT: TurnEnd = TurnEnd::Preempted(PreemptedItems::Drop);
 const REQUEUE: TurnEnd = TurnEnd::Preempted(PreemptedItems::Requeue);
 
-fn resolved(effects: &[Action]) -> Vec<PreemptOutcome> {
-    let to = |effect: &Action| match effect {
-        Action::Resolve { preempted, .. } => Some(*preempted),
+fn resolved(actions: &[Action]) -> Vec<PreemptOutcome> {
+    let to = |action: &Action| match action {
+        Action::Resolve(_, preempted) => Some(*preempted),
         _ => None,
     };
-    effects.iter().filter_map(to).collect()
+    actions.iter().filter_map(to).collect()
 }
 
-fn asked(wish: PreemptSpec) -> StopWhy {
-    StopWhy::Preempt { points: wish.points, grace: wish.grace }
+fn asked(spec: PreemptSpec) -> StopWhy {
+    StopWhy::Preempt { points: spec.points, grace: spec.grace }
 }
 
 /// S5.3, S6.13: nothing begins before all that the last owner left has come; what waits from before a turn that was left begins
@@ -28,19 +28,19 @@ fn a_new_owner_waits_for_what_was_left() {
     let left = Some((turn(1), vec![item(0)], false));
     let mut owner = Owner::of(Machine::recovered(RULES, 1, left));
     assert_eq!(owner.machine.left(), Some(turn(1)));
-    assert!(!gathers(&owner.push(1, PushKind::Enqueue)) && !gathers(&owner.tell(Input::Adopted)));
+    assert!(!gathers(&owner.push(1, PushKind::Enqueue)) && !gathers(&owner.tell(Input::Inherited)));
     assert!(gathers(&owner.push(2, PushKind::Enqueue)));
     assert!(
         owner
             .begin(1)
             .iter()
-            .any(|effect| matches!(effect, Action::Start { turn, .. } if turn.number() == 2))
+            .any(|action| matches!(action, Action::Start { turn, .. } if turn.number() == 2))
     );
     let mut plain = Owner::of(Machine::recovered(RULES, 1, None));
-    assert!(!gathers(&plain.push(0, PushKind::Enqueue)) && gathers(&plain.tell(Input::Adopted)));
+    assert!(!gathers(&plain.push(0, PushKind::Enqueue)) && gathers(&plain.tell(Input::Inherited)));
     let mut held = Owner::of(Machine::recovered(RULES, 1, None));
     held.machine.hold_left();
-    assert!(!gathers(&held.push(0, PushKind::Enqueue)) && !gathers(&held.tell(Input::Adopted)));
+    assert!(!gathers(&held.push(0, PushKind::Enqueue)) && !gathers(&held.tell(Input::Inherited)));
     assert!(gathers(&held.push(1, PushKind::Enqueue)));
 }
 
@@ -52,7 +52,7 @@ fn idleness_is_to_have_nothing_to_do() {
     keeps.push(1, PushKind::Enqueue);
     keeps.settle(1, STOPPED);
     let mut aside = at_work();
-    aside.tell(Input::Aside { is_alive: true });
+    aside.tell(Input::Background { is_alive: true });
     aside.settle(1, TurnEnd::Done);
     for mut owner in [suspended(), keeps, aside] {
         owner.tell(Input::StopWhenIdle(4));
@@ -70,7 +70,7 @@ fn idleness_is_to_have_nothing_to_do() {
     anew.now = Moment(8);
     let late = anew.push(1, PushKind::Enqueue);
     assert!(late.contains(&Action::End(ExitKind::Idle)));
-    assert!(late.contains(&Action::Fate { item: item(1), fate: ItemOutcome::Unhandled }));
+    assert!(late.contains(&Action::Settle(item(1), ItemOutcome::Unhandled)));
 }
 
 /// S6.3, S1.7: a preempt asks when its delay is over, and escalates when its grace is, once each.
@@ -97,7 +97,7 @@ fn a_preempt_asks_and_escalates_in_its_time() {
 #[test]
 fn a_preempt_means_the_turn_that_it_names() {
     let mut owner = Owner::new();
-    let back = [Action::Return { item: item(0), why: RejectReason::TurnMismatch }];
+    let back = [Action::Return(item(0), RejectReason::TurnMismatch)];
     assert_eq!(owner.push(0, PushKind::Preempt(NAMED)), back);
     assert_eq!(stops(&at_work().push(1, PushKind::Preempt(NAMED))), [asked(NAMED)]);
     let mut over = at_work();
@@ -118,11 +118,11 @@ fn a_turn_after_a_preempted_one_is_protected() {
     };
     let mut owner = protected();
     assert_eq!(stops(&owner.push(2, PushKind::Preempt(NOW))), []);
-    let effects = owner.settle(2, TurnEnd::Suspended);
-    let from = |effect: &Action| {
-        matches!(effect, Action::Start { from: StartFrom::Withdrawal(StopWhy::Preempt { .. }), .. })
+    let actions = owner.settle(2, TurnEnd::Suspended);
+    let from = |action: &Action| {
+        matches!(action, Action::Start { from: StartFrom::Withdrawal(StopWhy::Preempt { .. }), .. })
     };
-    assert!(effects.iter().any(from));
+    assert!(actions.iter().any(from));
     assert_eq!(
         stops(&owner.push(3, PushKind::Preempt(NOW))),
         [asked(NOW)],
@@ -149,11 +149,11 @@ fn a_waiting_turn_is_forgotten_if_that_was_asked() {
     let delayed = PreemptSpec { delay: Some(3), ..ROLLBACK };
     for (wishes, forgets) in [(&[ROLLBACK][..], true), (&[NOW], false), (&[delayed, NOW], false)] {
         let mut owner = suspended();
-        for (n, wish) in (1..).zip(wishes) {
-            owner.push(n, PushKind::Preempt(*wish));
+        for (n, spec) in (1..).zip(wishes) {
+            owner.push(n, PushKind::Preempt(*spec));
         }
-        let effects = owner.settle(1, BY_PREEMPT);
-        assert_eq!(effects.contains(&Action::Forget(turn(1))), forgets, "{wishes:?}");
+        let actions = owner.settle(1, BY_PREEMPT);
+        assert_eq!(actions.contains(&Action::Forget(turn(1))), forgets, "{wishes:?}");
     }
 }
 
@@ -161,7 +161,7 @@ fn a_waiting_turn_is_forgotten_if_that_was_asked() {
 /// stop or a failure waits for more.
 #[test]
 fn an_end_says_what_a_preempt_came_to() {
-    for (end, session_stop, came_to) in [
+    for (end, session_stop, expected) in [
         (BY_PREEMPT, false, PreemptOutcome::StoppedTurn(turn(1))),
         (STOPPED, false, PreemptOutcome::TurnEndedFirst),
         (TurnEnd::Done, false, PreemptOutcome::TurnEndedFirst),
@@ -173,10 +173,10 @@ fn an_end_says_what_a_preempt_came_to() {
         if session_stop {
             owner.tell(Input::Stop(Strength::Now));
         }
-        let effects = owner.settle(1, end);
-        assert_eq!(resolved(&effects), [came_to], "{end:?}");
-        assert_eq!(gathers(&effects), !session_stop, "{end:?}");
-        assert!(!session_stop || !effects.contains(&Action::Requeued(item(0))));
+        let actions = owner.settle(1, end);
+        assert_eq!(resolved(&actions), [expected], "{end:?}");
+        assert_eq!(gathers(&actions), !session_stop, "{end:?}");
+        assert!(!session_stop || !actions.contains(&Action::Requeued(item(0))));
     }
     for (rules, end, begins) in [
         (RULES, STOPPED, false),
@@ -199,10 +199,10 @@ fn a_steer_that_is_not_taken_waits_or_goes_back() {
     let mut owner = at_work();
     owner.push(1, STEER);
     owner.push(2, STEER_OR_QUEUE);
-    let effects = owner.settle(1, TurnEnd::Done);
-    assert!(effects.contains(&Action::Return { item: item(1), why: RejectReason::NotDelivered }));
-    assert!(effects.contains(&Action::Requeued(item(2))));
-    assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held { turn: turn(1), item: item(1) }]);
+    let actions = owner.settle(1, TurnEnd::Done);
+    assert!(actions.contains(&Action::Return(item(1), RejectReason::NotDelivered)));
+    assert!(actions.contains(&Action::Requeued(item(2))));
+    assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held(turn(1), item(1))]);
 }
 
 /// S5.3, S8.3: only a turn that ended early is resumed and only one that waits is decided, while the session
@@ -227,7 +227,7 @@ fn a_promise_is_given_only_where_it_can_be_kept() {
         (no, Some(RequestAnswer::Resuming))
     );
     let mut stopping = at_work();
-    stopping.tell(Input::Settled { turn: turn(1), end: TurnEnd::Suspended });
+    stopping.tell(Input::Settled(turn(1), TurnEnd::Suspended));
     stopping.tell(Input::Stop(Strength::AtTurnEnd));
     assert_eq!((answer(&mut stopping, Input::Decided), answer(&mut stopping, Input::Resume)), (late, no));
     let mut over = suspended();
@@ -241,19 +241,17 @@ fn a_turn_that_could_not_be_begun_leaves_all_as_it_was() {
     let mut owner = at_work();
     assert_eq!(owner.tell(Input::Unstarted(turn(2))), []);
     assert_eq!(owner.machine.items(), [item(0)]);
-    let effects = owner.tell(Input::Unstarted(turn(1)));
-    assert!(gathers(&effects) && owner.machine.is_waiting(item(0)) && owner.machine.items().is_empty());
+    let actions = owner.tell(Input::Unstarted(turn(1)));
+    assert!(gathers(&actions) && owner.machine.is_waiting(item(0)) && owner.machine.items().is_empty());
     let mut resumed = at_work();
     resumed.settle(1, STOPPED);
     resumed.tell(Input::Resume);
     resumed.tell(Input::Gathered(2));
-    resumed.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
+    resumed.tell(Input::Planned(2, PlanResult::Resume));
     resumed.tell(Input::Unstarted(turn(1)));
     assert_eq!((resumed.machine.left(), resumed.machine.is_suspended()), (Some(turn(1)), false));
     let mut ends = at_work();
-    for input in
-        [Input::Settled { turn: turn(1), end: TurnEnd::Done }, Input::Quiet(turn(1)), Input::Read(turn(7))]
-    {
+    for input in [Input::Settled(turn(1), TurnEnd::Done), Input::Quiet(turn(1)), Input::Read(turn(7))] {
         ends.tell(input);
     }
     assert!(matches!(ends.machine.phase(), SessionPhase::Ending { .. }), "another's reader is not its own");

@@ -1,4 +1,4 @@
-//! The two ends of a driver's life: what it inherits, and the final accounting.
+//! What settles a driver: how the session ends, and the final accounting of everything that it holds.
 
 use std::sync::Arc;
 
@@ -6,20 +6,16 @@ use safepoint_scope::{Actor, Code, Reach, Reason, StopRequest};
 use tokio::time::timeout;
 
 use super::{
-    Arrival, CurrentTurn, Driver, ErrorReport, HeldItem, Input, Item, ItemId, ItemOutcome, SessionEvent,
-    SessionMessage, TicketState, planning::report,
+    Arrival, CurrentTurn, Driver, ErrorReport, HeldItem, Input, Item, ItemOutcome, SessionEvent,
+    SessionMessage, TicketState, report,
 };
 use crate::session::{
     exit::{ExitReason, OpenTurn, SessionExit},
-    journal::{Journal, LeftTurn},
     machine,
     outcome::{PreemptOutcome, RejectReason},
     stop::StoppedTurn,
 };
-use crate::{
-    run::{outcome::Persisted, shared::AllowList},
-    sync::callback::{self, Panicked},
-};
+use crate::{run::outcome::Persisted, sync::callback};
 
 /// How the session ends, as far as it is known.
 #[derive(Default)]
@@ -32,63 +28,13 @@ pub(super) struct SessionEnd {
     pub(super) turns_end_by: Option<Code>,
 }
 
-/// A driver whose task may be dropped at any moment, for example when its runtime shuts down.
-struct Owned<T: Item>(Driver<T>);
-
-impl<T: Item> Drop for Owned<T> {
-    fn drop(&mut self) {
-        self.0.dropped();
-    }
-}
-
 impl<T: Item> Driver<T> {
-    /// The whole life of a session. If this future is dropped early, polled or not, the session still gets an
-    /// end.
-    pub(in crate::session) fn own(self) -> impl Future<Output = ()> + Send {
-        let mut owned = Owned(self);
-        async move { owned.0.whole().await }
-    }
-
-    /// A panic in foreign code becomes part of the exit and does not end this task.
-    async fn whole(&mut self) {
-        if let Err(Panicked(why)) = callback::run(self.run()).await {
-            self.fail_with_panic(&why);
-        }
-        // Boxed, so that an idle session carries no room for its end.
-        Box::pin(self.end_family()).await;
-        Box::pin(self.release()).await;
-        self.finish();
-    }
-
-    /// Inherits what another owner left.
-    pub(in crate::session) fn inherit(
-        &mut self,
-        journal: Arc<Journal>,
-        (left, always): (Option<LeftTurn>, Arc<AllowList>),
-        items: Vec<(ItemId, T)>,
-    ) {
-        self.recorder.journal = Some(journal);
-        self.approvals.allowed = always;
-        let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
-        self.recorder.taken.extend(&ids);
-        for (id, item) in items {
-            self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
-        }
-        self.turns.left = left.map(|LeftTurn { turn, fate, run, before, log, open, is_cut_off }| {
-            self.approvals.open = open;
-            self.turns.restart = is_cut_off.then_some(turn);
-            let work =
-                CurrentTurn { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
-            (Box::new(work), fate)
-        });
-    }
-
     /// Something panicked in the middle of a step. What is here is accounted for as it is; nothing more
     /// begins or is recorded.
     pub(super) fn fail_with_panic(&mut self, why: &str) {
         self.fail(report("something that the session called panicked", why));
         self.end.exit = Some(machine::ExitKind::Broken);
-        self.account();
+        self.settle_all();
     }
 
     /// The task was dropped before its end. What is here is accounted for as it is, so that no caller waits
@@ -106,28 +52,30 @@ impl<T: Item> Driver<T> {
             self.fail(ErrorReport { code: "runtime".into(), message, hint });
             self.end.exit = Some(machine::ExitKind::Broken);
         }
-        self.account();
+        self.settle_all();
         self.finish();
     }
 
     /// Shuts the entrance and settles everything that is here.
-    fn account(&mut self) {
-        self.cx.shared.door.shut();
-        if let Some((item, slip)) = self.items.in_hand.take() {
-            self.account_for(item, slip);
+    fn settle_all(&mut self) {
+        self.cx.shared.inbox.shut();
+        if let Some((item, ticket)) = self.items.in_hand.take() {
+            self.settle_unprocessed(item, ticket);
         }
-        if let Some((item, slip)) = self.items.on_its_way.take() {
+        if let Some((item, ticket)) = self.items.being_stored.take() {
             // It may be stored, so it must not go back.
             self.recorder.persisted = Persisted::Unknown;
-            self.hold_unhandled(item, slip);
+            self.hold_unhandled(item, ticket);
         }
-        while let Some(mail) = self.queue.ahead.pop_front().or_else(|| self.queue.mail.now()) {
-            match *mail {
-                SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy { item, slip, .. } => {
-                    self.account_for(item, slip);
+        while let Some(message) = self.queue.ahead.pop_front().or_else(|| self.queue.received.now()) {
+            match *message {
+                SessionMessage::Push { item, ticket, .. } | SessionMessage::PushWith(item, ticket, _) => {
+                    self.settle_unprocessed(item, ticket);
                 }
                 // It stays in the store, for the next owner.
-                SessionMessage::Adopt { number, item, slip, .. } => self.account_stored(number, item, slip),
+                SessionMessage::PushStored { number, item, ticket, .. } => {
+                    self.settle_stored(number, item, ticket)
+                }
                 _ => {}
             }
         }
@@ -137,7 +85,7 @@ impl<T: Item> Driver<T> {
         }
         let open = self.turns.left.as_ref().map(|(work, fate)| (work.items.clone(), *fate));
         for (item, known) in
-            self.items.held.iter().map(|(id, held)| (*id, held.slip.fate_now())).collect::<Vec<_>>()
+            self.items.held.iter().map(|(id, held)| (*id, held.ticket.fate_now())).collect::<Vec<_>>()
         {
             let fate = match &open {
                 Some((items, fate)) if items.contains(&item) => *fate,
@@ -147,49 +95,49 @@ impl<T: Item> Driver<T> {
                 self.settle_item(item, fate);
             }
         }
-        for (_, slip) in self.items.preempting.drain() {
-            slip.preempted(PreemptOutcome::SupersededByStop);
+        for (_, ticket) in self.items.preempting.drain() {
+            ticket.set_preempted(PreemptOutcome::SupersededByStop);
         }
     }
 
     /// Settles an item that the driver has not processed: unhandled, or returned to its sender if it would
     /// have to be recorded first.
-    fn account_for(&mut self, item: T, slip: Arc<TicketState<T>>) {
-        let id = slip.id();
+    fn settle_unprocessed(&mut self, item: T, ticket: Arc<TicketState<T>>) {
+        let id = ticket.id();
         if self.recorder.journal.is_some() {
             let fate = ItemOutcome::Returned(RejectReason::NotRecorded);
             self.show(SessionEvent::ItemSettled { item: id, fate });
-            return slip.back(item, fate);
+            return ticket.give_back(item, fate);
         }
-        self.account_stored(id.number(), item, slip);
+        self.settle_stored(id.number(), item, ticket);
     }
 
-    fn account_stored(&mut self, number: u64, item: T, slip: Arc<TicketState<T>>) {
-        slip.recorded(number);
-        self.hold_unhandled(item, slip);
+    fn settle_stored(&mut self, number: u64, item: T, ticket: Arc<TicketState<T>>) {
+        ticket.set_recorded(number);
+        self.hold_unhandled(item, ticket);
     }
 
-    fn hold_unhandled(&mut self, item: T, slip: Arc<TicketState<T>>) {
-        let id = slip.id();
+    fn hold_unhandled(&mut self, item: T, ticket: Arc<TicketState<T>>) {
+        let id = ticket.id();
         self.show(SessionEvent::Accepted(id));
-        self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, slip));
+        self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, ticket));
     }
 
     /// Ends the background runs as the session was asked to, or now if it was not, because no owner is left.
     /// Waits for them within the bound of a turn.
-    pub(super) async fn end_family(&mut self) {
-        let family = &self.cx.shared.family;
-        let ended = || timeout(self.cx.settings.quiet, family.stop.idle());
-        let was_asked = family.scope.demand().is_some();
+    pub(super) async fn end_runs(&mut self) {
+        let runs = &self.cx.shared.runs;
+        let ended = || timeout(self.cx.settings.quiet, runs.stop.idle());
+        let was_asked = runs.scope.demand().is_some();
         if !was_asked || ended().await.is_err() {
             let reason =
                 Reason::new(Code::SHUTDOWN).with_actor(Actor::Engine).with_text("the session has ended");
-            family.stop.stop(StopRequest::now().with_reach(Reach::Tree).with_reason(reason));
+            runs.stop.stop(StopRequest::now().with_reach(Reach::Tree).with_reason(reason));
             if ended().await.is_err() {
                 // Runs that are still alive are fenced, and the exit names them.
             }
         }
-        family.stop.settle();
+        runs.stop.settle();
     }
 
     pub(super) fn finish(&mut self) {
@@ -216,9 +164,9 @@ impl<T: Item> Driver<T> {
             unhandled: std::mem::take(&mut self.items.unhandled),
             open,
             history: self.turns.history.clone(),
-            survivors: self.cx.shared.family.stop.alive(),
+            survivors: self.cx.shared.runs.stop.alive(),
             persisted: self.recorder.persisted.clone(),
-            late: self.cx.shared.door.late(),
+            late: self.cx.shared.inbox.late(),
         };
         self.cx.shared.over(exit);
     }
@@ -232,24 +180,5 @@ impl<T: Item> Driver<T> {
     /// The first error is the one that the exit reports.
     pub(super) fn fail(&mut self, error: ErrorReport) {
         self.end.error.get_or_insert_with(|| Box::new(error));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Driver;
-
-    /// Most of an idle session's size is its driver's future; the whole must stay within 4 KiB above an idle
-    /// task.
-    const MOST: usize = 1536;
-
-    fn size_of<T, R>(_made: impl FnOnce(T) -> R) -> usize {
-        std::mem::size_of::<R>()
-    }
-
-    #[test]
-    fn an_idle_session_carries_no_room_for_what_it_does_not_do() {
-        let size = size_of(Driver::<String>::own);
-        assert!(size <= MOST, "{size} bytes");
     }
 }

@@ -9,7 +9,7 @@ pub(in super::super) enum WorldStep {
     Come(PushKind),
     /// A stop of the session is asked.
     Stop(Strength),
-    /// The owner handles its oldest letter.
+    /// The owner handles its oldest message.
     Deliver,
     Happen(Input),
 }
@@ -29,7 +29,7 @@ impl World {
         match step {
             WorldStep::Come(how) => {
                 self.budget.pushes -= 1;
-                let item = self.door.admit().expect("there is room");
+                let item = self.inbox.admit().expect("there is room");
                 self.accepted(item, *how);
             }
             WorldStep::Stop(strength) => {
@@ -53,12 +53,12 @@ impl World {
     }
 
     pub(super) fn deliver(&mut self) {
-        let Some(letter) = self.mail.pop_front() else { return };
-        self.happen(&match letter {
-            Letter::Item(item, how) => Input::Push { item, how },
+        let Some(message) = self.mail.pop_front() else { return };
+        self.happen(&match message {
+            Letter::Item(item, how) => Input::Push(item, how),
             Letter::Stop(strength) => Input::Stop(strength),
             Letter::Gathered(plan) => Input::Gathered(plan),
-            Letter::Adopted => Input::Adopted,
+            Letter::Adopted => Input::Inherited,
         });
     }
 

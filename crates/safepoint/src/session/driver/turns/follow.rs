@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{Item, RunHandle, SessionEvent, SessionMessage, TurnId};
 use crate::{
-    session::{SharedSession, journal::Journal},
+    session::{Delivery, SharedSession, journal::Journal},
     value::event::{EventKind, Fact, RecordedSteer},
 };
 
@@ -27,7 +27,7 @@ impl<T: Item> Follower<T> {
         let mailbox = &self.shared.mailbox;
         self.follow_run().await;
         let outcome = self.handle.done().await;
-        mailbox.post(SessionMessage::Settled { turn, outcome });
+        mailbox.post(SessionMessage::Settled(turn, outcome));
         let mut survivors = match timeout(self.bound, self.handle.quiet()).await {
             Ok(quiet) => quiet.receipt().survivors.clone(),
             // What is alive is fenced and named; the next turn does not wait for it.
@@ -39,9 +39,9 @@ impl<T: Item> Follower<T> {
         if let Some(journal) = &self.journal {
             journal.record_quiet(turn, survivors.clone()).await;
         }
-        mailbox.post(SessionMessage::Quiet { turn, survivors });
-        self.follow_aside().await;
-        mailbox.post(SessionMessage::AsideOver);
+        mailbox.post(SessionMessage::Quiet(turn, survivors));
+        self.follow_background().await;
+        mailbox.post(SessionMessage::BackgroundOver);
     }
 
     async fn follow_run(&self) {
@@ -52,10 +52,10 @@ impl<T: Item> Follower<T> {
                 && let Fact::SteerTaken { round, steers } = &**fact
             {
                 for notice in steers.iter().filter(|steer| steer.is_notice()) {
-                    mailbox.post(SessionMessage::Noticed { turn, notice: notice.id.clone() });
+                    mailbox.post(SessionMessage::Noticed(turn, notice.id.clone()));
                 }
                 for item in steers.iter().filter_map(RecordedSteer::item) {
-                    mailbox.post(SessionMessage::SteerTaken { turn, item, round: *round });
+                    mailbox.post(SessionMessage::SteerTaken(item, Delivery { turn, round: *round }));
                 }
             }
             self.shared.feed.push(SessionEvent::Run { turn, event });
@@ -63,7 +63,7 @@ impl<T: Item> Follower<T> {
     }
 
     /// Shows what the background runs do until none is alive; one may begin another.
-    async fn follow_aside(&self) {
+    async fn follow_background(&self) {
         let turn = self.turn;
         let Some(mut events) = self.handle.aside() else { return };
         loop {

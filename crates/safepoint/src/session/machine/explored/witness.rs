@@ -74,15 +74,15 @@ impl World {
     /// What must follow from it, before it happens.
     pub(super) fn foresee(&mut self, input: &Input) {
         let count = self.seen_items();
-        let is_preempt = matches!(input, Input::Push { how: PushKind::Preempt(_), .. });
+        let is_preempt = matches!(input, Input::Push(_, PushKind::Preempt(_)));
         match input {
-            Input::Push { .. } => self.witness.busy_at = self.now,
+            Input::Push(..) => self.witness.busy_at = self.now,
             Input::Broke => self.witness.broken = true,
-            Input::Adopted if self.witness.barrier.is_some() => self.witness.barrier = Some(count),
+            Input::Inherited if self.witness.barrier.is_some() => self.witness.barrier = Some(count),
             Input::StopWhenIdle(micros) if self.stopped.is_none() && !self.ended => {
                 self.witness.idle_asked.get_or_insert((self.now, *micros));
             }
-            Input::KeepOpen => self.witness.idle_asked = None,
+            Input::WithdrawIdleStop => self.witness.idle_asked = None,
             Input::Stop(strength) => {
                 self.witness.idle_asked = None;
                 self.witness.answer = Some(match self.stopped {
@@ -100,7 +100,7 @@ impl World {
                     self.witness.barrier = Some(count);
                 }
             }
-            Input::Settled { turn, end } if self.run == Some(*turn) => {
+            Input::Settled(turn, end) if self.run == Some(*turn) => {
                 self.witness.expected = Some(self.must_end(*turn, *end));
                 let was_wanted = self.bound(*turn).next().is_some();
                 self.witness.was_wanted = was_wanted;
@@ -108,7 +108,7 @@ impl World {
             _ => {}
         }
         let overtakes = is_preempt || matches!(input, Input::Stop(_) | Input::Broke | Input::StopTurn(_));
-        let planned = matches!(input, Input::Planned { plan, .. } if self.machine.is_planning(*plan));
+        let planned = matches!(input, Input::Planned(plan, _) if self.machine.is_planning(*plan));
         if overtakes || planned {
             self.witness.promise = Promise::Nothing;
         }
@@ -116,9 +116,9 @@ impl World {
             // Unless a turn starts of it. What came while the planner thought has not been looked at.
             self.witness.barrier = Some(self.witness.seen);
         }
-        if let Input::Planned { made, .. } = input
+        if let Input::Planned(_, made) = input
             && planned
-            && self.machine.stranger(made).is_some()
+            && self.machine.wrong_item(made).is_some()
         {
             self.witness.broken = true;
         }
@@ -161,10 +161,10 @@ impl World {
         assert!(may, "{why:?} of {turn} without a cause: {:?}", self.witness);
     }
 
-    pub(super) fn bear_witness(&mut self, effect: &Action, input: &Input) {
+    pub(super) fn bear_witness(&mut self, action: &Action, input: &Input) {
         let (seen, ending) = (self.seen_items(), self.is_ending());
         let witness = &mut self.witness;
-        match effect {
+        match action {
             Action::Plan { waiting, wanted, .. } => {
                 witness.seen = seen;
                 assert!(!self.machine.is_suspended(), "a plan while a decision is waited for");
@@ -176,12 +176,10 @@ impl World {
                     "a resume is forgotten"
                 );
             }
-            Action::DropPlan if matches!(input, Input::Push { .. }) => witness.streak += 1,
+            Action::DropPlan if matches!(input, Input::Push(..)) => witness.streak += 1,
             Action::Start { from, .. } => witness.starts(*from),
-            Action::StopRun { why: StopWhy::Session(_) | StopWhy::Broken, .. } => {
-                witness.session_asked = true
-            }
-            Action::TurnEnded { fate, .. } => self.turn_ended(*fate),
+            Action::StopRun(_, StopWhy::Session(_) | StopWhy::Broken) => witness.session_asked = true,
+            Action::TurnEnded(_, fate) => self.turn_ended(*fate),
             // A stop that is in the mail overtakes it.
             Action::RequestAnswer(RequestAnswer::Resuming) if !ending => {
                 assert!(self.stopped.is_none() && !witness.broken, "a promise that cannot be kept");
@@ -229,19 +227,19 @@ impl World {
     }
 
     /// What must have followed.
-    pub(super) fn look_back(&mut self, input: &Input, effects: &[Action]) {
+    pub(super) fn look_back(&mut self, input: &Input, actions: &[Action]) {
         let asks = |wanted: fn(&StopWhy) -> bool| {
-            effects.iter().any(|effect| matches!(effect, Action::StopRun { why, .. } if wanted(why)))
+            actions.iter().any(|action| matches!(action, Action::StopRun(_, why) if wanted(why)))
         };
         let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
-        let begins = effects.iter().any(|effect| matches!(effect, Action::Start { .. }));
+        let begins = actions.iter().any(|action| matches!(action, Action::Start { .. }));
         if let Some(answer) = self
             .witness
             .answer
             .take()
-            .filter(|_| !effects.contains(&Action::RequestAnswer(RequestAnswer::TooLate)))
+            .filter(|_| !actions.contains(&Action::RequestAnswer(RequestAnswer::TooLate)))
         {
-            assert!(effects.contains(&Action::RequestAnswer(answer)), "a stop that is weakened: {effects:?}");
+            assert!(actions.contains(&Action::RequestAnswer(answer)), "a stop that is weakened: {actions:?}");
         }
         match input {
             Input::Stop(strength) if runs && *strength > Strength::AtTurnEnd => {
@@ -250,8 +248,8 @@ impl World {
             Input::Broke if runs => {
                 assert!(asks(|why| *why == StopWhy::Broken), "a run continues after a failure")
             }
-            Input::Push { how: PushKind::Preempt(wish), .. } if runs && !begins && wish.delay.is_none() => {
-                let is_back = effects.iter().any(|effect| matches!(effect, Action::Return { .. }));
+            Input::Push(_, PushKind::Preempt(spec)) if runs && !begins && spec.delay.is_none() => {
+                let is_back = actions.iter().any(|action| matches!(action, Action::Return(..)));
                 let is_asked = asks(|why| matches!(why, StopWhy::Preempt { .. }));
                 let is_open = !self.witness.is_protected;
                 assert_eq!(
@@ -278,7 +276,7 @@ impl World {
             && !self.is_opening()
             && self.machine.waiting().is_empty()
             && !self.machine.is_suspended()
-            && !self.has_aside;
+            && !self.has_background;
         if !at_rest && !self.ended {
             self.witness.busy_at = self.now;
         }
@@ -287,17 +285,17 @@ impl World {
             !(at_rest && self.witness.idle_asked.is_some_and(over)),
             "idle for too long, after {input:?}"
         );
-        self.look_for_withdrawal(input, effects);
+        self.look_for_withdrawal(input, actions);
     }
 
     /// Whether what waits for a person has been asked to stop.
-    fn look_for_withdrawal(&mut self, input: &Input, effects: &[Action]) {
+    fn look_for_withdrawal(&mut self, input: &Input, actions: &[Action]) {
         let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
         let suspended = self.machine.is_suspended() && !runs;
         let withdraws = matches!(input, Input::StopTurn(_))
-            && effects
+            && actions
                 .iter()
-                .any(|effect| matches!(effect, Action::RequestAnswer(RequestAnswer::StoppingTurn(_))));
+                .any(|action| matches!(action, Action::RequestAnswer(RequestAnswer::StoppingTurn(_))));
         let asked = |due: Moment| due <= self.now;
         let target = self.machine.left();
         let preempted = self.preempts.iter().any(|preempt| {
@@ -324,7 +322,8 @@ impl Witness {
 
     fn starts(&mut self, from: StartFrom) {
         assert!(!self.broken, "a turn after something broke");
-        self.is_protected = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
+        self.is_protected =
+            self.streak >= self.rules.max_preempted && !matches!(from, StartFrom::Withdrawal(_));
         match (self.promise, from) {
             // A preempt whose time has come may overtake it.
             (Promise::Decision, StartFrom::Decision | StartFrom::Withdrawal(StopWhy::Preempt { .. })) => {

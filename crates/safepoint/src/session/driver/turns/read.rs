@@ -3,7 +3,7 @@
 use futures_util::future::{Either, select};
 use safepoint_scope::{Code, Reason, StopRequest};
 
-use super::{Driver, ErrorReport, Input, Item, Request, RunHandle, SessionMessage, TurnId, planning::report};
+use super::{Driver, ErrorReport, Input, Item, Request, RunHandle, SessionMessage, TurnId, report};
 use crate::{
     session::{machine::SessionPhase, reader::Reader},
     sync::callback::{Foreign, Panicked},
@@ -24,21 +24,21 @@ impl<T: Item> Driver<T> {
             match read {
                 // A reader that returns before the turn's end has seen enough.
                 Either::Left((Ok(()), _)) if !handle.is_done() => {
-                    mailbox.post(SessionMessage::ReadEnough { turn })
+                    mailbox.post(SessionMessage::ReadEnough(turn))
                 }
                 Either::Left((Err(error), _)) => mailbox.post(SessionMessage::Broke(error)),
                 // The reader saw the end, or its time is over: the session continues without it.
                 Either::Left((Ok(()), _)) | Either::Right(((), _)) => {}
             }
-            mailbox.post(SessionMessage::Read { turn });
+            mailbox.post(SessionMessage::Read(turn));
         }));
     }
 
     /// Ends the turn before the next one starts. A turn that waits for a decision has ended already.
-    pub(super) async fn read_enough(&mut self, turn: TurnId) {
+    pub(in crate::session::driver) async fn read_enough(&mut self, turn: TurnId) {
         if matches!(self.machine.phase(), SessionPhase::Running(running) if running.turn == turn) {
             let reason = Reason::new(Code::DISCONNECT).with_text("the reader of its events returned");
-            self.ask(
+            self.step_with(
                 Input::StopTurn(Some(turn)),
                 Request::Stop(Box::new(StopRequest::now().with_reason(reason))),
             )

@@ -27,7 +27,7 @@ impl World {
         let mut all = Vec::new();
         let left = self.budget;
         if left.stops > 0 {
-            all.extend([Input::StopWhenIdle(4), Input::KeepOpen]);
+            all.extend([Input::StopWhenIdle(4), Input::WithdrawIdleStop]);
         }
         if left.stop_turns > 0 {
             all.extend([Input::StopTurn(None), Input::StopTurn(Some(TurnId::new(1)))]);
@@ -39,7 +39,7 @@ impl World {
             all.extend((0..self.seen_items().number()).map(|n| Input::Withdraw(ItemId::new(n))));
             let steered =
                 (0..self.places.len()).filter(|n| matches!(self.places[*n], ItemPlace::Steering(_)));
-            all.extend(steered.map(|n| Input::TookBack(ItemId::new(n as u64))));
+            all.extend(steered.map(|n| Input::SteerReturned(ItemId::new(n as u64))));
         }
         if left.ticks > 0 && self.machine.deadline().is_some() {
             all.push(Input::Tick);
@@ -47,11 +47,11 @@ impl World {
         if left.breaks > 0 {
             all.push(Input::Broke);
         }
-        if left.asides > 0 && self.run.is_some() && !self.has_aside {
-            all.push(Input::Aside { is_alive: true });
+        if left.asides > 0 && self.run.is_some() && !self.has_background {
+            all.push(Input::Background { is_alive: true });
         }
-        if self.has_aside {
-            all.push(Input::Aside { is_alive: false });
+        if self.has_background {
+            all.push(Input::Background { is_alive: false });
         }
         self.add_answers(&mut all);
         all
@@ -68,21 +68,21 @@ impl World {
                 },
                 PlanResult::Wait,
             ];
-            all.extend(mades.map(|made| Input::Planned { plan: *plan, made }));
+            all.extend(mades.map(|made| Input::Planned(*plan, made)));
             if left.is_some() && self.budget.resumes > 0 {
-                all.push(Input::Planned { plan: *plan, made: PlanResult::Resume });
+                all.push(Input::Planned(*plan, PlanResult::Resume));
             }
             if self.budget.breaks > 0 {
                 // It names what is not there, or twice what is.
                 let unknown = vec![ItemId::new(self.places.len() as u64)];
                 let twice: Vec<ItemId> = waiting.iter().chain(waiting).copied().collect();
-                all.extend([unknown, twice].map(|take| Input::Planned {
-                    plan: *plan,
-                    made: PlanResult::Turn { take, drop: Vec::new() },
-                }));
+                all.extend(
+                    [unknown, twice]
+                        .map(|take| Input::Planned(*plan, PlanResult::Turn { take, drop: Vec::new() })),
+                );
             }
             // One that was dropped may still answer.
-            all.push(Input::Planned { plan: plan - 1, made: PlanResult::Wait });
+            all.push(Input::Planned(plan - 1, PlanResult::Wait));
         }
         if let Some(turn) = self.run {
             all.extend((!self.at_work.is_read).then_some(Input::Read(turn)));
@@ -90,9 +90,9 @@ impl World {
             if self.at_work.is_preempted {
                 ends.extend([PreemptedItems::Drop, PreemptedItems::Requeue].map(TurnEnd::Preempted));
             }
-            all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));
+            all.extend(ends.into_iter().map(|end| Input::Settled(turn, end)));
             let steered = (0..self.places.len()).filter(|n| self.places[*n] == ItemPlace::Steering(turn));
-            all.extend(steered.map(|n| Input::SteerTaken { turn, item: ItemId::new(n as u64) }));
+            all.extend(steered.map(|n| Input::SteerTaken(turn, ItemId::new(n as u64))));
         }
         if let Some((turn, quiet, read)) = self.winding {
             all.extend((!quiet).then_some(Input::Quiet(turn)));

@@ -1,0 +1,81 @@
+//! What begins a driver: the future of its task, and what it inherits from another owner.
+
+use std::sync::Arc;
+
+use super::{Arrival, CurrentTurn, Driver, HeldItem, Item, ItemId, TicketState};
+use crate::{
+    run::shared::AllowList,
+    session::journal::{Journal, LeftTurn},
+    sync::callback::{self, Panicked},
+};
+
+/// A driver whose task may be dropped at any moment, for example when its runtime shuts down.
+struct DriverGuard<T: Item>(Driver<T>);
+
+impl<T: Item> Drop for DriverGuard<T> {
+    fn drop(&mut self) {
+        self.0.dropped();
+    }
+}
+
+impl<T: Item> Driver<T> {
+    /// The whole life of a session. If this future is dropped early, polled or not, the session still gets an
+    /// end.
+    pub(in crate::session) fn into_task(self) -> impl Future<Output = ()> + Send {
+        let mut guard = DriverGuard(self);
+        async move { guard.0.run_to_end().await }
+    }
+
+    /// A panic in foreign code becomes part of the exit and does not end this task.
+    async fn run_to_end(&mut self) {
+        if let Err(Panicked(why)) = callback::run(self.run()).await {
+            self.fail_with_panic(&why);
+        }
+        // Boxed, so that an idle session carries no room for its end.
+        Box::pin(self.end_runs()).await;
+        Box::pin(self.release()).await;
+        self.finish();
+    }
+
+    /// Inherits what another owner left.
+    pub(in crate::session) fn inherit(
+        &mut self,
+        journal: Arc<Journal>,
+        (left, always): (Option<LeftTurn>, Arc<AllowList>),
+        items: Vec<(ItemId, T)>,
+    ) {
+        self.recorder.journal = Some(journal);
+        self.approvals.allowed = always;
+        let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
+        self.recorder.taken.extend(&ids);
+        for (id, item) in items {
+            self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
+        }
+        self.turns.left = left.map(|LeftTurn { turn, fate, run, before, log, open, is_cut_off }| {
+            self.approvals.open = open;
+            self.turns.restart = is_cut_off.then_some(turn);
+            let work =
+                CurrentTurn { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
+            (Box::new(work), fate)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Driver;
+
+    /// Most of an idle session's size is its driver's future; the whole must stay within 4 KiB above an idle
+    /// task.
+    const MOST: usize = 1536;
+
+    fn size_of<T, R>(_made: impl FnOnce(T) -> R) -> usize {
+        std::mem::size_of::<R>()
+    }
+
+    #[test]
+    fn an_idle_session_carries_no_room_for_what_it_does_not_do() {
+        let size = size_of(Driver::<String>::into_task);
+        assert!(size <= MOST, "{size} bytes");
+    }
+}
