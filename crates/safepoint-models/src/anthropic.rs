@@ -5,13 +5,14 @@
 
 use safepoint::{
     History,
-    model::{Conversation, DeltaStream, ModelSpec},
+    model::{Conversation, ModelSpec},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, Endpoint, ToolChoice},
-    http::{exchange, outgoing::Outgoing},
+    config::{Auth, ConfigError, ToolChoice},
+    conversation::HttpConversation,
+    encoded_history::EncodedHistory,
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
@@ -20,7 +21,8 @@ mod encode;
 mod own;
 pub(crate) mod read;
 
-use encode::Encoder;
+use encode::MessageEncoder;
+use read::MessagesReader;
 
 const VERSION: &str = "2023-06-01";
 const DEFAULT_MAX_TOKENS: u64 = 8192;
@@ -40,7 +42,6 @@ pub struct Messages {
 }
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
-#[must_use]
 pub fn model(name: impl Into<String>) -> Anthropic {
     HttpModel::new(name)
 }
@@ -99,13 +100,11 @@ impl Wire for Messages {
 
 impl HttpModel<Messages> {
     /// Lets the model think, for at most this number of tokens.
-    #[must_use]
     pub fn thinking(mut self, budget_tokens: u64) -> Self {
         self.fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget_tokens}));
         self
     }
     /// Marks instructions, tools and the newest message for the provider's prompt cache.
-    #[must_use]
     pub fn cache(mut self) -> Self {
         self.wire.is_cached = true;
         self
@@ -126,13 +125,10 @@ impl HttpModel<Messages> {
         if let Some(system) = spec.system.as_deref().filter(|system| !system.trim().is_empty()) {
             fields.set("system", vec![mark(json!({"type": "text", "text": system}))]);
         }
-        let mut tools: Vec<Value> = spec
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
-            })
-            .collect();
+        let tools = spec.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
+        });
+        let mut tools: Vec<Value> = tools.collect();
         if let Some(last) = tools.pop() {
             tools.push(mark(last));
             fields.set("tools", tools);
@@ -140,31 +136,22 @@ impl HttpModel<Messages> {
         self.opened(fields, "messages")
     }
 
-    fn conversation(&self, spec: &ModelSpec) -> MessagesConversation {
+    fn conversation(&self, spec: &ModelSpec) -> HttpConversation<MessageEncoder, MessagesReader> {
         let mut endpoint = self.endpoint.of(spec);
         endpoint.headers.insert(0, ("anthropic-version".into(), VERSION.into()));
-        MessagesConversation { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.is_cached) }
-    }
-}
-
-/// A conversation: the encoded messages so far.
-struct MessagesConversation {
-    endpoint: Endpoint,
-    encoder: Encoder,
-}
-
-impl Conversation for MessagesConversation {
-    fn stream(&mut self, history: &History) -> DeltaStream {
-        let body = self.encoder.encode(history);
-        let outgoing = parts::fit(history, Messages::NAME, parts::anthropic)
-            .and_then(|()| self.endpoint.prepare("messages", Auth::ApiKey));
-        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::MessagesReader::default())
+        HttpConversation {
+            endpoint,
+            path: "messages".into(),
+            auth: Auth::ApiKey,
+            wire: (Messages::NAME, parts::anthropic),
+            encoder: EncodedHistory::new(self.prefix(spec), MessageEncoder::new(self.wire.is_cached)),
+            reader: MessagesReader::default,
+        }
     }
 }
 
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &Anthropic, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut conversation = model.conversation(spec);
-    histories.iter().map(|history| conversation.encoder.encode(history).into_bytes()).collect()
+    model.conversation(spec).encoded(histories)
 }

@@ -1,15 +1,14 @@
 //! What is configured of a model, and what is wrong with it.
 
-use std::{error::Error as StdError, fmt};
+use std::fmt;
 
 use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
 };
 pub use safepoint::model::ToolChoice;
-use safepoint::model::{ModelError, ModelErrorKind, ModelSpec};
+use safepoint::model::{ModelError, ModelErrorKind, ModelSpec, ToolDecl};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -21,7 +20,8 @@ use crate::{
 };
 
 /// A model cannot be configured so, and what to do instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct ConfigError(String);
 
 impl ConfigError {
@@ -29,14 +29,6 @@ impl ConfigError {
         Self(format!("no API key: set {variable}, or name another server with a base URL"))
     }
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl StdError for ConfigError {}
 
 /// Where requests go and how: the same for every wire.
 #[derive(Clone)]
@@ -129,17 +121,18 @@ const TOOLS: &str = "tools";
 
 /// A JSON object of what is set, with extra fields merged over it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields(Map<String, Value>);
-
-impl From<Map<String, Value>> for Fields {
-    fn from(fields: Map<String, Value>) -> Self {
-        Self(fields)
-    }
-}
+pub(crate) struct Fields(pub(crate) Map<String, Value>);
 
 impl Fields {
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// Sets the tools, each as the wire writes it; nothing where there is none.
+    pub(crate) fn set_tools(&mut self, spec: &ModelSpec, write: impl FnMut(&ToolDecl) -> Value) {
+        if !spec.tools.is_empty() {
+            self.set(TOOLS, spec.tools.iter().map(write).collect::<Vec<_>>());
+        }
     }
 
     /// Puts what is extra over what is set; tools stand beside each other.
@@ -157,18 +150,8 @@ impl Fields {
 
     /// The object without its closing brace, so that more can follow.
     pub(crate) fn open(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec(self).expect("a map of JSON values is JSON");
+        let mut bytes = serde_json::to_vec(&self.0).expect("a map of JSON values is JSON");
         bytes.pop();
         bytes
-    }
-}
-
-impl Serialize for Fields {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
     }
 }

@@ -23,67 +23,46 @@ pub(crate) struct EncodedHistory<E> {
     prefix: Vec<u8>,
     empty: E,
     body: Growing,
-    cursor: Cursor,
     entries: E,
+    /// How many entries are in the body, and the first and the last of them.
+    encoded: usize,
+    ends: Option<[Arc<Message>; 2]>,
 }
 
 impl<E: Entries> EncodedHistory<E> {
     /// Begins with what stands before the first entry, the list's bracket included.
     pub(crate) fn new(prefix: Vec<u8>, empty: E) -> Self {
-        let mut body = Growing::default();
-        body.push(prefix.clone());
-        Self { prefix, entries: empty.clone(), empty, body, cursor: Cursor::default() }
+        let (body, entries) = (Growing::default(), empty.clone());
+        Self { prefix, empty, body, entries, encoded: 0, ends: None }
     }
 
     /// The body of a request with this history.
     pub(crate) fn encode(&mut self, history: &History) -> Parts {
-        let entries = match self.cursor.advance(history) {
-            ToEncode::Rest(entries) => entries,
-            ToEncode::All(entries) => {
-                self.body = Growing::default();
-                self.body.push(self.prefix.clone());
-                self.entries = self.empty.clone();
-                entries
-            }
-        };
+        let entries = history.entries();
+        if !self.has_grown_to(entries) {
+            self.encoded = 0;
+        }
+        if self.encoded == 0 {
+            self.body = Growing::default();
+            self.body.push(self.prefix.clone());
+            self.entries = self.empty.clone();
+        }
         let mut out = Vec::new();
-        for entry in entries {
+        for entry in &entries[self.encoded..] {
             self.entries.entry(&mut out, entry);
         }
         self.body.push(out);
+        self.encoded = entries.len();
+        self.ends = entries.first().zip(entries.last()).map(|(first, last)| [first.clone(), last.clone()]);
         self.body.with_tail(self.entries.tail().to_vec())
     }
-}
 
-/// The end of the encoded part. A history that only grew is encoded from there; any other from its start.
-#[derive(Debug, Default)]
-pub(crate) struct Cursor {
-    encoded: usize,
-    first: Option<Arc<Message>>,
-    last: Option<Arc<Message>>,
-}
-
-/// What is to be encoded. Exhaustive: the rest, or everything again.
-pub(crate) enum ToEncode<'h> {
-    Rest(&'h [Arc<Message>]),
-    All(&'h [Arc<Message>]),
-}
-
-impl Cursor {
-    pub(crate) fn advance<'h>(&mut self, history: &'h History) -> ToEncode<'h> {
-        let entries = history.entries();
+    /// Whether what is encoded is the beginning of these entries. The first one too: a history that was shortened can
+    /// have its last entry where it was.
+    fn has_grown_to(&self, entries: &[Arc<Message>]) -> bool {
         let same = |entry: Option<&Arc<Message>>, known| entry.is_some_and(|entry| Arc::ptr_eq(entry, known));
-        let grew = match (&self.first, &self.last) {
-            // The first one too: one that was shortened can have its last entry where it was.
-            (Some(first), Some(last)) => {
-                same(entries.first(), first) && same(entries.get(self.encoded - 1), last)
-            }
-            (None, _) | (_, None) => self.encoded == 0,
-        };
-        let from = if grew { self.encoded } else { 0 };
-        self.encoded = entries.len();
-        self.first = entries.first().cloned();
-        self.last = entries.last().cloned();
-        if grew { ToEncode::Rest(&entries[from..]) } else { ToEncode::All(entries) }
+        self.ends.as_ref().is_some_and(|[first, last]| {
+            same(entries.first(), first) && same(entries.get(self.encoded - 1), last)
+        })
     }
 }

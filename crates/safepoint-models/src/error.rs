@@ -1,5 +1,7 @@
 //! From what HTTP and providers say to errors that tell a person what to do.
 
+use std::iter;
+
 use reqwest::{Url, header::HeaderValue};
 use safepoint::{
     model::{ModelError, ModelErrorKind},
@@ -192,20 +194,12 @@ pub(crate) fn ended_early() -> ModelError {
 
 /// An error with its causes: reqwest's own text names only the outermost.
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+    let causes = iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// The cause of causes: of a connection that was not made it says all, and what stands around it says nothing more.
 fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+    let causes = iter::successors(error.source(), |cause| cause.source());
+    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -21,6 +21,7 @@ use safepoint::{
 /// let model = Failover::new(anthropic::model("claude-sonnet-4-5")).or(gemini::model("gemini-3-pro-preview"));
 /// ```
 #[derive(Clone)]
+#[must_use = "a setting returns the changed value"]
 pub struct Failover {
     name: String,
     models: Vec<Arc<dyn Model>>,
@@ -28,13 +29,11 @@ pub struct Failover {
 
 impl Failover {
     /// A model that stands for itself, until another is [added](Failover::or).
-    #[must_use]
     pub fn new(first: impl Model) -> Self {
         Self { name: first.name().to_owned(), models: vec![Arc::new(first)] }
     }
 
     /// Adds the model that is asked when all before it could not begin to answer.
-    #[must_use]
     pub fn or(mut self, next: impl Model) -> Self {
         self.name = format!("{} or {}", self.name, next.name());
         self.models.push(Arc::new(next));

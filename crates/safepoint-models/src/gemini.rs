@@ -5,14 +5,14 @@
 
 use safepoint::{
     History,
-    model::{Conversation, DeltaStream, ModelSpec},
+    model::{Conversation, ModelSpec},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, Endpoint, ToolChoice},
+    config::{Auth, ConfigError, ToolChoice},
+    conversation::HttpConversation,
     encoded_history::EncodedHistory,
-    http::{exchange, outgoing::Outgoing},
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
@@ -21,6 +21,7 @@ mod encode;
 pub(crate) mod read;
 
 use encode::Contents;
+use read::GeminiReader;
 
 /// A model that speaks Gemini's `generateContent`.
 ///
@@ -34,7 +35,6 @@ pub type Gemini = HttpModel<GenerateContent>;
 pub struct GenerateContent(());
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
-#[must_use]
 pub fn model(name: impl Into<String>) -> Gemini {
     HttpModel::new(name)
 }
@@ -110,19 +110,16 @@ const THINKING: [&str; 2] = ["generationConfig", "thinkingConfig"];
 
 impl HttpModel<GenerateContent> {
     /// Sets how hard the model thinks, in the provider's words (`low`, `high`): for models from Gemini 3 on.
-    #[must_use]
     pub fn thinking_level(mut self, level: impl Into<String>) -> Self {
         set_in(&mut self.fields, &[THINKING[0], THINKING[1], "thinkingLevel"], Value::String(level.into()));
         self
     }
     /// Lets the model think for at most this number of tokens: for models before Gemini 3.
-    #[must_use]
     pub fn thinking_budget(mut self, tokens: u64) -> Self {
         set_in(&mut self.fields, &[THINKING[0], THINKING[1], "thinkingBudget"], tokens.into());
         self
     }
     /// Asks for a summary of the thoughts.
-    #[must_use]
     pub fn thoughts(mut self) -> Self {
         set_in(&mut self.fields, &[THINKING[0], THINKING[1], "includeThoughts"], true.into());
         self
@@ -133,50 +130,29 @@ impl HttpModel<GenerateContent> {
         if let Some(system) = spec.system.as_deref().filter(|system| !system.trim().is_empty()) {
             fields.set("systemInstruction", json!({"parts": [{"text": system}]}));
         }
-        let tools: Vec<Value> = spec
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({"name": tool.name, "description": tool.description,
-                    "parametersJsonSchema": tool.parameters})
-            })
-            .collect();
-        if !tools.is_empty() {
-            fields.set("tools", json!([{ "functionDeclarations": tools }]));
+        let declared = spec.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
+        });
+        if !spec.tools.is_empty() {
+            fields.set("tools", json!([{ "functionDeclarations": declared.collect::<Vec<_>>() }]));
         }
         self.opened(fields, "contents")
     }
 
-    fn conversation(&self, spec: &ModelSpec) -> GeminiConversation {
-        let empty = Contents::for_model(&self.wire_name);
-        let path = format!("models/{}:streamGenerateContent?alt=sse", self.wire_name);
-        GeminiConversation {
+    fn conversation(&self, spec: &ModelSpec) -> HttpConversation<Contents, GeminiReader> {
+        HttpConversation {
             endpoint: self.endpoint.of(spec),
-            path,
-            encoder: EncodedHistory::new(self.prefix(spec), empty),
+            path: format!("models/{}:streamGenerateContent?alt=sse", self.wire_name),
+            auth: Auth::GoogKey,
+            wire: (GenerateContent::NAME, parts::gemini),
+            encoder: EncodedHistory::new(self.prefix(spec), Contents::for_model(&self.wire_name)),
+            reader: GeminiReader::default,
         }
-    }
-}
-
-/// A conversation: the encoded contents so far.
-struct GeminiConversation {
-    endpoint: Endpoint,
-    path: String,
-    encoder: EncodedHistory<Contents>,
-}
-
-impl Conversation for GeminiConversation {
-    fn stream(&mut self, history: &History) -> DeltaStream {
-        let body = self.encoder.encode(history);
-        let outgoing = parts::fit(history, GenerateContent::NAME, parts::gemini)
-            .and_then(|()| self.endpoint.prepare(&self.path, Auth::GoogKey));
-        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::GeminiReader::default())
     }
 }
 
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &Gemini, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut conversation = model.conversation(spec);
-    histories.iter().map(|history| conversation.encoder.encode(history).into_bytes()).collect()
+    model.conversation(spec).encoded(histories)
 }

@@ -8,6 +8,7 @@ mod address;
 pub mod anthropic;
 mod body;
 mod config;
+mod conversation;
 mod encoded_history;
 mod error;
 mod failover;

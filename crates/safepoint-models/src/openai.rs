@@ -5,21 +5,23 @@
 
 use safepoint::{
     History,
-    model::{Conversation, DeltaStream, ModelSpec},
+    model::{Conversation, ModelSpec},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    body::Growing,
-    config::{Auth, ConfigError, Endpoint, ToolChoice},
-    encoded_history::{Cursor, ToEncode},
-    http::{exchange, outgoing::Outgoing},
+    config::{Auth, ConfigError, ToolChoice},
+    conversation::HttpConversation,
+    encoded_history::EncodedHistory,
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
 mod encode;
 pub(crate) mod read;
+
+use encode::ChatEncoder;
+use read::ChatReader;
 
 /// A model that speaks OpenAI chat completions.
 ///
@@ -33,7 +35,6 @@ pub type OpenAi = HttpModel<Chat>;
 pub struct Chat(());
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
-#[must_use]
 pub fn model(name: impl Into<String>) -> OpenAi {
     HttpModel::new(name)
 }
@@ -77,19 +78,17 @@ impl Wire for Chat {
     }
 
     fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
-        Box::new(ChatConversation::new(model, spec))
+        Box::new(model.conversation(spec))
     }
 }
 
 impl HttpModel<Chat> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
-    #[must_use]
     pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
         self.fields.insert("reasoning_effort".into(), effort.into().into());
         self
     }
     /// Marks the stable prefix for the provider's prompt cache.
-    #[must_use]
     pub fn prompt_cache_key(mut self, key: impl Into<String>) -> Self {
         self.fields.insert("prompt_cache_key".into(), key.into().into());
         self
@@ -99,84 +98,31 @@ impl HttpModel<Chat> {
         let mut fields = self.settings(spec);
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
-        let tools: Vec<Value> = spec
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({"type": "function", "function": {
-                    "name": tool.name, "description": tool.description, "parameters": tool.parameters}})
-            })
-            .collect();
-        if !tools.is_empty() {
-            fields.set("tools", tools);
-        }
+        fields.set_tools(spec, |tool| {
+            json!({"type": "function", "function": {
+                "name": tool.name, "description": tool.description, "parameters": tool.parameters}})
+        });
         let mut bytes = self.opened(fields, "messages");
         if let Some(system) = &spec.system {
             encode::system(&mut bytes, system);
         }
         bytes
     }
-}
 
-fn begun(prefix: Vec<u8>) -> Growing {
-    let mut body = Growing::default();
-    body.push(prefix);
-    body
-}
-
-/// A conversation: the encoded messages so far.
-struct ChatConversation {
-    endpoint: Endpoint,
-    prefix: Vec<u8>,
-    body: Growing,
-    /// Whether a message stands before the next one, so that a comma must.
-    started: bool,
-    cursor: Cursor,
-}
-
-impl ChatConversation {
-    fn new(model: &OpenAi, spec: &ModelSpec) -> Self {
-        let prefix = model.prefix(spec);
-        let started = starts_with_a_message(&prefix);
-        let (endpoint, body) = (model.endpoint.of(spec), begun(prefix.clone()));
-        Self { endpoint, prefix, body, started, cursor: Cursor::default() }
-    }
-
-    fn encode(&mut self, history: &History) -> crate::body::Parts {
-        let entries = match self.cursor.advance(history) {
-            ToEncode::Rest(entries) => entries,
-            ToEncode::All(entries) => {
-                self.body = begun(self.prefix.clone());
-                self.started = starts_with_a_message(&self.prefix);
-                entries
-            }
-        };
-        let mut bytes = Vec::new();
-        for entry in entries {
-            self.started = encode::entry(&mut bytes, entry, self.started);
+    fn conversation(&self, spec: &ModelSpec) -> HttpConversation<ChatEncoder, ChatReader> {
+        HttpConversation {
+            endpoint: self.endpoint.of(spec),
+            path: "chat/completions".into(),
+            auth: Auth::Bearer,
+            wire: (Chat::NAME, parts::chat),
+            encoder: EncodedHistory::new(self.prefix(spec), ChatEncoder::behind(spec.system.as_deref())),
+            reader: ChatReader::default,
         }
-        self.body.push(bytes);
-        self.body.with_tail(b"]}".to_vec())
-    }
-}
-
-impl Conversation for ChatConversation {
-    fn stream(&mut self, history: &History) -> DeltaStream {
-        let body = self.encode(history);
-        let outgoing = parts::fit(history, Chat::NAME, parts::chat)
-            .and_then(|()| self.endpoint.prepare("chat/completions", Auth::Bearer));
-        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::ChatReader::default())
     }
 }
 
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &OpenAi, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut conversation = ChatConversation::new(model, spec);
-    histories.iter().map(|history| conversation.encode(history).into_bytes()).collect()
-}
-
-/// Whether the prefix ends behind a message (the instructions), not at the list's bracket.
-fn starts_with_a_message(prefix: &[u8]) -> bool {
-    prefix.last() == Some(&b'}')
+    model.conversation(spec).encoded(histories)
 }

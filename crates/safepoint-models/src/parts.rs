@@ -169,8 +169,7 @@ pub(crate) fn gemini(part: &Part) -> Result<Value, &'static str> {
 pub(crate) fn gemini_result(part: &Part) -> Result<Value, &'static str> {
     match &part.source {
         PartSource::Url(_) => Err("it takes a result's images and files by their bytes only"),
-        PartSource::Base64(_) if part.media_type == "image/gif" => Err("it takes JPEG, PNG and WebP"),
-        PartSource::Base64(_) => gemini(part),
+        PartSource::Base64(_) => gemini_beside(part),
     }
 }
 

@@ -21,23 +21,20 @@ pub(crate) struct Typed<'a> {
 
 /// An error inside a reply.
 #[derive(Default, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct ErrorWords<'a> {
-    #[serde(default, borrow)]
     pub(crate) message: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct InputDetails {
-    #[serde(default)]
     cached_tokens: Option<u64>,
     /// Not the provider's own word: that of servers that pass on another provider's figures.
-    #[serde(default)]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct OutputDetails {
-    #[serde(default)]
     reasoning_tokens: Option<u64>,
 }
 

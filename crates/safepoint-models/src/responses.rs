@@ -13,12 +13,10 @@ use safepoint::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, Endpoint, ToolChoice},
+    config::{Auth, ConfigError, ToolChoice},
+    conversation::HttpConversation,
     encoded_history::EncodedHistory,
-    http::{
-        exchange,
-        outgoing::{self, Outgoing},
-    },
+    http::{exchange, outgoing},
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
@@ -30,6 +28,7 @@ pub(crate) mod read;
 
 use encode::ItemEncoder;
 use handle::Handle;
+use read::ResponsesReader;
 
 /// A model that speaks OpenAI Responses.
 ///
@@ -46,7 +45,6 @@ pub struct Stateless {
 }
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
-#[must_use]
 pub fn model(name: impl Into<String>) -> Responses {
     HttpModel::new(name)
 }
@@ -97,26 +95,22 @@ impl Wire for Stateless {
 
 impl HttpModel<Stateless> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
-    #[must_use]
     pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
         self.wire.reasoning.insert("effort".into(), effort.into().into());
         self
     }
     /// Asks for a summary of the reasoning, in the provider's words: `auto`, `concise`, `detailed`.
-    #[must_use]
     pub fn reasoning_summary(mut self, summary: impl Into<String>) -> Self {
         self.wire.reasoning.insert("summary".into(), summary.into().into());
         self
     }
     /// Marks the stable prefix for the provider's prompt cache.
-    #[must_use]
     pub fn prompt_cache_key(mut self, key: impl Into<String>) -> Self {
         self.fields.insert("prompt_cache_key".into(), key.into().into());
         self
     }
     /// Lets the provider run each response in the background: it outlives its connection, so a connection that breaks
     /// is taken up again at the next event, and a stop sends the response's cancel. The provider stores the response.
-    #[must_use]
     pub fn background(mut self) -> Self {
         self.fields.insert("background".into(), true.into());
         self.fields.insert("store".into(), true.into());
@@ -134,58 +128,43 @@ impl HttpModel<Stateless> {
         if !self.wire.reasoning.is_empty() {
             fields.set("reasoning", self.wire.reasoning.clone());
         }
-        let tools: Vec<Value> = spec
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({"type": "function", "name": tool.name, "description": tool.description,
-                    "parameters": tool.parameters, "strict": false})
-            })
-            .collect();
-        if !tools.is_empty() {
-            fields.set("tools", tools);
-        }
+        fields.set_tools(spec, |tool| {
+            json!({"type": "function", "name": tool.name, "description": tool.description,
+                "parameters": tool.parameters, "strict": false})
+        });
         self.opened(fields, "input")
     }
 
     fn conversation(&self, spec: &ModelSpec) -> ResponsesConversation {
-        let (endpoint, is_background) = (self.endpoint.of(spec), self.wire.is_background);
-        ResponsesConversation {
-            endpoint,
-            is_background,
-            latest: Handle::default(),
+        let http = HttpConversation {
+            endpoint: self.endpoint.of(spec),
+            path: "responses".into(),
+            auth: Auth::Bearer,
+            wire: (Stateless::NAME, parts::responses as parts::Write),
             encoder: EncodedHistory::new(self.prefix(spec), ItemEncoder::default()),
-        }
+            reader: ResponsesReader::default,
+        };
+        ResponsesConversation { http, is_background: self.wire.is_background, latest: Handle::default() }
     }
 }
 
-/// A conversation: the encoded items so far, and the response that is under way.
+/// A conversation, and the response that is under way.
 struct ResponsesConversation {
-    endpoint: Endpoint,
+    http: HttpConversation<ItemEncoder, ResponsesReader>,
     is_background: bool,
     latest: Handle,
-    encoder: EncodedHistory<ItemEncoder>,
-}
-
-impl ResponsesConversation {
-    fn prepare(&self) -> Result<Outgoing, safepoint::model::ModelError> {
-        self.endpoint.prepare("responses", Auth::Bearer)
-    }
 }
 
 impl Conversation for ResponsesConversation {
     fn stream(&mut self, history: &History) -> DeltaStream {
-        let body = self.encoder.encode(history);
         self.latest = Handle::new(self.is_background);
-        let reader = read::ResponsesReader::new(self.latest.clone());
-        let outgoing = parts::fit(history, Stateless::NAME, parts::responses).and_then(|()| self.prepare());
-        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), reader)
+        exchange(self.http.request(history), ResponsesReader::new(self.latest.clone()))
     }
 
     /// A response in the background is called off at its own address.
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         let id = self.latest.take()?;
-        let outgoing = self.prepare().ok()?;
+        let outgoing = self.http.empty_request().ok()?;
         Some(Box::pin(outgoing::tell(outgoing, format!("/{id}/cancel"))))
     }
 }
@@ -193,6 +172,5 @@ impl Conversation for ResponsesConversation {
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
 pub fn encoded(model: &Responses, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let mut conversation = model.conversation(spec);
-    histories.iter().map(|history| conversation.encoder.encode(history).into_bytes()).collect()
+    model.conversation(spec).http.encoded(histories)
 }

@@ -3,8 +3,6 @@
 //! **Invariants**: no event is larger than the bound; bytes are consumed once; what was not yet an event when the
 //! stream ended is never made one.
 
-use std::{error::Error as StdError, fmt};
-
 /// One event: its type (empty for the default one) and its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
@@ -15,25 +13,16 @@ pub struct SseEvent {
 }
 
 /// Why a stream is not one of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SseError {
     /// A line or an event is larger than the bound.
+    #[error("an event of the stream is larger than allowed")]
     TooLarge,
     /// The bytes are not UTF-8.
+    #[error("the stream is not UTF-8")]
     NotUtf8,
 }
-
-impl fmt::Display for SseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "an event of the stream is larger than allowed",
-            Self::NotUtf8 => "the stream is not UTF-8",
-        })
-    }
-}
-
-impl StdError for SseError {}
 
 /// Turns bytes into events, however the bytes are cut.
 #[derive(Debug)]

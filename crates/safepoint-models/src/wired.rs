@@ -16,6 +16,7 @@ use crate::{
 
 /// A model that is reached over HTTP, on the wire `W`.
 #[derive(Clone, Debug)]
+#[must_use = "a setting returns the changed value"]
 pub struct HttpModel<W> {
     /// The model's name as the provider knows it.
     pub(crate) wire_name: String,
@@ -87,7 +88,6 @@ pub(crate) mod sealed {
 
 impl<W: Wire> HttpModel<W> {
     /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
-    #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let wire_name = W::wire_name(name.into());
         Self {
@@ -113,35 +113,30 @@ impl<W: Wire> HttpModel<W> {
 
     /// The part of the address before the wire's own path (`/chat/completions`, `/responses`, `/messages`, `/models`); it
     /// includes `/v1`, or `/v1beta`.
-    #[must_use]
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.endpoint.base_url = url.into();
         self
     }
 
     /// Sets the key.
-    #[must_use]
     pub fn api_key(mut self, key: SecretString) -> Self {
         self.endpoint.key = Some(key);
         self
     }
 
     /// Adds a header to each request.
-    #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.endpoint.headers.push((name.into(), value.into()));
         self
     }
 
     /// Sets how long to wait and how often to try.
-    #[must_use]
     pub fn patience(mut self, patience: Patience) -> Self {
         self.endpoint.patience = patience;
         self
     }
 
     /// Sets the temperature.
-    #[must_use]
     pub fn temperature(mut self, temperature: f64) -> Self {
         W::temperature(&mut self.fields, temperature);
         self
@@ -150,14 +145,12 @@ impl<W: Wire> HttpModel<W> {
     /// Sets the most tokens of one reply, reasoning included: `max_completion_tokens` of chat completions (for servers
     /// that know only the older `max_tokens`, use [`HttpModel::extra`]), `max_output_tokens` of Responses,
     /// `maxOutputTokens` of Gemini, `max_tokens` of messages, where it is 8,192 unless set: that wire wants a figure.
-    #[must_use]
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         W::max_tokens(&mut self.fields, tokens);
         self
     }
 
     /// Sets which tool it must use.
-    #[must_use]
     pub fn tool_choice(mut self, choice: &ToolChoice) -> Self {
         W::tool_choice(&mut self.fields, choice);
         self.choice = Some(choice.clone());
@@ -167,7 +160,6 @@ impl<W: Wire> HttpModel<W> {
     /// Lets a reply ask for one call only: `parallel_tool_calls` of chat completions and Responses,
     /// `disable_parallel_tool_use` of messages. Gemini has no such setting, and gets none. How many calls run at once
     /// is another matter: see [`Limits::parallel_calls`](safepoint::Limits).
-    #[must_use]
     pub fn one_call_at_a_time(mut self) -> Self {
         self.is_single_call = true;
         self
@@ -175,7 +167,6 @@ impl<W: Wire> HttpModel<W> {
 
     /// Adds a field to each request as it is, over what is set otherwise. Only `tools` is added to what is there: the
     /// agent's own tools stay, and the provider's (such as a search) stand behind them.
-    #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self
@@ -192,7 +183,7 @@ impl<W: Wire> HttpModel<W> {
                 W::one_call(&mut fields);
             }
         }
-        Fields::from(fields)
+        Fields(fields)
     }
 
     /// The body up to its list of messages, which comes last so that it can grow: what is extra over these fields.

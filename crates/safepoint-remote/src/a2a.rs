@@ -44,7 +44,10 @@ mod wire;
 pub use bounds::Bounds;
 
 use self::{card::Place, http::Http, state::TaskCall};
-use crate::{conversation_ids::ConversationIds, exchange};
+use crate::{
+    conversation_ids::ConversationIds,
+    exchange::{self, Broke},
+};
 
 /// An agent behind the A2A protocol.
 ///
@@ -59,6 +62,7 @@ use crate::{conversation_ids::ConversationIds, exchange};
 /// # Ok(team) }
 /// ```
 #[derive(Clone)]
+#[must_use = "a setting returns the changed value"]
 pub struct A2a {
     spec: RemoteSpec,
     peer: Arc<Peer>,
@@ -138,14 +142,12 @@ impl A2a {
 
     /// Stores in this folder the remote agent's names for conversations, where it has different ones. The
     /// same conversation then continues after a restart. By default the names last as long as this value.
-    #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
         let contexts = Arc::new(ConversationIds::kept_in(folder.into()));
         self.with(|peer| peer.contexts = contexts)
     }
 
     /// Sets the name for models and rules, in characters that every provider accepts.
-    #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         let fit = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
         let name: String = name.trim().chars().map(fit).take(LONGEST_NAME).collect();
@@ -156,7 +158,6 @@ impl A2a {
     }
 
     /// Sets the description for models.
-    #[must_use]
     pub fn described(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
         self
@@ -164,28 +165,24 @@ impl A2a {
 
     /// Sets what a stop does at the remote agent. Default: [`StopSupport::CallerSide`]; see the
     /// [module](self).
-    #[must_use]
     pub fn grade(mut self, grade: StopSupport) -> Self {
         self.spec = self.spec.grade(grade);
         self
     }
 
     /// Sets what the agent's work may change. Default: [`EffectClass::Unsafe`].
-    #[must_use]
     pub fn effect(mut self, effect: EffectClass) -> Self {
         self.spec = self.spec.effect(effect);
         self
     }
 
     /// Sets how long the remote agent has to answer a stop.
-    #[must_use]
     pub fn stop_within(mut self, time: Duration) -> Self {
         self.spec = self.spec.stop_within(time);
         self
     }
 
     /// Sets how long the adapter listens after that.
-    #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.spec = self.spec.listen(time);
         self
@@ -193,7 +190,6 @@ impl A2a {
 
     /// Sets whether the adapter also listens after the remote agent has answered. Default:
     /// [`AfterWord::Listens`].
-    #[must_use]
     pub fn after_word(mut self, then: AfterWord) -> Self {
         self.spec = self.spec.after_word(then);
         self
@@ -228,6 +224,11 @@ impl Peer {
     /// The agent's endpoint, from its card.
     pub(crate) async fn place(&self) -> Result<&Place, Failure> {
         self.place.get_or_try_init(|| card::find(&self.http, &self.url)).await
+    }
+
+    /// The same, where one that is not found is an agent that cannot be reached.
+    pub(crate) async fn reached(&self) -> Result<&Place, Broke> {
+        self.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))
     }
 
     /// The remote agent's name for a conversation.

@@ -4,6 +4,7 @@
 use std::{
     fmt,
     future::Future,
+    iter,
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
@@ -220,13 +221,8 @@ pub(crate) fn apart(text: &str, url: Url) -> Result<(String, Url, HeaderMap), St
 
 /// An error with all its causes: reqwest's own message leaves out what matters.
 pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
+    let causes = iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ use self::{call::ResponseCall, http::Http};
 /// # }
 /// ```
 #[derive(Clone)]
+#[must_use = "a setting returns the changed value"]
 pub struct Responses {
     spec: RemoteSpec,
     provider: Arc<Provider>,
@@ -134,70 +135,60 @@ impl Responses {
     }
 
     /// Sets a field of each request, by the provider's name for it: `tools`, `instructions`, `reasoning`.
-    #[must_use]
     pub fn field(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         let (name, value) = (name.into(), value.into());
         self.with(|provider| drop(provider.fields.insert(name, value)))
     }
 
     /// Sets how often the adapter reads a response. Default: every 2 s.
-    #[must_use]
     pub fn look_every(self, time: Duration) -> Self {
         self.with(|provider| provider.look_every = time)
     }
 
     /// Stores in this folder the last response of a conversation, so that the conversation continues from
     /// there after a restart. By default it is remembered as long as this value lives.
-    #[must_use]
     pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
         let known = Arc::new(ConversationIds::kept_in(folder.into()));
         self.with(|provider| provider.known = known)
     }
 
     /// Sets the name for models and rules.
-    #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.spec.name = name.into();
         self
     }
 
     /// Sets the description for models.
-    #[must_use]
     pub fn described(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
         self
     }
 
     /// Sets what a stop does at the provider. Default: [`StopSupport::CallerSide`]; see the [module](self).
-    #[must_use]
     pub fn grade(mut self, grade: StopSupport) -> Self {
         self.spec = self.spec.grade(grade);
         self
     }
 
     /// Sets what the work may change with the provider's tools. Default: [`EffectClass::Unsafe`].
-    #[must_use]
     pub fn effect(mut self, effect: EffectClass) -> Self {
         self.spec = self.spec.effect(effect);
         self
     }
 
     /// Sets how long the provider has to answer a stop. Default: 2 s.
-    #[must_use]
     pub fn stop_within(mut self, time: Duration) -> Self {
         self.spec = self.spec.stop_within(time);
         self
     }
 
     /// Sets how long the adapter reads the response after that.
-    #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.spec = self.spec.listen(time);
         self
     }
 
     /// Sets whether the adapter also does so once the provider has answered. Default: [`AfterWord::Listens`].
-    #[must_use]
     pub fn after_word(mut self, then: AfterWord) -> Self {
         self.spec = self.spec.after_word(then);
         self

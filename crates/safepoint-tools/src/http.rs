@@ -3,9 +3,9 @@
 //! **Invariants**: nothing is looked up or sent before its origin was permitted, at each redirect anew; what is connected
 //! to is an address that was judged.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, iter, time::Duration};
 
-use reqwest::{Client, Response, Url, header, redirect};
+use reqwest::{Client, ClientBuilder, Response, Url, header, redirect};
 use safepoint::{
     ToolContext, ToolResult,
     stop::Failure,
@@ -153,27 +153,27 @@ fn is_text(kind: &str) -> bool {
 
 /// A client that can connect to nothing but what was judged, and sends no referrer.
 fn client(permitted: &Permitted) -> Result<Client, Failure> {
+    client_builder()
+        .referer(false)
+        .no_proxy()
+        .resolve_to_addrs(&permitted.host, &permitted.addresses)
+        .build()
+        .map_err(|error| refusal(format!("could not set up HTTP: {}", in_full(&error))))
+}
+
+/// A client that follows no redirect and repeats nothing.
+pub(crate) fn client_builder() -> ClientBuilder {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         // the host program chose a provider before us; its choice stands
     }
     Client::builder()
         .connect_timeout(limits::HTTP_CONNECT)
         .redirect(redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        .resolve_to_addrs(&permitted.host, &permitted.addresses)
         .retry(reqwest::retry::never())
-        .build()
-        .map_err(|error| refusal(format!("could not set up HTTP: {}", in_full(&error))))
 }
 
 /// An error with everything behind it: reqwest's own words leave out what matters.
 fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
+    let causes = iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

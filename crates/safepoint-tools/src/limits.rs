@@ -19,6 +19,8 @@ pub const NAMED_PROCESSES: usize = 64;
 /// Processes that one report holds: as many as fit into a message several times over.
 pub(crate) const REPORTED_PROCESSES: usize = 1 << 15;
 
+/// Bytes of the end of an output that a message quotes.
+pub(crate) const QUOTED_BYTES: usize = 1000;
 /// The share of a stop's cap that is kept for SIGKILL to do its work: one part in this many.
 pub(crate) const KILL_SHARE: u32 = 4;
 /// How much of a pipe is read at once.

@@ -15,6 +15,7 @@ use crate::limits;
 
 mod scan;
 
+pub(crate) use scan::JsonPlace;
 pub use scan::Scan;
 
 /// What a process writes, line by line.

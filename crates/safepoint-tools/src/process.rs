@@ -112,6 +112,7 @@ pub fn guard_main_if_asked() {
 ///
 /// When the last clone and the last [`Process`] are gone, so is everything that was started through them.
 #[derive(Clone, Debug)]
+#[must_use = "a setting returns the changed value"]
 pub struct Processes {
     shared: Arc<Shared>,
     environment: Arc<CommandEnvironment>,
@@ -142,7 +143,6 @@ impl Processes {
     /// Under this program as its own guard, if it said that it can be one; else without a guard.
     ///
     /// `run` is the mark that every process carries in its environment, and by which its survivors are found.
-    #[must_use]
     pub fn new(run: impl Into<String>) -> Self {
         // Relaxed: the start of each thread orders it after the store, which came before all threads.
         if OPTED_IN.load(Ordering::Relaxed) {
@@ -153,13 +153,11 @@ impl Processes {
     }
 
     /// Under a guard program: one that calls [`guard_main_if_asked`], such as this crate's own `safepoint-guard`.
-    #[must_use]
     pub fn guarded_by(run: impl Into<String>, program: impl Into<PathBuf>) -> Self {
         Self::with(run.into(), Grade::Guarded(program.into()))
     }
 
     /// Without a guard: the declared lower grade.
-    #[must_use]
     pub fn unguarded(run: impl Into<String>) -> Self {
         Self::with(run.into(), Grade::Group)
     }
@@ -180,7 +178,6 @@ impl Processes {
 
     /// Sets which variables of the runtime's environment commands are given, where they do not say it themselves. Of
     /// this clone and those made of it. Default: [`CommandEnvironment::filtered`].
-    #[must_use]
     pub fn environment(mut self, environment: CommandEnvironment) -> Self {
         self.environment = Arc::new(environment);
         self

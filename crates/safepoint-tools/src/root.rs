@@ -17,7 +17,7 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, statat},
     io::Errno,
 };
-use safepoint::stop::Failure;
+use safepoint::{approval::Decision, stop::Failure};
 
 use crate::limits;
 
@@ -220,6 +220,16 @@ pub(crate) fn kind_of(directory: impl AsFd, name: &OsStr) -> Option<FileType> {
 /// A failure that changed nothing.
 pub(crate) fn refusal(message: String) -> Failure {
     Failure::new(message).without_effect()
+}
+
+/// Why a decision does not allow what was asked for; none if it does. Nothing else can be done in its place.
+pub(crate) fn why_not(decision: Decision, unchanged: &str) -> Option<String> {
+    match decision {
+        Decision::Approve | Decision::ApproveAlways { .. } => None,
+        Decision::ApproveWith { .. } => Some(unchanged.to_owned()),
+        Decision::Deny { message } if message.is_empty() => Some("denied".to_owned()),
+        Decision::Deny { message } | Decision::Respond { result: message } => Some(message),
+    }
 }
 
 /// A failure of the system that changed nothing, with what can be done about it.

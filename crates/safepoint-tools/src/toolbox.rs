@@ -11,6 +11,7 @@ use crate::{
 
 /// All tools of this crate, in a fixed order.
 #[derive(Clone)]
+#[must_use = "its tools are given to an agent"]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
 }
@@ -26,13 +27,11 @@ pub fn toolbox(root: impl AsRef<Path>) -> Result<Toolbox, RootError> {
 
 impl Toolbox {
     /// The tools on `root`, whose commands run through `processes`.
-    #[must_use]
     pub fn new(root: Root, processes: Processes) -> Self {
         Self::guarding(root, processes, SecretFiles::default())
     }
 
     /// The same, where other files than the usual ones commonly hold secrets.
-    #[must_use]
     pub fn guarding(root: Root, processes: Processes, secrets: SecretFiles) -> Self {
         let (root, secrets) = (Arc::new(root), Arc::new(secrets));
         let tools: Vec<Arc<dyn Tool>> = vec![
@@ -92,24 +91,12 @@ impl fmt::Debug for Toolbox {
 }
 
 /// A name that is no tool's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tool {name:?}; there are {}, and `all` and `none`", known.join(", "))]
 pub struct UnknownTool {
     name: String,
     known: Vec<String>,
 }
-
-impl fmt::Display for UnknownTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "there is no tool {:?}; there are {}, and `all` and `none`",
-            self.name,
-            self.known.join(", ")
-        )
-    }
-}
-
-impl std::error::Error for UnknownTool {}
 
 #[cfg(test)]
 mod tests {

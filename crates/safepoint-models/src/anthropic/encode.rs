@@ -5,7 +5,6 @@
 //! are not closed), so that the next entry of the same role joins its message and a cache mark can still be set.
 
 use safepoint::{
-    History,
     history::Message,
     message::{AssistantMessage, Block, CallResult, ResultStatus, ToolCall},
 };
@@ -13,17 +12,14 @@ use serde_json::Value;
 
 use super::own;
 use crate::{
-    body::{Growing, Parts, json_object, json_str},
-    encoded_history::{Cursor, ToEncode},
+    body::{json_object, json_str},
+    encoded_history::Entries,
     parts,
 };
 
-#[derive(Debug)]
-pub(super) struct Encoder {
-    prefix: Vec<u8>,
-    body: Growing,
+#[derive(Clone, Debug)]
+pub(super) struct MessageEncoder {
     open: Option<Role>,
-    cursor: Cursor,
     marks_newest: bool,
 }
 
@@ -34,43 +30,7 @@ enum Role {
     Assistant,
 }
 
-impl Encoder {
-    pub(super) fn new(prefix: Vec<u8>, marks_newest: bool) -> Self {
-        let mut body = Growing::default();
-        body.push(prefix.clone());
-        Self { prefix, body, open: None, cursor: Cursor::default(), marks_newest }
-    }
-
-    pub(super) fn encode(&mut self, history: &History) -> Parts {
-        let entries = match self.cursor.advance(history) {
-            ToEncode::Rest(entries) => entries,
-            ToEncode::All(entries) => {
-                self.body = Growing::default();
-                self.body.push(self.prefix.clone());
-                self.open = None;
-                entries
-            }
-        };
-        let mut out = Vec::new();
-        for entry in entries {
-            self.entry(&mut out, entry);
-        }
-        self.body.push(out);
-        self.body.with_tail(self.tail())
-    }
-
-    fn tail(&self) -> Vec<u8> {
-        let mut tail = Vec::new();
-        if self.open.is_some() {
-            if self.marks_newest {
-                tail.extend_from_slice(b",\"cache_control\":{\"type\":\"ephemeral\"}");
-            }
-            tail.extend_from_slice(b"}]}");
-        }
-        tail.extend_from_slice(b"]}");
-        tail
-    }
-
+impl Entries for MessageEncoder {
     fn entry(&mut self, out: &mut Vec<u8>, entry: &Message) {
         match entry {
             Message::User(message) => {
@@ -94,6 +54,20 @@ impl Encoder {
             }
             Message::Assistant(message) => self.assistant(out, message),
         }
+    }
+
+    fn tail(&self) -> &'static [u8] {
+        match (self.open, self.marks_newest) {
+            (None, _) => b"]}",
+            (Some(_), false) => b"}]}]}",
+            (Some(_), true) => b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}",
+        }
+    }
+}
+
+impl MessageEncoder {
+    pub(super) fn new(marks_newest: bool) -> Self {
+        Self { open: None, marks_newest }
     }
 
     /// Sealed reasoning first, then text and what the provider did itself, in their order, then calls: the one order that

@@ -23,69 +23,50 @@ use crate::{
 
 /// An event of a known type.
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct MessageEvent<'a> {
-    #[serde(default)]
     message: Option<Start>,
-    #[serde(default, borrow)]
     content_block: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     delta: Option<BlockDelta<'a>>,
-    #[serde(default)]
     usage: Option<EventUsage>,
-    #[serde(default, borrow)]
     error: Option<ErrorWords<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Start {
-    #[serde(default)]
     usage: Option<EventUsage>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct StartBlock<'a> {
-    #[serde(default, borrow)]
     text: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     thinking: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     data: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     id: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     name: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     input: Option<&'a RawValue>,
 }
 
 /// More of a block, or the message's end.
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct BlockDelta<'a> {
-    #[serde(rename = "type", default, borrow)]
+    #[serde(rename = "type")]
     kind: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     text: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     thinking: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     signature: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     partial_json: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     citation: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     stop_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
 struct EventUsage {
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
     cache_creation_input_tokens: Option<u64>,
 }
 

@@ -20,84 +20,62 @@ use crate::{
     sse::SseEvent,
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
-    #[serde(default, borrow)]
     candidates: Few<Candidate<'a>>,
-    #[serde(default)]
     usage_metadata: Option<ChunkUsage>,
-    #[serde(default, borrow)]
     prompt_feedback: Option<Feedback<'a>>,
-    #[serde(default, borrow)]
     response_id: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     error: Option<ErrorWords<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Feedback<'a> {
-    #[serde(default, borrow)]
     block_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
-    #[serde(default, borrow)]
     content: Option<Content<'a>>,
-    #[serde(default, borrow)]
     finish_reason: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     grounding_metadata: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Content<'a> {
-    #[serde(default, borrow)]
     parts: Few<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    #[serde(default, borrow)]
     text: Option<Cow<'a, str>>,
-    #[serde(default)]
     thought: bool,
-    #[serde(default, borrow)]
     function_call: Option<FunctionCall<'a>>,
-    #[serde(default, borrow)]
     thought_signature: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     executable_code: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     code_execution_result: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct FunctionCall<'a> {
-    #[serde(default, borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     name: Cow<'a, str>,
-    #[serde(default, borrow)]
     args: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct ChunkUsage {
-    #[serde(default)]
     prompt_token_count: u64,
-    #[serde(default)]
     tool_use_prompt_token_count: u64,
-    #[serde(default)]
     cached_content_token_count: u64,
-    #[serde(default)]
     candidates_token_count: u64,
-    #[serde(default)]
     thoughts_token_count: u64,
 }
 

@@ -6,7 +6,13 @@ use safepoint::{
 };
 use serde_json::{Value, json};
 
-use crate::{body::json_str, parts};
+use crate::{body::json_str, encoded_history::Entries, parts};
+
+#[derive(Clone, Debug)]
+pub(super) struct ChatEncoder {
+    /// Whether a message stands before the next one, so that a comma must.
+    has_message: bool,
+}
 
 pub(super) fn system(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
@@ -14,33 +20,47 @@ pub(super) fn system(out: &mut Vec<u8>, text: &str) {
     out.push(b'}');
 }
 
-/// Appends one entry; says whether anything stands in the list now.
-pub(super) fn entry(out: &mut Vec<u8>, entry: &Message, started: bool) -> bool {
-    match entry {
-        Message::User(message) => {
-            comma(out, started);
-            out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
-            content(out, message);
-            out.push(b'}');
-            true
+impl ChatEncoder {
+    /// The list behind these instructions, which are its first message.
+    pub(super) fn behind(system: Option<&str>) -> Self {
+        Self { has_message: system.is_some() }
+    }
+
+    fn comma(&mut self, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.has_message, true) {
+            out.push(b',');
         }
-        // Nothing in it that this wire can say: reasoning alone, or nothing at all.
-        Message::Assistant(message) if message.is_blank() => started,
-        Message::Assistant(message) => {
-            comma(out, started);
-            assistant(out, message);
-            true
+    }
+}
+
+impl Entries for ChatEncoder {
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Message) {
+        match entry {
+            Message::User(message) => {
+                self.comma(out);
+                out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
+                content(out, message);
+                out.push(b'}');
+            }
+            // Nothing in it that this wire can say: reasoning alone, or nothing at all.
+            Message::Assistant(message) if message.is_blank() => {}
+            Message::Assistant(message) => {
+                self.comma(out);
+                assistant(out, message);
+            }
+            Message::Results { results } => {
+                let mut shown = Vec::new();
+                for result in results {
+                    self.comma(out);
+                    shown.extend(tool(out, result));
+                }
+                beside(out, shown);
+            }
         }
-        Message::Results { results } => {
-            let mut shown = Vec::new();
-            let started = results.iter().fold(started, |started, result| {
-                comma(out, started);
-                shown.extend(tool(out, result));
-                true
-            });
-            beside(out, shown);
-            started
-        }
+    }
+
+    fn tail(&self) -> &'static [u8] {
+        b"]}"
     }
 }
 
@@ -50,12 +70,6 @@ fn content(out: &mut Vec<u8>, message: &UserMessage) {
         return json_str(out, &message.text);
     }
     parts::list(out, ("text", &message.text), parts::taken(&message.parts, parts::chat));
-}
-
-fn comma(out: &mut Vec<u8>, started: bool) {
-    if started {
-        out.push(b',');
-    }
 }
 
 fn assistant(out: &mut Vec<u8>, message: &AssistantMessage) {

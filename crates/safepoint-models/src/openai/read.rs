@@ -23,67 +23,53 @@ use crate::{
     sse::SseEvent,
 };
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
-    #[serde(default, borrow)]
     choices: Few<Choice<'a>>,
-    #[serde(default)]
     usage: Option<ChunkUsage>,
-    #[serde(default, borrow)]
     error: Option<ErrorWords<'a>>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Choice<'a> {
-    #[serde(default, borrow)]
     delta: Option<Piece<'a>>,
-    #[serde(default, borrow)]
     finish_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Piece<'a> {
-    #[serde(default, borrow)]
     content: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     refusal: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     reasoning_content: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     reasoning: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     annotations: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     tool_calls: Option<Few<CallPiece<'a>>>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct CallPiece<'a> {
-    #[serde(default)]
     index: Option<u32>,
-    #[serde(default, borrow)]
     id: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     function: Option<FunctionPiece<'a>>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct FunctionPiece<'a> {
-    #[serde(default, borrow)]
     name: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     arguments: Option<Cow<'a, str>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ChunkUsage {
-    #[serde(default)]
     prompt_tokens: u64,
-    #[serde(default)]
     completion_tokens: u64,
-    #[serde(default)]
     prompt_tokens_details: Option<InputDetails>,
-    #[serde(default)]
     completion_tokens_details: Option<OutputDetails>,
 }
 

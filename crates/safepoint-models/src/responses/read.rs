@@ -24,82 +24,61 @@ use crate::{
 
 #[derive(Deserialize)]
 struct ResponseEvent<'a> {
-    #[serde(default)]
     sequence_number: Option<u64>,
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    #[serde(default, borrow)]
     delta: Option<Cow<'a, str>>,
     #[serde(default)]
     summary_index: u64,
-    #[serde(default, borrow)]
     item: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     response: Option<Response<'a>>,
-    #[serde(default, borrow)]
     error: Option<ErrorWords<'a>>,
-    #[serde(default, borrow)]
     message: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Item<'a> {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     call_id: Option<String>,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     arguments: Option<String>,
-    #[serde(default, borrow)]
     summary: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     content: Option<Few<Content<'a>>>,
-    #[serde(default)]
     encrypted_content: Option<String>,
 }
 
 /// A part of what a message says.
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Content<'a> {
-    #[serde(default, borrow)]
     text: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
     annotations: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Response<'a> {
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     status: Option<String>,
-    #[serde(default)]
     usage: Option<EventUsage>,
-    #[serde(default, borrow)]
     error: Option<ErrorWords<'a>>,
-    #[serde(default)]
     incomplete_details: Option<Incomplete>,
 }
 
 #[derive(Deserialize)]
 struct Incomplete {
-    #[serde(default)]
     reason: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct EventUsage {
-    #[serde(default)]
     input_tokens: u64,
-    #[serde(default)]
     output_tokens: u64,
-    #[serde(default)]
     input_tokens_details: Option<InputDetails>,
-    #[serde(default)]
     output_tokens_details: Option<OutputDetails>,
 }
 

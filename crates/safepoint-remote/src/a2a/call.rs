@@ -22,7 +22,7 @@ use super::{
     questions::{or, words},
     state::{Feed, Purpose, TaskCall, Telling},
     stopping::{self, Answer},
-    wire::{Event, From, Of, State, Status},
+    wire::{Event, Of, State, Status},
 };
 use crate::cancel::Phase;
 
@@ -105,12 +105,11 @@ impl TaskCall {
                     self.part(&artifact, &text, joins);
                 }
             }
-            // Some servers send our own message back.
-            Event::Message { from: From::User, .. } => {}
-            Event::Message { from: From::Agent, text } if self.task.is_none() => {
+            Event::Message { is_echo: true, .. } => {}
+            Event::Message { text, .. } if self.task.is_none() => {
                 self.over(RemoteEvent::Done(Some(text), RemoteEnd::Reported));
             }
-            Event::Message { from: From::Agent, text } => self.note(text),
+            Event::Message { text, .. } => self.note(text),
         }
     }
 

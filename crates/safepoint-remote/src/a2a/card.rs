@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    http::{Broke, Http},
-    wire::Wire,
+    http::{Broke, Http, Request},
+    wire::{Method, Wire},
 };
 use crate::exchange::without_query;
 
@@ -18,17 +18,9 @@ pub(crate) struct Place {
     pub(super) description: String,
     pub(super) url: Url,
     pub(super) wire: Wire,
-    pub(super) answers: Answers,
+    /// Whether the agent answers a message by a stream of events, and not by a task that the adapter reads.
+    pub(super) is_streaming: bool,
     pub(super) tenant: Option<String>,
-}
-
-/// How the agent answers a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
-    /// By a stream of events.
-    Streams,
-    /// By a task that the adapter reads.
-    Looks,
 }
 
 const CARD: &str = ".well-known/agent-card.json";
@@ -36,6 +28,16 @@ const CARD: &str = ".well-known/agent-card.json";
 const OLD_CARD: &str = ".well-known/agent.json";
 /// The only supported transport.
 const JSON_RPC: &str = "JSONRPC";
+
+impl Place {
+    /// A request about this: where it goes, its name there, and its parameters.
+    pub(super) fn request(&self, method: Method, mut params: Value) -> Request<'_> {
+        if let Some(tenant) = &self.tenant {
+            params["tenant"] = tenant.as_str().into();
+        }
+        Request { url: &self.url, wire: self.wire, method: self.wire.method(method), params }
+    }
+}
 
 /// Looks for the card of the agent at an address.
 pub(super) async fn find(http: &Http, address: &Url) -> Result<Place, Failure> {
@@ -102,9 +104,8 @@ fn read(card: &Value, at: &Url) -> Result<Place, String> {
             "sends its callers elsewhere, to {url}: give that address itself if you trust it"
         ));
     }
-    let streams = card["capabilities"]["streaming"].as_bool().unwrap_or(false);
-    let answers = if streams { Answers::Streams } else { Answers::Looks };
-    Ok(Place { name: text("name"), description: text("description"), url, wire, answers, tenant })
+    let is_streaming = card["capabilities"]["streaming"].as_bool().unwrap_or(false);
+    Ok(Place { name: text("name"), description: text("description"), url, wire, is_streaming, tenant })
 }
 
 /// The interfaces of 1.0, each with its version; returns the newest supported one.
@@ -157,16 +158,10 @@ mod tests {
         let of = |version: &str| json!({"url": "http://a/x", "protocolBinding": "JSONRPC", "protocolVersion": version});
         let card = json!({"name": "n", "supportedInterfaces": [of("0.3"), of("1.0")], "capabilities": {"streaming": true}});
         let place = read(&card, &at("http://a/.well-known/agent-card.json")).unwrap();
-        assert_eq!(
-            (place.wire, place.answers, place.url.as_str()),
-            (Wire::V1, Answers::Streams, "http://a/x")
-        );
+        assert_eq!((place.wire, place.is_streaming, place.url.as_str()), (Wire::V1, true, "http://a/x"));
         let card = json!({"url": "/rpc", "capabilities": {}, "protocolVersion": "0.3.0"});
         let place = read(&card, &at("http://a/.well-known/agent-card.json")).unwrap();
-        assert_eq!(
-            (place.wire, place.answers, place.url.as_str()),
-            (Wire::V03, Answers::Looks, "http://a/rpc")
-        );
+        assert_eq!((place.wire, place.is_streaming, place.url.as_str()), (Wire::V03, false, "http://a/rpc"));
         for card in [json!({"url": "/rpc"}), json!({"url": "/rpc", "protocolVersion": "0.2.5"})] {
             assert_eq!(read(&card, &at("http://a/.well-known/agent.json")).unwrap().wire, Wire::V02);
         }

@@ -13,10 +13,10 @@ use safepoint::{
 use serde_json::Value;
 
 use super::{
-    card::{Answers, Place},
+    card::Place,
     http::{Broke, Opened},
-    look::{Mute, News, Sight, Subscriptions},
-    state::{Feed, Purpose, TaskCall, Telling, Words},
+    look::Sight,
+    state::{Feed, Purpose, TaskCall, Telling},
     text::Answer,
     wire::{self, Joins, State, Wire},
 };
@@ -41,25 +41,25 @@ impl TaskCall {
         match (opened, purpose) {
             (Ok(Opened::Stream(events)), purpose) => {
                 self.feed = Feed::Reading(events, purpose);
-                if matches!(purpose, Purpose::Rejoin(_)) {
+                if matches!(purpose, Purpose::Rejoin { .. }) {
                     // The stream may send only what happens from now on.
                     self.look();
                 }
             }
             (Ok(Opened::Answer(value)), purpose) => {
-                if matches!(purpose, Purpose::Rejoin(_)) {
+                if matches!(purpose, Purpose::Rejoin { .. }) {
                     // Only a read shows the answer.
-                    self.watch.subscriptions = Subscriptions::GivenUp;
+                    self.watch.is_stream_given_up = true;
                 }
                 self.looked(Ok(value));
             }
             // The remote agent does not stream this task, or no longer: the adapter reads it.
-            (Err(Broke::Error { .. } | Broke::Foreign(_)), Purpose::Rejoin(_)) => self.given_up(),
-            (Err(Broke::Status { status, .. }), Purpose::Rejoin(_)) if status.is_client_error() => {
+            (Err(Broke::Error { .. } | Broke::Foreign(_)), Purpose::Rejoin { .. }) => self.given_up(),
+            (Err(Broke::Status { status, .. }), Purpose::Rejoin { .. }) if status.is_client_error() => {
                 self.given_up();
             }
-            (Err(broke), Purpose::Rejoin(_)) => {
-                self.watch.was_mute(Mute::Ended);
+            (Err(broke), Purpose::Rejoin { .. }) => {
+                self.watch.was_mute(false);
                 self.broke(&broke);
             }
             (Err(broke), Purpose::Send) if self.task.is_some() => self.broke(&broke),
@@ -70,7 +70,7 @@ impl TaskCall {
     }
 
     fn given_up(&mut self) {
-        self.watch.subscriptions = Subscriptions::GivenUp;
+        self.watch.is_stream_given_up = true;
         self.look();
     }
 
@@ -78,8 +78,8 @@ impl TaskCall {
         let broke = match read {
             Ok(Some(value)) => match wire::event(&value) {
                 Some(event) => {
-                    if let Feed::Reading(_, Purpose::Rejoin(words)) = &mut self.feed {
-                        *words = Words::Some;
+                    if let Feed::Reading(_, Purpose::Rejoin { has_word }) = &mut self.feed {
+                        *has_word = true;
                     }
                     self.take(event, Source::Stream);
                     if self.task.is_some() && matches!(self.feed, Feed::Reading(..)) {
@@ -94,19 +94,17 @@ impl TaskCall {
             Ok(None) => Broke::Lost("the stream ended, and the task did not".into()),
             Err(broke) => broke,
         };
-        if let Feed::Reading(events, Purpose::Rejoin(words)) = &self.feed {
-            match words {
-                _ if events.is_silent() => self.watch.was_mute(Mute::Silent),
-                Words::None => self.watch.was_mute(Mute::Ended),
-                Words::Some => {}
-            }
+        if let Feed::Reading(events, Purpose::Rejoin { has_word }) = &self.feed
+            && (events.is_silent() || !has_word)
+        {
+            self.watch.was_mute(events.is_silent());
         }
         self.broke(&broke);
     }
 
     /// The stream broke. The adapter missed all later events, so it reads the task.
     fn broke(&mut self, broke: &Broke) {
-        let was_rejoined = matches!(self.feed, Feed::Reading(_, Purpose::Rejoin(_)));
+        let was_rejoined = matches!(self.feed, Feed::Reading(_, Purpose::Rejoin { .. }));
         self.feed = Feed::Closed;
         self.text.torn();
         let Some(mut after) = self.failed(broke) else { return };
@@ -152,8 +150,7 @@ impl TaskCall {
         let before = self.text.bytes();
         self.watch.sight = Sight::Clear;
         self.take(event, Source::Look);
-        let news = if self.text.bytes() == before { News::None } else { News::Some };
-        self.watch.saw(news);
+        self.watch.saw(self.text.bytes() != before);
         if matches!(self.feed, Feed::Over) {
             return;
         }
@@ -319,18 +316,18 @@ impl TaskCall {
     /// Whether the adapter should subscribe again. Before 1.0 it does so only where the task cannot be read.
     /// In a2a-java a second listener is a second writer of the task, which then has a piece twice.
     fn is_worth_a_stream(&self) -> bool {
-        let place = self.peer.place.get().filter(|place| place.answers == Answers::Streams);
+        let place = self.peer.place.get().filter(|place| place.is_streaming);
         let is_harmless = |place: &Place| place.wire == Wire::V1 || self.watch.sight != Sight::Clear;
-        place.is_some_and(is_harmless) && self.watch.subscriptions == Subscriptions::Worth
+        place.is_some_and(is_harmless) && !self.watch.is_stream_given_up
     }
 
     /// How long to wait before the next read of a task without a stream.
     fn pause(&self) -> Duration {
         let bounds = &self.peer.http.bounds;
-        match self.peer.place.get().map(|place| (place.answers, place.wire)) {
-            Some((Answers::Looks, _)) => bounds.look_every,
-            Some((Answers::Streams, Wire::V02 | Wire::V03)) => self.watch.pause(bounds).min(bounds.quiet),
-            Some((Answers::Streams, Wire::V1)) | None => self.watch.pause(bounds),
+        match self.peer.place.get() {
+            Some(place) if !place.is_streaming => bounds.look_every,
+            Some(place) if place.wire < Wire::V1 => self.watch.pause(bounds).min(bounds.quiet),
+            Some(_) | None => self.watch.pause(bounds),
         }
     }
 }

@@ -31,6 +31,14 @@ pub(super) enum Opened {
     Answer(Value),
 }
 
+/// A request: where it goes, its name there, and its parameters.
+pub(super) struct Request<'a> {
+    pub(super) url: &'a Url,
+    pub(super) wire: Wire,
+    pub(super) method: &'static str,
+    pub(super) params: Value,
+}
+
 /// The id of a request; an answer with another id does not answer it.
 struct RequestId(String);
 
@@ -71,9 +79,9 @@ impl Http {
     }
 
     /// Sends a request whose answer is one value.
-    pub(super) async fn ask(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Value, Broke> {
+    pub(super) async fn ask(&self, request: Request<'_>) -> Result<Value, Broke> {
         exchange::within(self.bounds.answer_time, async {
-            let (request, id) = self.request(to, method, params);
+            let (request, id) = self.encoded(request);
             let response = send(request.header(ACCEPT, ONE_VALUE)).await?;
             self.value(response, &id).await
         })
@@ -81,13 +89,8 @@ impl Http {
     }
 
     /// Sends a request whose answer may be a stream. It waits `idle` for the head, as for each further event.
-    pub(super) async fn open(
-        &self,
-        to: (&Url, Wire),
-        (method, params): (&str, Value),
-        idle: Duration,
-    ) -> Result<Opened, Broke> {
-        let (request, id) = self.request(to, method, params);
+    pub(super) async fn open(&self, request: Request<'_>, idle: Duration) -> Result<Opened, Broke> {
+        let (request, id) = self.encoded(request);
         let response = exchange::within(idle, send(request.header(ACCEPT, EITHER))).await?;
         if response.status().is_success() && is_stream(&response) {
             let decoder = SseDecoder::new(self.bounds.answer_bytes);
@@ -97,7 +100,7 @@ impl Http {
         Ok(Opened::Answer(exchange::within(idle, self.value(response, &id)).await?))
     }
 
-    fn request(&self, (url, wire): (&Url, Wire), method: &str, params: Value) -> (RequestBuilder, RequestId) {
+    fn encoded(&self, Request { url, wire, method, params }: Request<'_>) -> (RequestBuilder, RequestId) {
         // No other request of any process has this id: some servers know their streams by it.
         let id = RequestId(Uuid::new_v4().to_string());
         let body = json!({"jsonrpc": "2.0", "id": id.0, "method": method, "params": params}).to_string();

@@ -31,16 +31,9 @@ pub(super) struct Watch {
     pub(super) tried: u32,
     /// Subscriptions in a row that brought nothing.
     mute: u32,
-    pub(super) subscriptions: Subscriptions,
+    /// Whether subscriptions to the task's stream are of no use, and were given up.
+    pub(super) is_stream_given_up: bool,
     pub(super) sight: Sight,
-}
-
-/// Whether a subscription to the task's stream is useful, or was given up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Subscriptions {
-    #[default]
-    Worth,
-    GivenUp,
 }
 
 /// Whether reads show the answer: they do as far as is known, or they fail, or they fail every time.
@@ -150,9 +143,9 @@ impl Watch {
     }
 
     /// A read was answered, and brought more of the answer, or not.
-    pub(super) fn saw(&mut self, news: News) {
+    pub(super) fn saw(&mut self, is_new: bool) {
         (self.tried, self.failed) = (0, 0);
-        self.still = if news == News::Some { 0 } else { self.still.saturating_add(1) };
+        self.still = if is_new { 0 } else { self.still.saturating_add(1) };
     }
 
     /// A read failed beside the stream.
@@ -166,30 +159,14 @@ impl Watch {
     }
 
     /// A subscription ended that brought nothing, because it closed or because it was silent for too long.
-    pub(super) fn was_mute(&mut self, how: Mute) {
+    pub(super) fn was_mute(&mut self, is_silent: bool) {
         self.mute += 1;
-        if self.mute >= MOST_MUTE || how == Mute::Silent {
-            self.subscriptions = Subscriptions::GivenUp;
-        }
+        self.is_stream_given_up |= self.mute >= MOST_MUTE || is_silent;
     }
 
     fn due(&mut self, at: Instant, why: Why) {
         self.state = LookState::Due(Box::pin(sleep_until(at)), why);
     }
-}
-
-/// Whether a read showed more than was known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
-    Some,
-    None,
-}
-
-/// How a subscription brought nothing: it closed, or it was silent until the adapter gave up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mute {
-    Ended,
-    Silent,
 }
 
 #[cfg(test)]
@@ -212,7 +189,7 @@ mod tests {
         watch.word(&bounds);
         for wanted in [5, 10, 20, 30, 30] {
             assert_eq!(due(&mut watch).await.as_secs(), wanted);
-            watch.saw(News::None);
+            watch.saw(false);
             watch.silence(&bounds);
         }
         watch.word(&bounds);
@@ -229,7 +206,7 @@ mod tests {
             watch.missed();
             watch.silence(&bounds);
         }
-        watch.saw(News::None);
+        watch.saw(false);
         watch.silence(&bounds);
         assert_eq!(due(&mut watch).await.as_secs(), 10);
         assert_eq!(watch.pause(&bounds).as_secs(), 1, "nor do they where there is no stream any more");
@@ -267,11 +244,11 @@ mod tests {
         let (mut watch, bounds) = (Watch::default(), Bounds::default());
         let mut pauses = Vec::new();
         for _ in 0..7 {
-            watch.saw(News::None);
+            watch.saw(false);
             pauses.push(watch.pause(&bounds).as_secs());
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
-        watch.saw(News::Some);
+        watch.saw(true);
         assert_eq!(watch.pause(&bounds).as_secs(), 1);
     }
 
@@ -280,12 +257,12 @@ mod tests {
     #[test]
     fn a_subscription_that_brings_nothing_is_given_up() {
         let mut watch = Watch::default();
-        watch.was_mute(Mute::Ended);
-        assert_eq!(watch.subscriptions, Subscriptions::Worth);
-        watch.was_mute(Mute::Ended);
-        assert_eq!(watch.subscriptions, Subscriptions::GivenUp);
+        watch.was_mute(false);
+        assert!(!watch.is_stream_given_up);
+        watch.was_mute(false);
+        assert!(watch.is_stream_given_up);
         let mut watch = Watch::default();
-        watch.was_mute(Mute::Silent);
-        assert_eq!(watch.subscriptions, Subscriptions::GivenUp);
+        watch.was_mute(true);
+        assert!(watch.is_stream_given_up);
     }
 }

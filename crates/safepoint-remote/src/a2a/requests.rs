@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::{
     Peer,
-    card::Answers,
     http::{Broke, Opened},
-    state::{Feed, Purpose, TaskCall, Words},
+    state::{Feed, Purpose, TaskCall},
     wire::{Message, Method},
 };
 
@@ -20,22 +19,14 @@ impl TaskCall {
         let conversation = self.brief.conversation.clone();
         let is_alone = conversation == self.brief.key;
         Box::pin(async move {
-            let place = peer.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))?;
+            let place = peer.reached().await?;
             let context = (!is_alone).then(|| peer.context_of(&conversation));
             let message = Message { id, text: &text, task: task.as_deref(), context: context.as_deref() };
-            let mut params = place.wire.message(&message);
-            if let Some(tenant) = &place.tenant {
-                params["tenant"] = tenant.as_str().into();
-            }
-            let method = match place.answers {
-                Answers::Streams => Method::SendAndStream,
-                Answers::Looks => Method::Send,
-            };
+            let method = if place.is_streaming { Method::SendAndStream } else { Method::Send };
             // Before the first byte: a stop that finds it unset knows that nothing was sent. Relaxed: the
             // same task reads it.
             sent.store(true, Ordering::Relaxed);
-            let method = place.wire.method(method);
-            peer.http.open((&place.url, place.wire), (method, params), peer.http.bounds.idle).await
+            peer.http.open(place.request(method, place.wire.message(&message)), peer.http.bounds.idle).await
         })
     }
 
@@ -49,12 +40,10 @@ impl TaskCall {
     pub(super) fn rejoin(&mut self) {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
         let opening = Box::pin(async move {
-            let place = peer.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))?;
-            let params = with_tenant(params, place.tenant.as_deref());
-            let method = place.wire.method(Method::Subscribe);
-            peer.http.open((&place.url, place.wire), (method, params), peer.http.bounds.deaf).await
+            let request = peer.reached().await?.request(Method::Subscribe, params);
+            peer.http.open(request, peer.http.bounds.deaf).await
         });
-        self.feed = Feed::Opening(opening, Purpose::Rejoin(Words::None));
+        self.feed = Feed::Opening(opening, Purpose::Rejoin { has_word: false });
         self.watch.silence(&self.peer.http.bounds);
     }
 
@@ -70,14 +59,5 @@ impl TaskCall {
 
 /// Sends a request about a task.
 pub(super) async fn about(peer: &Peer, method: Method, params: Value) -> Result<Value, Broke> {
-    let place = peer.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))?;
-    let params = with_tenant(params, place.tenant.as_deref());
-    peer.http.ask((&place.url, place.wire), place.wire.method(method), params).await
-}
-
-fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
-    if let Some(tenant) = tenant {
-        params["tenant"] = tenant.into();
-    }
-    params
+    peer.http.ask(peer.reached().await?.request(method, params)).await
 }

@@ -71,14 +71,10 @@ pub(super) enum Feed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Send,
-    Rejoin(Words),
-}
-
-/// Whether a stream sent any event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
-    None,
-    Some,
+    /// The subscription, and whether its stream sent any event.
+    Rejoin {
+        has_word: bool,
+    },
 }
 
 /// The remote agent's questions so far.

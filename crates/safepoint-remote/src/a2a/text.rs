@@ -23,31 +23,15 @@ pub(super) struct Text {
     notes: Reported,
     /// All that was reported of the answer, in the order of the reports.
     said: Reported,
-    stream: Stream,
+    /// Whether the stream may have missed a part of the answer.
+    is_torn: bool,
     gap: Gap,
     /// Whether a piece came twice in a row: the same event, or two alike.
     is_doubled: bool,
     /// How many bytes may be kept; none: all of them.
     most: Option<usize>,
-    kept: Kept,
-}
-
-/// Whether the answer is kept, or was too large.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kept {
-    #[default]
-    Yes,
-    /// The answer is passed on as it comes, and not kept.
-    No,
-}
-
-/// Whether the stream is known to have sent everything from the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stream {
-    #[default]
-    Whole,
-    /// A part of the answer may have been missed.
-    Torn,
+    /// Whether the answer was too large: it is passed on as it comes, and not kept.
+    is_too_large: bool,
 }
 
 /// Whether the adapter subscribed again, and no source has shown what came before that.
@@ -60,7 +44,6 @@ enum Gap {
 
 /// The whole answer, compared with what was reported: the same; or all of it reported, but in another order
 /// or with more; or not all reported.
-/// than it; or it was not all said.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     AsSaid,
@@ -80,14 +63,14 @@ impl Text {
             return String::new();
         }
         let held = self.release();
-        *self = Self { kept: Kept::No, bytes: self.bytes, ..Self::default() };
+        *self = Self { is_too_large: true, bytes: self.bytes, ..Self::default() };
         held
     }
 
     /// A piece of an artifact from the stream; returns what is new. None if its place is unknown: then the
     /// adapter must read the task.
     pub(super) fn part(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
-        if self.kept == Kept::No {
+        if self.is_too_large {
             self.bytes += piece.len();
             return Some(piece.to_owned());
         }
@@ -98,7 +81,7 @@ impl Text {
 
     fn placed(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
         let is_begun = self.bytes > 0 || self.notes.bytes == 0;
-        let is_torn = self.stream == Stream::Torn;
+        let is_torn = self.is_torn;
         let (artifact, at) = match (self.named(id), joins) {
             (Some(artifact), Joins::Appends) => match artifact.place_of(piece) {
                 Some(at) => (artifact, at),
@@ -179,16 +162,16 @@ impl Text {
 
     /// The stream broke, or the adapter subscribes again: the place of what comes next is unknown.
     pub(super) fn torn(&mut self) {
-        (self.stream, self.gap) = (Stream::Torn, Gap::Open);
+        (self.is_torn, self.gap) = (true, Gap::Open);
         self.artifacts.iter_mut().for_each(Artifact::torn);
     }
 
     /// The task as a read showed it; returns what is new of the answer.
     pub(super) fn looked(&mut self, artifacts: Vec<(String, String)>) -> String {
-        if self.kept == Kept::No {
+        if self.is_too_large {
             return String::new();
         }
-        let at = (self.stream == Stream::Whole).then_some(0);
+        let at = (!self.is_torn).then_some(0);
         if !artifacts.is_empty() {
             self.gap = Gap::None;
         }
@@ -227,7 +210,7 @@ impl Text {
             artifacts.iter().map(|(id, text)| (id.clone(), text.len())).collect();
         let news = self.looked(artifacts);
         self.gap = Gap::None;
-        if self.stream == Stream::Torn {
+        if self.is_torn {
             return news;
         }
         for (id, at) in places {
@@ -241,7 +224,7 @@ impl Text {
     /// The task at its end: its artifacts are the answer. A task that leaves its artifacts out revokes
     /// nothing.
     pub(super) fn ended(&mut self, artifacts: Vec<(String, String)>) -> String {
-        if !artifacts.is_empty() && self.kept == Kept::Yes {
+        if !artifacts.is_empty() && !self.is_too_large {
             let mut known = std::mem::take(&mut self.artifacts);
             for (id, text) in artifacts {
                 let mut artifact =
@@ -249,14 +232,14 @@ impl Text {
                 artifact.ends(text);
                 self.artifacts.push(artifact);
             }
-            self.stream = Stream::Whole;
+            self.is_torn = false;
         }
         self.news()
     }
 
     /// Whether all of the answer up to here is known.
     pub(super) fn is_whole(&self) -> bool {
-        self.kept == Kept::No || self.stream == Stream::Whole && self.artifacts.iter().all(Artifact::has_come)
+        self.is_too_large || !self.is_torn && self.artifacts.iter().all(Artifact::has_come)
     }
 
     /// Whether the stream sent a piece twice in a row, which may be one event or two, or a piece that could
@@ -308,7 +291,7 @@ impl Text {
     }
 
     fn news(&mut self) -> String {
-        if self.kept == Kept::No {
+        if self.is_too_large {
             return String::new();
         }
         self.bytes = self.parts().map(str::len).sum();

@@ -38,8 +38,8 @@ pub(super) enum Event {
     Status { of: Of, status: Status },
     /// A part of an artifact.
     Part { of: Of, artifact: String, text: String, joins: Joins },
-    /// A message: the remote agent's own, or an echo of ours.
-    Message { from: From, text: String },
+    /// A message: the remote agent's own, or an echo of ours, which some servers send back.
+    Message { is_echo: bool, text: String },
 }
 
 /// The task and the conversation that an event names.
@@ -86,13 +86,6 @@ pub(super) enum Joins {
     Appends,
 }
 
-/// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum From {
-    Agent,
-    User,
-}
-
 impl Event {
     /// What the event names; a message names nothing.
     pub(super) fn of(&self) -> Option<&Of> {
@@ -126,18 +119,14 @@ impl Wire {
     }
 
     pub(super) fn method(self, method: Method) -> &'static str {
-        match (self, method) {
-            (Self::V1, Method::Send) => "SendMessage",
-            (Self::V1, Method::SendAndStream) => "SendStreamingMessage",
-            (Self::V1, Method::Get) => "GetTask",
-            (Self::V1, Method::Cancel) => "CancelTask",
-            (Self::V1, Method::Subscribe) => "SubscribeToTask",
-            (Self::V03 | Self::V02, Method::Send) => "message/send",
-            (Self::V03 | Self::V02, Method::SendAndStream) => "message/stream",
-            (Self::V03 | Self::V02, Method::Get) => "tasks/get",
-            (Self::V03 | Self::V02, Method::Cancel) => "tasks/cancel",
-            (Self::V03 | Self::V02, Method::Subscribe) => "tasks/resubscribe",
-        }
+        let (new, old) = match method {
+            Method::Send => ("SendMessage", "message/send"),
+            Method::SendAndStream => ("SendStreamingMessage", "message/stream"),
+            Method::Get => ("GetTask", "tasks/get"),
+            Method::Cancel => ("CancelTask", "tasks/cancel"),
+            Method::Subscribe => ("SubscribeToTask", "tasks/resubscribe"),
+        };
+        if self == Self::V1 { new } else { old }
     }
 
     /// The parameters of a message. Without a stream, the remote agent answers at once with a task.
@@ -199,11 +188,8 @@ pub(super) fn task(value: &Value) -> Option<Event> {
 }
 
 fn message(value: &Value) -> Event {
-    let from = match value["role"].as_str() {
-        Some("user" | "ROLE_USER") => From::User,
-        _ => From::Agent,
-    };
-    Event::Message { from, text: text_of(value) }
+    let is_echo = matches!(value["role"].as_str(), Some("user" | "ROLE_USER"));
+    Event::Message { is_echo, text: text_of(value) }
 }
 
 fn part(value: &Value) -> Option<Event> {

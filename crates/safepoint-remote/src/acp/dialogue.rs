@@ -83,32 +83,20 @@ enum How {
     Resume,
 }
 
-/// Whether the agent knows the earlier messages, or has lost them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
-    Its,
-    Lost,
-}
-
-/// Whether the turn is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    On,
-    Ended,
-}
-
 /// One process's talk, of one piece of work.
 #[derive(Debug)]
 pub(super) struct Dialogue {
     setting: Setting,
     brief: RemoteTask,
     stage: Stage,
-    wanted: Wanted,
+    /// Whether the turn is to end.
+    is_stopping: bool,
     /// The number of the pending question.
     number: u64,
     /// The agent's name of the session that the conversation had so far.
     earlier: Option<String>,
-    memory: Memory,
+    /// Whether the agent has lost the earlier messages.
+    has_forgotten: bool,
     session: String,
     /// What the agent reported about itself.
     agent: Value,
@@ -122,10 +110,10 @@ impl Dialogue {
             setting,
             brief,
             stage: Stage::Fresh,
-            wanted: Wanted::On,
+            is_stopping: false,
             number: 0,
             earlier: None,
-            memory: Memory::Its,
+            has_forgotten: false,
             session: String::new(),
             agent: Value::Null,
             titles: Titles::default(),
@@ -207,13 +195,10 @@ impl Dialogue {
         self.titles.note(&params["toolCall"]);
         let (asked, question) = Asked::read(id, params, &self.titles);
         if self.asked.len() >= limits::QUESTIONS || self.asked.contains_key(&question.id) {
-            return vec![Act::Send(message::refusal(
-                &asked.id,
-                message::BAD_PARAMS,
-                "too many open questions",
-            ))];
+            let refused = message::refusal(&asked.id, message::BAD_PARAMS, "too many open questions");
+            return vec![Act::Send(refused)];
         }
-        if !self.is_reported() || self.wanted == Wanted::Ended {
+        if !self.is_reported() || self.is_stopping {
             return vec![Act::Send(asked.cancelled())];
         }
         self.asked.insert(question.id.clone(), asked);
@@ -228,9 +213,9 @@ impl Dialogue {
 
     /// The work is to end. The notice first, and then the answers to open questions, as the protocol says.
     pub(super) fn stop(&mut self) -> Vec<Act> {
-        let was = std::mem::replace(&mut self.wanted, Wanted::Ended);
+        let was_stopping = std::mem::replace(&mut self.is_stopping, true);
         match self.stage {
-            _ if was == Wanted::Ended => Vec::new(),
+            _ if was_stopping => Vec::new(),
             Stage::Prompt => {
                 let notice = message::notice("session/cancel", &json!({ "sessionId": self.session }));
                 let open = self.asked.drain().map(|(_, asked)| Act::Send(asked.cancelled()));
@@ -277,7 +262,7 @@ impl Dialogue {
             Err(refusal) => Some(format!("an error: {}", shown(&refusal.message))),
         };
         let reason = reason.unwrap_or_else(|| "no reason".to_owned());
-        if self.wanted == Wanted::Ended {
+        if self.is_stopping {
             let is_asked = result.is_ok() && reason == "cancelled";
             return vec![Act::Answered(match is_asked {
                 true => Answered::AsAsked("it said `cancelled`".into()),

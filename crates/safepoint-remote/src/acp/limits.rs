@@ -30,8 +30,6 @@ pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
 pub(super) const MESSAGE_BYTES: usize = 8 << 20;
 /// Bytes of an agent's standard error that are kept, half of them its head and half its tail.
 pub(super) const ERROR_BYTES: usize = 16 << 10;
-/// Bytes of an agent's standard error that a message quotes.
-pub(super) const QUOTED_BYTES: usize = 1000;
 /// Events that the engine has not taken yet; an agent that sends more waits.
 pub(super) const BACKLOG: usize = 64;
 /// Bytes of these.

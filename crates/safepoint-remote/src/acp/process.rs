@@ -13,7 +13,6 @@ use safepoint::{
     approval::Decision,
     raw::remote::{RemoteEvent, RemoteStopReply, Term},
     receipt::Outside,
-    stop::Failure,
 };
 use safepoint_tools::{
     lines::{Lines, TextLine},
@@ -174,11 +173,11 @@ impl AgentProcess {
             Ok((_, _, mut process)) => {
                 let report = process.stop(limits::LADDER).await;
                 self.work.cx.report_process((&report).into());
-                self.tell_last(never("could not be started: it has no pipes")).await;
+                self.tell_last(report::before_work("could not be started: it has no pipes")).await;
                 None
             }
             Err(error) => {
-                self.tell_last(never(&format!("could not be started: {error}"))).await;
+                self.tell_last(report::before_work(&format!("could not be started: {error}"))).await;
                 None
             }
         }
@@ -366,11 +365,6 @@ impl AgentProcess {
             self.act(held, acts);
         }
     }
-}
-
-/// No work was requested of the agent.
-fn never(what: &str) -> RemoteEvent {
-    RemoteEvent::Failed(Failure::new(format!("the agent {what}")).unreachable())
 }
 
 fn reply(tell: oneshot::Sender<RemoteStopReply>, word: RemoteStopReply) {

@@ -7,10 +7,13 @@ use std::{
 };
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use safepoint::{ToolContext, ToolResult, approval::Decision, tool::Asks};
+use safepoint::{ToolContext, ToolResult, tool::Asks};
 use serde_json::json;
 
-use crate::{Root, root::refusal};
+use crate::{
+    Root,
+    root::{refusal, why_not},
+};
 
 /// What commonly holds secrets, as lines of a `.gitignore`.
 const USUAL: [&str; 41] = [
@@ -112,12 +115,8 @@ impl SecretFiles {
         let name = real.map_or_else(|| path.to_owned(), |real| real.to_string_lossy().into_owned());
         let asking = cx.put(Asks::about("secret", json!({ "path": name })));
         // A thread of a tool that blocks may.
-        let why = match tokio::runtime::Handle::current().block_on(asking)? {
-            Decision::Approve | Decision::ApproveAlways { .. } => return Ok(()),
-            Decision::ApproveWith { .. } => "another file cannot be read in its place".to_owned(),
-            Decision::Deny { message } if message.is_empty() => "denied".to_owned(),
-            Decision::Deny { message } | Decision::Respond { result: message } => message,
-        };
+        let decision = tokio::runtime::Handle::current().block_on(asking)?;
+        let Some(why) = why_not(decision, "another file cannot be read in its place") else { return Ok(()) };
         Err(refusal(format!("{path:?} commonly holds secrets and was not read: {why}")).into())
     }
 

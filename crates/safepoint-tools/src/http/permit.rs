@@ -7,7 +7,7 @@ use safepoint::{ToolContext, ToolResult, approval::Decision, stop::Failure, tool
 use serde_json::json;
 
 use super::range::Range;
-use crate::root::refusal;
+use crate::root::{refusal, why_not};
 
 /// What may be connected to.
 #[derive(Debug)]
@@ -64,11 +64,6 @@ pub(super) async fn connect(cx: &ToolContext, url: &Url, found: Permitted) -> To
 }
 
 fn permitted(decision: Decision, origin: &str) -> ToolResult<()> {
-    let why = match decision {
-        Decision::Approve | Decision::ApproveAlways { .. } => return Ok(()),
-        Decision::ApproveWith { .. } => "the address cannot be changed here".to_owned(),
-        Decision::Deny { message } if message.is_empty() => "denied".to_owned(),
-        Decision::Deny { message } | Decision::Respond { result: message } => message,
-    };
+    let Some(why) = why_not(decision, "the address cannot be changed here") else { return Ok(()) };
     Err(refusal(format!("{origin} was not fetched: {why}")).into())
 }

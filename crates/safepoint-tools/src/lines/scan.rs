@@ -5,7 +5,7 @@
 #[derive(Debug, Default)]
 pub struct Scan {
     depth: usize,
-    string: Option<Escape>,
+    place: JsonPlace,
     /// Whether it is in a value of the top object, and not before or in a key.
     is_in_value: bool,
     word: Vec<u8>,
@@ -15,11 +15,24 @@ pub struct Scan {
     has_method: bool,
 }
 
-/// Within a string: whether the next byte is escaped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Escape {
-    Off,
-    On,
+/// Where a byte stands. Exhaustive: outside of a string, in one, or behind a backslash in one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum JsonPlace {
+    #[default]
+    Outside,
+    Inside,
+    Escaped,
+}
+
+impl JsonPlace {
+    pub(crate) fn after(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Outside, b'"') | (Self::Escaped, _) => Self::Inside,
+            (Self::Inside, b'"') => Self::Outside,
+            (Self::Inside, b'\\') => Self::Escaped,
+            (place, _) => place,
+        }
+    }
 }
 
 /// Longer than any key or id that is looked for.
@@ -47,19 +60,12 @@ impl Scan {
     }
 
     fn take(&mut self, byte: u8) {
-        if let Some(escape) = self.string {
-            self.string = match (escape, byte) {
-                (Escape::Off, b'\\') => Some(Escape::On),
-                (Escape::Off, b'"') => None,
-                (Escape::Off | Escape::On, _) => {
-                    self.push(byte);
-                    Some(Escape::Off)
-                }
-            };
-            return;
-        }
+        let was = self.place;
+        self.place = was.after(byte);
         match byte {
-            b'"' => self.string = Some(Escape::Off),
+            _ if was != JsonPlace::Outside && self.place == JsonPlace::Inside => self.push(byte),
+            // A string's quotes and its backslashes are not of its word.
+            _ if was != JsonPlace::Outside || self.place != JsonPlace::Outside => {}
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => {
                 self.end_of_value();

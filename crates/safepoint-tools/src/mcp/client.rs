@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     McpError, Offer, Server,
-    content::{self, CallAnswer, Called},
+    content::{self, Called},
     error::Kind,
     exchange::Fault,
     link::{self, Link, Pauses},
@@ -172,9 +172,7 @@ impl Client {
     ) -> Result<Called, Failure> {
         if !self.owner.link.server.pick.takes(tool) {
             let what = format!("leaves the tool `{tool}` out: it was not called");
-            return Err(
-                Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string()).without_effect()
-            );
+            return Err(self.wrong(what).without_effect());
         }
         let learn = |what: Afterwards<'_>| tracing::debug!(?what, "of an abandoned call");
         self.exchange(tool, args, Sink::new(on_progress, learn)).await
@@ -189,15 +187,14 @@ impl Client {
         for _try in 0..limits::MCP_TRIES {
             let live = link.live().await.map_err(McpError::into_failure)?;
             match live.call(tool, args.clone(), &sink).await {
-                Ok(result) => return self.said(content::read(result)),
+                Ok(result) => {
+                    return content::read(result).map_err(|what| self.wrong(format!("answered, but {what}")));
+                }
                 Err(Fault::NotSent(why)) => {
                     tracing::debug!(server = self.name(), why, "a call was not sent");
                     sleep(pauses.take()).await;
                 }
-                Err(Fault::Unauthorized) => {
-                    let what = McpError::new(self.name(), Kind::Wrong, link::UNAUTHORIZED);
-                    return Err(Failure::new(what.to_string()).without_effect());
-                }
+                Err(Fault::Unauthorized) => return Err(self.wrong(link::UNAUTHORIZED).without_effect()),
                 Err(Fault::Refused(why)) => return Err(self.answered("answered with an error", &why)),
                 Err(Fault::Answered { ours, theirs }) => return Err(self.answered(&ours, &theirs)),
                 Err(Fault::Cut) => {
@@ -225,19 +222,12 @@ impl Client {
 
     /// The end of a call whose server was lost before it answered.
     fn lost(&self, why: &str) -> Failure {
-        let what = format!("was lost before it answered ({why}); what it did is not known");
-        Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string())
+        self.wrong(format!("was lost before it answered ({why}); what it did is not known"))
     }
 
-    fn said(&self, answer: CallAnswer) -> Result<Called, Failure> {
-        match answer {
-            CallAnswer::Good(output) => Ok(Called::Good(output)),
-            CallAnswer::Bad(text) => Ok(Called::Bad(text)),
-            CallAnswer::Nonsense(what) => {
-                let what = format!("answered, but {what}");
-                Err(Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string()))
-            }
-        }
+    /// The end of a call to a server that answered, but not as it should.
+    fn wrong(&self, what: impl Into<String>) -> Failure {
+        Failure::new(McpError::new(self.name(), Kind::Wrong, what).to_string())
     }
 
     /// Ends the server, also for every clone and tool, and waits until it is gone or what is left of it is named. Its

@@ -15,41 +15,32 @@ pub enum Called {
     Bad(String),
 }
 
-/// An answer, and whether it is the answer of a tool that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CallAnswer {
-    Good(Output),
-    Bad(String),
-    /// It is no answer to a call.
-    Nonsense(&'static str),
-}
-
-pub(super) fn read(result: ServerResult) -> CallAnswer {
+/// What a tool answered.
+///
+/// # Errors
+/// In what respect it is no answer to a call.
+pub(super) fn read(result: ServerResult) -> Result<Called, &'static str> {
     match result {
-        ServerResult::CallToolResult(result) => typed(result),
+        ServerResult::CallToolResult(result) => Ok(typed(result)),
         ServerResult::CustomResult(raw) => untyped(raw.0),
-        ServerResult::InputRequiredResult(_) => {
-            CallAnswer::Nonsense("it asked for further input, which cannot be given here")
-        }
-        ServerResult::CreateTaskResult(_) => {
-            CallAnswer::Nonsense("it made a task of it, which was not asked for")
-        }
+        ServerResult::InputRequiredResult(_) => Err("it asked for further input, which cannot be given here"),
+        ServerResult::CreateTaskResult(_) => Err("it made a task of it, which was not asked for"),
         // An empty object: a result without content.
-        ServerResult::EmptyResult(_) => CallAnswer::Good(Output::default()),
-        _ => CallAnswer::Nonsense("its answer is no result of a tool"),
+        ServerResult::EmptyResult(_) => Ok(Called::Good(Output::default())),
+        _ => Err("its answer is no result of a tool"),
     }
 }
 
-fn typed(result: CallToolResult) -> CallAnswer {
+fn typed(result: CallToolResult) -> Called {
     let mut said = Said::default();
     result.content.into_iter().for_each(|content| said.hear(content));
     said.end(result.structured_content, result.is_error.unwrap_or_default())
 }
 
 /// A result of which some part is not as the protocol says: what can be read of it is.
-fn untyped(mut raw: Value) -> CallAnswer {
+fn untyped(mut raw: Value) -> Result<Called, &'static str> {
     let Some(Value::Array(blocks)) = raw.get_mut("content").map(Value::take) else {
-        return CallAnswer::Nonsense("its answer is no result of a tool");
+        return Err("its answer is no result of a tool");
     };
     let mut said = Said::default();
     for raw in blocks {
@@ -59,7 +50,7 @@ fn untyped(mut raw: Value) -> CallAnswer {
         }
     }
     let structured = raw.get_mut("structuredContent").map(Value::take);
-    said.end(structured, raw["isError"] == true)
+    Ok(said.end(structured, raw["isError"] == true))
 }
 
 /// What was read so far: a line or more for each part, and what can be shown beside them.
@@ -100,15 +91,15 @@ impl Said {
         }
     }
 
-    fn end(self, structured: Option<Value>, is_error: bool) -> CallAnswer {
+    fn end(self, structured: Option<Value>, is_error: bool) -> Called {
         let mut text = self.words.join("\n");
         if let Some(structured) = structured.as_ref().filter(|_| text.trim().is_empty()) {
             text = structured.to_string();
         }
         if is_error {
-            return CallAnswer::Bad(text);
+            return Called::Bad(text);
         }
-        CallAnswer::Good(Output { parts: self.parts, structured, ..Output::from(text) })
+        Called::Good(Output { parts: self.parts, structured, ..Output::from(text) })
     }
 }
 
@@ -135,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    fn answer(raw: Value) -> CallAnswer {
+    fn answer(raw: Value) -> Result<Called, &'static str> {
         read(serde_json::from_value(raw).unwrap())
     }
 
@@ -149,7 +140,7 @@ mod tests {
         ]}));
         let expected = "one\n[an image, image/png, 4 bytes as Base64, is not shown]\n[from file:///a]\ntwo\n\
                         [a resource: b at file:///b]";
-        assert_eq!(good, CallAnswer::Good(expected.into()));
+        assert_eq!(good, Ok(Called::Good(expected.into())));
     }
 
     /// S4.10: what a provider would take is passed on as what it is, by its first bytes and not by the server's word; what
@@ -159,7 +150,7 @@ mod tests {
         const PNG: &str = "iVBORw0KGgo=";
         let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/bmp"});
         let blob = json!({"type": "resource", "resource": {"uri": "file:///a.pdf", "blob": "JVBERi0x"}});
-        let CallAnswer::Good(good) = answer(json!({"content": [image(PNG), blob, image("iVBORw0KGgo!")]}))
+        let Ok(Called::Good(good)) = answer(json!({"content": [image(PNG), blob, image("iVBORw0KGgo!")]}))
         else {
             panic!("it is a good answer");
         };
@@ -176,25 +167,25 @@ mod tests {
     fn structured_content_speaks_where_no_text_does() {
         assert_eq!(
             answer(json!({"content": [], "structuredContent": {"a": 1}})),
-            CallAnswer::Good(Output::json(json!({"a": 1})))
+            Ok(Called::Good(Output::json(json!({"a": 1}))))
         );
         let both = json!({"content": [{"type": "text", "text": "a is 1"}], "structuredContent": {"a": 1}});
         let structured = Some(json!({"a": 1}));
-        assert_eq!(answer(both), CallAnswer::Good(Output { structured, ..Output::from("a is 1") }));
+        assert_eq!(answer(both), Ok(Called::Good(Output { structured, ..Output::from("a is 1") })));
     }
 
     #[test]
     fn what_a_tool_calls_an_error_is_one() {
         let bad = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
-        assert_eq!(answer(bad), CallAnswer::Bad("no".into()));
+        assert_eq!(answer(bad), Ok(Called::Bad("no".into())));
     }
 
     #[test]
     fn an_answer_of_unknown_parts_is_read_as_far_as_it_can_be() {
         let odd = json!({"content": [{"type": "hologram"}, {"type": "text", "text": "still"}]});
-        assert_eq!(answer(odd), CallAnswer::Good("[a part of an unknown kind: \"hologram\"]\nstill".into()));
-        assert!(matches!(answer(json!("what?")), CallAnswer::Nonsense(_)));
-        assert!(matches!(answer(json!({"tools": []})), CallAnswer::Nonsense(_)));
+        assert_eq!(answer(odd), Ok(Called::Good("[a part of an unknown kind: \"hologram\"]\nstill".into())));
+        assert!(answer(json!("what?")).is_err());
+        assert!(answer(json!({"tools": []})).is_err());
     }
 
     /// S4.10: what a server says is data.

@@ -2,6 +2,8 @@
 //!
 //! **Invariants**: one pass over the bytes, which keeps nothing but how deep it is; JSON stays JSON.
 
+use crate::lines::JsonPlace;
+
 /// What stands for a value that is nested too deeply.
 pub(super) const TOO_DEEP: &str = "[nested too deeply to be read]";
 
@@ -29,25 +31,6 @@ pub(super) fn cut(text: &[u8], most: usize) -> Option<Vec<u8>> {
         }
     }
     (kept != text).then_some(kept)
-}
-
-/// Where a byte stands. Exhaustive: outside of a string, in one, or behind a backslash in one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum JsonPlace {
-    Outside,
-    Inside,
-    Escaped,
-}
-
-impl JsonPlace {
-    fn after(self, byte: u8) -> Self {
-        match (self, byte) {
-            (Self::Outside, b'"') | (Self::Escaped, _) => Self::Inside,
-            (Self::Inside, b'"') => Self::Outside,
-            (Self::Inside, b'\\') => Self::Escaped,
-            (place, _) => place,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! What can go wrong with a server before a call is sent.
 
-use std::fmt;
-
 use safepoint::stop::Failure;
 
 /// Why a server cannot be used: it says which server, what was tried, and what was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the MCP server `{server}` {what}")]
 pub struct McpError {
     server: String,
     what: String,
@@ -76,11 +75,3 @@ impl McpError {
         Failure::new(self.to_string()).unreachable()
     }
 }
-
-impl fmt::Display for McpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the MCP server `{}` {}", self.server, self.what)
-    }
-}
-
-impl std::error::Error for McpError {}

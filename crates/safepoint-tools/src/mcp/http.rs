@@ -1,18 +1,17 @@
 //! Streamable HTTP: how a server on the network is reached.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, iter};
 
 use reqwest::{
-    Client, Url,
+    Url,
     header::{HeaderName, HeaderValue},
-    redirect,
 };
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 
 use super::{address, shallow::Shallow};
-use crate::limits;
+use crate::{http::client_builder, limits};
 
 /// A transport that has not sent anything yet; what is wrong with the address or a header, otherwise.
 ///
@@ -37,20 +36,9 @@ pub(super) fn transport(
     let config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(custom)
         .max_sse_event_size(limits::MCP_MESSAGE_BYTES);
-    Ok(StreamableHttpClientTransport::with_client(Shallow(client()?), config))
-}
-
-fn client() -> Result<Client, String> {
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        // the host program chose a provider before us; its choice stands
-    }
-    Client::builder()
-        .connect_timeout(limits::HTTP_CONNECT)
-        .redirect(redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .tcp_nodelay(true)
-        .build()
-        .map_err(|error| format!("cannot be reached: HTTP could not be set up: {error}"))
+    let client = client_builder().tcp_nodelay(true).build();
+    let client = client.map_err(|error| format!("cannot be reached: HTTP could not be set up: {error}"))?;
+    Ok(StreamableHttpClientTransport::with_client(Shallow(client), config))
 }
 
 /// What a failed request says of whether it was received. Exhaustive: the sender must act on each.
@@ -108,15 +96,12 @@ fn unexpected(said: &str) -> Sent {
 /// An error with everything behind it, and nothing of an address that may be a secret: reqwest's own words leave out
 /// what matters, and tell what does not.
 pub(super) fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
-    let (mut text, mut source) = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+    let (text, cause) = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(inner)) => {
             (address::of_error(inner), std::error::Error::source(inner))
         }
         _ => (error.to_string(), error.source()),
     };
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    address::scrubbed(&text)
+    let causes = iter::successors(cause, |cause| cause.source());
+    address::scrubbed(&causes.fold(text, |text, cause| format!("{text}: {cause}")))
 }

@@ -95,10 +95,7 @@ impl Link {
     /// Nothing is lost.
     pub(super) async fn live(&self) -> Result<Live, McpError> {
         let mut state = self.state.subscribe();
-        let seen = match &*state.borrow() {
-            LinkState::Down { failures, .. } => *failures,
-            LinkState::Up { .. } | LinkState::Closed => 0,
-        };
+        let seen = self.failures();
         loop {
             match state.borrow_and_update().clone() {
                 LinkState::Up { live, .. } if !live.peer.is_transport_closed() => return Ok(live),

@@ -15,7 +15,7 @@ use super::{
     names,
     server::Server,
 };
-use crate::limits;
+use crate::{files::cut, limits};
 
 /// What a server offers.
 #[derive(Clone, Default)]
@@ -214,11 +214,7 @@ fn take_pattern(schema: &mut Value, at: &str) -> Option<String> {
 /// The server's words, bounded, and whose they are.
 fn description(server: &Server, raw: &Value, unchecked: &[String]) -> String {
     let listed = raw["description"].as_str().or_else(|| raw["title"].as_str()).unwrap_or_default();
-    let mut end = listed.len().min(limits::MCP_DESCRIPTION_BYTES);
-    while !listed.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut lines = vec![listed[..end].trim().to_owned()];
+    let mut lines = vec![cut(listed, limits::MCP_DESCRIPTION_BYTES).trim().to_owned()];
     lines.extend(unchecked.iter().cloned());
     lines.push(format!("(a tool of the MCP server {})", server.name));
     lines.join("\n").trim().to_owned()

@@ -25,9 +25,7 @@ impl Pick {
         let is_in = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, name));
         (self.include.is_empty() || is_in(&self.include)) && !is_in(&self.exclude)
     }
-}
 
-impl Pick {
     /// Which of these words fit no tool of the server, in a sentence each: a typing error that would hide nothing, or
     /// everything.
     pub(super) fn unmatched(&self, names: &[String]) -> Vec<String> {

@@ -14,7 +14,7 @@ use std::{
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
 
-use crate::limits;
+use crate::{files::cut, limits};
 
 /// What comes out about an abandoned call. Exhaustive: it is given up, and later, perhaps, its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,12 +88,8 @@ fn text(notice: &ProgressNotificationParam) -> String {
         None => notice.progress.to_string(),
     };
     if let Some(message) = notice.message.as_deref().filter(|message| !message.is_empty()) {
-        let mut end = message.len().min(limits::MCP_NOTICE_BYTES);
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
         line.push(' ');
-        line.push_str(&message[..end]);
+        line.push_str(cut(message, limits::MCP_NOTICE_BYTES));
     }
     line.push('\n');
     line

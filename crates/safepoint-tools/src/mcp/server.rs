@@ -41,6 +41,7 @@ pub enum Annotations {
 
 /// A server, described. [`Server::connect`] starts or reaches it.
 #[derive(Clone)]
+#[must_use = "a setting returns the changed value"]
 pub struct Server {
     pub(super) name: String,
     pub(super) endpoint: Endpoint,
@@ -55,20 +56,21 @@ pub struct Server {
 /// Where it is. Exhaustive: a process of ours, or an address.
 #[derive(Clone)]
 pub(super) enum Endpoint {
-    Stdio { program: OsString, args: Vec<OsString>, env: Vec<(OsString, OsString)>, cwd: Option<PathBuf> },
+    Stdio(Box<CommandSpec>),
     Http { url: String, headers: Vec<(String, String)> },
 }
 
 impl Server {
     /// A program that is started, and talked to over its standard input and output.
-    #[must_use]
     pub fn stdio(name: impl Into<String>, program: impl Into<OsString>) -> Self {
-        let program = program.into();
-        Self::at(name.into(), Endpoint::Stdio { program, args: Vec::new(), env: Vec::new(), cwd: None })
+        let (name, output) = (name.into(), OutputTarget::Pipe { errors: limits::MCP_ERROR_BYTES });
+        let mut command = CommandSpec::new(program).stdin(Stdin::Pipe).output(output);
+        command.label = format!("MCP server {name}");
+        command.environment = Some(CommandEnvironment::core());
+        Self::at(name, Endpoint::Stdio(Box::new(command)))
     }
 
     /// A server on the network, reached over Streamable HTTP.
-    #[must_use]
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self::at(name.into(), Endpoint::Http { url: url.into(), headers: Vec::new() })
     }
@@ -87,35 +89,31 @@ impl Server {
     }
 
     /// Adds arguments of the program. Nothing for a server on the network.
-    #[must_use]
     pub fn args(mut self, more: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        if let Endpoint::Stdio { args, .. } = &mut self.endpoint {
-            args.extend(more.into_iter().map(Into::into));
+        if let Endpoint::Stdio(command) = &mut self.endpoint {
+            command.args.extend(more.into_iter().map(Into::into));
         }
         self
     }
 
     /// Sets a variable of the program's environment. Beside these it gets only harmless ones of the runtime's, such as
     /// `PATH` and `HOME`. Nothing for a server on the network.
-    #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Endpoint::Stdio { env, .. } = &mut self.endpoint {
-            env.push((name.into(), value.into()));
+        if let Endpoint::Stdio(command) = &mut self.endpoint {
+            command.env.push((name.into(), Some(value.into())));
         }
         self
     }
 
     /// Sets where the program runs. Nothing for a server on the network.
-    #[must_use]
     pub fn cwd(mut self, place: impl Into<PathBuf>) -> Self {
-        if let Endpoint::Stdio { cwd, .. } = &mut self.endpoint {
-            *cwd = Some(place.into());
+        if let Endpoint::Stdio(command) = &mut self.endpoint {
+            command.cwd = Some(place.into());
         }
         self
     }
 
     /// Sets a header of every request, such as `authorization`. Nothing for a program.
-    #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Endpoint::Http { headers, .. } = &mut self.endpoint {
             headers.push((name.into(), value.into()));
@@ -124,56 +122,48 @@ impl Server {
     }
 
     /// Offers only tools whose own names fit one of these patterns, in which `*` is any text.
-    #[must_use]
     pub fn include(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.pick.include.extend(patterns.into_iter().map(Into::into));
         self
     }
 
     /// Offers no tool whose own name fits one of these patterns.
-    #[must_use]
     pub fn exclude(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.pick.exclude.extend(patterns.into_iter().map(Into::into));
         self
     }
 
     /// Offers a tool under exactly this name. The others are offered as `SERVER__TOOL`.
-    #[must_use]
     pub fn rename(mut self, tool: impl Into<String>, name: impl Into<String>) -> Self {
         self.pick.rename.insert(tool.into(), name.into());
         self
     }
 
     /// Sets which protocol is spoken.
-    #[must_use]
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self
     }
 
     /// Sets what the server's word on its own tools is worth.
-    #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.annotations = annotations;
         self
     }
 
     /// Sets how long it may take to start, and to tell its tools. Default: 30 s.
-    #[must_use]
     pub fn start_within(mut self, limit: Duration) -> Self {
         self.start = limit;
         self
     }
 
     /// Sets the time limit of each call. Default: the run's.
-    #[must_use]
     pub fn call_within(mut self, limit: Duration) -> Self {
         self.call = Some(limit);
         self
     }
 
     /// Sets who holds the process: share one, and all servers and commands of a program have one guard.
-    #[must_use]
     pub fn under(mut self, processes: &Processes) -> Self {
         self.processes = Some(processes.clone());
         self
@@ -207,7 +197,8 @@ impl Server {
     /// hold for another server under the same name.
     pub(super) fn place(&self) -> String {
         match &self.endpoint {
-            Endpoint::Stdio { program, args, cwd, .. } => {
+            Endpoint::Stdio(command) => {
+                let CommandSpec { program, args, cwd, .. } = &**command;
                 let here = cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
                 let words: Vec<_> =
                     [program].into_iter().chain(args).map(|word| word.to_string_lossy()).collect();
@@ -219,15 +210,10 @@ impl Server {
 
     /// How its process is started.
     pub(super) fn command(&self) -> Option<CommandSpec> {
-        let Endpoint::Stdio { program, args, env, cwd } = &self.endpoint else { return None };
-        let errors = limits::MCP_ERROR_BYTES;
-        let mut command =
-            CommandSpec::new(program).args(args).stdin(Stdin::Pipe).output(OutputTarget::Pipe { errors });
-        command.label = format!("MCP server {}", self.name);
-        command.cwd.clone_from(cwd);
-        command.environment = Some(CommandEnvironment::core());
-        command.env.extend(env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
-        Some(command)
+        match &self.endpoint {
+            Endpoint::Stdio(command) => Some(CommandSpec::clone(command)),
+            Endpoint::Http { .. } => None,
+        }
     }
 }
 
@@ -235,7 +221,7 @@ impl Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match &self.endpoint {
-            Endpoint::Stdio { program, .. } => program.to_string_lossy().into_owned(),
+            Endpoint::Stdio(command) => command.program.to_string_lossy().into_owned(),
             Endpoint::Http { url, .. } => address::one(url),
         };
         f.debug_struct("Server").field("name", &self.name).field("at", &place).finish_non_exhaustive()

@@ -17,7 +17,7 @@ use super::{
     groups, guard,
     report::TreeMember,
     runtime::{self, Runtime},
-    survivors::{Reaped, own_line},
+    survivors::{Reaped, alive_but, own_line, reaped},
     tree,
 };
 use crate::limits;
@@ -52,13 +52,6 @@ pub fn reap_abandoned() -> Reaped {
     }
 }
 
-fn reaped(mut killed: HashSet<TreeMember>, survivors: Vec<TreeMember>) -> Reaped {
-    killed.retain(|member| !survivors.contains(member));
-    let mut killed: Vec<_> = killed.into_iter().collect();
-    killed.sort_by_key(|member| member.pid);
-    Reaped { killed, survivors }
-}
-
 /// A process that was left, and the group in which it was.
 struct LeftTree {
     member: TreeMember,
@@ -68,8 +61,7 @@ struct LeftTree {
 /// What is in groups of dead runtimes, and their guards and keepers.
 fn find(spared: &HashSet<i32>) -> (Vec<LeftTree>, Vec<TreeMember>) {
     let (mut left, mut holders) = (Vec::new(), Vec::new());
-    let alive = tree::all().into_iter().filter(|stat| stat.is_alive() && !spared.contains(&stat.member.pid));
-    for member in alive.map(|stat| stat.member) {
+    for member in alive_but(spared) {
         if let Some(group) = groups::of(member.pid).as_deref().and_then(abandoned) {
             left.push(LeftTree { member, group });
         } else if is_abandoned_holder(member.pid) {

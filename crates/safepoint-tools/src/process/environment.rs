@@ -37,6 +37,7 @@ const PLACES: [&str; 5] = ["_FILE", "_PATH", "_DIR", "_ENV", "_URL"];
 /// assert!(!environment.gives("OPENAI_API_KEY") && !environment.gives("INTERNAL_HOST"));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "a setting returns the changed value"]
 pub struct CommandEnvironment {
     inherit: Inherit,
     keep: Vec<OsString>,
@@ -54,33 +55,28 @@ enum Inherit {
 
 impl CommandEnvironment {
     /// Only what every program needs: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TERM`, `LANG`, `LC_ALL`, `TMPDIR`.
-    #[must_use]
     pub fn core() -> Self {
         Self { inherit: Inherit::Core, ..Self::default() }
     }
 
     /// All but the variables that [hold a secret](is_secret) by their name, or a [password](password_in) in an address that is
     /// their value: the default.
-    #[must_use]
     pub fn filtered() -> Self {
         Self::default()
     }
 
     /// All of it, keys included.
-    #[must_use]
     pub fn all() -> Self {
         Self { inherit: Inherit::All, ..Self::default() }
     }
 
     /// Gives these variables too, whatever their names are and whatever else is said of them.
-    #[must_use]
     pub fn keep(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.keep.extend(names.into_iter().map(Into::into));
         self
     }
 
     /// Does not give these, whatever their names are, unless they are [kept](Self::keep).
-    #[must_use]
     pub fn withhold(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.withhold.extend(names.into_iter().map(Into::into));
         self

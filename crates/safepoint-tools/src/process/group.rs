@@ -41,8 +41,7 @@ pub(super) struct Group {
     kill_time: Duration,
     exit: Option<Exit>,
     climb: Option<EscalationTimes>,
-    rungs: Vec<Climbed>,
-    left_behind: Vec<TreeMember>,
+    account: Account,
     clear_at: Option<Instant>,
     pause: Duration,
     gone: bool,
@@ -73,8 +72,7 @@ impl Group {
             kill_time: spec.ladder.kill,
             exit: None,
             climb: None,
-            rungs: Vec::new(),
-            left_behind: Vec::new(),
+            account: Account::of(Hold::Kept),
             clear_at: None,
             pause: limits::SWEEP,
             gone: false,
@@ -111,7 +109,7 @@ impl Group {
                 let alive = self.alive();
                 if over || alive.is_empty() {
                     self.gone = alive.is_empty();
-                    return End::Tree(Box::new(self.account(alive)));
+                    return End::Tree(Box::new(self.account.end(self.exit, alive)));
                 }
             }
             if let Some(end) = self.wait().await {
@@ -149,12 +147,12 @@ impl Group {
         let now = Instant::now();
         if self.clear_at.is_some_and(|at| now >= at) {
             self.clear_at = None;
-            self.left_behind = self.alive();
+            self.account.left_behind = self.alive();
             self.climb = Some(EscalationTimes::killing(now, self.kill_time));
         }
         let Some(climb) = &mut self.climb else { return };
         if let Some(rung) = climb.climb(now) {
-            self.rungs.push(Climbed { rung, at: SystemTime::now() });
+            self.account.rungs.push(Climbed { rung, at: SystemTime::now() });
             match rung {
                 Rung::Interrupt => self.send(Signal::INT),
                 Rung::Terminate => self.send(Signal::TERM),
@@ -186,17 +184,6 @@ impl Group {
         let mut alive = tree::in_group(self.leader.as_raw_nonzero().get(), &self.mark);
         alive.truncate(limits::REPORTED_PROCESSES);
         alive
-    }
-
-    fn account(&mut self, survivors: Vec<TreeMember>) -> Account {
-        Account {
-            exit: self.exit.unwrap_or(Exit::Unknown),
-            ended_at: SystemTime::now(),
-            rungs: std::mem::take(&mut self.rungs),
-            left_behind: std::mem::take(&mut self.left_behind),
-            survivors,
-            hold: Hold::Kept,
-        }
     }
 }
 

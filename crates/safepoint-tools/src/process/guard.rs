@@ -27,7 +27,7 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFd, PollFlags, poll},
     io::Errno,
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg},
     process::{
@@ -36,7 +36,7 @@ use rustix::{
     },
 };
 
-use super::{runtime::Runtime, secrecy, tree};
+use super::{lease::timespec, runtime::Runtime, secrecy, tree};
 use crate::limits;
 
 mod cgroup;
@@ -202,14 +202,6 @@ fn wait_for<const N: usize>(
         Ok(_) => Ok(polled.map(|fd| !fd.revents().is_empty())),
         Err(Errno::INTR) => Ok([false; N]),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Rounded up to a millisecond, so that a deadline is over when its wait is.
-fn timespec(time: std::time::Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(time.subsec_nanos()),
     }
 }
 

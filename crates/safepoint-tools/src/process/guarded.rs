@@ -24,7 +24,7 @@ use super::{
     escalation::EscalationTimes,
     groups,
     launch::Guard,
-    report::{Climbed, Exit, Hold, ProcessRecord, Rung, TreeMember},
+    report::{Climbed, Hold, ProcessRecord, Rung, TreeMember},
     spec::{CommandSpec, marked},
     started::{End, Started},
     stdio::Theirs,
@@ -229,14 +229,7 @@ impl GuardedCommand {
             groups::kill(group);
         }
         let survivors = kill_marked(&self.mark).await;
-        self.completed(Account {
-            exit: Exit::Unknown,
-            ended_at: SystemTime::now(),
-            rungs: Vec::new(),
-            left_behind: Vec::new(),
-            survivors,
-            hold: Hold::KeeperLost,
-        })
+        self.completed(Account { survivors, ..Account::of(Hold::KeeperLost) })
     }
 
     async fn lost_at_start(&self) -> SpawnError {

@@ -10,8 +10,11 @@ mod spill;
 
 use spill::Spill;
 
+use crate::limits;
+
 /// The output of a command, as it arrives.
 #[derive(Debug)]
+#[must_use = "it keeps nothing by itself"]
 pub struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -35,26 +38,22 @@ pub struct Captured {
 
 impl Capture {
     /// Keeps `budget` bytes in memory.
-    #[must_use]
     pub fn new(budget: usize) -> Self {
         Self::spilling_to(budget, std::env::temp_dir())
     }
 
     /// The same with files below `directory`.
-    #[must_use]
     pub fn spilling_to(budget: usize, directory: impl Into<PathBuf>) -> Self {
-        Self {
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            half: budget / 2,
-            total: 0,
-            spill: Spill::new(directory.into()),
-        }
+        Self::with(budget, Spill::new(directory.into()))
     }
 
     /// Keeps `budget` bytes in memory, and nothing else anywhere.
     pub(crate) fn in_memory(budget: usize) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), half: budget / 2, total: 0, spill: Spill::unwanted() }
+        Self::with(budget, Spill::unwanted())
+    }
+
+    fn with(budget: usize, spill: Spill) -> Self {
+        Self { head: Vec::new(), tail: VecDeque::new(), half: budget / 2, total: 0, spill }
     }
 
     /// Takes a chunk.
@@ -93,6 +92,19 @@ impl Capture {
     #[must_use]
     pub fn text(&self) -> String {
         self.captured().text
+    }
+
+    /// The end of the text, to stand behind the report of an end; nothing where nothing was written.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        let text = self.text();
+        let text = text.trim();
+        if text.is_empty() {
+            return String::new();
+        }
+        let least = text.len().saturating_sub(limits::QUOTED_BYTES);
+        let from = (least..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+        format!("; it last wrote: {}", &text[from..])
     }
 
     /// What there is so far.

@@ -117,6 +117,7 @@ pub(super) fn marked(
 
 /// A command to be run.
 #[derive(Clone, Debug)]
+#[must_use = "a setting returns the changed value"]
 pub struct CommandSpec {
     /// The program: a path, or a name to be looked up in `PATH`.
     pub program: OsString,
@@ -146,7 +147,6 @@ pub struct CommandSpec {
 
 impl CommandSpec {
     /// A program with nothing to read, its output captured.
-    #[must_use]
     pub fn new(program: impl Into<OsString>) -> Self {
         let program = program.into();
         Self {
@@ -176,7 +176,6 @@ impl CommandSpec {
     }
 
     /// A line for the shell.
-    #[must_use]
     pub fn shell(line: impl Into<OsString>) -> Self {
         let line = line.into();
         let label = line.to_string_lossy().into_owned();
@@ -184,63 +183,54 @@ impl CommandSpec {
     }
 
     /// Adds arguments.
-    #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
     /// Sets where it runs.
-    #[must_use]
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.cwd = Some(cwd.into());
         self
     }
 
     /// Sets which variables of the runtime's environment it is given.
-    #[must_use]
     pub fn environment(mut self, environment: CommandEnvironment) -> Self {
         self.environment = Some(environment);
         self
     }
 
     /// Sets a variable of its environment.
-    #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), Some(value.into())));
         self
     }
 
     /// Sets what it reads.
-    #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
         self
     }
 
     /// Sets where it writes.
-    #[must_use]
     pub fn output(mut self, output: OutputTarget) -> Self {
         self.output = output;
         self
     }
 
     /// Sets what becomes of what it leaves behind.
-    #[must_use]
     pub fn background(mut self, background: Background) -> Self {
         self.background = background;
         self
     }
 
     /// Sets whether it gets a separate control group.
-    #[must_use]
     pub fn control_groups(mut self, control_groups: ControlGroups) -> Self {
         self.control_groups = control_groups;
         self
     }
 
     /// Sets how it is stopped.
-    #[must_use]
     pub fn ladder(mut self, ladder: Ladder) -> Self {
         self.ladder = ladder;
         self

@@ -27,32 +27,24 @@ pub(super) enum End {
 impl Started {
     /// The account of what came of it.
     pub(super) fn report(&self, label: &str, end: End) -> CommandReport {
-        let report = CommandReport {
+        let (account, background) = match end {
+            End::Command { exit, running, at } => {
+                (Account { exit, ended_at: at, ..Account::of(Hold::Kept) }, running)
+            }
+            End::Tree(account) => (*account, Vec::new()),
+        };
+        CommandReport {
             record: self.record.clone(),
             label: label.to_owned(),
             started_at: self.at,
-            ended_at: self.at,
-            exit: Exit::Unknown,
-            rungs: Vec::new(),
-            left_behind: Vec::new(),
-            background: Vec::new(),
-            survivors: Vec::new(),
+            ended_at: account.ended_at,
+            exit: account.exit,
+            rungs: account.rungs,
+            left_behind: account.left_behind,
+            background,
+            survivors: account.survivors,
             containment: self.containment,
-            hold: Hold::Kept,
-        };
-        match end {
-            End::Command { exit, running, at } => {
-                CommandReport { exit, background: running, ended_at: at, ..report }
-            }
-            End::Tree(account) => CommandReport {
-                exit: account.exit,
-                ended_at: account.ended_at,
-                rungs: account.rungs,
-                left_behind: account.left_behind,
-                survivors: account.survivors,
-                hold: account.hold,
-                ..report
-            },
+            hold: account.hold,
         }
     }
 }

@@ -34,10 +34,7 @@ pub fn reap_survivors(records: &[ProcessRecord]) -> Reaped {
     loop {
         let alive = find(records, &spared);
         if alive.is_empty() || Instant::now() >= deadline {
-            killed.retain(|member| !alive.contains(member));
-            let mut killed: Vec<_> = killed.into_iter().collect();
-            killed.sort_by_key(|member| member.pid);
-            return Reaped { killed, survivors: alive };
+            return reaped(killed, alive);
         }
         for member in alive {
             tree::signal(&member, Signal::KILL);
@@ -49,12 +46,23 @@ pub fn reap_survivors(records: &[ProcessRecord]) -> Reaped {
 }
 
 fn find(records: &[ProcessRecord], spared: &HashSet<i32>) -> Vec<TreeMember> {
-    let alive: Vec<_> = tree::all()
-        .into_iter()
-        .filter(|stat| stat.is_alive() && !spared.contains(&stat.member.pid))
-        .map(|stat| stat.member)
-        .collect();
-    alive.into_iter().filter(|member| records.iter().any(|record| is_of(member, record))).collect()
+    let mut alive = alive_but(spared);
+    alive.retain(|member| records.iter().any(|record| is_of(member, record)));
+    alive
+}
+
+pub(super) fn reaped(mut killed: HashSet<TreeMember>, survivors: Vec<TreeMember>) -> Reaped {
+    killed.retain(|member| !survivors.contains(member));
+    let mut killed: Vec<_> = killed.into_iter().collect();
+    killed.sort_by_key(|member| member.pid);
+    Reaped { killed, survivors }
+}
+
+/// All processes that are alive, without those that are to be spared.
+pub(super) fn alive_but(spared: &HashSet<i32>) -> Vec<TreeMember> {
+    let is_spared = |stat: &tree::Stat| spared.contains(&stat.member.pid);
+    let alive = tree::all().into_iter().filter(|stat| stat.is_alive() && !is_spared(stat));
+    alive.map(|stat| stat.member).collect()
 }
 
 /// The start time keeps out a process of another machine run or another run of the machine with the same number.

@@ -92,6 +92,20 @@ pub(crate) struct Account {
     pub(crate) hold: Hold,
 }
 
+impl Account {
+    /// Of a command that was held so, and of whose end nothing is known yet.
+    pub(crate) fn of(hold: Hold) -> Self {
+        let (rungs, left_behind, survivors) = (Vec::new(), Vec::new(), Vec::new());
+        Self { exit: Exit::Unknown, ended_at: SystemTime::now(), rungs, left_behind, survivors, hold }
+    }
+
+    /// Takes the account so far, as that of a tree that has ended but for these survivors.
+    pub(crate) fn end(&mut self, exit: Option<Exit>, survivors: Vec<TreeMember>) -> Self {
+        let so_far = std::mem::replace(self, Self::of(self.hold));
+        Self { exit: exit.unwrap_or(Exit::Unknown), ended_at: SystemTime::now(), survivors, ..so_far }
+    }
+}
+
 /// One message with its length before it.
 pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; PREFIX];

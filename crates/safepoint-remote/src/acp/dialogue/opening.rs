@@ -8,7 +8,7 @@ use super::{
         message::{self, AUTH_REQUIRED, Refusal},
         update::shown,
     },
-    Act, Dialogue, How, Memory, Stage, earlier,
+    Act, Dialogue, How, Stage, earlier,
 };
 
 /// The supported version of the protocol.
@@ -91,7 +91,7 @@ impl Dialogue {
 
     /// A new session: the prompt carries the earlier messages, as far as they are known here.
     fn forgotten(&mut self, why: &str) -> Vec<Act> {
-        self.memory = Memory::Lost;
+        self.has_forgotten = true;
         let then = match self.brief.earlier.is_empty() {
             true => "it knows nothing of what was said before",
             false => "it knows of what was said before only what is sent along now",
@@ -108,10 +108,7 @@ impl Dialogue {
     }
 
     pub(super) fn prompt(&mut self) -> Vec<Act> {
-        let before = match self.memory {
-            Memory::Its => None,
-            Memory::Lost => earlier::quoted(&self.brief.earlier),
-        };
+        let before = self.has_forgotten.then(|| earlier::quoted(&self.brief.earlier)).flatten();
         let texts = before.iter().chain([&self.brief.text]);
         let blocks: Vec<Value> = texts.map(|text| json!({ "type": "text", "text": text })).collect();
         let params = json!({ "sessionId": self.session, "prompt": blocks });

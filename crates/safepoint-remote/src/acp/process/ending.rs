@@ -1,6 +1,6 @@
 //! The end of a process: politely if there is time, and then by force.
 
-use std::{future::pending, pin::pin, time::Duration};
+use std::{collections::VecDeque, future::pending, pin::pin, time::Duration};
 
 use futures_util::future::{Either, join, select};
 use safepoint::{
@@ -8,7 +8,10 @@ use safepoint::{
     receipt,
 };
 use safepoint_tools::process::{CommandReport, Waited, names};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 
 use super::{AgentProcess, Held, Order, Over, reply, report};
 use crate::acp::{dialogue::Answered, limits};
@@ -34,7 +37,7 @@ impl AgentProcess {
         row.ended_with = names(&background);
         self.work.cx.report_process(row);
         let outside = if was_working { self.surroundings.outside() } else { receipt::Outside::Unasked };
-        let words = report::last_words(&held.process);
+        let words = held.process.output().last_words();
         if let Some(stopping) = &mut self.stop {
             if stopping.answered == Some(Answered::Unasked) && report.survivors.is_empty() {
                 return self.tell_last(report::nothing_done()).await;
@@ -73,15 +76,7 @@ impl AgentProcess {
 
     /// Passes on what the agent said, and its word on the stop, before the looks at its surroundings.
     async fn pass_on(&mut self) {
-        let (tell, backlog) = (&self.tell, &mut self.backlog);
-        let passing = async {
-            while !backlog.is_empty()
-                && let Ok(place) = tell.reserve().await
-                && let Some(said) = backlog.pop_front()
-            {
-                place.send(said);
-            }
-        };
+        let passing = pass(&self.tell, &mut self.backlog);
         if timeout(limits::LOOK, passing).await.is_err() {
             // The rest is passed on while the agent is ended.
         }
@@ -144,13 +139,10 @@ impl AgentProcess {
         let (tell, backlog) = (&self.tell, &mut self.backlog);
         let passing = async {
             let reading = async { while lines.next().await.is_some() {} };
+            // Events that the engine does not take stay here.
             let telling = async {
-                while is_stopped && !backlog.is_empty() {
-                    // Events that the engine does not take stay here.
-                    let Ok(place) = tell.reserve().await else { return };
-                    if let Some(said) = backlog.pop_front() {
-                        place.send(said);
-                    }
+                if is_stopped {
+                    pass(tell, backlog).await;
                 }
             };
             join(reading, telling).await;
@@ -181,6 +173,19 @@ impl AgentProcess {
         // An agent that answered knows that it is to end; one that did not has used its time.
         let exit = stopping.answered.as_ref().map_or(Duration::ZERO, |_| to_exit(time, left));
         (exit, (left - exit).min(time))
+    }
+}
+
+/// Passes on events for as long as the engine takes them.
+///
+/// # Cancel safety
+/// What was not passed on stays.
+async fn pass(tell: &mpsc::Sender<RemoteEvent>, backlog: &mut VecDeque<RemoteEvent>) {
+    while !backlog.is_empty()
+        && let Ok(place) = tell.reserve().await
+        && let Some(said) = backlog.pop_front()
+    {
+        place.send(said);
     }
 }
 

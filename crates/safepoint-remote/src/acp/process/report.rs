@@ -7,9 +7,9 @@ use safepoint::{
     receipt::Outside,
     stop::Failure,
 };
-use safepoint_tools::process::{CommandReport, Process};
+use safepoint_tools::process::CommandReport;
 
-use super::super::{dialogue::Answered, limits};
+use super::super::dialogue::Answered;
 use crate::cancel;
 
 /// The text for work that was never requested.
@@ -61,9 +61,7 @@ pub(super) fn of_stop(
 pub(super) fn ended(report: &CommandReport, has_begun: bool, words: &str) -> RemoteEvent {
     let exit = report.exit;
     if has_begun {
-        return RemoteEvent::Failed(Failure::new(format!(
-            "the agent ended ({exit}) in the middle of its work{words}"
-        )));
+        return in_work(&format!("ended ({exit}) in the middle of its work{words}"));
     }
     before_work(&format!("ended ({exit}) before it was asked anything{words}"))
 }
@@ -71,8 +69,7 @@ pub(super) fn ended(report: &CommandReport, has_begun: bool, words: &str) -> Rem
 /// It closed its output, and was ended for that.
 pub(super) fn mute(has_begun: bool, words: &str) -> RemoteEvent {
     if has_begun {
-        let what = format!("the agent closed its output in the middle of its work, and was ended{words}");
-        return RemoteEvent::Failed(Failure::new(what));
+        return in_work(&format!("closed its output in the middle of its work, and was ended{words}"));
     }
     before_work(&format!("closed its output before it was asked anything{words}"))
 }
@@ -82,20 +79,11 @@ pub(super) fn slow(limit: Duration, words: &str) -> RemoteEvent {
     before_work(&format!("was not ready within {limit:?}{words}"))
 }
 
-fn before_work(what: &str) -> RemoteEvent {
-    RemoteEvent::Failed(Failure::new(format!("the agent {what}")).unreachable())
+fn in_work(what: &str) -> RemoteEvent {
+    RemoteEvent::Failed(Failure::new(format!("the agent {what}")))
 }
 
-/// The end of what it wrote to standard error.
-pub(super) fn last_words(process: &Process) -> String {
-    let text = process.output().text();
-    let text = text.trim();
-    if text.is_empty() {
-        return String::new();
-    }
-    let mut from = text.len().saturating_sub(limits::QUOTED_BYTES);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    format!("; it last wrote: {}", &text[from..])
+/// No work was requested of the agent.
+pub(super) fn before_work(what: &str) -> RemoteEvent {
+    RemoteEvent::Failed(Failure::new(format!("the agent {what}")).unreachable())
 }

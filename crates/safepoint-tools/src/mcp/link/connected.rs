@@ -32,9 +32,6 @@ use crate::{
     process::{CommandReport, Process},
 };
 
-/// Bytes of a server's standard error that a message quotes.
-const QUOTED_BYTES: usize = 1000;
-
 /// Characters of a version that a message quotes.
 const VERSION_CHARS: usize = 40;
 
@@ -107,7 +104,7 @@ async fn once(
         Ok(running) => Ok(Connected::new(running, notices, number, Some(process))),
         Err(error) => {
             end(&mut process).await;
-            Err(error.with_last_words(&last_words(&process)))
+            Err(error.with_last_words(&process.output().last_words()))
         }
     }
 }
@@ -208,7 +205,7 @@ impl Connected {
                 Some(report)
             }
         };
-        let words = last_words(process);
+        let words = process.output().last_words();
         match ended {
             Some(report) => format!("ended ({}){words}", report.exit),
             None => format!("closed its output{words}"),
@@ -260,18 +257,4 @@ async fn end(process: &mut Process) -> CommandReport {
         Ok(report) => report,
         Err(_elapsed) => process.stop(limits::MCP_LADDER).await,
     }
-}
-
-/// The end of what it wrote to standard error.
-fn last_words(process: &Process) -> String {
-    let text = process.output().text();
-    let text = text.trim();
-    if text.is_empty() {
-        return String::new();
-    }
-    let mut from = text.len().saturating_sub(QUOTED_BYTES);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    format!("; it last wrote: {}", &text[from..])
 }

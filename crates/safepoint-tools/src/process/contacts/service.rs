@@ -36,16 +36,9 @@ impl Service {
 }
 
 /// What is written is the place of no service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no service of this machine: write PORT, HOST:PORT or the path of a socket")]
 pub struct NoService(String);
-
-impl fmt::Display for NoService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no service of this machine: write PORT, HOST:PORT or the path of a socket", self.0)
-    }
-}
-
-impl std::error::Error for NoService {}
 
 impl FromStr for Service {
     type Err = NoService;

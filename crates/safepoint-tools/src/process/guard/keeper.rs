@@ -117,14 +117,7 @@ impl Keeper {
             climb: None,
             clear_at: None,
             pause: limits::SWEEP,
-            account: Account {
-                exit: Exit::Unknown,
-                ended_at: SystemTime::now(),
-                rungs: Vec::new(),
-                left_behind: Vec::new(),
-                survivors: Vec::new(),
-                hold: Hold::Kept,
-            },
+            account: Account::of(Hold::Kept),
             reported: false,
         }
     }
@@ -309,14 +302,7 @@ impl Keeper {
             return;
         }
         self.reported = true;
-        let account = Account {
-            exit: self.exit.unwrap_or(Exit::Unknown),
-            ended_at: SystemTime::now(),
-            rungs: std::mem::take(&mut self.account.rungs),
-            left_behind: std::mem::take(&mut self.account.left_behind),
-            survivors,
-            hold: self.account.hold,
-        };
+        let account = self.account.end(self.exit, survivors);
         self.link.say(&Word::Ended(Box::new(account)));
     }
 }

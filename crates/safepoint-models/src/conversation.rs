@@ -1,0 +1,50 @@
+//! A conversation over HTTP: each request has the whole history, encoded as its wire wants it.
+
+use safepoint::{
+    History,
+    model::{Conversation, DeltaStream, ModelError},
+};
+
+use crate::{
+    config::{Auth, Endpoint},
+    encoded_history::{EncodedHistory, Entries},
+    http::{ReplyReader, exchange, outgoing::Outgoing},
+    parts::{self, Write},
+};
+
+/// A conversation on one wire, with a new reader for each reply.
+pub(crate) struct HttpConversation<E, R> {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) path: String,
+    pub(crate) auth: Auth,
+    /// The wire's name, and how it writes an image or a file.
+    pub(crate) wire: (&'static str, Write),
+    pub(crate) encoder: EncodedHistory<E>,
+    pub(crate) reader: fn() -> R,
+}
+
+impl<E: Entries, R> HttpConversation<E, R> {
+    /// The next request, with this history.
+    pub(crate) fn request(&mut self, history: &History) -> Result<Outgoing, ModelError> {
+        let body = self.encoder.encode(history);
+        let (name, write) = self.wire;
+        parts::fit(history, name, write)?;
+        Ok(Outgoing { body, ..self.empty_request()? })
+    }
+
+    /// A request without a body.
+    pub(crate) fn empty_request(&self) -> Result<Outgoing, ModelError> {
+        self.endpoint.prepare(&self.path, self.auth)
+    }
+
+    /// The bodies of the requests with these histories, one after the other.
+    pub(crate) fn encoded(mut self, histories: &[&History]) -> Vec<Vec<u8>> {
+        histories.iter().map(|history| self.encoder.encode(history).into_bytes()).collect()
+    }
+}
+
+impl<E: Entries, R: ReplyReader> Conversation for HttpConversation<E, R> {
+    fn stream(&mut self, history: &History) -> DeltaStream {
+        exchange(self.request(history), (self.reader)())
+    }
+}
