@@ -14,10 +14,11 @@ use crate::error;
 /// The most entries of one list that are collected.
 const MOST: usize = 1 << 14;
 
-/// A list, or its beginning.
+/// A list, or its beginning. Most have one entry, which has its place here.
 #[derive(Debug)]
 pub(crate) struct Few<T> {
-    entries: Vec<T>,
+    first: Option<T>,
+    more: Vec<T>,
     is_cut: bool,
 }
 
@@ -26,17 +27,17 @@ impl<T> Few<T> {
     ///
     /// # Errors
     /// That there are more than any reply means.
-    pub(crate) fn all(self) -> Result<Vec<T>, ModelError> {
+    pub(crate) fn all(self) -> Result<impl DoubleEndedIterator<Item = T>, ModelError> {
         if self.is_cut {
             return Err(error::too_many("one event of the stream", MOST));
         }
-        Ok(self.entries)
+        Ok(self.first.into_iter().chain(self.more))
     }
 }
 
 impl<T> Default for Few<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), is_cut: false }
+        Self { first: None, more: Vec::new(), is_cut: false }
     }
 }
 
@@ -56,10 +57,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Reads<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T>, A::Error> {
-        let mut few = Few::default();
-        while few.entries.len() < MOST {
+        let mut few = Few { first: list.next_element()?, ..Few::default() };
+        while few.more.len() + 1 < MOST {
             match list.next_element()? {
-                Some(entry) => few.entries.push(entry),
+                Some(entry) => few.more.push(entry),
                 None => return Ok(few),
             }
         }
@@ -79,9 +80,9 @@ mod tests {
     fn a_long_list_is_not_collected() {
         let list = |length: usize| format!("[{}]", vec!["0"; length].join(","));
         let read = |length| serde_json::from_str::<Few<u8>>(&list(length)).expect("it is a list");
-        assert_eq!(read(MOST).all().expect("it is whole").len(), MOST);
+        assert_eq!(read(MOST).all().expect("it is whole").count(), MOST);
         let long = read(10 * MOST);
-        assert_eq!(long.entries.len(), MOST);
+        assert_eq!(1 + long.more.len(), MOST);
         assert!(long.all().is_err());
     }
 }

@@ -304,13 +304,13 @@ impl<W: ReplyReader> Exchange<W> {
             }
             SseError::NotUtf8 => error::malformed(wrong),
         })?;
-        let rest = bytes.slice(bytes.len() - rest.len()..);
         let Some(event) = event else {
             self.phase = ExchangePhase::Read(response);
             return Ok(());
         };
-        let read = self.wire.event(&event, &mut self.queue);
-        drop(event);
+        let rest = bytes.slice(bytes.len() - rest.len()..);
+        let read = self.wire.event(event, &mut self.queue);
+        self.decoder.forget();
         self.given = self.queue.iter().fold(self.given, |given, delta| given.saturating_add(delta.bytes()));
         // What is too much is not given, but for what stood before it.
         if self.given.saturating_add(self.wire.held()) > self.outgoing.output_bytes {

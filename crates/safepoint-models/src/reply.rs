@@ -1,6 +1,6 @@
 //! What the replies of several wires have in common: their end, their errors and their usage.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Deref};
 
 use safepoint::{
     Usage,
@@ -19,11 +19,30 @@ pub(crate) struct Typed<'a> {
     pub(crate) kind: Cow<'a, str>,
 }
 
+/// A text of a reply, borrowed from its event where nothing in it is escaped.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Text<'_> {
+    pub(crate) fn into_owned(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
 /// An error inside a reply.
 #[derive(Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct ErrorWords<'a> {
-    pub(crate) message: Option<Cow<'a, str>>,
+    pub(crate) message: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]

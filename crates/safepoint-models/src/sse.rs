@@ -27,9 +27,12 @@ pub enum SseError {
 /// Turns bytes into events, however the bytes are cut.
 #[derive(Debug)]
 pub struct SseDecoder {
+    /// The part of a line that has arrived, if the rest of it has not.
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
+    /// Whether the event was given out, so that the next line begins another one.
+    is_given: bool,
     bound: usize,
     place: LinePlace,
 }
@@ -37,22 +40,30 @@ pub struct SseDecoder {
 /// Where in the stream the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinePlace {
-    /// At the very start, where a byte order mark may stand.
+    /// In the first line, which may begin with a byte order mark.
     Start,
     Inside,
     /// Behind a carriage return: a line feed here belongs to it.
     AfterCr,
 }
 
-/// Room of a line that is kept for the next one.
+/// Room of a line or an event that is kept for the next one.
 const KEPT: usize = 16 << 10;
+const DATA: &[u8] = b"data:";
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 impl SseDecoder {
     /// A decoder at the start of a stream whose lines and events are at most this many bytes.
     #[must_use]
     pub fn new(bound: usize) -> Self {
-        Self { line: Vec::new(), event: SseEvent::default(), has_data: false, bound, place: LinePlace::Start }
+        Self {
+            line: Vec::new(),
+            event: SseEvent::default(),
+            has_data: false,
+            is_given: false,
+            bound,
+            place: LinePlace::Start,
+        }
     }
 
     /// Takes bytes and hands each event that they complete to `out`.
@@ -60,18 +71,35 @@ impl SseDecoder {
     /// # Errors
     /// [`SseError`]: the stream is none of events, or does not keep to the bound.
     pub fn feed(&mut self, mut bytes: &[u8], mut out: impl FnMut(SseEvent)) -> Result<(), SseError> {
-        while let Some(event) = self.next(&mut bytes)? {
-            out(event);
+        while self.find_event(&mut bytes)? {
+            out(std::mem::take(&mut self.event));
         }
         Ok(())
     }
 
-    /// Takes bytes up to the end of the next event, and gives that; none once all of them are taken. So that a caller who reads a
+    /// Takes bytes up to the end of the next event, and lends that; none once all of them are taken. So that a caller who reads a
     /// flood of small events can do something else between any two of them.
     ///
     /// # Errors
     /// As [`SseDecoder::feed`].
-    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<SseEvent>, SseError> {
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<&SseEvent>, SseError> {
+        Ok(self.find_event(bytes)?.then_some(&self.event))
+    }
+
+    /// Forgets the event that was lent last. The room of a large one is free then.
+    pub(crate) fn forget(&mut self) {
+        let SseEvent { name, data } = &mut self.event;
+        name.clear();
+        data.clear();
+        data.shrink_to(KEPT);
+        self.is_given = false;
+    }
+
+    /// Whether these bytes complete an event, which is in its field then.
+    fn find_event(&mut self, bytes: &mut &[u8]) -> Result<bool, SseError> {
+        if self.is_given {
+            self.forget();
+        }
         while !bytes.is_empty() {
             if self.place == LinePlace::AfterCr {
                 self.place = LinePlace::Inside;
@@ -80,63 +108,72 @@ impl SseDecoder {
                     continue;
                 }
             }
-            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let end = memchr::memchr2(b'\n', b'\r', bytes);
             let taken = &bytes[..end.unwrap_or(bytes.len())];
             if self.line.len() + taken.len() > self.bound {
                 return Err(SseError::TooLarge);
             }
-            self.line.extend_from_slice(taken);
             let Some(end) = end else {
+                self.line.extend_from_slice(taken);
                 *bytes = &[];
-                return Ok(None);
+                return Ok(false);
             };
             let after = if bytes[end] == b'\r' { LinePlace::AfterCr } else { LinePlace::Inside };
             *bytes = &bytes[end + 1..];
-            let event = self.end_line()?;
+            let is_event = self.end_line(taken)?;
             self.place = after;
-            if event.is_some() {
-                return Ok(event);
+            if is_event {
+                self.is_given = true;
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
-    fn end_line(&mut self) -> Result<Option<SseEvent>, SseError> {
+    /// A line is complete: what has arrived of it before, and its rest. Whether it ends an event.
+    fn end_line(&mut self, rest: &[u8]) -> Result<bool, SseError> {
+        if self.line.is_empty() {
+            return self.take_line(rest);
+        }
         let mut line = std::mem::take(&mut self.line);
-        if self.place == LinePlace::Start {
-            if line.starts_with(BOM) {
-                line.drain(..BOM.len());
-            }
+        line.extend_from_slice(rest);
+        // A large one is not copied.
+        if !self.has_data && line.len() > KEPT && line.starts_with(DATA) {
+            let start = if line.get(DATA.len()) == Some(&b' ') { DATA.len() + 1 } else { DATA.len() };
+            line.drain(..start);
+            self.event.data = String::from_utf8(line).map_err(|_invalid| SseError::NotUtf8)?;
+            self.has_data = true;
             self.place = LinePlace::Inside;
+            return Ok(false);
         }
-        let line = String::from_utf8(line).map_err(|_invalid| SseError::NotUtf8)?;
-        if line.is_empty() {
-            self.line = line.into_bytes();
-            return Ok(self.dispatch());
-        }
-        if let Some(spent) = self.field(line)? {
-            // Its room is used again, unless it was a large line's.
-            self.line = spent.into_bytes();
-            self.line.clear();
-            self.line.shrink_to(KEPT);
-        }
-        Ok(None)
+        let is_event = self.take_line(&line)?;
+        // Its room is used again, unless it was a large line's.
+        line.clear();
+        line.shrink_to(KEPT);
+        self.line = line;
+        Ok(is_event)
     }
 
-    /// Takes one line; gives it back unless it has become the event's data.
-    fn field(&mut self, mut line: String) -> Result<Option<String>, SseError> {
-        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
+    fn take_line(&mut self, line: &[u8]) -> Result<bool, SseError> {
+        let is_first = self.place == LinePlace::Start;
+        self.place = LinePlace::Inside;
+        let line = if is_first { line.strip_prefix(BOM).unwrap_or(line) } else { line };
+        let line = std::str::from_utf8(line).map_err(|_invalid| SseError::NotUtf8)?;
+        if line.is_empty() {
+            let has_data = std::mem::take(&mut self.has_data);
+            if !has_data {
+                self.event.name.clear();
+            }
+            return Ok(has_data);
+        }
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        self.field(name, value.strip_prefix(' ').unwrap_or(value))?;
+        Ok(false)
+    }
+
+    fn field(&mut self, name: &str, value: &str) -> Result<(), SseError> {
         match name {
             "event" => value.clone_into(&mut self.event.name),
-            // A large one is not copied.
-            "data" if !self.has_data && value.len() > KEPT => {
-                let start = line.len() - value.len();
-                line.drain(..start);
-                self.event.data = line;
-                self.has_data = true;
-                return Ok(None);
-            }
             "data" => {
                 if self.event.data.len() + value.len() > self.bound {
                     return Err(SseError::TooLarge);
@@ -150,12 +187,7 @@ impl SseDecoder {
             // Comments have an empty name; `id` and `retry` are for clients that reconnect, and this one never does.
             _ => {}
         }
-        Ok(Some(line))
-    }
-
-    fn dispatch(&mut self) -> Option<SseEvent> {
-        let event = std::mem::take(&mut self.event);
-        std::mem::take(&mut self.has_data).then_some(event)
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! A message's events as deltas: blocks one after the other, each sealed or complete at its stop.
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::collections::VecDeque;
 
 use safepoint::{
     Usage,
@@ -17,7 +17,7 @@ use crate::{
     error,
     http::ReplyReader,
     kept::Citations,
-    reply::{Ending, ErrorWords, Typed},
+    reply::{Ending, ErrorWords, Text, Typed},
     sse::SseEvent,
 };
 
@@ -40,11 +40,11 @@ struct Start {
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 struct StartBlock<'a> {
-    text: Option<Cow<'a, str>>,
-    thinking: Option<Cow<'a, str>>,
-    data: Option<Cow<'a, str>>,
-    id: Option<Cow<'a, str>>,
-    name: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
+    thinking: Option<Text<'a>>,
+    data: Option<Text<'a>>,
+    id: Option<Text<'a>>,
+    name: Option<Text<'a>>,
     input: Option<&'a RawValue>,
 }
 
@@ -53,13 +53,13 @@ struct StartBlock<'a> {
 #[serde(bound(deserialize = "'de: 'a"))]
 struct BlockDelta<'a> {
     #[serde(rename = "type")]
-    kind: Option<Cow<'a, str>>,
-    text: Option<Cow<'a, str>>,
-    thinking: Option<Cow<'a, str>>,
-    signature: Option<Cow<'a, str>>,
-    partial_json: Option<Cow<'a, str>>,
+    kind: Option<Text<'a>>,
+    text: Option<Text<'a>>,
+    thinking: Option<Text<'a>>,
+    signature: Option<Text<'a>>,
+    partial_json: Option<Text<'a>>,
     citation: Option<&'a RawValue>,
-    stop_reason: Option<Cow<'a, str>>,
+    stop_reason: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -195,7 +195,7 @@ impl MessagesReader {
             return Ok(());
         }
         let block: StartBlock<'_> = serde_json::from_str(raw.get()).map_err(error::malformed)?;
-        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
+        let owned = |text: Option<Text<'_>>| text.map(Text::into_owned).unwrap_or_default();
         match &*kind {
             "text" => {
                 let text = owned(block.text);
@@ -227,14 +227,14 @@ impl MessagesReader {
         let BlockDelta { kind, text, thinking, signature, partial_json, citation, .. } = piece;
         match (kind.as_deref().unwrap_or_default(), &mut self.block) {
             ("text_delta", block) => {
-                let text = text.map(Cow::into_owned).unwrap_or_default();
+                let text = text.map(Text::into_owned).unwrap_or_default();
                 if let Open::Text { bytes, .. } = block {
                     *bytes += text.len();
                 }
                 out.push_back(Delta::Text(text));
             }
             ("thinking_delta", block) => {
-                let thinking = thinking.map(Cow::into_owned).unwrap_or_default();
+                let thinking = thinking.map(Text::into_owned).unwrap_or_default();
                 if let Open::Thinking { text, .. } = block {
                     text.push_str(&thinking);
                 }

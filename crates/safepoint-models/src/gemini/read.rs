@@ -16,7 +16,7 @@ use crate::{
     error,
     few::Few,
     http::ReplyReader,
-    reply::{Ending, ErrorWords},
+    reply::{Ending, ErrorWords, Text},
     sse::SseEvent,
 };
 
@@ -26,21 +26,21 @@ struct Chunk<'a> {
     candidates: Few<Candidate<'a>>,
     usage_metadata: Option<ChunkUsage>,
     prompt_feedback: Option<Feedback<'a>>,
-    response_id: Option<Cow<'a, str>>,
+    response_id: Option<Text<'a>>,
     error: Option<ErrorWords<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Feedback<'a> {
-    block_reason: Option<Cow<'a, str>>,
+    block_reason: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
     content: Option<Content<'a>>,
-    finish_reason: Option<Cow<'a, str>>,
+    finish_reason: Option<Text<'a>>,
     grounding_metadata: Option<&'a RawValue>,
 }
 
@@ -53,17 +53,17 @@ struct Content<'a> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     thought: bool,
     function_call: Option<FunctionCall<'a>>,
-    thought_signature: Option<Cow<'a, str>>,
+    thought_signature: Option<Text<'a>>,
     executable_code: Option<&'a RawValue>,
     code_execution_result: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct FunctionCall<'a> {
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(default, borrow)]
     name: Cow<'a, str>,
     args: Option<&'a RawValue>,
@@ -99,7 +99,7 @@ impl ReplyReader for GeminiReader {
             self.response = error::shown(&response);
         }
         // A second candidate is never asked for.
-        if let Some(candidate) = chunk.candidates.all()?.into_iter().next() {
+        if let Some(candidate) = chunk.candidates.all()?.next() {
             for part in candidate.content.map(|content| content.parts).unwrap_or_default().all()? {
                 self.part(part, out)?;
             }
@@ -154,7 +154,7 @@ impl GeminiReader {
         if let Some(signature) = signature {
             let of = if part.function_call.is_some() { "call" } else { "text" };
             out.push_back(Delta::ReasoningSeal(
-                json!({"type": "thought_signature", "of": of, "signature": signature}),
+                json!({"type": "thought_signature", "of": of, "signature": &*signature}),
             ));
         }
         if let Some(call) = part.function_call {

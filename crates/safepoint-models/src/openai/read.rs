@@ -1,10 +1,7 @@
 //! A chat completion's chunks as deltas. A call is ready only when its arguments are certain to be complete: the next
 //! one begins, or the provider says why the message ended.
 
-use std::{
-    borrow::Cow,
-    collections::{HashSet, VecDeque},
-};
+use std::collections::{HashSet, VecDeque};
 
 use safepoint::{
     Usage,
@@ -19,7 +16,7 @@ use crate::{
     error,
     few::Few,
     http::ReplyReader,
-    reply::{self, Ending, ErrorWords, InputDetails, OutputDetails},
+    reply::{self, Ending, ErrorWords, InputDetails, OutputDetails, Text},
     sse::SseEvent,
 };
 
@@ -35,16 +32,16 @@ struct Chunk<'a> {
 #[serde(bound(deserialize = "'de: 'a"))]
 struct Choice<'a> {
     delta: Option<Piece<'a>>,
-    finish_reason: Option<Cow<'a, str>>,
+    finish_reason: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 struct Piece<'a> {
-    content: Option<Cow<'a, str>>,
-    refusal: Option<Cow<'a, str>>,
-    reasoning_content: Option<Cow<'a, str>>,
-    reasoning: Option<Cow<'a, str>>,
+    content: Option<Text<'a>>,
+    refusal: Option<Text<'a>>,
+    reasoning_content: Option<Text<'a>>,
+    reasoning: Option<Text<'a>>,
     annotations: Option<&'a RawValue>,
     tool_calls: Option<Few<CallPiece<'a>>>,
 }
@@ -53,15 +50,15 @@ struct Piece<'a> {
 #[serde(bound(deserialize = "'de: 'a"))]
 struct CallPiece<'a> {
     index: Option<u32>,
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     function: Option<FunctionPiece<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 struct FunctionPiece<'a> {
-    name: Option<Cow<'a, str>>,
-    arguments: Option<Cow<'a, str>>,
+    name: Option<Text<'a>>,
+    arguments: Option<Text<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -100,7 +97,7 @@ impl ReplyReader for ChatReader {
             out.push_back(Delta::Usage(exact(&usage)));
         }
         // A second choice is never asked for; a server that sends one anyway is not listened to twice.
-        if let Some(choice) = chunk.choices.all()?.into_iter().next() {
+        if let Some(choice) = chunk.choices.all()?.next() {
             if let Some(piece) = choice.delta {
                 self.piece(piece, out)?;
             }
@@ -155,7 +152,7 @@ impl ChatReader {
                 json!({"type": "chat_annotations", "annotations": annotations}),
             ));
         }
-        for call in piece.tool_calls.map_or_else(|| Ok(Vec::new()), Few::all)? {
+        for call in piece.tool_calls.unwrap_or_default().all()? {
             self.call_piece(call, out);
         }
         Ok(())

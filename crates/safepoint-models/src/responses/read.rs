@@ -18,7 +18,7 @@ use crate::{
     error,
     few::Few,
     http::ReplyReader,
-    reply::{self, Ending, ErrorWords, InputDetails, OutputDetails, Typed},
+    reply::{self, Ending, ErrorWords, InputDetails, OutputDetails, Text, Typed},
     sse::SseEvent,
 };
 
@@ -27,13 +27,13 @@ struct ResponseEvent<'a> {
     sequence_number: Option<u64>,
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    delta: Option<Cow<'a, str>>,
+    delta: Option<Text<'a>>,
     #[serde(default)]
     summary_index: u64,
     item: Option<&'a RawValue>,
     response: Option<Response<'a>>,
     error: Option<ErrorWords<'a>>,
-    message: Option<Cow<'a, str>>,
+    message: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +54,7 @@ struct Item<'a> {
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 struct Content<'a> {
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     annotations: Option<&'a RawValue>,
 }
 
@@ -212,7 +212,7 @@ impl ResponsesReader {
             }
             _ => {
                 // What stands before the last part is said, but not what it cites: the texts are one here.
-                if let Some(content) = item.content.unwrap_or_default().all()?.pop() {
+                if let Some(content) = item.content.unwrap_or_default().all()?.next_back() {
                     let bytes = content.text.as_ref().map_or(0, |text| text.len());
                     let annotations = content.annotations.map(|all| error::value(all.get())).transpose()?;
                     out.extend(
@@ -253,7 +253,7 @@ impl<'a> Item<'a> {
 
 fn failure(response: Option<Response<'_>>) -> String {
     let (error, status) = response.map_or((None, None), |response| (response.error, response.status));
-    error.and_then(|error| error.message).map(Cow::into_owned).unwrap_or_else(|| match status.as_deref() {
+    error.and_then(|error| error.message).map(Text::into_owned).unwrap_or_else(|| match status.as_deref() {
         Some("cancelled") => "the response was cancelled at the provider".to_owned(),
         _ => "no reason was given".to_owned(),
     })
