@@ -268,8 +268,11 @@ impl Driver {
     }
 
     /// Records a fact, applies it and shows it. State changes in no other way.
-    fn record(&mut self, fact: Fact) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
-        self.recorder.record(&mut self.machine, &self.cx, fact)
+    fn record(
+        &mut self,
+        fact: impl Into<Arc<Fact>>,
+    ) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
+        self.recorder.record(&mut self.machine, &self.cx, fact.into())
     }
 
     fn fail(&mut self, code: &str, message: impl Into<String>, hint: Option<&str>) {

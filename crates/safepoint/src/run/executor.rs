@@ -86,21 +86,16 @@ pub(crate) async fn supervise(
     cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
     late: impl FnOnce(CallId, String) + Send + 'static,
 ) {
-    let spec = job.tool.spec().clone();
+    let tool = Arc::clone(&job.tool);
+    let spec = tool.spec();
     let call_id = job.cx.call_id().clone();
     let scope = job.permit.scope().clone();
     let limit = spec.timeout.or(job.limits.call_timeout);
     let body_scope = job.permit.into_scope();
     let mut body = body_scope.spawn(format!("tool {}", spec.name), call_body(&job.tool, &job.cx, job.args));
     let way = first_way(&mut body, &scope, (limit, &job.board.waits)).await;
-    let watch = Watch {
-        scope: &scope,
-        limits: &job.limits,
-        spec: &spec,
-        body,
-        call_id: &call_id,
-        late: Box::new(late),
-    };
+    let watch =
+        Watch { scope: &scope, limits: &job.limits, spec, body, call_id: &call_id, late: Box::new(late) };
     let mut ending = match way {
         BodyEnd::Returned(result) => {
             CallEnd::returned(result, scope.reason().filter(|_| scope.is_stopping()))

@@ -212,10 +212,10 @@ impl Machine {
             }
             Fact::CallStarted { call_id, effect, work, args, .. } => self.change(call_id, |call| {
                 call.effect = Some(*effect);
-                call.given = Some(args.clone());
+                call.given = Some(Arc::clone(args));
                 call.step = CallState::Running;
                 if *work != CallKind::Tool {
-                    call.run = Some(args.clone());
+                    call.run = Some(Arc::clone(args));
                 }
             }),
             Fact::RemoteTaskNamed { call_id, task } => {
@@ -289,9 +289,9 @@ impl Machine {
     fn close_round(&mut self) {
         if let RunStage::Calls(round) = &self.stage
             && round.is_complete()
+            && let RunStage::Calls(round) = std::mem::take(&mut self.stage)
         {
-            self.calls.extend(round.reports().cloned());
-            let (message, results) = round.closed();
+            let (message, results) = round.close(&mut self.calls);
             self.stage = self.after_calls(&message, &results);
             self.history.push(Message::Assistant(message));
             self.history.push(Message::Results { results });

@@ -35,12 +35,17 @@ pub(crate) fn run<F: Future>(work: F) -> Guarded<F> {
     Guarded(Some(Box::pin(work)))
 }
 
+/// Like [`run`], for what is called to get a future that is boxed already. A panic of the call is a value too.
+pub(crate) async fn run_boxed<'a, T>(ask: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, Panicked> {
+    Guarded(Some(call(ask)?)).await
+}
+
 /// A future of foreign code. If it is dropped early, a panic in its drop is ignored: nothing waits for it any
 /// more.
 #[must_use = "a future does nothing before it is awaited"]
-pub(crate) struct Guarded<F: Future>(Option<Pin<Box<F>>>);
+pub(crate) struct Guarded<F: Future + ?Sized>(Option<Pin<Box<F>>>);
 
-impl<F: Future> Future for Guarded<F> {
+impl<F: Future + ?Sized> Future for Guarded<F> {
     type Output = Result<F::Output, Panicked>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -55,7 +60,7 @@ impl<F: Future> Future for Guarded<F> {
     }
 }
 
-impl<F: Future> Drop for Guarded<F> {
+impl<F: Future + ?Sized> Drop for Guarded<F> {
     fn drop(&mut self) {
         if drop_caught(self.0.take()).is_err() {
             // Dropped before its end, so its result is not needed.
@@ -85,7 +90,7 @@ impl<T: ?Sized> Foreign<T> {
     where
         T: Send + Sync,
     {
-        run(async move { ask(self.it()).await }).await
+        run_boxed(|| ask(self.it())).await
     }
 
     fn it(&self) -> &T {

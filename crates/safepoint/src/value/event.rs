@@ -105,7 +105,7 @@ pub enum Fact {
         /// For which round.
         round: u32,
         /// What it is given.
-        args: Value,
+        args: Arc<Value>,
         /// What it may change.
         effect: EffectClass,
         /// The same for every try.

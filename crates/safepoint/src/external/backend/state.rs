@@ -125,7 +125,7 @@ impl WrappedRun {
             call_id: CallId::from(WORK),
             name: self.spec.name.clone(),
             round: 1,
-            args: json!({}),
+            args: json!({}).into(),
             effect: EffectClass::Unsafe,
             key: format!("{}:{WORK}", self.shared.run),
             work: CallKind::Tool,

@@ -1,6 +1,8 @@
 //! Checks whether a call may run, against schema, rules and mode (S8). An approval is valid for what it was
 //! given for, and for nothing else (S8.2, S8.8).
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Driver, LogFailure};
@@ -55,13 +57,13 @@ impl Driver {
     }
 
     /// The arguments of a new call, whether its tool needs an approval, and whether it may run in parallel.
-    fn read_call(&self, call: &ToolCall) -> Result<(Value, ToolApproval, bool), InvalidCall> {
+    fn read_call(&self, call: &ToolCall) -> Result<(Arc<Value>, ToolApproval, bool), InvalidCall> {
         let args = toolset::parse_args(&call.name, &call.args)?;
         let tool = self.cx.def.tools.fit(&call.name, &args)?;
         if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
             return Err(InvalidCall(TOO_DEEP.into()));
         }
-        Ok((args, tool.spec().approval, tool.spec().may_overlap()))
+        Ok((Arc::new(args), tool.spec().approval, tool.spec().may_overlap()))
     }
 
     async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {

@@ -137,10 +137,10 @@ impl Driver {
     pub(super) async fn ask_person(
         &mut self,
         call: &ToolCall,
-        args: Value,
+        args: Arc<Value>,
         question: ApprovalKind,
     ) -> Result<(), LogFailure> {
-        let request = self.ask(call, Asks::about(&call.name, args), question).await?;
+        let request = self.ask(call, Asks::about(&call.name, Arc::unwrap_or_clone(args)), question).await?;
         self.ask_approver_or_wait(request);
         Ok(())
     }

@@ -120,21 +120,21 @@ impl Driver {
     pub(super) async fn end_call(&mut self, call: &ToolCall, ending: CallEnd) -> Result<(), LogFailure> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
         let given = answer_given(&report, &result);
-        let ended = Fact::CallEnded { report: report.clone(), result, extent };
+        let ended = Arc::new(Fact::CallEnded { report, result, extent });
         let withdrawn = self.withdraw_of_call(&call.id).await;
         if let Some(site) = self.calls.settle(&call.id) {
             self.call_over(&site, given);
         }
         let recorded = match withdrawn {
-            Ok(()) => self.record(ended).await.map(drop),
+            Ok(()) => self.record(Arc::clone(&ended)).await.map(drop),
             Err(broken) => Err(broken),
         };
-        if let Err(broken) = recorded {
-            self.recorder.keep_unrecorded([report]);
-            return Err(broken);
+        let Fact::CallEnded { report, .. } = &*ended else { return recorded };
+        match &recorded {
+            Ok(()) => self.notify(|hooks| hooks.after_call(report)),
+            Err(_) => self.recorder.keep_unrecorded([report.clone()]),
         }
-        self.notify(|hooks| hooks.after_call(&report));
-        Ok(())
+        recorded
     }
 
     /// Ends calls of which nothing runs, in one append, so that a stop does not wait for each (S12.5).

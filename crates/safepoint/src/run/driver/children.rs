@@ -128,7 +128,7 @@ pub(super) struct Begin {
     pub(super) permit: Permit<RunCall>,
     pub(super) child: Arc<Subagent>,
     pub(super) call: ToolCall,
-    pub(super) args: serde_json::Value,
+    pub(super) args: Arc<serde_json::Value>,
     pub(super) entry: ChildStart,
     pub(super) started_at: Timestamp,
 }

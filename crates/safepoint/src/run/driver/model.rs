@@ -283,10 +283,11 @@ impl Driver {
         if let Some(summary) = &mut streaming.summary {
             return Box::pin(self.summarised(summary, &message, (whole, report))).await;
         }
+        let recorded = self.record(Fact::ModelEnded { message, whole, report }).await?;
+        let Fact::ModelEnded { message, whole, report } = &**recorded.fact() else { return Ok(()) };
         let hooked =
-            HookedMessage { message: Arc::clone(&message), whole: whole.clone(), report: report.clone() };
-        self.record(Fact::ModelEnded { message, whole, report }).await?;
-        self.notify(|hooks| hooks.after_model(&hooked));
+            || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
+        self.notify(|hooks| hooks.after_model(&hooked()));
         Ok(())
     }
 }

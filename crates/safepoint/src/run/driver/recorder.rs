@@ -35,10 +35,9 @@ impl Recorder {
         &mut self,
         machine: &mut Machine,
         cx: &RunContext,
-        fact: Fact,
+        fact: Arc<Fact>,
     ) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
         // Shared before there is a future, so that no future of a waiting run has room for facts.
-        let fact = Arc::new(fact);
         async move {
             let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append_timeout);
             let recorded = recording.await.map_err(LogFailure::Log)?;

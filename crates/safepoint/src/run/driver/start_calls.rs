@@ -33,12 +33,16 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let mut begun = 0;
         for index in calls {
-            let Some(due) = self.machine.call(index).cloned() else { continue };
-            let how = (entry_of(&due), due.named.clone());
-            let Call { call, step: CallState::Ready { args, .. }, .. } = due else { continue };
+            let Some(due) = self.machine.call(index) else { continue };
+            let CallState::Ready { args, .. } = &due.step else { continue };
+            let how = (entry_of(due), due.named.clone());
+            let (call, args) = (due.call.clone(), Arc::clone(args));
+            let hooked = || {
+                let args = Value::clone(&args);
+                HookCall { call_id: call.id.clone(), name: call.name.clone(), args }
+            };
             let key = HookOf::Call(call.id.clone());
-            let hooked = HookCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
-            if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
+            if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked())) {
                 // Calls after this one may not overtake it.
                 break;
             }
@@ -51,7 +55,7 @@ impl Driver {
     async fn start_call(
         &mut self,
         call: &ToolCall,
-        args: Value,
+        args: Arc<Value>,
         gate: SafePoints,
         (entry, named): (ChildStart, Option<String>),
     ) -> Result<(), LogFailure> {
@@ -64,7 +68,7 @@ impl Driver {
                 call_id: call.id.clone(),
                 name: call.name.clone(),
                 round,
-                args: args.clone(),
+                args: Arc::clone(&args),
                 effect: work.spec().effect,
                 key: key.clone(),
                 work: work.kind(),
@@ -96,7 +100,7 @@ impl Driver {
             permit,
             stop: site.stop.clone(),
             tool,
-            args,
+            args: Arc::unwrap_or_clone(args),
             board: Arc::clone(&site.board),
             limits: Arc::clone(&self.cx.def.limits),
             secrets: self.cx.def.secrets.clone(),

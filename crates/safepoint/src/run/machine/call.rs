@@ -1,5 +1,7 @@
 //! One call of a round, and its state.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::value::{
@@ -22,9 +24,9 @@ pub(crate) struct Call {
     /// Whether it may run in parallel; known once it was checked.
     pub(super) overlaps: bool,
     /// The arguments of the run that is its work, once that has begun: resuming it needs no other approval.
-    pub(super) run: Option<Value>,
+    pub(super) run: Option<Arc<Value>>,
     /// Its arguments when it last began.
-    pub(crate) given: Option<Value>,
+    pub(crate) given: Option<Arc<Value>>,
     /// The remote agent's name for its work: beginning it again asks for that, and repeats nothing.
     pub(crate) named: Option<String>,
     /// A person's approval, which outlives the process (S7.2).
@@ -44,9 +46,9 @@ pub(crate) enum CallState {
     Approved(Allowed),
     /// Its run is to be resumed where it is: the call was approved earlier. A suspension keeps the open
     /// questions of that run; a stop withdrew them, and they are asked again under new ids (S8.3).
-    Resuming { args: Value, asks_again: bool },
+    Resuming { args: Arc<Value>, asks_again: bool },
     /// It may begin, with these arguments; a run that resumes treats its questions as above.
-    Ready { args: Value, asks_again: bool },
+    Ready { args: Arc<Value>, asks_again: bool },
     /// It runs.
     Running,
     /// The run that is its work waits for a person, and nothing of it is alive.
@@ -60,7 +62,7 @@ pub(crate) enum CallState {
 /// What a person approved.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
-    pub(crate) args: Value,
+    pub(crate) args: Arc<Value>,
     /// Whether the person changed them: the rules then still apply.
     pub(crate) is_changed: bool,
     /// The arguments that the person was asked about.
@@ -73,7 +75,7 @@ impl Allowed {
     /// An approval of what was asked about, with the person's arguments if they changed it.
     fn by(request: &ApprovalRequest, changed: Option<&Value>) -> Self {
         let (is_changed, asked) = (changed.is_some(), request.args.clone());
-        let args = changed.unwrap_or(&asked).clone();
+        let args = Arc::new(changed.unwrap_or(&asked).clone());
         Self { args, is_changed, asked, definition: request.definition.clone() }
     }
 }
@@ -147,7 +149,7 @@ impl Call {
             }
             CallState::Suspended { .. } | CallState::Running if child => self.step = self.again(false),
             CallState::Ready { args, asks_again } if child => {
-                self.step = CallState::Resuming { args: args.clone(), asks_again: *asks_again };
+                self.step = CallState::Resuming { args: Arc::clone(args), asks_again: *asks_again };
             }
             CallState::Running => {
                 self.begin_to_doubt();
@@ -191,7 +193,7 @@ impl Call {
     /// Its run is to resume.
     pub(super) fn again(&self, asks_again: bool) -> CallState {
         match &self.run {
-            Some(args) => CallState::Resuming { args: args.clone(), asks_again },
+            Some(args) => CallState::Resuming { args: Arc::clone(args), asks_again },
             None => CallState::Requested,
         }
     }

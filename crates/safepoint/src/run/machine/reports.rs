@@ -36,7 +36,7 @@ impl Machine {
 
     /// The rules let this call begin. Derived from recorded facts and the agent's definition, so it is not a
     /// fact itself.
-    pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
+    pub(crate) fn clear(&mut self, index: usize, args: std::sync::Arc<serde_json::Value>, overlaps: bool) {
         if let RunStage::Calls(round) = &mut self.stage {
             round.change(index, |call| {
                 let asks_again = matches!(call.step, CallState::Resuming { asks_again: true, .. });

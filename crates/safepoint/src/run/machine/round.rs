@@ -176,9 +176,17 @@ impl Round {
         calls
     }
 
-    pub(super) fn closed(&self) -> (Arc<AssistantMessage>, Vec<CallResult>) {
-        let results = self.calls.iter().filter_map(Call::end).map(|(_, result)| result.clone()).collect();
-        (Arc::clone(&self.message), self.with_left_out(results))
+    /// The message and its results; the rows of the calls go to `reports`.
+    pub(super) fn close(mut self, reports: &mut Vec<CallReport>) -> (Arc<AssistantMessage>, Vec<CallResult>) {
+        let mut results = Vec::with_capacity(self.calls.len());
+        for call in std::mem::take(&mut self.calls) {
+            if let CallState::Ended { report, result } = call.step {
+                reports.push(*report);
+                results.push(result);
+            }
+        }
+        let results = self.with_left_out(results);
+        (self.message, results)
     }
 
     /// What a new turn would close this round with.

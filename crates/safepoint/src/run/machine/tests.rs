@@ -66,7 +66,8 @@ impl Logged {
     async fn started(&mut self, id: &str, work: CallKind) {
         let (call_id, name, effect) = (CallId::from(id), "work".into(), EffectClass::Unsafe);
         let (args, key, at) = (json!("given"), String::new(), Timestamp::UNIX_EPOCH);
-        self.record(Fact::CallStarted { call_id, name, round: 1, args, effect, key, work, at }).await;
+        self.record(Fact::CallStarted { call_id, name, round: 1, args: args.into(), effect, key, work, at })
+            .await;
     }
 
     async fn ended(&mut self, id: &str, child: Option<ChildReport>) {
@@ -176,15 +177,15 @@ async fn a_round_goes_from_phase_to_phase() {
     let taken = ["c0", "c1", "c2"].map(|id| logged.machine.is_taken(&CallId::from(id)));
     assert_eq!((taken, logged.machine.open_calls().len()), ([true, true, false], 2));
     assert!(logged.machine.call(1).is_some() && logged.machine.call(2).is_none());
-    logged.machine.clear(0, json!(1), true);
-    logged.machine.clear(1, json!(2), true);
+    logged.machine.clear(0, json!(1).into(), true);
+    logged.machine.clear(1, json!(2).into(), true);
     let gate = AT_MODEL | SafePoints::AFTER_STARTED_CALLS;
     assert_eq!(logged.due(None, PendingSteer::No), NextStep::StartCalls { calls: vec![0, 1], gate });
     logged.started("c0", CallKind::Tool).await;
     assert_eq!(logged.machine.boundary(), Some(SafePoints::AFTER_STARTED_CALLS));
     assert_eq!(
         logged.machine.find(&CallId::from("c0")).and_then(|call| call.given.as_ref()),
-        Some(&json!("given"))
+        Some(&json!("given").into())
     );
     assert!(logged.machine.running_call(&CallId::from("c0")).is_some());
     assert!(logged.machine.running_call(&CallId::from("c1")).is_none());
@@ -456,7 +457,7 @@ async fn a_child_that_waits_is_known_by_its_questions() {
     assert_eq!((questions(&logged), logged.machine.suspended().count()), (Some(false), 0));
     logged.machine.ask_again();
     assert_eq!(questions(&logged), Some(true));
-    logged.machine.clear(0, json!(1), false);
+    logged.machine.clear(0, json!(1).into(), false);
     assert_eq!(questions(&logged), Some(true), "the rules do not forget them");
 }
 

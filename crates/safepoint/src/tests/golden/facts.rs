@@ -77,7 +77,7 @@ fn attempt(history: Option<History>, on_unknown: OnUnknownEffect, limits: Option
 fn call_started(effect: EffectClass, work: CallKind) -> Fact {
     let args = json!({"command": "ls"});
     let (call_id, name, key) = ("call_1".into(), "shell".into(), "run_1/call_1".into());
-    Fact::CallStarted { call_id, name, round: 1, args, effect, key, work, at: at(110) }
+    Fact::CallStarted { call_id, name, round: 1, args: args.into(), effect, key, work, at: at(110) }
 }
 
 fn effects() -> Vec<EffectClass> {

@@ -16,7 +16,7 @@ fn call(effect: impl Into<Option<EffectClass>>, step: CallState) -> Call {
 }
 
 fn with_run(call: Call) -> Call {
-    Call { run: Some(json!("run")), ..call }
+    Call { run: Some(json!("run").into()), ..call }
 }
 
 fn suspended(questions: &[&str]) -> CallState {
@@ -24,7 +24,7 @@ fn suspended(questions: &[&str]) -> CallState {
 }
 
 fn cleared(asks_again: bool) -> CallState {
-    CallState::Ready { args: json!("cleared"), asks_again }
+    CallState::Ready { args: json!("cleared").into(), asks_again }
 }
 
 /// The step in a word, with what it keeps.
@@ -125,7 +125,7 @@ fn a_call_of_a_dead_process_is_in_doubt() {
         ("wanted".into(), true),
         "its peer is asked for the same work"
     );
-    let again = CallState::Resuming { args: json!(1), asks_again: false };
+    let again = CallState::Resuming { args: json!(1).into(), asks_again: false };
     for (step, word) in [
         (CallState::AwaitingApproval(question("q")), "asked \"q\""),
         (CallState::EffectUnknown, "lost"),
@@ -189,7 +189,7 @@ fn a_closed_call_says_what_is_known() {
         call
     };
     let plain = |step| call(None, step);
-    let again = || CallState::Resuming { args: json!(1), asks_again: false };
+    let again = || CallState::Resuming { args: json!(1).into(), asks_again: false };
     for (call, text) in [
         (plain(ended("c0", STOPPED, None)), "end of c0"),
         (plain(CallState::Running), note::CUT_OFF),
@@ -213,7 +213,7 @@ fn a_closed_call_says_what_is_known() {
 /// person ended it.
 #[test]
 fn a_run_goes_on_with_the_call_that_waits_or_was_cut() {
-    let again = CallState::Resuming { args: json!(1), asks_again: false };
+    let again = CallState::Resuming { args: json!(1).into(), asks_again: false };
     for (step, goes_on) in [
         (ended("c0", STOPPED, BY_RUN), true),
         (ended("c0", STOPPED, Some(StopSource::Call)), false),
@@ -230,9 +230,9 @@ fn a_run_goes_on_with_the_call_that_waits_or_was_cut() {
         let run = with_run(plain);
         assert_eq!((run.has_run_to_resume(), run.has_run()), (goes_on, true), "{}", word(&run));
     }
-    let given = Call { given: Some(json!("given")), ..call(None, CallState::Running) };
+    let given = Call { given: Some(json!("given").into()), ..call(None, CallState::Running) };
     assert_eq!(
         (given.given.as_ref(), call(None, CallState::Running).given.as_ref()),
-        (Some(&json!("given")), None)
+        (Some(&json!("given").into()), None)
     );
 }

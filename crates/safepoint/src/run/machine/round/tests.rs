@@ -30,7 +30,7 @@ fn left_out(letters: &str, more: u64) -> Round {
                 'l' => CallState::EffectUnknown,
                 'q' => CallState::AwaitingApproval(question(&id)),
                 's' => CallState::Suspended { child: child(), approvals: vec![question(&id)] },
-                'c' => CallState::Ready { args: json!(1), asks_again: false },
+                'c' => CallState::Ready { args: json!(1).into(), asks_again: false },
                 'r' => CallState::Running,
                 'e' => ended(&id, CallStatus::Completed, None),
                 'x' => ended(&id, CallStatus::Stopped, Some(StopSource::Run)),
@@ -193,9 +193,9 @@ fn each_call_is_found_by_its_id() {
 fn a_round_is_handed_on_whole() {
     let texts =
         |results: &[CallResult]| results.iter().map(|result| String::clone(&result.text)).collect::<Vec<_>>();
-    let (message, results) = round("ee").closed();
+    let (message, results) = round("ee").close(&mut Vec::new());
     assert_eq!((message.calls().count(), texts(&results)), (2, vec!["end of c0".into(), "end of c1".into()]));
-    let (_, results) = left_out("ee", 1).closed();
+    let (_, results) = left_out("ee", 1).close(&mut Vec::new());
     assert_eq!(*results[0].text, "end of c0");
     assert_eq!(*results[1].text, format!("end of c1{}", note::calls_left_out(1)));
     let OpenEnd::Open { message, calls } = left_out("eq", 2).tail() else { panic!("it is open") };
@@ -216,7 +216,7 @@ fn a_round_is_taken_up_call_by_call() {
     assert!(round.runs_to_resume().next().is_none());
     round.change(0, |call| {
         call.step = CallState::Running;
-        call.run = Some(json!(1));
+        call.run = Some(json!(1).into());
     });
     assert!(round.runs_to_resume().map(|call| call.call.id.as_str()).eq(["c0"]));
 }
