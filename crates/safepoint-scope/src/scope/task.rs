@@ -6,14 +6,10 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::scope::{node::QuietGuard, tracker::Label};
 
@@ -21,7 +17,8 @@ use crate::scope::{node::QuietGuard, tracker::Label};
 #[must_use = "await it, or drop it to let it continue"]
 pub struct Task<T> {
     handle: JoinHandle<Result<T, TaskEnd>>,
-    dropper: DropHandle,
+    /// Whether it is a thread, which nothing can drop.
+    is_blocking: bool,
     label: Label,
 }
 
@@ -34,40 +31,16 @@ pub enum TaskEnd {
     Dropped,
 }
 
-/// Drops a task's future at its next poll, and asks for that poll at once.
+/// Drops a task's future at its next poll, and asks for that poll at once. The default drops nothing.
 #[derive(Clone, Debug, Default)]
-pub struct DropHandle(Arc<Drops>);
-
-#[derive(Debug, Default)]
-struct Drops {
-    /// Set once and never taken back.
-    wanted: AtomicBool,
-    /// Held to store or to take the waker. The waker is called after the lock is released. It is always the
-    /// waker of the one task that polls, so replacing it frees no other task.
-    waker: Mutex<Option<Waker>>,
-}
+pub struct DropHandle(Option<AbortHandle>);
 
 impl DropHandle {
     /// Has the future dropped. A future that never yields is dropped when it first does.
     pub fn drop_now(&self) {
-        // The flag is set before the lock, and the task reads it after the lock: if the task stored its waker first, this
-        // takes the waker and wakes it; otherwise the task's lock follows this one, and its read sees the flag. The lock
-        // alone orders this; SeqCst is for simplicity, since a drop is rare.
-        self.0.wanted.store(true, Ordering::SeqCst);
-        let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(waker) = waker {
-            waker.wake();
+        if let Some(task) = &self.0 {
+            task.abort();
         }
-    }
-
-    fn is_wanted(&self, cx: &Context<'_>) -> bool {
-        let mut waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner);
-        if !waker.as_ref().is_some_and(|held| held.will_wake(cx.waker())) {
-            *waker = Some(cx.waker().clone());
-        }
-        drop(waker);
-        // After the lock that `drop_now` takes: see there.
-        self.0.wanted.load(Ordering::SeqCst)
     }
 }
 
@@ -77,9 +50,8 @@ impl<T: Send + 'static> Task<T> {
         label: Label,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Self {
-        let dropper = DropHandle::default();
-        let tracked = Tracked { work: Some(Box::pin(work)), dropper: dropper.clone(), _hold: hold };
-        Self { handle: tokio::spawn(tracked), dropper, label }
+        let handle = tokio::spawn(Tracked { work: Some(Box::pin(work)), _hold: hold });
+        Self { handle, is_blocking: false, label }
     }
 
     pub(crate) fn spawn_blocking(
@@ -92,7 +64,7 @@ impl<T: Send + 'static> Task<T> {
             drop(hold);
             result.map_err(|panic| TaskEnd::Panicked(message(&*panic)))
         });
-        Self { handle, dropper: DropHandle::default(), label }
+        Self { handle, is_blocking: true, label }
     }
 }
 
@@ -100,12 +72,14 @@ impl<T> Task<T> {
     /// What can drop the task's future.
     #[must_use]
     pub fn dropper(&self) -> DropHandle {
-        self.dropper.clone()
+        DropHandle((!self.is_blocking).then(|| self.handle.abort_handle()))
     }
 
     /// Has its future dropped, as [`DropHandle::drop_now`] does. Work that blocks its thread continues.
     pub fn drop_now(&self) {
-        self.dropper.drop_now();
+        if !self.is_blocking {
+            self.handle.abort();
+        }
     }
 
     /// Its name, as it stands among what is alive.
@@ -141,10 +115,10 @@ impl<T> fmt::Debug for Task<T> {
     }
 }
 
-/// The future inside the task. The hold is released after the work's own drop, also when that drop panics.
+/// The future inside the task. The hold is released after the work's own drop, also when that drop panics: the fields
+/// are dropped in this order.
 struct Tracked<F> {
     work: Option<Pin<Box<F>>>,
-    dropper: DropHandle,
     _hold: QuietGuard,
 }
 
@@ -154,20 +128,16 @@ impl<F: Future> Future for Tracked<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let Some(work) = this.work.as_mut() else { return Poll::Ready(Err(TaskEnd::Dropped)) };
-        let end = if this.dropper.is_wanted(cx) {
-            Err(TaskEnd::Dropped)
-        } else {
-            match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-                Ok(Poll::Pending) => return Poll::Pending,
-                Ok(Poll::Ready(output)) => Ok(output),
-                Err(panic) => Err(TaskEnd::Panicked(message(&*panic))),
-            }
+        let end = match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(panic) => Err(TaskEnd::Panicked(message(&*panic))),
         };
         let work = this.work.take();
-        match (catch_unwind(AssertUnwindSafe(|| drop(work))), end) {
-            (Err(panic), Err(TaskEnd::Dropped)) => Poll::Ready(Err(TaskEnd::Panicked(message(&*panic)))),
-            (_, end) => Poll::Ready(end),
+        if catch_unwind(AssertUnwindSafe(|| drop(work))).is_err() {
+            // Its end is known: a panic in its drop does not change it.
         }
+        Poll::Ready(end)
     }
 }
 
