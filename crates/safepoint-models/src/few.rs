@@ -1,7 +1,7 @@
 //! A list in a provider's event, of which no more is collected than a reply can mean: the rest is passed over as it is
 //! read, so that a short event cannot become a large value.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, vec};
 
 use safepoint::model::ModelError;
 use serde::{
@@ -14,11 +14,10 @@ use crate::error;
 /// The most entries of one list that are collected.
 const MOST: usize = 1 << 14;
 
-/// A list, or its beginning. Most have one entry, which has its place here.
+/// A list, or its beginning.
 #[derive(Debug)]
 pub(crate) struct Few<T> {
-    first: Option<T>,
-    more: Vec<T>,
+    entries: Vec<T>,
     is_cut: bool,
 }
 
@@ -27,17 +26,17 @@ impl<T> Few<T> {
     ///
     /// # Errors
     /// That there are more than any reply means.
-    pub(crate) fn all(self) -> Result<impl DoubleEndedIterator<Item = T>, ModelError> {
+    pub(crate) fn all(self) -> Result<vec::IntoIter<T>, ModelError> {
         if self.is_cut {
             return Err(error::too_many("one event of the stream", MOST));
         }
-        Ok(self.first.into_iter().chain(self.more))
+        Ok(self.entries.into_iter())
     }
 }
 
 impl<T> Default for Few<T> {
     fn default() -> Self {
-        Self { first: None, more: Vec::new(), is_cut: false }
+        Self { entries: Vec::new(), is_cut: false }
     }
 }
 
@@ -57,10 +56,12 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Reads<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T>, A::Error> {
-        let mut few = Few { first: list.next_element()?, ..Few::default() };
-        while few.more.len() + 1 < MOST {
+        let mut few = Few::default();
+        // Most have one entry: no room is made for more.
+        few.entries.reserve_exact(1);
+        while few.entries.len() < MOST {
             match list.next_element()? {
-                Some(entry) => few.more.push(entry),
+                Some(entry) => few.entries.push(entry),
                 None => return Ok(few),
             }
         }
@@ -82,7 +83,7 @@ mod tests {
         let read = |length| serde_json::from_str::<Few<u8>>(&list(length)).expect("it is a list");
         assert_eq!(read(MOST).all().expect("it is whole").count(), MOST);
         let long = read(10 * MOST);
-        assert_eq!(1 + long.more.len(), MOST);
+        assert_eq!(long.entries.len(), MOST);
         assert!(long.all().is_err());
     }
 }

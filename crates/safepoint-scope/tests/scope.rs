@@ -273,7 +273,7 @@ async fn tasks_end_in_their_own_ways() {
         pending::<()>().await;
     });
     tokio::task::yield_now().await;
-    assert_eq!((task.label(), scope.alive()), ("pends", vec!["pends".to_owned()]));
+    assert_eq!((task.label(), scope.alive()), (&"pends".into(), vec!["pends".to_owned()]));
     task.drop_now();
     assert_eq!(soon(task).await, Err(TaskEnd::Dropped));
     assert!(dropped.load(Ordering::SeqCst));

@@ -66,7 +66,7 @@ async fn a_task_says_whether_it_has_ended() {
     let (scope, _) = Scope::root();
     let (open, gate) = tokio::sync::oneshot::channel::<()>();
     let task = scope.spawn("gated", gate);
-    assert_eq!((task.label(), task.is_finished()), ("gated", false));
+    assert_eq!((task.label().to_string(), task.is_finished()), ("gated".to_owned(), false));
     assert!(format!("{task:?}").contains(r#"label: "gated", finished: false"#));
     open.send(()).expect("it waits");
     for _ in 0..8 {

@@ -84,7 +84,7 @@ impl<T> Task<T> {
 
     /// Its name, as it stands among what is alive.
     #[must_use]
-    pub fn label(&self) -> &str {
+    pub fn label(&self) -> &Label {
         &self.label
     }
 
@@ -109,7 +109,7 @@ impl<T> Future for Task<T> {
 impl<T> fmt::Debug for Task<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task")
-            .field("label", &self.label)
+            .field("label", &format_args!("{}", self.label))
             .field("finished", &self.is_finished())
             .finish_non_exhaustive()
     }

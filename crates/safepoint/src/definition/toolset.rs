@@ -73,7 +73,7 @@ impl Callable {
 /// An agent's tools.
 #[derive(Clone, Default)]
 pub(crate) struct Toolset {
-    tools: HashMap<String, ToolEntry>,
+    tools: HashMap<Arc<str>, ToolEntry>,
     decls: Arc<[ToolDecl]>,
 }
 
@@ -101,7 +101,7 @@ impl Toolset {
             let schema = Schema::new(&work.spec().parameters)
                 .map_err(|error| format!("the schema of tool `{name}` cannot be used: {error}"))?;
             let definition = definition(work.spec()).into();
-            if tools.insert(name.clone(), ToolEntry { work, schema, definition }).is_some() {
+            if tools.insert(name.as_str().into(), ToolEntry { work, schema, definition }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
@@ -113,7 +113,7 @@ impl Toolset {
         self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
         let (work, schema) = (Callable::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
         let entry = ToolEntry { work, schema, definition: definition(form.spec()).into() };
-        self.tools.insert(form.name().to_owned(), entry);
+        self.tools.insert(form.name().into(), entry);
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
@@ -127,6 +127,11 @@ impl Toolset {
 
     pub(crate) fn get(&self, name: &str) -> Option<&Callable> {
         self.tools.get(name).map(|entry| &entry.work)
+    }
+
+    /// The name of a tool, shared.
+    pub(crate) fn name(&self, name: &str) -> Arc<str> {
+        self.tools.get_key_value(name).map_or_else(|| name.into(), |(name, _)| Arc::clone(name))
     }
 
     /// The tool as it is declared, in a digest; empty where there is no such tool.

@@ -9,7 +9,7 @@ use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
 use safepoint_scope::{
-    Actor, Code, Demand, Effect, Permit, Reason, Scope, StopHandle, StopRequest, Task, TaskEnd,
+    Actor, Code, Demand, Effect, Label, Permit, Reason, Scope, StopHandle, StopRequest, Task, TaskEnd,
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -62,6 +62,8 @@ pub(crate) struct Job {
     /// The call's own stop handle, for its time limit.
     pub(crate) stop: StopHandle,
     pub(crate) tool: Arc<dyn Tool>,
+    /// What its body is called among what is alive.
+    pub(crate) label: Label,
     pub(crate) cx: ToolContext,
     pub(crate) args: Value,
     pub(crate) board: Arc<CallBoard>,
@@ -92,7 +94,7 @@ pub(crate) async fn supervise(
     let scope = job.permit.scope().clone();
     let limit = spec.timeout.or(job.limits.call_timeout);
     let body_scope = job.permit.into_scope();
-    let mut body = body_scope.spawn(format!("tool {}", spec.name), call_body(&job.tool, &job.cx, job.args));
+    let mut body = body_scope.spawn(job.label, call_body(&job.tool, &job.cx, job.args));
     let way = first_way(&mut body, &scope, (limit, &job.board.waits)).await;
     let watch =
         Watch { scope: &scope, limits: &job.limits, spec, body, call_id: &call_id, late: Box::new(late) };

@@ -49,6 +49,12 @@ id! {
     /// One run: an agent's execution on one input, over all its attempts.
     RunId, "run"
 }
+impl CallId {
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+}
+
 id! {
     /// One tool call, unique within its history. A call whose model gave no id, or one that is taken, gets a fresh one.
     CallId, "call"

@@ -21,7 +21,7 @@ impl Toolset {
     }
 
     fn unknown(&self, name: &str) -> InvalidCall {
-        let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        let mut names: Vec<&str> = self.tools.keys().map(|name| &**name).collect();
         names.sort_unstable();
         InvalidCall(match names.as_slice() {
             [] => format!("error: there is no tool `{name}`; this agent has no tools."),

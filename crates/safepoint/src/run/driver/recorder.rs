@@ -30,20 +30,18 @@ impl Recorder {
         Self { log, unrecorded: Vec::new(), lost: None }
     }
 
-    /// Records a fact, applies it and shows it. State changes in no other way.
-    pub(super) fn record(
+    /// Records a fact, applies it and shows it. State changes in no other way. The fact is shared, so that no
+    /// future of a waiting run has room for facts.
+    pub(super) async fn record(
         &mut self,
         machine: &mut Machine,
         cx: &RunContext,
         fact: Arc<Fact>,
-    ) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
-        // Shared before there is a future, so that no future of a waiting run has room for facts.
-        async move {
-            let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append_timeout);
-            let recorded = recording.await.map_err(LogFailure::Log)?;
-            take_in(machine, cx, &recorded);
-            Ok(recorded)
-        }
+    ) -> Result<Recorded, LogFailure> {
+        let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append_timeout);
+        let recorded = recording.await.map_err(LogFailure::Log)?;
+        take_in(machine, cx, &recorded);
+        Ok(recorded)
     }
 
     /// Records several facts in one append.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Mode, Reason, SafePoints};
+use safepoint_scope::{Label, Mode, Reason, SafePoints};
 use serde_json::Value;
 use tracing::Instrument as _;
 
@@ -99,6 +99,7 @@ impl Driver {
             cx: ToolContext::new(permit.scope().clone(), site_of, Arc::new(host)),
             permit,
             stop: site.stop.clone(),
+            label: Label::of("tool ", self.cx.def.tools.name(&call.name)),
             tool,
             args: Arc::unwrap_or_clone(args),
             board: Arc::clone(&site.board),
@@ -116,7 +117,7 @@ impl Driver {
         let ended = PromisedMessage::new(&self.cx.shared, unwatched);
         let cleaned = Arc::clone(&self.cx.shared);
         let late = Arc::clone(&self.cx.shared);
-        let label = format!("call {call_id}");
+        let label = Label::of("call ", call_id.shared());
         let span = spans::tool_call(job.cx.name(), call_id.as_str());
         let supervised = executor::supervise(
             job,
