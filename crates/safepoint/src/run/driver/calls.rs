@@ -115,8 +115,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Records the end of a call that was checked or has run. The end of calls that nothing has begun when the run ends is
-    /// recorded by [`end_unbegun`](Self::end_unbegun), and nowhere else.
+    /// Records the end of one call. [`end_unbegun`](Self::end_unbegun) records the ends of the calls of which nothing runs
+    /// when the run ends. No other function records one.
     pub(super) async fn end_call(&mut self, call: &ToolCall, ending: CallEnd) -> Result<(), LogFailure> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
         let given = answer_given(&report, &result);

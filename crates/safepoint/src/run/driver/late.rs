@@ -1,5 +1,5 @@
 //! Messages that arrive after the settlement: they go to the audit and into the final receipt, and change nothing
-//! else (S3.5). What arrives after the end of a call while the run continues, `queue` handles.
+//! else (S3.5). `queue` handles what arrives after the end of a call while the run continues.
 
 use super::Driver;
 use crate::{

@@ -126,7 +126,7 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
     };
     let killed = || CallEnd::new(CallStatus::Killed, "");
     let limit = || CallEnd::timed_out(Duration::from_secs(1));
-    let continues = concat!("remote work t1 at peer may ", "go on");
+    let continues = "remote work t1 at peer may go on";
     for (ending, stop, status, said) in [
         (
             CallEnd::stopped(None),
