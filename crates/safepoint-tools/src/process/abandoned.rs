@@ -17,7 +17,7 @@ use super::{
     groups, guard,
     report::TreeMember,
     runtime::{self, Runtime},
-    survivors::{Reaped, alive_but, own_line, reaped},
+    survivors::{Reaped, own_line, reaped},
     tree,
 };
 use crate::limits;
@@ -61,7 +61,7 @@ struct LeftTree {
 /// What is in groups of dead runtimes, and their guards and keepers.
 fn find(spared: &HashSet<i32>) -> (Vec<LeftTree>, Vec<TreeMember>) {
     let (mut left, mut holders) = (Vec::new(), Vec::new());
-    for member in alive_but(spared) {
+    for member in tree::alive(|stat| !spared.contains(&stat.member.pid)) {
         if let Some(group) = groups::of(member.pid).as_deref().and_then(abandoned) {
             left.push(LeftTree { member, group });
         } else if is_abandoned_holder(member.pid) {
@@ -84,7 +84,7 @@ fn is_abandoned_holder(pid: i32) -> bool {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = words.split(|byte| *byte == 0).map(OsStr::from_bytes).skip(1);
     let is_holder = words.next().is_some_and(|word| word == guard::ARGUMENT);
-    let runtime: Option<Runtime> = words.next().and_then(OsStr::to_str).and_then(|word| word.parse().ok());
+    let runtime = words.next().and_then(OsStr::to_str).and_then(Runtime::read);
     is_holder && runtime.is_some_and(|runtime| runtime.is_dead())
 }
 

@@ -39,7 +39,7 @@ pub struct Process {
 }
 
 /// Whom a command belongs to.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Ties {
     pub(super) witness: Option<Witness>,
     /// The lease under which it lives.

@@ -11,7 +11,6 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use rustix::process::Signal as Kind;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::sleep,
@@ -207,9 +206,7 @@ impl GuardedCommand {
             groups::kill(group);
         }
         let below = self.keeper.as_ref().map(|keeper| tree::descendants(keeper.pid)).unwrap_or_default();
-        for member in below.iter().chain(&tree::marked(COMMAND_MARK, &self.mark)) {
-            tree::signal(member, Kind::KILL);
-        }
+        tree::kill(below.iter().chain(&tree::marked(COMMAND_MARK, &self.mark)));
     }
 
     /// With the rung that we climbed in the keeper's place.
@@ -258,9 +255,7 @@ pub(super) async fn kill_marked(mark: &str) -> Vec<TreeMember> {
         if alive.is_empty() || Instant::now() >= deadline {
             return alive;
         }
-        for member in &alive {
-            tree::signal(member, Kind::KILL);
-        }
+        tree::kill(&alive);
         sleep(pause).await;
         pause = (pause * 2).min(limits::SWEEP_SLOW);
     }
