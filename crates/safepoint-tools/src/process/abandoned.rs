@@ -14,7 +14,7 @@ use std::{
 use rustix::process::Signal;
 
 use super::{
-    groups, guard,
+    cgroups, guard,
     report::TreeMember,
     runtime::{self, Runtime},
     survivors::{Reaped, own_line, reaped},
@@ -62,7 +62,7 @@ struct LeftTree {
 fn find(spared: &HashSet<i32>) -> (Vec<LeftTree>, Vec<TreeMember>) {
     let (mut left, mut holders) = (Vec::new(), Vec::new());
     for member in tree::alive(|stat| !spared.contains(&stat.member.pid)) {
-        if let Some(group) = groups::of(member.pid).as_deref().and_then(abandoned) {
+        if let Some(group) = cgroups::of(member.pid).as_deref().and_then(abandoned) {
             left.push(LeftTree { member, group });
         } else if is_abandoned_holder(member.pid) {
             holders.push(member);
@@ -90,10 +90,10 @@ fn is_abandoned_holder(pid: i32) -> bool {
 
 /// Kills what is in the group. If this process is in there too, it is not killed as one.
 fn end(group: &Path, left: &[LeftTree], spared: &HashSet<i32>) {
-    let is_ours = |pid: &i32| groups::of(*pid).is_some_and(|own| own.starts_with(group));
-    let place = groups::mounted(group).ok().filter(|_| !spared.iter().any(is_ours));
+    let is_ours = |pid: &i32| cgroups::of(*pid).is_some_and(|own| own.starts_with(group));
+    let place = cgroups::mounted(group).ok().filter(|_| !spared.iter().any(is_ours));
     if let Some(place) = &place {
-        groups::kill(place);
+        cgroups::kill(place);
     }
     for left in left.iter().filter(|left| left.group == group) {
         tree::signal(&left.member, Signal::KILL);

@@ -17,11 +17,10 @@ use tokio::{
 };
 
 use super::{
-    SpawnError,
+    SpawnError, cgroups,
     contacts::Root,
     environment::COMMAND_MARK,
     escalation::EscalationTimes,
-    groups,
     launch::Guard,
     report::{Climbed, Hold, ProcessRecord, Rung, TreeMember},
     spec::{CommandSpec, marked},
@@ -203,7 +202,7 @@ impl GuardedCommand {
         }
         stop.killed.get_or_insert_with(|| Climbed { rung: Rung::Kill, at: SystemTime::now() });
         if let Some(group) = &self.group {
-            groups::kill(group);
+            cgroups::kill(group);
         }
         let below = self.keeper.as_ref().map(|keeper| tree::descendants(keeper.pid)).unwrap_or_default();
         tree::kill(below.iter().chain(&tree::marked(COMMAND_MARK, &self.mark)));
@@ -223,7 +222,7 @@ impl GuardedCommand {
     async fn after_keeper(&mut self) -> Account {
         self.guard.wake();
         if let Some(group) = &self.group {
-            groups::kill(group);
+            cgroups::kill(group);
         }
         let survivors = kill_marked(&self.mark).await;
         self.completed(Account { survivors, ..Account::of(Hold::KeeperLost) })
