@@ -142,7 +142,6 @@ impl Process {
     }
 
     /// What it has written so far; all of it once [`Process::wait`] or [`Process::stop`] has returned.
-    #[must_use]
     pub fn output(&self) -> &Capture {
         &self.reader.capture
     }
