@@ -51,7 +51,7 @@ impl Growing {
 }
 
 /// A body of known length in parts that are shared, not copied.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     parts: VecDeque<Bytes>,
     left: u64,

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     address,
+    body::Parts,
     http::{
         Patience,
         outgoing::{Outgoing, client},
@@ -98,8 +99,7 @@ impl Endpoint {
             let (name, value) = parsed.ok_or_else(|| bad(format!("`{name}` is not a header")))?;
             headers.insert(name, value);
         }
-        let body = crate::body::Growing::default().with_tail(Vec::new());
-        let (patience, output_bytes) = (self.patience.clone(), self.output_bytes);
+        let (body, patience, output_bytes) = (Parts::default(), self.patience.clone(), self.output_bytes);
         Ok(Outgoing { client: client()?, url, headers, body, patience, output_bytes })
     }
 }

@@ -64,11 +64,11 @@ impl Wire for GenerateContent {
     }
 
     fn temperature(fields: &mut Map<String, Value>, temperature: f64) {
-        set_in(fields, &["generationConfig", "temperature"], temperature.into());
+        generation(fields)["temperature"] = temperature.into();
     }
 
     fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
-        set_in(fields, &["generationConfig", "maxOutputTokens"], tokens.into());
+        generation(fields)["maxOutputTokens"] = tokens.into();
     }
 
     fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
@@ -90,38 +90,25 @@ impl Wire for GenerateContent {
     }
 }
 
-/// Sets a field of a field, whose objects are made where there are none yet.
-fn set_in(fields: &mut Map<String, Value>, path: &[&str], value: Value) {
-    match path {
-        [] => {}
-        [name] => {
-            fields.insert((*name).to_owned(), value);
-        }
-        [name, rest @ ..] => {
-            let inner = fields.entry(*name).or_insert_with(|| Map::new().into());
-            if let Some(inner) = inner.as_object_mut() {
-                set_in(inner, rest, value);
-            }
-        }
-    }
+/// What the model is to do with all that, in the wire's own object.
+fn generation(fields: &mut Map<String, Value>) -> &mut Value {
+    fields.entry("generationConfig").or_insert_with(|| json!({}))
 }
-
-const THINKING: [&str; 2] = ["generationConfig", "thinkingConfig"];
 
 impl HttpModel<GenerateContent> {
     /// Sets how hard the model thinks, in the provider's words (`low`, `high`): for models from Gemini 3 on.
     pub fn thinking_level(mut self, level: impl Into<String>) -> Self {
-        set_in(&mut self.fields, &[THINKING[0], THINKING[1], "thinkingLevel"], Value::String(level.into()));
+        generation(&mut self.fields)["thinkingConfig"]["thinkingLevel"] = Value::String(level.into());
         self
     }
     /// Lets the model think for at most this number of tokens: for models before Gemini 3.
     pub fn thinking_budget(mut self, tokens: u64) -> Self {
-        set_in(&mut self.fields, &[THINKING[0], THINKING[1], "thinkingBudget"], tokens.into());
+        generation(&mut self.fields)["thinkingConfig"]["thinkingBudget"] = tokens.into();
         self
     }
     /// Asks for a summary of the thoughts.
     pub fn thoughts(mut self) -> Self {
-        set_in(&mut self.fields, &[THINKING[0], THINKING[1], "includeThoughts"], true.into());
+        generation(&mut self.fields)["thinkingConfig"]["includeThoughts"] = true.into();
         self
     }
 

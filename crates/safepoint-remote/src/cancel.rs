@@ -44,11 +44,6 @@ where
     cancel().await
 }
 
-/// The reply for work that was never requested, for this reason: there was nothing to stop, and no stop was sent.
-pub(crate) fn never_requested(why: &str) -> RemoteStopReply {
-    RemoteStopReply::unreachable(why)
-}
-
 /// The end of work that was never requested, for this reason.
 pub(crate) fn never_begun(why: &str) -> RemoteEvent {
     RemoteEvent::Failed(Failure::new(why).unreachable().without_effect())

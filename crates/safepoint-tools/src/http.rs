@@ -111,33 +111,29 @@ async fn reported(response: Response, shown: &str) -> Result<String, Failure> {
         return Err(refusal(format!("{shown} answered {status} with {kind}, which is not text")));
     }
     let place = response.url().to_string();
-    let body = body(response).await.map_err(|error| fault(shown, &error))?;
-    if files::is_binary(&body.bytes[..body.bytes.len().min(limits::SNIFF_BYTES)]) {
+    let (bytes, is_whole) = body(response).await.map_err(|error| fault(shown, &error))?;
+    if files::is_binary(&bytes[..bytes.len().min(limits::SNIFF_BYTES)]) {
         return Err(refusal(format!("{shown} answered {status} with something that is not text")));
     }
     let moved = if place == shown { String::new() } else { format!("\nfrom {place}") };
-    let cut = if body.whole { String::new() } else { format!("\n[cut after {} bytes]", body.bytes.len()) };
-    let text = String::from_utf8_lossy(&body.bytes);
+    let cut = if is_whole { String::new() } else { format!("\n[cut after {} bytes]", bytes.len()) };
+    let text = String::from_utf8_lossy(&bytes);
     let lossy = matches!(text, Cow::Owned(_));
     let notice = if lossy { "\n[some bytes are not UTF-8 and are shown as \u{fffd}]" } else { "" };
     Ok(format!("{status}{moved}\n{kind}\n\n{text}{cut}{notice}"))
 }
 
-struct Body {
-    bytes: Vec<u8>,
-    whole: bool,
-}
-
-async fn body(mut response: Response) -> reqwest::Result<Body> {
+/// The body, and whether that is all of it.
+async fn body(mut response: Response) -> reqwest::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         let room = limits::HTTP_BYTES - bytes.len();
         bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if chunk.len() > room {
-            return Ok(Body { bytes, whole: false });
+            return Ok((bytes, false));
         }
     }
-    Ok(Body { bytes, whole: true })
+    Ok((bytes, true))
 }
 
 fn kind_of(response: &Response) -> String {

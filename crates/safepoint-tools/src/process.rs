@@ -26,6 +26,7 @@ use std::{
 };
 
 mod abandoned;
+mod cgroups;
 mod child;
 mod contacts;
 mod enclosed;
@@ -34,14 +35,13 @@ mod error;
 mod escalation;
 #[expect(unsafe_code, reason = "pre_exec has no safe form; the block argues its own case")]
 mod fresh;
-mod group;
-mod groups;
 mod guard;
 mod guarded;
 mod holder;
 mod launch;
 mod lease;
 mod output;
+mod process_group;
 mod receipt;
 mod report;
 mod runtime;

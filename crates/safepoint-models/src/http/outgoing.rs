@@ -1,6 +1,6 @@
 //! What is sent, and the client that sends it.
 
-use std::{fmt, sync::OnceLock, time::Duration};
+use std::{sync::OnceLock, time::Duration};
 
 use reqwest::{Client, Response, Url, header::HeaderMap};
 use safepoint::model::{ModelError, ModelErrorKind};
@@ -84,11 +84,4 @@ pub(crate) fn client() -> Result<Client, ModelError> {
             ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
                 .with_hint("are the system's certificates installed (ca-certificates)?")
         })
-}
-
-impl fmt::Debug for Outgoing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The headers hold the key.
-        f.debug_struct("Outgoing").field("url", &address::shown(self.url.as_str())).finish_non_exhaustive()
-    }
 }

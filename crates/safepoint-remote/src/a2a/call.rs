@@ -87,7 +87,7 @@ impl TaskCall {
                     let news = match source {
                         _ if self.is_last(status.state) => self.text.ended(artifacts),
                         // The answer to a question continues from here.
-                        Source::Stream if self.asking.has_asked() => self.text.streamed(artifacts),
+                        Source::Stream if self.asking.asked > 0 => self.text.streamed(artifacts),
                         Source::Stream => self.text.passed(artifacts),
                         Source::Look => self.text.looked(artifacts),
                     };

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    http::{Broke, Http, Request},
+    http::{Broke, Http, PeerRequest},
     wire::{Method, Wire},
 };
 use crate::exchange::without_query;
@@ -31,11 +31,11 @@ const JSON_RPC: &str = "JSONRPC";
 
 impl Place {
     /// A request about this: where it goes, its name there, and its parameters.
-    pub(super) fn request(&self, method: Method, mut params: Value) -> Request<'_> {
+    pub(super) fn request(&self, method: Method, mut params: Value) -> PeerRequest<'_> {
         if let Some(tenant) = &self.tenant {
             params["tenant"] = tenant.as_str().into();
         }
-        Request { url: &self.url, wire: self.wire, method: self.wire.method(method), params }
+        PeerRequest { url: &self.url, wire: self.wire, method: self.wire.method(method), params }
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) enum Opened {
 }
 
 /// A request: where it goes, its name there, and its parameters.
-pub(super) struct Request<'a> {
+pub(super) struct PeerRequest<'a> {
     pub(super) url: &'a Url,
     pub(super) wire: Wire,
     pub(super) method: &'static str,
@@ -79,7 +79,7 @@ impl Http {
     }
 
     /// Sends a request whose answer is one value.
-    pub(super) async fn ask(&self, request: Request<'_>) -> Result<Value, Broke> {
+    pub(super) async fn ask(&self, request: PeerRequest<'_>) -> Result<Value, Broke> {
         exchange::within(self.bounds.answer_time, async {
             let (request, id) = self.encoded(request);
             let response = send(request.header(ACCEPT, ONE_VALUE)).await?;
@@ -89,7 +89,7 @@ impl Http {
     }
 
     /// Sends a request whose answer may be a stream. It waits `idle` for the head, as for each further event.
-    pub(super) async fn open(&self, request: Request<'_>, idle: Duration) -> Result<Opened, Broke> {
+    pub(super) async fn open(&self, request: PeerRequest<'_>, idle: Duration) -> Result<Opened, Broke> {
         let (request, id) = self.encoded(request);
         let response = exchange::within(idle, send(request.header(ACCEPT, EITHER))).await?;
         if response.status().is_success() && is_stream(&response) {
@@ -100,7 +100,10 @@ impl Http {
         Ok(Opened::Answer(exchange::within(idle, self.value(response, &id)).await?))
     }
 
-    fn encoded(&self, Request { url, wire, method, params }: Request<'_>) -> (RequestBuilder, RequestId) {
+    fn encoded(
+        &self,
+        PeerRequest { url, wire, method, params }: PeerRequest<'_>,
+    ) -> (RequestBuilder, RequestId) {
         // No other request of any process has this id: some servers know their streams by it.
         let id = RequestId(Uuid::new_v4().to_string());
         let body = json!({"jsonrpc": "2.0", "id": id.0, "method": method, "params": params}).to_string();

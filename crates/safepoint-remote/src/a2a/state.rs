@@ -88,11 +88,6 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// Whether the remote agent has asked a question.
-    pub(super) fn has_asked(&self) -> bool {
-        self.asked > 0
-    }
-
     /// Marks the open question of this id as answered; false if there is none.
     pub(super) fn answers(&mut self, question: &str) -> bool {
         let taken = self.open.take_if(|(id, _)| id == question);

@@ -54,7 +54,7 @@ impl TaskCall {
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the remote agent.
             self.over(cancel::never_begun(cancel::NOTHING_SENT));
-            return cancel::never_requested(cancel::NOTHING_SENT);
+            return RemoteStopReply::unreachable(cancel::NOTHING_SENT);
         }
         if self.has_ended() {
             return RemoteStopReply::requested();

@@ -17,11 +17,7 @@ use super::{
 };
 
 /// The engine's end.
-pub(super) struct Channel {
-    state: ChannelState,
-}
-
-enum ChannelState {
+pub(super) enum Channel {
     Fresh(Box<(Work, Dialogue)>),
     Open {
         said: mpsc::Receiver<RemoteEvent>,
@@ -34,13 +30,13 @@ enum ChannelState {
 
 impl Channel {
     pub(super) fn new(work: Work, dialogue: Dialogue) -> Self {
-        Self { state: ChannelState::Fresh(Box::new((work, dialogue))) }
+        Self::Fresh(Box::new((work, dialogue)))
     }
 
     /// Starts the process with the first poll of [`RemoteCall::next`], and with nothing else.
     fn open(&mut self) {
-        match std::mem::replace(&mut self.state, ChannelState::Over) {
-            ChannelState::Fresh(fresh) => {
+        match std::mem::replace(self, Self::Over) {
+            Self::Fresh(fresh) => {
                 let (work, dialogue) = *fresh;
                 let (tell, said) = mpsc::channel(1);
                 let (orders, given) = mpsc::unbounded_channel();
@@ -49,9 +45,9 @@ impl Channel {
                     work.command.label.clone(),
                     AgentProcess::new(work, dialogue, tell, given).keep(),
                 ));
-                self.state = ChannelState::Open { said, orders };
+                *self = Self::Open { said, orders };
             }
-            other => self.state = other,
+            other => *self = other,
         }
     }
 }
@@ -65,17 +61,17 @@ impl RemoteCall for Channel {
                     "the task of the agent's process is gone, and its process with it",
                 ))
             };
-            match &mut self.state {
-                ChannelState::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
-                ChannelState::Unasked => report::nothing_done(),
-                ChannelState::Fresh(_) | ChannelState::Over => lost(),
+            match self {
+                Self::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
+                Self::Unasked => report::nothing_done(),
+                Self::Fresh(_) | Self::Over => lost(),
             }
         }
         .boxed()
     }
 
     fn answer(&mut self, question: String, decision: Decision) -> BoxFuture<'_, ()> {
-        if let ChannelState::Open { orders, .. } = &self.state
+        if let Self::Open { orders, .. } = self
             && orders.send(Order::Answer(question, decision)).is_err()
         {
             // The agent is gone, and its question with it.
@@ -85,8 +81,8 @@ impl RemoteCall for Channel {
 
     fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
         let (tell, reply) = oneshot::channel();
-        let ChannelState::Open { orders, .. } = &self.state else {
-            self.state = ChannelState::Unasked;
+        let Self::Open { orders, .. } = self else {
+            *self = Self::Unasked;
             return async { report::unasked() }.boxed();
         };
         if orders.send(Order::Stop(tell)).is_err() {

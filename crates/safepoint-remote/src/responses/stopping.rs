@@ -34,7 +34,7 @@ impl ResponseCall {
         if self.id.is_none() && !self.sent.load(Ordering::Relaxed) {
             // Work that was never requested needs no answer of the provider.
             self.over(cancel::never_begun(cancel::NOTHING_SENT));
-            return cancel::never_requested(cancel::NOTHING_SENT);
+            return RemoteStopReply::unreachable(cancel::NOTHING_SENT);
         }
         if matches!(self.feed, Feed::Over) {
             return RemoteStopReply::requested();

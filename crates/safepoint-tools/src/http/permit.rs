@@ -48,14 +48,12 @@ pub(super) async fn resolve(url: &Url) -> Result<Permitted, Failure> {
 pub(super) async fn connect(cx: &ToolContext, url: &Url, found: Permitted) -> ToolResult<Permitted> {
     let origin = url.origin().ascii_serialization();
     for address in found.addresses.iter().map(SocketAddr::ip) {
-        let Some(range) = Range::of(address) else { continue };
-        let asked = json!({"origin": origin, "address": address.to_string(), "range": range.as_str()});
+        let Some((range, place)) = Range::of(address).map(Range::names) else { continue };
+        let asked = json!({"origin": origin, "address": address.to_string(), "range": range});
         let mut ruled = asked.clone();
         ruled["url"] = url.as_str().into();
         let without = format!(
-            "{address} is {}, and no rule allows that; one of the user's for `http_get/private` with range = \"{}\" would",
-            range.said(),
-            range.as_str()
+            "{address} is {place}, and no rule allows that; one of the user's for `http_get/private` with range = \"{range}\" would"
         );
         let asks = Asks::about("private", asked).ruled_by(ruled).for_the_session().only_by_rule(without);
         permitted(cx.put(asks).await?, &origin)?;

@@ -21,21 +21,13 @@ impl Range {
         }
     }
 
-    pub(super) fn as_str(self) -> &'static str {
+    /// Its name in rules, and where an address of it is, for people.
+    pub(super) fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Loopback => "loopback",
-            Self::LinkLocal => "link-local",
-            Self::Private => "private",
-            Self::Special => "special",
-        }
-    }
-
-    pub(super) fn said(self) -> &'static str {
-        match self {
-            Self::Loopback => "this machine (loopback)",
-            Self::LinkLocal => "on this link (link-local)",
-            Self::Private => "on a private network",
-            Self::Special => "reserved, and not public",
+            Self::Loopback => ("loopback", "this machine (loopback)"),
+            Self::LinkLocal => ("link-local", "on this link (link-local)"),
+            Self::Private => ("private", "on a private network"),
+            Self::Special => ("special", "reserved, and not public"),
         }
     }
 }

@@ -74,14 +74,15 @@ impl Client {
     /// The version of the protocol that is spoken; none while the server is lost.
     #[must_use]
     pub fn protocol(&self) -> Option<String> {
-        let info = self.owner.link.now()?.peer.peer_info()?;
+        let (live, _) = self.owner.link.up()?;
+        let info = live.peer.peer_info()?;
         Some(info.protocol_version.as_str().to_owned())
     }
 
     /// The process of the server; none on the network, or while it is lost.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
-        self.owner.link.pid()
+        self.owner.link.up()?.1
     }
 
     /// How often the server has said that its tools changed, or may have said so unheard: where the protocol wants to be

@@ -111,17 +111,10 @@ impl Link {
         }
     }
 
-    /// The connection, if it can be used now.
-    pub(super) fn now(&self) -> Option<Live> {
+    /// The connection, if it can be used now, and the number of its process.
+    pub(super) fn up(&self) -> Option<(Live, Option<i32>)> {
         match &*self.state.borrow() {
-            LinkState::Up { live, .. } => Some(live.clone()),
-            LinkState::Down { .. } | LinkState::Closed => None,
-        }
-    }
-
-    pub(super) fn pid(&self) -> Option<i32> {
-        match &*self.state.borrow() {
-            LinkState::Up { pid, .. } => *pid,
+            LinkState::Up { live, pid } => Some((live.clone(), *pid)),
             LinkState::Down { .. } | LinkState::Closed => None,
         }
     }

@@ -6,6 +6,7 @@ use rmcp::model::ServerResult;
 use safepoint::{
     Tool,
     raw::schema::{Misfit, Schema},
+    tool::EffectClass,
 };
 use serde_json::{Value, json};
 
@@ -67,15 +68,8 @@ pub(super) struct Listed {
     pub(super) offered: String,
     pub(super) description: String,
     pub(super) schema: Value,
-    pub(super) hints: Hints,
-}
-
-/// What the server says of the tool's effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hints {
-    ReadOnly,
-    Idempotent,
-    Nothing,
+    /// What its calls may change, by the server's word.
+    pub(super) effect: EffectClass,
 }
 
 /// Asks for all pages; what a server tells without end is cut off.
@@ -145,53 +139,45 @@ fn one(server: &Server, name: String, raw: &Value) -> Result<Listed, String> {
         Some(chosen) => return Err(format!("no provider takes the name `{chosen}` that was chosen for it")),
         None => names::offered(&server.name, &name),
     };
-    let Arguments { schema, unchecked } = Arguments::listed(&raw["inputSchema"])?;
+    let (schema, unchecked) = arguments(&raw["inputSchema"])?;
     Ok(Listed {
         offered,
         description: description(server, raw, &unchecked),
         schema,
-        hints: hints(&raw["annotations"]),
+        effect: annotated(&raw["annotations"]),
         name,
     })
 }
 
-/// A schema that the engine can check arguments by, and that every provider takes: one of an object.
-struct Arguments {
-    schema: Value,
-    /// Patterns that only the server can check: the schema that is offered has them no more.
-    unchecked: Vec<String>,
-}
-
-impl Arguments {
-    fn listed(raw: &Value) -> Result<Self, String> {
-        let Value::Object(fields) = raw else {
-            return Err("its arguments have no schema".to_owned());
-        };
-        let mut schema = fields.clone();
-        if schema.entry("type").or_insert_with(|| json!("object")) != "object" {
-            return Err("its arguments are no object".to_owned());
-        }
-        schema.remove("$schema");
-        let mut schema = Value::Object(schema);
-        if is_cut(&schema) {
-            return Err(format!("its schema is nested more than {} levels deep", limits::MCP_DEPTH));
-        }
-        if schema.to_string().len() > limits::MCP_SCHEMA_BYTES {
-            return Err(format!("its schema is larger than {} bytes", limits::MCP_SCHEMA_BYTES));
-        }
-        let mut unchecked = Vec::new();
-        while let Err(error) = Schema::new(&schema) {
-            let Some(pattern) = error.unsupported_pattern().and_then(|at| take_pattern(&mut schema, at))
-            else {
-                return Err(format!("its schema cannot be used: {error}"));
-            };
-            unchecked.push(pattern);
-            if unchecked.len() > limits::MCP_UNCHECKED_PATTERNS {
-                return Err(format!("its schema cannot be used: {error}"));
-            }
-        }
-        Ok(Self { schema, unchecked })
+/// A schema that the engine can check arguments by, and that every provider takes: one of an object. Beside it the patterns
+/// that only the server can check: the schema has them no more.
+fn arguments(raw: &Value) -> Result<(Value, Vec<String>), String> {
+    let Value::Object(fields) = raw else {
+        return Err("its arguments have no schema".to_owned());
+    };
+    let mut schema = fields.clone();
+    if schema.entry("type").or_insert_with(|| json!("object")) != "object" {
+        return Err("its arguments are no object".to_owned());
     }
+    schema.remove("$schema");
+    let mut schema = Value::Object(schema);
+    if is_cut(&schema) {
+        return Err(format!("its schema is nested more than {} levels deep", limits::MCP_DEPTH));
+    }
+    if schema.to_string().len() > limits::MCP_SCHEMA_BYTES {
+        return Err(format!("its schema is larger than {} bytes", limits::MCP_SCHEMA_BYTES));
+    }
+    let mut unchecked = Vec::new();
+    while let Err(error) = Schema::new(&schema) {
+        let Some(pattern) = error.unsupported_pattern().and_then(|at| take_pattern(&mut schema, at)) else {
+            return Err(format!("its schema cannot be used: {error}"));
+        };
+        unchecked.push(pattern);
+        if unchecked.len() > limits::MCP_UNCHECKED_PATTERNS {
+            return Err(format!("its schema cannot be used: {error}"));
+        }
+    }
+    Ok((schema, unchecked))
 }
 
 /// Whether something of it was nested too deeply to be read.
@@ -220,14 +206,14 @@ fn description(server: &Server, raw: &Value, unchecked: &[String]) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-fn hints(raw: &Value) -> Hints {
+fn annotated(raw: &Value) -> EffectClass {
     let says = |hint: &str| raw[hint] == true;
     if says("readOnlyHint") {
-        Hints::ReadOnly
+        EffectClass::ReadOnly
     } else if says("idempotentHint") {
-        Hints::Idempotent
+        EffectClass::Idempotent
     } else {
-        Hints::Nothing
+        EffectClass::Unsafe
     }
 }
 
@@ -242,9 +228,9 @@ mod tests {
             "name": {"type": "string", "pattern": "^(?!-).+$"},
             "id": {"type": "string", "pattern": "^[a-z]+$"},
         }});
-        let arguments = Arguments::listed(&raw).unwrap();
-        assert_eq!(arguments.unchecked, [r#"/properties/name must match the pattern "^(?!-).+$""#]);
-        let schema = Schema::new(&arguments.schema).unwrap();
+        let (schema, unchecked) = arguments(&raw).unwrap();
+        assert_eq!(unchecked, [r#"/properties/name must match the pattern "^(?!-).+$""#]);
+        let schema = Schema::new(&schema).unwrap();
         assert_eq!(schema.check(&json!({"name": "-x", "id": "abc"})), Ok(()));
         assert_eq!(schema.check(&json!({"id": "ABC"})).unwrap_err().place, "/id");
     }

@@ -5,7 +5,6 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    fmt,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -75,12 +74,6 @@ impl Sink {
     }
 }
 
-impl fmt::Debug for Sink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sink").finish_non_exhaustive()
-    }
-}
-
 /// A line: how far it is, and what the server says of it.
 fn text(notice: &ProgressNotificationParam) -> String {
     let mut line = match notice.total {
@@ -96,7 +89,7 @@ fn text(notice: &ProgressNotificationParam) -> String {
 }
 
 /// The calls under way on one connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Notices {
     /// Calls under way. Of this lock and the next a thread holds one at a time, for one entry or one look-up. Sinks are
     /// called after it is released.

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     Client,
     content::{self, Called},
-    listing::{Hints, Listed},
+    listing::Listed,
     notices::{Afterwards, Sink},
     server::{Annotations, Server},
 };
@@ -29,10 +29,9 @@ pub(super) struct McpTool {
 
 impl McpTool {
     pub(super) fn new(client: Client, server: &Server, listed: Listed) -> Self {
-        let effect = match (server.annotations, listed.hints) {
-            (Annotations::Trusted, Hints::ReadOnly) => EffectClass::ReadOnly,
-            (Annotations::Trusted, Hints::Idempotent) => EffectClass::Idempotent,
-            (Annotations::Trusted, Hints::Nothing) | (Annotations::Ignored, _) => EffectClass::Unsafe,
+        let effect = match server.annotations {
+            Annotations::Trusted => listed.effect,
+            Annotations::Ignored => EffectClass::Unsafe,
         };
         // A stop waits for nothing: the future is dropped, which tells the server.
         let mut spec = ToolSpec::new(listed.offered, listed.description)
@@ -54,7 +53,8 @@ impl Tool for McpTool {
         let (client, name, effect) = (self.client.clone(), self.name.clone(), self.spec.effect);
         Box::pin(async move {
             let server = client.name().to_owned();
-            let row = Row::new(&server, effect, cx.clone());
+            let report = RemoteReport::of(format!("mcp:{server}"), StopSupport::CallerSide);
+            let row = Row { cx: cx.clone(), server: server.clone(), effect, report: Mutex::new(report) };
             let sink = Sink::new(move |text| cx.progress(text), move |what| row.learn(what));
             match client.exchange(&name, args, sink).await? {
                 Called::Good(output) => {
@@ -79,11 +79,6 @@ struct Row {
 }
 
 impl Row {
-    fn new(server: &str, effect: EffectClass, cx: ToolContext) -> Self {
-        let report = RemoteReport::of(format!("mcp:{server}"), StopSupport::CallerSide);
-        Self { cx, server: server.to_owned(), effect, report: Mutex::new(report) }
-    }
-
     fn learn(&self, what: Afterwards<'_>) {
         if let Afterwards::Answered(how) = what {
             self.cx.report_late(format!("was answered by the MCP server {} with {how}", self.server));

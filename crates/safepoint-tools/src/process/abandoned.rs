@@ -14,10 +14,10 @@ use std::{
 use rustix::process::Signal;
 
 use super::{
-    groups, guard,
+    cgroups, guard,
     report::TreeMember,
     runtime::{self, Runtime},
-    survivors::{Reaped, alive_but, own_line, reaped},
+    survivors::{Reaped, own_line, reaped},
     tree,
 };
 use crate::limits;
@@ -61,8 +61,8 @@ struct LeftTree {
 /// What is in groups of dead runtimes, and their guards and keepers.
 fn find(spared: &HashSet<i32>) -> (Vec<LeftTree>, Vec<TreeMember>) {
     let (mut left, mut holders) = (Vec::new(), Vec::new());
-    for member in alive_but(spared) {
-        if let Some(group) = groups::of(member.pid).as_deref().and_then(abandoned) {
+    for member in tree::alive(|stat| !spared.contains(&stat.member.pid)) {
+        if let Some(group) = cgroups::of(member.pid).as_deref().and_then(abandoned) {
             left.push(LeftTree { member, group });
         } else if is_abandoned_holder(member.pid) {
             holders.push(member);
@@ -84,16 +84,16 @@ fn is_abandoned_holder(pid: i32) -> bool {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = words.split(|byte| *byte == 0).map(OsStr::from_bytes).skip(1);
     let is_holder = words.next().is_some_and(|word| word == guard::ARGUMENT);
-    let runtime: Option<Runtime> = words.next().and_then(OsStr::to_str).and_then(|word| word.parse().ok());
+    let runtime = words.next().and_then(OsStr::to_str).and_then(Runtime::read);
     is_holder && runtime.is_some_and(|runtime| runtime.is_dead())
 }
 
 /// Kills what is in the group. If this process is in there too, it is not killed as one.
 fn end(group: &Path, left: &[LeftTree], spared: &HashSet<i32>) {
-    let is_ours = |pid: &i32| groups::of(*pid).is_some_and(|own| own.starts_with(group));
-    let place = groups::mounted(group).ok().filter(|_| !spared.iter().any(is_ours));
+    let is_ours = |pid: &i32| cgroups::of(*pid).is_some_and(|own| own.starts_with(group));
+    let place = cgroups::mounted(group).ok().filter(|_| !spared.iter().any(is_ours));
     if let Some(place) = &place {
-        groups::kill(place);
+        cgroups::kill(place);
     }
     for left in left.iter().filter(|left| left.group == group) {
         tree::signal(&left.member, Signal::KILL);

@@ -7,12 +7,12 @@ use tokio::net::unix::pipe;
 use super::{
     SpawnError,
     contacts::Members,
-    group::Group,
     guarded::{Env, GuardedCommand},
     holder::Holder,
     launch::Guard,
     lease::Under,
     output::Capture,
+    process_group::ProcessGroup,
     report::{CommandReport, Containment, ProcessRecord},
     spec::{CommandSpec, Ladder},
     started::{End, Started},
@@ -39,7 +39,7 @@ pub struct Process {
 }
 
 /// Whom a command belongs to.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Ties {
     pub(super) witness: Option<Witness>,
     /// The lease under which it lives.
@@ -87,7 +87,7 @@ impl Process {
     ) -> Result<Self, SpawnError> {
         let stdio::Stdio { theirs, reader, talk } =
             stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
-        let (group, started) = Group::start(run, &spec, env, theirs)?;
+        let (group, started) = ProcessGroup::start(run, &spec, env, theirs)?;
         Ok(Self::new(Holder::Group(Box::new(group)), (reader, talk), started, (spec, ties)))
     }
 
@@ -142,7 +142,6 @@ impl Process {
     }
 
     /// What it has written so far; all of it once [`Process::wait`] or [`Process::stop`] has returned.
-    #[must_use]
     pub fn output(&self) -> &Capture {
         &self.reader.capture
     }

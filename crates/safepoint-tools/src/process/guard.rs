@@ -95,7 +95,7 @@ impl Guard {
         set_parent_process_death_signal(Some(Signal::CONT))?;
         sys::name_process(NAME);
         cgroup::tidy();
-        let runtime = std::env::args().nth(2).and_then(|runtime| runtime.parse().ok());
+        let runtime = std::env::args().nth(2).and_then(|runtime| Runtime::read(&runtime));
         let runtime = runtime.unwrap_or_else(Runtime::unknown);
         Ok(Self { control, signals: sys::take_signals()?, timer, runtime, keepers: HashSet::new() })
     }
@@ -170,9 +170,7 @@ impl Guard {
                 return Ok(());
             }
             if Instant::now() >= patience {
-                for member in tree::descendants(own_pid()) {
-                    tree::signal(&member, Signal::KILL);
-                }
+                tree::kill(&tree::descendants(own_pid()));
             }
             wait_for([self.signals.as_fd()], Some(pause))?;
             pause = (pause * 2).min(limits::SWEEP_SLOW);
@@ -181,10 +179,7 @@ impl Guard {
 }
 
 fn kill_below(orphan: &super::TreeMember) {
-    for member in tree::descendants(orphan.pid) {
-        tree::signal(&member, Signal::KILL);
-    }
-    tree::signal(orphan, Signal::KILL);
+    tree::kill(tree::descendants(orphan.pid).iter().chain([orphan]));
 }
 
 fn own_pid() -> i32 {

@@ -11,18 +11,16 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use rustix::process::Signal as Kind;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::sleep,
 };
 
 use super::{
-    SpawnError,
+    SpawnError, cgroups,
     contacts::Root,
     environment::COMMAND_MARK,
     escalation::EscalationTimes,
-    groups,
     launch::Guard,
     report::{Climbed, Hold, ProcessRecord, Rung, TreeMember},
     spec::{CommandSpec, marked},
@@ -204,12 +202,10 @@ impl GuardedCommand {
         }
         stop.killed.get_or_insert_with(|| Climbed { rung: Rung::Kill, at: SystemTime::now() });
         if let Some(group) = &self.group {
-            groups::kill(group);
+            cgroups::kill(group);
         }
         let below = self.keeper.as_ref().map(|keeper| tree::descendants(keeper.pid)).unwrap_or_default();
-        for member in below.iter().chain(&tree::marked(COMMAND_MARK, &self.mark)) {
-            tree::signal(member, Kind::KILL);
-        }
+        tree::kill(below.iter().chain(&tree::marked(COMMAND_MARK, &self.mark)));
     }
 
     /// With the rung that we climbed in the keeper's place.
@@ -226,7 +222,7 @@ impl GuardedCommand {
     async fn after_keeper(&mut self) -> Account {
         self.guard.wake();
         if let Some(group) = &self.group {
-            groups::kill(group);
+            cgroups::kill(group);
         }
         let survivors = kill_marked(&self.mark).await;
         self.completed(Account { survivors, ..Account::of(Hold::KeeperLost) })
@@ -258,9 +254,7 @@ pub(super) async fn kill_marked(mark: &str) -> Vec<TreeMember> {
         if alive.is_empty() || Instant::now() >= deadline {
             return alive;
         }
-        for member in &alive {
-            tree::signal(member, Kind::KILL);
-        }
+        tree::kill(&alive);
         sleep(pause).await;
         pause = (pause * 2).min(limits::SWEEP_SLOW);
     }

@@ -2,8 +2,8 @@
 
 use super::{
     contacts::Root,
-    group::Group,
     guarded::GuardedCommand,
+    process_group::ProcessGroup,
     started::{End, Started},
     wire::Rungs,
 };
@@ -12,7 +12,7 @@ use super::{
 #[derive(Debug)]
 pub(super) enum Holder {
     Keeper(Box<GuardedCommand>),
-    Group(Box<Group>),
+    Group(Box<ProcessGroup>),
     /// Its witness has it now.
     SeenOff,
 }

@@ -1,6 +1,6 @@
 //! Whose a control group, a guard or a keeper is: its runtime, distinct from a later process with the same number.
 
-use std::{fmt, fs, path::Path, str::FromStr};
+use std::{fmt, fs, path::Path};
 
 use super::tree;
 
@@ -28,6 +28,13 @@ impl Runtime {
         Self { pid: 0, start: 0, space: 0 }
     }
 
+    /// As it is written; none for any other text.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '.');
+        let mut next = || parts.next();
+        Some(Self { pid: next()?.parse().ok()?, start: next()?.parse().ok()?, space: next()?.parse().ok()? })
+    }
+
     /// Whether it is provably dead: its number is visible from here, and no process or another process has it.
     pub(super) fn is_dead(&self) -> bool {
         let is_seen = self.pid > 0 && self.start > 0 && self.space > 0 && self.space == space();
@@ -44,27 +51,12 @@ impl Runtime {
 /// Whose a control group of this name is, and of which keeper.
 pub(super) fn of_group(name: &str) -> Option<(Runtime, i32)> {
     let (runtime, keeper) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
-    Some((runtime.parse().ok()?, keeper.parse().ok()?))
+    Some((Runtime::read(runtime)?, keeper.parse().ok()?))
 }
 
 impl fmt::Display for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.pid, self.start, self.space)
-    }
-}
-
-impl FromStr for Runtime {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut parts = text.split('.');
-        let mut next = || parts.next().ok_or(());
-        let runtime = Self {
-            pid: next()?.parse().map_err(|_not_a_number| ())?,
-            start: next()?.parse().map_err(|_not_a_number| ())?,
-            space: next()?.parse().map_err(|_not_a_number| ())?,
-        };
-        if parts.next().is_none() { Ok(runtime) } else { Err(()) }
     }
 }
 

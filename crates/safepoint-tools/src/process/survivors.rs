@@ -46,9 +46,8 @@ pub fn reap_survivors(records: &[ProcessRecord]) -> Reaped {
 }
 
 fn find(records: &[ProcessRecord], spared: &HashSet<i32>) -> Vec<TreeMember> {
-    let mut alive = alive_but(spared);
-    alive.retain(|member| records.iter().any(|record| is_of(member, record)));
-    alive
+    let is_left = |stat: &tree::Stat| records.iter().any(|record| is_of(&stat.member, record));
+    tree::alive(|stat| !spared.contains(&stat.member.pid) && is_left(stat))
 }
 
 pub(super) fn reaped(mut killed: HashSet<TreeMember>, survivors: Vec<TreeMember>) -> Reaped {
@@ -56,13 +55,6 @@ pub(super) fn reaped(mut killed: HashSet<TreeMember>, survivors: Vec<TreeMember>
     let mut killed: Vec<_> = killed.into_iter().collect();
     killed.sort_by_key(|member| member.pid);
     Reaped { killed, survivors }
-}
-
-/// All processes that are alive, without those that are to be spared.
-pub(super) fn alive_but(spared: &HashSet<i32>) -> Vec<TreeMember> {
-    let is_spared = |stat: &tree::Stat| spared.contains(&stat.member.pid);
-    let alive = tree::all().into_iter().filter(|stat| stat.is_alive() && !is_spared(stat));
-    alive.map(|stat| stat.member).collect()
 }
 
 /// The start time keeps out a process of another machine run or another run of the machine with the same number.

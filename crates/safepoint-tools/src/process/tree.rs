@@ -120,25 +120,21 @@ fn listed(pid: i32) -> Option<Vec<i32>> {
     Some(pids)
 }
 
+/// Everything alive that fits. What is looked at beside a process's row is looked at when all rows are read.
+pub(crate) fn alive(fits: impl Fn(&Stat) -> bool) -> Vec<TreeMember> {
+    all().into_iter().filter(|stat| stat.is_alive() && fits(stat)).map(|stat| stat.member).collect()
+}
+
 /// Everything alive whose environment holds `variable=value`.
 pub(crate) fn marked(variable: &str, value: &str) -> Vec<TreeMember> {
     let mark = format!("{variable}={value}");
-    all()
-        .into_iter()
-        .filter(|stat| stat.is_alive() && carries(stat.member.pid, mark.as_bytes()))
-        .map(|stat| stat.member)
-        .collect()
+    alive(|stat| carries(stat.member.pid, mark.as_bytes()))
 }
 
 /// Everything alive that is in the process group of `leader`, or carries this mark of a command.
 pub(crate) fn in_group(leader: i32, mark: &str) -> Vec<TreeMember> {
     let mark = format!("{COMMAND_MARK}={mark}");
-    all()
-        .into_iter()
-        .filter(Stat::is_alive)
-        .filter(|stat| stat.group == leader || carries(stat.member.pid, mark.as_bytes()))
-        .map(|stat| stat.member)
-        .collect()
+    alive(|stat| stat.group == leader || carries(stat.member.pid, mark.as_bytes()))
 }
 
 /// Whether exactly this process is alive.
@@ -174,6 +170,13 @@ pub(crate) fn signal(member: &TreeMember, signal: Signal) -> bool {
             is_same(member) && rustix::process::kill_process(pid, signal).is_ok()
         }
         Err(_) => false,
+    }
+}
+
+/// Sends SIGKILL to each of these.
+pub(crate) fn kill<'m>(members: impl IntoIterator<Item = &'m TreeMember>) {
+    for member in members {
+        signal(member, Signal::KILL);
     }
 }
 

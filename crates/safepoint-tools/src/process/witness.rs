@@ -1,8 +1,6 @@
 //! Who sees to the end of a command that its starter has dropped, be it while it is started or later: the run that it
 //! belongs to is not quiet before its tree is gone, and gets a report of it (S4.14).
 
-use std::fmt;
-
 use safepoint::{ToolContext, stop::Scope};
 use tokio::runtime;
 
@@ -47,11 +45,5 @@ impl Witness {
             drop(lease);
         });
         drop(seen_off);
-    }
-}
-
-impl fmt::Debug for Witness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Witness").finish_non_exhaustive()
     }
 }

@@ -17,7 +17,7 @@ const UNASKED: &str = "it had not been asked anything";
 
 /// The answer for an agent without work: there was nothing to stop.
 pub(in crate::acp) fn unasked() -> RemoteStopReply {
-    cancel::never_requested(UNASKED)
+    RemoteStopReply::unreachable(UNASKED)
 }
 
 /// The end of work that was never requested.

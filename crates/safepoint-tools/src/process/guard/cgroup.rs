@@ -11,26 +11,26 @@ use std::{
 };
 
 use super::super::{
-    groups,
+    cgroups,
     runtime::{self, Runtime},
 };
 
 /// Kills and takes away what a keeper that was killed has left; if something in it is just ending, [`tidy`] will.
 pub(super) fn clear(runtime: &Runtime, keeper: i32) {
-    let Ok(own) = groups::own() else { return };
+    let Ok(own) = cgroups::own() else { return };
     let path = own.join(runtime.group(keeper));
-    if groups::kill(&path) {
-        groups::remove(&path);
+    if cgroups::kill(&path) {
+        cgroups::remove(&path);
     }
 }
 
 /// Takes away the empty groups of keepers that are gone.
 pub(super) fn tidy() {
-    let Ok(groups) = groups::own().and_then(fs::read_dir) else { return };
+    let Ok(groups) = cgroups::own().and_then(fs::read_dir) else { return };
     for group in groups.filter_map(Result::ok) {
         let keeper = group.file_name().to_str().and_then(runtime::of_group).map(|(_, keeper)| keeper);
         if keeper.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            groups::remove(&group.path());
+            cgroups::remove(&group.path());
         }
     }
 }
@@ -45,12 +45,12 @@ pub(super) struct Cgroup {
 impl Cgroup {
     /// Makes one, and gives the file through which a process enters it.
     pub(super) fn create(runtime: &Runtime) -> io::Result<(Self, OwnedFd)> {
-        let path = groups::own()?.join(runtime.group(std::process::id().cast_signed()));
+        let path = cgroups::own()?.join(runtime.group(std::process::id().cast_signed()));
         fs::create_dir(&path)?;
         match open(&path) {
             Ok((kill, procs)) => Ok((Self { path, kill }, procs)),
             Err(error) => {
-                groups::remove(&path);
+                cgroups::remove(&path);
                 Err(error)
             }
         }
@@ -77,7 +77,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        groups::remove(&self.path);
+        cgroups::remove(&self.path);
     }
 }
 

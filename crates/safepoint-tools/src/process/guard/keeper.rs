@@ -242,9 +242,7 @@ impl Keeper {
             cgroup.kill();
         }
         self.sight.signal_group(self.main, Signal::KILL);
-        for member in tree::descendants(super::own_pid()) {
-            tree::signal(&member, Signal::KILL);
-        }
+        tree::kill(&tree::descendants(super::own_pid()));
     }
 
     fn kill_all(&mut self) {

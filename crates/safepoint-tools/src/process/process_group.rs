@@ -31,7 +31,7 @@ use crate::limits;
 
 /// A command whose tree only this process guards.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     started: Started,
     child: Child,
     leader: Pid,
@@ -47,7 +47,7 @@ pub(super) struct Group {
     gone: bool,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(super) fn start(
         run: &str,
         spec: &CommandSpec,
@@ -187,7 +187,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if !self.gone {
             self.send(Signal::KILL);
