@@ -132,7 +132,7 @@ impl<T: Item> Driver<T> {
 
     async fn handle(&mut self, message: SessionMessage<T>) {
         match message {
-            SessionMessage::Push { item, ticket, policy, client_id } => {
+            SessionMessage::Push(item, ticket, policy, client_id) => {
                 if let Some(item) = self.store_item(item, &ticket, policy, client_id).await {
                     self.accept(item, ticket, policy).await;
                 }
@@ -141,7 +141,7 @@ impl<T: Item> Driver<T> {
             SessionMessage::PushWith(item, ticket, strategy) => {
                 self.push_with_strategy(item, ticket, strategy).await
             }
-            SessionMessage::PushStored { number, item, ticket, policy } => {
+            SessionMessage::PushStored(number, item, ticket, policy) => {
                 self.accept_stored(number, (item, ticket), policy).await
             }
             SessionMessage::Unreadable(number, why) => self.show(SessionEvent::Unreadable { number, why }),
@@ -235,7 +235,6 @@ impl<T: Item> Driver<T> {
                 }
                 self.show(SessionEvent::Requeued(item));
             }
-            Action::Return(item, why) => self.settle_item(item, ItemOutcome::Returned(why)),
             Action::Resolve(item, preempted) => {
                 self.show(SessionEvent::Preempted { item, preempted });
                 let withdrawn = self.items.preempting.remove(&item);

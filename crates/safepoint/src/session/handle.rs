@@ -77,11 +77,8 @@ impl<T: Item> SessionHandle<T> {
         if self.shared.is_blank(&item) {
             return Err(PushError::Blank(item));
         }
-        self.shared.inbox.push(item, client_id, |item, ticket, client_id| SessionMessage::Push {
-            item,
-            ticket,
-            policy,
-            client_id,
+        self.shared.inbox.push(item, client_id, |item, ticket, client_id| {
+            SessionMessage::Push(item, ticket, policy, client_id)
         })
     }
 
@@ -90,12 +87,10 @@ impl<T: Item> SessionHandle<T> {
     fn push_stored(&self, number: u64, push: Push<T>) -> Ticket<T> {
         let Push { item, client_id, policy, .. } = push;
         let known_as = client_id.and_then(|id| Some((id, digest(&item).ok()?)));
-        let pushed = self.shared.inbox.push_stored(known_as, |ticket| SessionMessage::PushStored {
-            number,
-            item,
-            ticket,
-            policy,
-        });
+        let pushed = self
+            .shared
+            .inbox
+            .push_stored(known_as, |ticket| SessionMessage::PushStored(number, item, ticket, policy));
         let ticket = pushed.unwrap_or_else(|shut| {
             shut.state.settle(ItemOutcome::Unhandled);
             shut
@@ -265,14 +260,14 @@ impl<T: Item> Clone for SessionHandle<T> {
     }
 }
 
-macro_rules! opaque {
-    ($($name:ident $(<$($t:ident $(: $bound:ident)?),*>)?)*) => {$(
-        impl $(<$($t $(: $bound)?),*>)? fmt::Debug for $name $(<$($t),*>)? {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    )*};
+impl<T: Item> fmt::Debug for Session<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
 }
 
-opaque! { Session<T: Item> SessionHandle<T: Item> }
+impl<T: Item> fmt::Debug for SessionHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionHandle").finish_non_exhaustive()
+    }
+}

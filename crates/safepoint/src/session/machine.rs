@@ -213,12 +213,8 @@ impl Machine {
 
     /// The next moment at which time alone changes something.
     pub(crate) fn deadline(&self) -> Option<Moment> {
-        let idle = self.idleness.over_at();
-        let preempts = self.preempts.iter().filter_map(|preempt| self.due_at(preempt)).min();
-        match (idle, preempts) {
-            (Some(idle), Some(preempt)) => Some(idle.min(preempt)),
-            (idle, preempt) => idle.or(preempt),
-        }
+        let preempts = self.preempts.iter().filter_map(Preempt::due_at);
+        self.idleness.over_at().into_iter().chain(preempts).min()
     }
 
     fn pass_time(&mut self, now: Moment, out: &mut Vec<Action>) {
@@ -269,7 +265,7 @@ impl Machine {
 
     /// Whether a stop was requested for when the session is idle.
     pub(crate) fn may_end_when_idle(&self) -> bool {
-        self.idleness.is_awaited()
+        self.idleness.allowed.is_some()
     }
 
     /// Whether the session was asked to stop.

@@ -28,20 +28,11 @@ pub(super) type Reply<A> = oneshot::Sender<A>;
 
 /// One message. Exhaustive: the driver must handle each.
 pub(super) enum SessionMessage<T> {
-    Push {
-        item: T,
-        ticket: Arc<TicketState<T>>,
-        policy: Policy,
-        client_id: Option<String>,
-    },
+    /// With the id that its sender gave it.
+    Push(T, Arc<TicketState<T>>, Policy, Option<String>),
     PushWith(T, Arc<TicketState<T>>, Strategy),
-    /// Another process put an item into the store.
-    PushStored {
-        number: u64,
-        item: T,
-        ticket: Arc<TicketState<T>>,
-        policy: Policy,
-    },
+    /// An item that is in the store already, under this number.
+    PushStored(u64, T, Arc<TicketState<T>>, Policy),
     /// Everything that the last owner left is in the mailbox.
     Inherited,
     /// Another process withdrew the item of this number from the store.

@@ -168,7 +168,7 @@ impl StopTicket {
 
 impl fmt::Debug for StopTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking").finish_non_exhaustive()
+        f.debug_struct("StopTicket").finish_non_exhaustive()
     }
 }
 
@@ -215,6 +215,6 @@ impl TurnStopTicket {
 
 impl fmt::Debug for TurnStopTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnAsking").finish_non_exhaustive()
+        f.debug_struct("TurnStopTicket").finish_non_exhaustive()
     }
 }

@@ -198,7 +198,7 @@ impl<T: Item> Watcher<T> {
     fn accept_found(&self, found: Vec<(u64, (T, Policy))>) {
         let Some(shared) = self.shared.upgrade() else { return };
         let messages = found.into_iter().map(|(number, (item, policy))| {
-            move |ticket| SessionMessage::PushStored { number, item, ticket, policy }
+            move |ticket| SessionMessage::PushStored(number, item, ticket, policy)
         });
         shared.inbox.push_all_stored(messages);
     }

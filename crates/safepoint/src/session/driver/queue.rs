@@ -53,13 +53,10 @@ impl<T: Item> Driver<T> {
         Moment(crate::session::item::micros(self.queue.began.elapsed()))
     }
 
-    /// When the owner must wake without a message.
+    /// When the driver must wake without a message.
     pub(super) fn wake(&self) -> Option<Instant> {
-        let machine =
-            self.machine.deadline().map(|Moment(micros)| self.queue.began + Duration::from_micros(micros));
-        match (machine, self.approvals.overdue) {
-            (Some(machine), Some(overdue)) => Some(machine.min(overdue.look)),
-            (machine, overdue) => machine.or(overdue.map(|overdue| overdue.look)),
-        }
+        let at = |Moment(micros)| self.queue.began + Duration::from_micros(micros);
+        let overdue = self.approvals.overdue.map(|overdue| overdue.look);
+        self.machine.deadline().map(at).into_iter().chain(overdue).min()
     }
 }

@@ -140,7 +140,6 @@ impl<T: Item> Driver<T> {
                 Action::Requeued(item) if self.recorder.taken.contains(item) => {
                     writes.extend(number(item).map(Write::PutBackItem));
                 }
-                Action::Return(item, _) => writes.extend(number(item).map(Write::RemoveItem)),
                 Action::Settle(item, fate) if is_done(*fate) => {
                     writes.extend(number(item).map(Write::RemoveItem))
                 }
@@ -221,7 +220,7 @@ impl<T: Item> Driver<T> {
                     self.recorder.given_up = self.gives_up().or(self.recorder.given_up);
                 }
                 Action::End(_) => self.recorder.given_up = self.gives_up().or(self.recorder.given_up),
-                Action::Requeued(item) | Action::Return(item, _) => {
+                Action::Requeued(item) => {
                     self.recorder.taken.remove(item);
                 }
                 Action::Settle(item, fate) if is_done(*fate) => {
@@ -251,7 +250,7 @@ impl<T: Item> Driver<T> {
     fn mark_withdrawn(&self, number: u64, actions: &mut [Action]) {
         let gone = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(number));
         for action in actions {
-            if let Action::Return(item, _) | Action::Settle(item, _) = action
+            if let Action::Settle(item, _) = action
                 && gone == Some(*item)
             {
                 *action = Action::Settle(*item, ItemOutcome::Withdrawn);

@@ -69,11 +69,11 @@ impl<T: Item> Driver<T> {
         }
         while let Some(message) = self.queue.ahead.pop_front().or_else(|| self.queue.received.now()) {
             match *message {
-                SessionMessage::Push { item, ticket, .. } | SessionMessage::PushWith(item, ticket, _) => {
+                SessionMessage::Push(item, ticket, _, _) | SessionMessage::PushWith(item, ticket, _) => {
                     self.settle_unprocessed(item, ticket);
                 }
                 // It stays in the store, for the next owner.
-                SessionMessage::PushStored { number, item, ticket, .. } => {
+                SessionMessage::PushStored(number, item, ticket, _) => {
                     self.settle_stored(number, item, ticket)
                 }
                 _ => {}

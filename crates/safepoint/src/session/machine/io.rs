@@ -173,8 +173,6 @@ pub(crate) enum Action {
     Settle(ItemId, ItemOutcome),
     /// It waits again.
     Requeued(ItemId),
-    /// The item is returned to its sender.
-    Return(ItemId, RejectReason),
     /// What a preempt came to.
     Resolve(ItemId, PreemptOutcome),
     /// The turn is over.

@@ -34,6 +34,15 @@ impl Preempt {
         }
     }
 
+    /// When time alone changes this one.
+    pub(super) fn due_at(&self) -> Option<Moment> {
+        match self.step {
+            PreemptStep::Delayed { until } => Some(until),
+            PreemptStep::Asked { escalates } => escalates,
+            PreemptStep::Held => None,
+        }
+    }
+
     pub(super) fn resolved(self, preempted: PreemptOutcome) -> Action {
         Action::Resolve(self.item, preempted)
     }
@@ -70,15 +79,6 @@ impl Machine {
         running.forgets |= spec.forgets;
         out.push(Action::StopRun(turn, plain));
         PreemptStep::Asked { escalates: spec.grace.map(|grace| now.after(grace)) }
-    }
-
-    /// When time alone changes this one.
-    pub(super) fn due_at(&self, preempt: &Preempt) -> Option<Moment> {
-        match preempt.step {
-            PreemptStep::Delayed { until } => Some(until),
-            PreemptStep::Asked { escalates } => escalates,
-            PreemptStep::Held => None,
-        }
     }
 
     /// Asks those whose delay is over, and escalates those whose grace is.

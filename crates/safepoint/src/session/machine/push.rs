@@ -19,10 +19,10 @@ impl Machine {
         match how {
             PushKind::Enqueue => self.wait_again(item),
             PushKind::Reject if self.is_busy() => {
-                out.push(Action::Return(item, RejectReason::Busy(self.in_the_way())));
+                out.push(Action::Settle(item, ItemOutcome::Returned(RejectReason::Busy(self.in_the_way()))));
             }
             PushKind::Reject => self.wait_again(item),
-            PushKind::Refused(why) => out.push(Action::Return(item, why)),
+            PushKind::Refused(why) => out.push(Action::Settle(item, ItemOutcome::Returned(why))),
             PushKind::Preempt(spec) => self.push_preempt(now, item, spec, out),
             PushKind::Steer(when, or) => self.push_steer(item, when, or, out),
         }
@@ -46,7 +46,7 @@ impl Machine {
     fn push_preempt(&mut self, now: Moment, item: ItemId, spec: PreemptSpec, out: &mut Vec<Action>) {
         let target = self.target();
         if spec.turn.is_some() && spec.turn != target {
-            out.push(Action::Return(item, RejectReason::TurnMismatch));
+            out.push(Action::Settle(item, ItemOutcome::Returned(RejectReason::TurnMismatch)));
             return;
         }
         self.wait_again(item);
@@ -82,7 +82,9 @@ impl Machine {
                 out.push(Action::Held(turn, item));
             }
             (_, None, IfUndelivered::Queue) => self.wait_again(item),
-            (_, _, IfUndelivered::Return) => out.push(Action::Return(item, RejectReason::NoActiveTurn)),
+            (_, _, IfUndelivered::Return) => {
+                out.push(Action::Settle(item, ItemOutcome::Returned(RejectReason::NoActiveTurn)))
+            }
         }
     }
 
@@ -104,7 +106,9 @@ impl Machine {
                     self.wait_again(item);
                     out.push(Action::Requeued(item));
                 }
-                IfUndelivered::Return => out.push(Action::Return(item, RejectReason::NotDelivered)),
+                IfUndelivered::Return => {
+                    out.push(Action::Settle(item, ItemOutcome::Returned(RejectReason::NotDelivered)))
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::value::ids::TurnId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Idleness {
     /// Asked when, and for how many microseconds; the first holds.
-    allowed: Option<(Moment, u64)>,
+    pub(super) allowed: Option<(Moment, u64)>,
     since: Option<Moment>,
     /// Whether it was idle for long enough.
     is_over: bool,
@@ -18,9 +18,6 @@ pub(super) struct Idleness {
 impl Idleness {
     pub(super) fn forget(&mut self) {
         self.allowed = None;
-    }
-    pub(super) fn is_awaited(&self) -> bool {
-        self.allowed.is_some()
     }
     /// Something arrived, or a turn is running.
     pub(super) fn busy(&mut self) {

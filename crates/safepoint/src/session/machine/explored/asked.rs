@@ -108,9 +108,14 @@ fn what_waits_and_what_steers_takes_room() {
 #[test]
 fn a_busy_session_says_what_is_in_the_way() {
     let mut asked = Owner::new();
-    let busy = |turn| Action::Return(item(9), RejectReason::Busy(turn));
+    let busy = |turn| Action::Settle(item(9), ItemOutcome::Returned(RejectReason::Busy(turn)));
     let turn = Some(TurnId::new(1));
-    assert!(!asked.push(0, PushKind::Reject).iter().any(|action| matches!(action, Action::Return(..))));
+    assert!(
+        !asked
+            .push(0, PushKind::Reject)
+            .iter()
+            .any(|action| matches!(action, Action::Settle(_, ItemOutcome::Returned(_))))
+    );
     assert_eq!(asked.push(9, PushKind::Reject), [busy(None)]);
     asked.begin(1);
     assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);

@@ -97,7 +97,7 @@ fn a_preempt_asks_and_escalates_in_its_time() {
 #[test]
 fn a_preempt_means_the_turn_that_it_names() {
     let mut owner = Owner::new();
-    let back = [Action::Return(item(0), RejectReason::TurnMismatch)];
+    let back = [Action::Settle(item(0), ItemOutcome::Returned(RejectReason::TurnMismatch))];
     assert_eq!(owner.push(0, PushKind::Preempt(NAMED)), back);
     assert_eq!(stops(&at_work().push(1, PushKind::Preempt(NAMED))), [asked(NAMED)]);
     let mut over = at_work();
@@ -200,7 +200,7 @@ fn a_steer_that_is_not_taken_waits_or_goes_back() {
     owner.push(1, STEER);
     owner.push(2, STEER_OR_QUEUE);
     let actions = owner.settle(1, TurnEnd::Done);
-    assert!(actions.contains(&Action::Return(item(1), RejectReason::NotDelivered)));
+    assert!(actions.contains(&Action::Settle(item(1), ItemOutcome::Returned(RejectReason::NotDelivered))));
     assert!(actions.contains(&Action::Requeued(item(2))));
     assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held(turn(1), item(1))]);
 }

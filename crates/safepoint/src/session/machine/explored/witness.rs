@@ -249,7 +249,9 @@ impl World {
                 assert!(asks(|why| *why == StopWhy::Broken), "a run continues after a failure")
             }
             Input::Push(_, PushKind::Preempt(spec)) if runs && !begins && spec.delay.is_none() => {
-                let is_back = actions.iter().any(|action| matches!(action, Action::Return(..)));
+                let is_back = actions
+                    .iter()
+                    .any(|action| matches!(action, Action::Settle(_, ItemOutcome::Returned(_))));
                 let is_asked = asks(|why| matches!(why, StopWhy::Preempt { .. }));
                 let is_open = !self.witness.is_protected;
                 assert_eq!(

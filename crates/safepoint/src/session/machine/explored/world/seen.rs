@@ -40,7 +40,6 @@ impl World {
                 self.put(*item, ItemPlace::Steering(*turn));
             }
             Action::Requeued(item) => self.put(*item, ItemPlace::Waiting),
-            Action::Return(item, _) => self.rest(*item),
             Action::Settle(item, fate) => match fate {
                 ItemOutcome::Interrupted(turn)
                 | ItemOutcome::Failed(turn)
