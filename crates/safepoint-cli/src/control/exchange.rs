@@ -37,11 +37,7 @@ pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::R
     };
     match done {
         // A client that reads lines of JSON gets this as one as well.
-        Err(error) if common.place.json => {
-            let (number, status) =
-                if error.is::<Usage>() { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
-            talk.last(&Reply::new(number, status, format!("{error:#}")))
-        }
+        Err(error) if common.place.json => talk.last(&Reply::failed(&error)),
         done => done,
     }
 }
@@ -82,7 +78,7 @@ impl Exchange<'_> {
         };
         match self.ask(stream, ask).await? {
             ExchangeEnd::Last(reply) => self.last(&reply),
-            ExchangeEnd::Over => self.too_long(),
+            ExchangeEnd::Over => self.last(&Reply::timed_out()),
             ExchangeEnd::Silent(pid) => self.last(&unheard(&self.common.session, pid)),
             ExchangeEnd::Gone(_) => anyhow::bail!("the session went away before it answered"),
         }
@@ -98,7 +94,7 @@ impl Exchange<'_> {
             None => {}
             Some(stream) => match self.ask(stream, Ask::Push(asked.clone())).await? {
                 ExchangeEnd::Last(reply) => return self.last(&reply),
-                ExchangeEnd::Over => return self.too_long(),
+                ExchangeEnd::Over => return self.last(&Reply::timed_out()),
                 ExchangeEnd::Silent(pid) => but = Some(silent(pid)),
                 ExchangeEnd::Gone(said) => {
                     let item =
@@ -175,11 +171,6 @@ impl Exchange<'_> {
             said = Some(reply);
             deadline = if waits { over } else { deadline };
         }
-    }
-
-    fn too_long(&mut self) -> anyhow::Result<ExitCode> {
-        let message = "requested; the end was not seen in time";
-        self.last(&Reply::new(code::TIMED_OUT, "timed_out", message))
     }
 
     fn last(&mut self, reply: &Reply) -> anyhow::Result<ExitCode> {

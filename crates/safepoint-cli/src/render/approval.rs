@@ -3,6 +3,7 @@
 //! **Invariants**: arguments are shown whole up to a size beyond what people read; larger ones show their
 //! size, head and tail beside the answer. Characters that could disguise them are shown escaped.
 
+use jiff::Timestamp;
 use safepoint::{
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds},
     raw::store::{ApprovalRow, ApprovalState},
@@ -109,18 +110,20 @@ pub(crate) fn lost(lost: &LostRun) -> String {
     }
 }
 
-/// The decision, its author and its time; none if there is none.
-pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
-    match &row.state {
-        ApprovalState::Decided { principal, bytes, at, .. } => {
-            let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
-            Some(format!("{what} by {principal} at {}", moment(*at)))
-        }
-        ApprovalState::Open | ApprovalState::Withdrawn | ApprovalState::Expired => None,
-    }
+/// Whether it can still be answered.
+pub(crate) fn is_open(row: &ApprovalRow) -> bool {
+    row.state == ApprovalState::Open && row.asked.expires > Timestamp::now()
 }
 
-pub(crate) fn verb(decision: &Decision) -> &'static str {
+/// The decision, its author and its time; none if there is none.
+pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
+    let ApprovalState::Decided { principal, bytes, at, .. } = &row.state else { return None };
+    Some(format!("{} by {principal} at {}", verb(bytes), moment(*at)))
+}
+
+/// What a stored decision is, in a few words.
+pub(crate) fn verb(decision: &[u8]) -> &'static str {
+    let Ok(decision) = serde_json::from_slice(decision) else { return "decided" };
     match decision {
         Decision::Approve => "approved",
         Decision::ApproveAlways { covers: AllowScope::Call } => "approved, always with these arguments,",

@@ -6,15 +6,12 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
-use safepoint::{
-    ids::SessionId,
-    store::{Error, SessionRow, Store},
-};
+use safepoint::store::SessionRow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     args::{
-        agent::{AgentArgs, OnFull},
+        agent::{AgentArgs, OnFull, fill},
         backend::BackendArgs,
     },
     exit::Usage,
@@ -52,19 +49,7 @@ enum Withheld {
 }
 
 impl Setup {
-    /// What the session was last worked with; nothing if there is none, or nothing that this release can read.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Option<Self>> {
-        match store.open(session).await {
-            Ok(row) => Ok(Some(Self::read(&row))),
-            Err(Error::NoSession(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// What a session's row says of it.
+    /// What a session was last worked with; nothing, if its row has nothing that this release can read.
     pub(crate) fn read(row: &SessionRow) -> Self {
         let setup: Self = serde_json::from_str(&row.setup).unwrap_or_default();
         setup.without_passwords()
@@ -95,16 +80,11 @@ impl Setup {
             (args.model, args.base_url, args.api_key_env) = (self.model, self.base_url, self.api_key_env);
         }
         if args.backend.is_none() {
-            args.system = args.system.take().or(self.system);
-            args.max_tokens = args.max_tokens.or(self.max_tokens);
-            args.temperature = args.temperature.or(self.temperature);
-            args.window = args.window.or(self.window);
-            args.on_full = args.on_full.or(self.on_full);
+            fill!(args, self: system, max_tokens, temperature, window, on_full);
         }
         // A limit belongs to the run: a resume that names a limit replaces it, and one that names none keeps
         // it.
-        args.max_rounds = args.max_rounds.or(self.max_rounds);
-        args.timeout = args.timeout.or(self.timeout);
+        fill!(args, self: max_rounds, timeout);
         if acts {
             args.tools = self.tools.filter(|_| args.backend.is_none());
             args.root = self.root;

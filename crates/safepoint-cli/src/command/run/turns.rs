@@ -163,9 +163,8 @@ impl TurnQueue<'_> {
             self.screen.note(&format!("safepoint: {}", undecided(id, waiting.approvals().len())));
         }
         if let (Some(id), Some(raised)) = (self.id(), raised(&receipt)) {
-            self.screen.note(&format!(
-                "safepoint: `safepoint resume {id} {raised}` resumes it under a higher limit"
-            ));
+            let how = format!("`safepoint resume {id} {raised}` resumes it under a higher limit");
+            self.screen.note(&format!("safepoint: {how}"));
         }
         self.conversation.after(&outcome);
         self.code = exit_code(&outcome, pressed);
@@ -196,15 +195,15 @@ impl TurnQueue<'_> {
     /// No turn comes: shows why, and what to do.
     async fn none(&mut self, next: &NextTurn) -> AfterTurn {
         let Some(id) = self.id() else { return AfterTurn::Leave };
-        let (number, then, said) = match next {
-            NextTurn::Undecided(open) => (code::SUSPENDED, AfterTurn::Leave, undecided(id, *open)),
+        let (number, said) = match next {
+            NextTurn::Undecided(open) => (code::SUSPENDED, undecided(id, *open)),
             NextTurn::Stopped(cause) => {
                 let cause = cause.as_ref().map_or(String::new(), |cause| format!(" ({cause})"));
                 let said = format!("session {id} was stopped{cause}; `safepoint resume {id}` resumes it");
-                (code::STOPPED, AfterTurn::Leave, said)
+                (code::STOPPED, said)
             }
             NextTurn::TakenBack => {
-                (code::STOPPED, AfterTurn::Leave, "the prompt was withdrawn before its turn began".to_owned())
+                (code::STOPPED, "the prompt was withdrawn before its turn began".to_owned())
             }
             NextTurn::Nothing | NextTurn::Own(_) | NextTurn::Other(_) => return self.nothing_left().await,
         };
@@ -213,7 +212,7 @@ impl TurnQueue<'_> {
         if !matches!(next, NextTurn::TakenBack) {
             self.waits();
         }
-        then
+        AfterTurn::Leave
     }
 
     async fn nothing_left(&mut self) -> AfterTurn {

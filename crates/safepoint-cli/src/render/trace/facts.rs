@@ -12,9 +12,10 @@ use safepoint::{
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Moment, Open, SAME_ASK, TimelineBuilder, said},
+    fold::{Moment, Open, SAME_ASK, TimelineBuilder, why},
     timeline::{Kind, Step, Tone},
 };
+use crate::render::text::{completion, said};
 
 impl TimelineBuilder {
     pub(crate) fn fact(&mut self, moment: Moment, fact: &Fact) {
@@ -130,14 +131,12 @@ impl TimelineBuilder {
         let step = &mut self.steps[at];
         step.from = Some(report.started_at);
         step.to = Some(report.ended_at);
-        let (how, tone) = match whole {
-            Completion::Complete => ("complete".to_owned(), Tone::Good),
-            Completion::Stopped => ("cut by a stop".to_owned(), Tone::Stopped),
-            Completion::Steered => ("cut by a steer".to_owned(), Tone::Stopped),
-            Completion::Failed(error) => (format!("failed: {}", error.message), Tone::Bad),
+        step.tone = match whole {
+            Completion::Complete => Tone::Good,
+            Completion::Stopped | Completion::Steered => Tone::Stopped,
+            Completion::Failed(_) => Tone::Bad,
         };
-        step.tone = tone;
-        let usage = &report.usage;
+        let (usage, how) = (&report.usage, completion(whole));
         step.said = format!("{}, {how}, {} in, {} out", report.model, usage.input, usage.output);
         step.add([
             ("name", json!(report.model)),
@@ -181,15 +180,12 @@ impl TimelineBuilder {
     }
 
     fn stop_asked(&mut self, moment: &Moment, request: &RequestReport) {
-        let within = request
-            .within_ms
-            .map(|ms| format!(", now after {}", lasting(Duration::from_millis(ms))))
-            .unwrap_or_default();
+        let within =
+            request.within_ms.map(|ms| format!(", now after {}", lasting(Duration::from_millis(ms))));
+        let within = within.unwrap_or_default();
         let is_any = request.mode == safepoint::SafePoints::ANY.to_string();
         let mode = if is_any { "at any safe point" } else { &request.mode };
-        let reason = &request.reason;
-        let text = if reason.text.is_empty() { String::new() } else { format!(": {}", reason.text) };
-        let said = format!("{mode} ({}){within}; {} ({}){text}", request.reach, reason.code, reason.actor);
+        let said = format!("{mode} ({}){within}; {}", request.reach, why(&request.reason));
         let run = self.lane(moment.turn, &moment.path, None);
         let is_shown = |step: &Step| {
             let age = step.from.map(|from| request.at.duration_since(from));
