@@ -48,7 +48,7 @@ pub(crate) enum Stream {
 }
 
 /// A piece of output. Exhaustive: each kind is made harmless in its own way.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Piece {
     /// Text for people: made harmless wherever it goes.
     Words(String),
@@ -360,6 +360,7 @@ fn named(text: &str, which: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
+#[cfg(test)]
 impl fmt::Display for Drawn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 
-use safepoint::raw::store::LeaseHolder;
 use tokio::{
     io::BufReader,
     net::UnixStream,
@@ -31,11 +30,7 @@ use crate::{
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let over = common.timeout.map(|timeout| Instant::now() + timeout);
     let mut talk = Exchange { common, over, lines: ReplyLines::default() };
-    let done = match ask {
-        Ok(ask) => talk.go(ask).await,
-        Err(why) => Err(why),
-    };
-    match done {
+    match async { talk.go(ask?).await }.await {
         // A client that reads lines of JSON gets this as one as well.
         Err(error) if common.place.json => talk.last(&Reply::failed(&error)),
         done => done,
@@ -136,8 +131,8 @@ impl Exchange<'_> {
         let holder = place.store.open(&place.session).await?.holder;
         let found = socket_dir::sessions()?.into_iter().find(|(id, _)| id == place.session.as_str());
         let (Some(holder), Some((_, path))) = (holder, found) else { return Ok(None) };
-        let is_it = |stream: &UnixStream| names(&holder, owner(stream));
-        Ok(socket_dir::connect(&path).await.filter(is_it))
+        let is_it = |pid: i32| u32::try_from(pid) == Ok(holder.owner.pid);
+        Ok(socket_dir::connect(&path).await.filter(|stream| owner(stream).is_some_and(is_it)))
     }
 
     /// Asks an owner, and shows all but its last word.
@@ -193,11 +188,6 @@ impl Exchange<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether the store's holder is this process.
-fn names(holder: &LeaseHolder, pid: Option<i32>) -> bool {
-    pid.and_then(|pid| u32::try_from(pid).ok()) == Some(holder.owner.pid)
 }
 
 /// The session that is meant, if it runs: its id, or an end of it that no other has.

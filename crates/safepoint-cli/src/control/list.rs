@@ -112,7 +112,7 @@ impl Listed {
         let row = self.row.as_ref();
         let holder = row.and_then(|row| row.holder.as_ref());
         let fields = json!({
-            "state": self.state().name(), "kept": self.is_kept(),
+            "state": self.state(), "kept": self.is_kept(),
             "created_at": row.map(|row| row.created), "updated_at": row.map(|row| row.updated),
             "title": row.map(|row| &row.title), "records": row.map(|row| row.head),
             "setup": row.map(Setup::read),

@@ -24,7 +24,6 @@ const BEHIND: usize = 4 << 20;
 const COUNTED: u64 = 1 << 20;
 
 /// The input of the thread.
-#[derive(Debug)]
 pub(super) enum Sent {
     Piece(Stream, Piece),
     /// No caller hurries any more.
@@ -39,7 +38,7 @@ pub(crate) enum Put {
 }
 
 /// Pieces between their senders and the one thread that writes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Queue {
     /// Held to queue, to take, or to count; pieces are written after it is released. No other lock is taken
     /// under it. The thread that writes looks for work and waits under it, so no piece is missed.
@@ -52,7 +51,7 @@ pub(super) struct Queue {
     taken: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct QueueState {
     waiting: VecDeque<Sent>,
     bytes: usize,

@@ -100,9 +100,7 @@ impl View {
                 let args = if args["conversation"].is_string() { brief(args) } else { args.to_string() };
                 self.screen.note(&format!("▸ {name} {}", short(&args)));
             }
-            Fact::CallEnded { report, .. } => {
-                self.screen.note(&format!("▪ {}", approval::ended(report)));
-            }
+            Fact::CallEnded { report, .. } => self.screen.note(&format!("▪ {}", approval::ended(report))),
             Fact::HistoryShortened(shortened) | Fact::SummaryEnded { shortened: Some(shortened), .. } => {
                 let place = match shortened.omitted.by {
                     OmissionKind::Note => "are not sent any more",

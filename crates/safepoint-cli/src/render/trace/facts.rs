@@ -34,9 +34,7 @@ impl TimelineBuilder {
                 }
             }
             Fact::ModelStarted { round } => self.model_started(&moment, *round),
-            Fact::ModelEnded { message, whole, report } => {
-                self.model_ended(&moment, message, whole, report);
-            }
+            Fact::ModelEnded { message, whole, report } => self.model_ended(&moment, message, whole, report),
             Fact::SummaryStarted { round } => {
                 let step = self.begin_step(Open::Summary(moment.path.clone()), Kind::Model, &moment);
                 step.round = Some(*round);
@@ -56,15 +54,11 @@ impl TimelineBuilder {
             Fact::StopRequested(request) => self.stop_asked(&moment, request),
             Fact::StopEscalated => {
                 let step = self.step(Kind::StopEscalated, &moment);
-                step.title = "stop escalated".into();
-                step.said = "now".into();
-                step.tone = Tone::Stopped;
+                (step.title, step.said, step.tone) = ("stop escalated".into(), "now".into(), Tone::Stopped);
             }
             Fact::StopObserved { at } => {
                 let step = self.step(Kind::StopObserved, &moment);
-                step.from = Some(*at);
-                step.title = "stop took effect".into();
-                step.tone = Tone::Stopped;
+                (step.from, step.title, step.tone) = (Some(*at), "stop took effect".into(), Tone::Stopped);
             }
             Fact::Settled { receipt, error } => self.settled(&moment, receipt, error.as_ref()),
             other => self.other(&moment, other),
@@ -198,9 +192,7 @@ impl TimelineBuilder {
         }
         let step = self.step(Kind::StopAsked, moment);
         step.from = Some(request.at);
-        step.tone = Tone::Stopped;
-        step.title = "stop requested".into();
-        step.said = said;
+        (step.title, step.said, step.tone) = ("stop requested".into(), said, Tone::Stopped);
         if let Ok(Value::Object(fields)) = serde_json::to_value(request) {
             step.fields.extend(fields.into_iter().filter(|(name, _)| name != "at" && name != "seq"));
         }
@@ -225,9 +217,7 @@ impl TimelineBuilder {
         }
         let step = self.step(Kind::Settled, moment);
         step.from = Some(receipt.settled_at);
-        step.title = "settled".into();
-        step.said = how;
-        step.tone = tone;
+        (step.title, step.said, step.tone) = ("settled".into(), how, tone);
         step.add([
             ("run", json!(receipt.run)),
             ("ending", json!(receipt.ending)),

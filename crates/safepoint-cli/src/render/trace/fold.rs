@@ -75,9 +75,8 @@ impl TimelineBuilder {
             Err(damage) => {
                 let turn = self.turns.last().map(|turn| turn.id);
                 let step = self.mark(Kind::Damaged, turn, position, at);
-                step.tone = Tone::Bad;
-                step.title = "unreadable record".to_owned();
-                step.said = damage.to_string();
+                (step.title, step.said, step.tone) =
+                    ("unreadable record".into(), damage.to_string(), Tone::Bad);
             }
             Ok(JournalFact::Planned { turn, .. }) => self.begin(turn, at),
             Ok(JournalFact::Fact { turn, path, fact, grown }) => {
@@ -129,10 +128,9 @@ impl TimelineBuilder {
         let earlier = self.steps.iter().filter(|step| step.from.is_some_and(|from| from <= stop.at));
         let position = earlier.map(|step| step.position).max().unwrap_or_default();
         let step = self.mark(Kind::StopAsked, turn, position, Some(stop.at));
-        step.tone = Tone::Stopped;
-        step.title = "stop requested".into();
         let by = reason.as_ref().map(|reason| format!("; {}", why(reason))).unwrap_or_default();
-        step.said = format!("of {of}, through the store{by}");
+        let said = format!("of {of}, through the store{by}");
+        (step.title, step.said, step.tone) = ("stop requested".into(), said, Tone::Stopped);
         step.fields.insert("reason".into(), reported);
         step.fields.insert("seen".into(), json!(stop.seen));
     }
@@ -185,9 +183,7 @@ impl TimelineBuilder {
             }
             _ => Tone::Plain,
         };
-        if let Ok(fate) = serde_json::to_value(fate) {
-            step.fields.insert("fate".into(), fate);
-        }
+        step.fields.insert("fate".into(), json!(fate));
     }
 
     fn quiet(&mut self, turn: TurnId, survivors: &[String], position: u64, at: Option<Timestamp>) {
