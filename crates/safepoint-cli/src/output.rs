@@ -7,7 +7,7 @@
 
 use std::{
     borrow::Cow,
-    fmt::{self, Display, Write as _},
+    fmt::{Display, Write as _},
     io::{self, BufWriter, IsTerminal as _, Write as _},
     os::fd::BorrowedFd,
     process::ExitCode,
@@ -361,8 +361,8 @@ fn named(text: &str, which: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
-impl fmt::Display for Drawn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Display for Drawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }

@@ -163,8 +163,7 @@ async fn a_process_tree() -> anyhow::Result<()> {
         Reply::text("The command was stopped."),
     ])
     .await?;
-    let folder = std::env::temp_dir();
-    let tools = safepoint_tools::toolbox(folder)?.select("shell")?;
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("shell")?;
     let agent = builder(&server).tools(tools).build();
     let handle = agent.run("Run it.").detach();
     until(handle.events(), |kind| started(kind).is_some()).await;

@@ -62,7 +62,7 @@ fn stopped(got: Signal, what: &str) -> ExitCode {
 }
 
 fn servers(config: Option<&Path>) -> anyhow::Result<Servers> {
-    let servers = Config::load(config)?.into_servers();
+    let servers = Config::load(config)?.mcp;
     output::hide(secrets::known_with(&servers));
     Ok(servers)
 }

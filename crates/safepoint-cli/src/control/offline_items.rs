@@ -129,11 +129,12 @@ impl<'a> Waits<'a> {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn rest(&self, over: Option<Instant>) -> anyhow::Result<Reply> {
+        let StoredTarget { store, session } = self.place;
         let mut seen = None;
         loop {
             // In this order: what the owner has recorded by its end is seen.
-            let is_gone = self.ends_with_owner && self.is_free().await?;
-            let stamp = self.place.store.stamp().await?;
+            let is_gone = self.ends_with_owner && is_free(&store.open(session).await?);
+            let stamp = store.stamp().await?;
             if (is_gone || seen != Some(stamp))
                 && let Some(reply) = self.reply(self.look().await?, is_gone)
             {
@@ -148,11 +149,6 @@ impl<'a> Waits<'a> {
             let look = Instant::now() + LOOK;
             sleep_until(over.map_or(look, |over| over.min(look))).await;
         }
-    }
-
-    /// Whether the session has no owner.
-    async fn is_free(&self) -> Result<bool, store::Error> {
-        Ok(is_free(&self.place.store.open(&self.place.session).await?))
     }
 
     /// What became of it, if it rests.

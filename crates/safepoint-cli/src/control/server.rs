@@ -22,11 +22,11 @@ use crate::exit::Usage;
 
 /// Who is talked to.
 pub(super) trait Target: Send + Sync + 'static {
-    /// Answers, with as many replies as it takes; returns the last one, or none if its client has gone.
+    /// Answers, with as many replies as it takes; returns the last one.
     fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, LastReply>;
 }
 
-/// The last reply, if somebody waits for it, or why there is none but that.
+/// The last reply, or none if its client has gone. An error is replied with as well.
 pub(super) type LastReply = anyhow::Result<Option<Reply>>;
 
 /// Where replies go.

@@ -170,7 +170,7 @@ impl Lane {
                     Stream::Err => drop(put(*stream, piece)),
                     Stream::Out if tell.borrow().is_some() => {}
                     Stream::Out => {
-                        if let Err(why) = put_counted(piece, waiting.counter()) {
+                        if let Err(why) = put_counted(piece, &waiting.taken) {
                             tell.send_replace(Some(why));
                         }
                     }

@@ -48,7 +48,7 @@ pub(super) struct Queue {
     /// The queue is closed and everything was written.
     done: Condvar,
     /// How many bytes stdout has taken so far.
-    taken: AtomicU64,
+    pub(super) taken: AtomicU64,
 }
 
 #[derive(Default)]
@@ -171,11 +171,6 @@ impl Queue {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The counter of those bytes.
-    pub(super) fn counter(&self) -> &AtomicU64 {
-        &self.taken
-    }
-
     /// Whether the waiting bytes have reached the bound.
     pub(super) fn is_behind(&self) -> bool {
         lock(&self.state).bytes >= BEHIND
@@ -289,11 +284,11 @@ mod tests {
         }
         let begun = queue.take().unwrap();
         assert_eq!(begun.written_bytes(COUNTED), Some(55));
-        queue.counter().fetch_add(7, Ordering::Relaxed);
+        queue.taken.fetch_add(7, Ordering::Relaxed);
         assert_eq!(queue.left(), Some(Left { bytes: 48, is_more: false, is_line_cut: true }));
         queue.give_up();
         assert_eq!(queue.left(), Some(Left { bytes: 48 + 7, is_more: false, is_line_cut: true }));
-        queue.counter().fetch_add(48, Ordering::Relaxed);
+        queue.taken.fetch_add(48, Ordering::Relaxed);
         assert_eq!(queue.left(), Some(Left { bytes: 7, is_more: false, is_line_cut: false }));
         assert!(queue.take().is_none());
         assert_eq!(queue.left(), Some(Left { bytes: 7, is_more: false, is_line_cut: false }));
@@ -310,7 +305,7 @@ mod tests {
         let begun = queue.take().unwrap();
         assert_eq!(begun.written_bytes(COUNTED), None);
         assert_eq!(queue.left(), Some(Left { bytes: 1, is_more: true, is_line_cut: false }));
-        queue.counter().fetch_add(7, Ordering::Relaxed);
+        queue.taken.fetch_add(7, Ordering::Relaxed);
         queue.give_up();
         assert_eq!(queue.left(), Some(Left { bytes: COUNTED + 1, is_more: true, is_line_cut: true }));
     }

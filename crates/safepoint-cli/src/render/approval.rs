@@ -43,11 +43,10 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
 
 /// The same in a few words.
 pub(crate) fn short(asked: &ApprovalRequest) -> String {
+    let tool = one_line(&asked.tool, NAME);
     match asked.question {
-        ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
-            format!("may {} run", one_line(&asked.tool, NAME))
-        }
-        ApprovalKind::AfterUnknownEnd => format!("{} may have happened already", one_line(&asked.tool, NAME)),
+        ApprovalKind::BeforeCall | ApprovalKind::DuringCall => format!("may {tool} run"),
+        ApprovalKind::AfterUnknownEnd => format!("{tool} may have happened already"),
     }
 }
 
@@ -84,17 +83,16 @@ pub(crate) fn is_lost(report: &CallReport) -> bool {
 
 /// How a call ended, for a person who may have to act on it.
 pub(crate) fn ended(report: &CallReport) -> String {
-    let status = report.status.as_str().replace('_', " ");
+    let (name, status) = (&report.name, report.status.as_str().replace('_', " "));
     match (report.effect, report.status) {
         _ if is_lost(report) => format!(
-            "{}: side effects unknown; it was cut off while it was running. It is not run again, and the model \
-             learns this",
-            report.name
+            "{name}: side effects unknown; it was cut off while it was running. It is not run again, and the model \
+             learns this"
         ),
         (SideEffect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
-            format!("{}: {status} while it was running; side effects unknown", report.name)
+            format!("{name}: {status} while it was running; side effects unknown")
         }
-        _ => format!("{}: {status}", report.name),
+        _ => format!("{name}: {status}"),
     }
 }
 

@@ -224,8 +224,11 @@ impl Lines {
             Persisted::No(error) => json!({"no": error}),
             Persisted::Unknown => json!("unknown"),
         };
+        // With `quiet` beside its own fields, as the contract names it.
+        let mut account = json!(receipt);
+        account["quiet"] = json!(receipt.quiet_at);
         let fields = json!({"status": outcome.ending(), "reason": reason, "usage": outcome.usage(),
-            "persisted": persisted, "error": error, "receipt": quiet_named(receipt)});
+            "persisted": persisted, "error": error, "receipt": account});
         let mut fields = JsonLine::from(fields)
             .with("partial_text", TextOf(outcome.clone(), |outcome, f| f.write_str(outcome.partial_text())));
         match outcome {
@@ -245,13 +248,6 @@ impl<T> Display for TextOf<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.1(&self.0, f)
     }
-}
-
-/// The receipt with `quiet` beside its own fields, as the contract names it.
-fn quiet_named(receipt: &Receipt) -> Value {
-    let mut value = json!(receipt);
-    value["quiet"] = json!(receipt.quiet_at);
-    value
 }
 
 /// How a question ended.

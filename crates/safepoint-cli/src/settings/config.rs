@@ -40,7 +40,7 @@ pub(crate) struct Config {
     unknown: Option<Unknown>,
     approval_expiry: Option<String>,
     max_rounds: Option<u32>,
-    mcp: Servers,
+    pub(crate) mcp: Servers,
     commands: Commands,
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
@@ -87,10 +87,6 @@ impl Config {
             secret_files: self.secret_files,
             rules: self.read,
         }
-    }
-
-    pub(crate) fn into_servers(self) -> Servers {
-        self.mcp
     }
 }
 

@@ -73,7 +73,10 @@ impl Setup {
     /// # Errors
     /// If the backend's address had a password, which is not stored.
     pub(crate) fn fill(self, args: &mut AgentArgs) -> Result<(), Usage> {
-        let (works, acts) = (who_works(args), who_acts(args));
+        // Whether it was left open who answers, and what is done where.
+        let who = [&args.backend, &args.model, &args.base_url, &args.api_key_env];
+        let works = who.iter().all(|said| said.is_none()) && args.replay.is_none();
+        let acts = args.tools.is_none() && args.root.is_none();
         if works {
             self.withheld.map_or(Ok(()), |withheld| Err(withheld.again()))?;
             (args.backend, args.known) = (self.backend, self.known);
@@ -149,17 +152,6 @@ impl fmt::Display for Setup {
         let said: Vec<String> = who.chain(tools).chain(root).collect();
         f.write_str(&said.join(", "))
     }
-}
-
-/// Whether it was left open who answers.
-fn who_works(args: &AgentArgs) -> bool {
-    let said = [&args.backend, &args.model, &args.base_url, &args.api_key_env];
-    said.iter().all(|said| said.is_none()) && args.replay.is_none()
-}
-
-/// Whether it was left open what is done, and where.
-fn who_acts(args: &AgentArgs) -> bool {
-    args.tools.is_none() && args.root.is_none()
 }
 
 #[cfg(test)]

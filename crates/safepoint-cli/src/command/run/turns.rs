@@ -5,7 +5,10 @@
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use safepoint::{
-    Grace, Outcome, Reason, Receipt, RunHandle, StopRequest, ids::SessionId, message::Part, receipt::Ending,
+    Grace, Outcome, Reason, Receipt, RunHandle, StopRequest,
+    ids::SessionId,
+    message::{Part, UserMessage},
+    receipt::Ending,
     session::SessionStop,
 };
 use safepoint_tools::process::Processes;
@@ -17,7 +20,6 @@ use crate::{
     exit::{self, code},
     render::{screen::Screen, turn::View},
     session::{
-        attachments,
         conversation::{Conversation, EarlyStop},
         stored::{self, NextTurn},
     },
@@ -39,6 +41,7 @@ pub(crate) struct TurnQueue<'a> {
     pub(crate) screen: &'a Arc<Screen>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) processes: &'a Processes,
+    /// What goes with the first prompt.
     pub(crate) attached: Vec<Part>,
     /// The prompts that are left.
     pub(crate) begins: VecDeque<Begin>,
@@ -62,7 +65,10 @@ impl TurnQueue<'_> {
     pub(crate) async fn go(&mut self) -> anyhow::Result<()> {
         while let Some(begin) = self.begins.pop_front() {
             match begin {
-                Begin::Prompt(text) => self.conversation.say(attachments::to(text, &mut self.attached))?,
+                Begin::Prompt(text) => {
+                    let parts = std::mem::take(&mut self.attached);
+                    self.conversation.say(UserMessage { text, parts })?;
+                }
                 Begin::Again => self.conversation.resume(),
             }
             loop {

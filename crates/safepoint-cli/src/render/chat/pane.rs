@@ -77,7 +77,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
 }
 
 fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
-    if let Some((what, since)) = work.model() {
+    if let Some((what, since)) = work.model {
         let what = format!("{what}  {}", elapsed(since, now));
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
@@ -90,7 +90,7 @@ fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
             CallState::Allowed => "waits its turn  ",
             CallState::Runs => "",
         };
-        let what = format!("{}  {what}{}  ", call.name, call.elapsed(now));
+        let what = format!("{}  {what}{}  ", call.name, elapsed(call.since, now));
         let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
         let detail = one_line(detail);
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what), Span::styled(detail, DIM)]));
