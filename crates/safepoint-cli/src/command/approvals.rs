@@ -24,7 +24,7 @@ use crate::{
         approvals::{ApprovalsArgs, DecideArgs, Reach},
         store::StoreArgs,
     },
-    command::store::{found, no_session, none_such, told},
+    command::store::{found, no_session, none_such, show_outcome},
     exit::{Usage, code},
     output,
     render::{
@@ -171,7 +171,7 @@ fn show_result(
     place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
     let fields = json!({"approval_id": approval, "code": code, "said": said});
-    told(place, ("decided", Some(session.as_str())), fields, (code, said))
+    show_outcome(place, ("decided", Some(session.as_str())), fields, (code, said))
 }
 
 /// The approval that is named, by an end of its id too; the only open one where none is, and the last one where none is open.

@@ -9,7 +9,7 @@ mod show;
 
 use crate::{
     args::sessions::{LsArgs, OneArgs, SessionsCommand},
-    command::store::{no_session, told},
+    command::store::{no_session, show_outcome},
     control::list::{meant, recent},
     exit::code,
     output::{self, Stream},
@@ -66,7 +66,7 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
         _ => (code::CONFLICT, format!("{id} is not stored but running; stop it with `safepoint stop {id}`")),
     };
     let fields = json!({"code": number, "said": said});
-    told(&args.place, ("removed", Some(id.as_str())), fields, (number, &said))
+    show_outcome(&args.place, ("removed", Some(id.as_str())), fields, (number, &said))
 }
 
 /// The columns of stdout, where it is a terminal.

@@ -189,14 +189,14 @@ fn refused(
 ) -> anyhow::Result<ExitCode> {
     let fields = json!({"code": code, "status": status, "message": said, "detail": {}, "last": true});
     let session = Some(session.as_str()).filter(|named| !named.is_empty());
-    told(place, ("reply", session), fields, (code, &one_line(said)))
+    show_outcome(place, ("reply", session), fields, (code, &one_line(said)))
 }
 
 /// Says how a command came out, in the form that was asked for.
 ///
 /// # Errors
 /// If stdout does not take it.
-pub(crate) fn told(
+pub(crate) fn show_outcome(
     place: &StoreArgs,
     (kind, session): (&str, Option<&str>),
     fields: Value,
