@@ -45,11 +45,8 @@ pub(crate) async fn open_chat(
     model: String,
     kept: Option<&Arc<dyn Store>>,
 ) -> anyhow::Result<Server> {
-    let inlet = Inlet::new(host.session.clone());
-    let inlet = match kept {
-        Some(store) => inlet.kept(Arc::clone(store), host.id.clone()),
-        None => inlet,
-    };
+    let kept = kept.map(|store| (Arc::clone(store), host.id.clone()));
+    let inlet = Inlet::new(host.session.clone(), kept);
     let target = chat_target::ChatTarget { host: Arc::clone(host), inlet, about: About::new("chat", model) };
     Server::open(host.id.as_str(), Arc::new(target)).await
 }

@@ -1,6 +1,6 @@
 //! The exit codes: of the control commands by name, and of the mistakes that have one of their own.
 
-use std::{fmt, process::ExitCode};
+use std::process::ExitCode;
 
 use safepoint::{ids::SessionId, store};
 
@@ -38,16 +38,9 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
 }
 
 /// A mistake in how the program was called: exit code 2.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
 
 /// There is no such session: exit code 3.
 #[derive(Debug, thiserror::Error)]

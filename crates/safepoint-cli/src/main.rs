@@ -10,6 +10,7 @@ mod render;
 mod session;
 mod settings;
 mod signals;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod visible;

@@ -7,7 +7,7 @@
 
 use std::{
     borrow::Cow,
-    fmt::{self, Display, Write as _},
+    fmt::{Display, Write as _},
     io::{self, BufWriter, IsTerminal as _, Write as _},
     os::fd::BorrowedFd,
     process::ExitCode,
@@ -48,7 +48,7 @@ pub(crate) enum Stream {
 }
 
 /// A piece of output. Exhaustive: each kind is made harmless in its own way.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Piece {
     /// Text for people: made harmless wherever it goes.
     Words(String),
@@ -360,8 +360,9 @@ fn named(text: &str, which: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-impl fmt::Display for Drawn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+#[cfg(test)]
+impl Display for Drawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }

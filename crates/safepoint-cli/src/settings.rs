@@ -8,8 +8,12 @@ use crate::{
     args::{agent::AgentArgs, names},
     output,
     settings::{
-        commands::Commands, config::Config, mcp::Servers, remembered::Setup, rules::Rules,
-        store::existing_store,
+        commands::Commands,
+        config::Config,
+        mcp::Servers,
+        remembered::Setup,
+        rules::Rules,
+        store::{existing_store, row_of},
     },
 };
 
@@ -55,12 +59,12 @@ impl AgentSettings {
         let config = Config::load(args.config.as_deref())?;
         if let Some(session) = session {
             let was = args.root.clone();
-            let setup = match existing_store(path.cloned())? {
-                Some(store) => Setup::of(&*store, &SessionId::from(session.as_str())).await?,
+            let row = match existing_store(path.cloned())? {
+                Some(store) => row_of(&*store, &SessionId::from(session.as_str())).await?,
                 None => None,
             };
-            match setup {
-                Some(setup) => setup.fill(&mut args)?,
+            match row {
+                Some(row) => Setup::read(&row).fill(&mut args)?,
                 None => names::check(session)?,
             }
             args.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));

@@ -5,7 +5,7 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -19,7 +19,10 @@ use tokio::{
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
 };
 
-use crate::args::run::{OnDisconnect, RunArgs};
+use crate::{
+    args::run::{OnDisconnect, RunArgs},
+    sync::lock,
+};
 
 /// How long cleanup may take after a second signal, and quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
@@ -86,10 +89,6 @@ impl Drop for Answers {
     }
 }
 
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// One signal. Exhaustive: the three that the program catches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
@@ -109,15 +108,10 @@ impl Signals {
         let answers = Arc::clone(&deputy);
         // Signals are received once this returns: the thread reports when it listens.
         let (ready, is_ready) = std::sync::mpsc::channel();
-        std::thread::Builder::new().name("signals".into()).spawn(move || {
-            let ear = Ear::open();
-            let (ear, said) = match ear {
-                Ok(ear) => (Some(ear), Ok(())),
-                Err(error) => (None, Err(error)),
-            };
-            if let (Ok(()), Some(ear)) = (ready.send(said), ear) {
-                ear.hear(&answers, &tell);
-            }
+        std::thread::Builder::new().name("signals".into()).spawn(move || match Ear::open() {
+            Err(error) => drop(ready.send(Err(error))),
+            Ok(ear) if ready.send(Ok(())).is_ok() => ear.hear(&answers, &tell),
+            Ok(_unheard) => {}
         })?;
         is_ready.recv().map_err(|_gone| io::Error::other("the thread that receives signals ended"))??;
         Ok(Self { received, deputy, on_disconnect, asks: Asks::Nothing })

@@ -1,6 +1,6 @@
 //! The agent of a chat, which may change between turns, and the planner that uses whatever it is now.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
@@ -22,6 +22,7 @@ use crate::{
     render::{prompt::Prompt, screen::Screen},
     settings::AgentSettings,
     signals::LAST_CAP,
+    sync::lock,
 };
 
 /// Who parts, and what is needed to put another in their place.
@@ -70,7 +71,7 @@ impl CurrentAgent {
         let all = if settings.args.backend.is_some() { "none" } else { "all" };
         settings.args.tools.get_or_insert_with(|| all.to_owned());
         let words = Mutex::new(Vec::new());
-        let note = |word: &str| words.lock().unwrap_or_else(PoisonError::into_inner).push(word.to_owned());
+        let note = |word: &str| lock(&words).push(word.to_owned());
         let (own, servers) = tools::chosen(&settings, note, processes).await?;
         let chosen = backend::choose(&settings, processes, AfterWord::Listens).await?;
         let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -94,12 +95,12 @@ impl CurrentAgent {
             (settings.args.base_url, settings.args.api_key_env) = (None, None);
         }
         let chosen = model::choose(&settings).await?;
-        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = chosen.name.clone();
-        let mut parts = self.parts();
+        *lock(&self.name) = chosen.name.clone();
+        let mut parts = lock(&self.parts);
         parts.agent = build(chosen.builder.clone(), &settings, &parts.tools, &self.asking)?;
         parts.builder = chosen.builder;
         if chosen._server.is_some() {
-            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = chosen._server;
+            *lock(&self.server) = chosen._server;
         }
         Ok(())
     }
@@ -107,9 +108,9 @@ impl CurrentAgent {
     /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them.
     async fn next(&self) -> Agent {
         let changes = self.servers.changes();
-        if changes != self.parts().changes {
+        if changes != lock(&self.parts).changes {
             let tools: Vec<_> = self.own.iter().cloned().chain(self.servers.offers().await).collect();
-            let mut parts = self.parts();
+            let mut parts = lock(&self.parts);
             parts.changes = changes;
             // Where no agent can be made with them, such as under a rule for one that is gone, they stay as they were.
             if let Ok(agent) = build(parts.builder.clone(), &self.settings, &tools, &self.asking) {
@@ -120,12 +121,12 @@ impl CurrentAgent {
     }
 
     pub(crate) fn model(&self) -> String {
-        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.name).clone()
     }
 
     /// Each tool in one line.
     pub(crate) fn tools(&self) -> Vec<String> {
-        let tools = self.parts().tools.clone();
+        let tools = lock(&self.parts).tools.clone();
         let changing = approvals::changing(&tools);
         let asks = match (self.settings.args.approve.unwrap_or(Approve::Ask), &self.asking) {
             (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later) => "asks first",
@@ -151,7 +152,7 @@ impl CurrentAgent {
     /// The note for a session without an approver.
     pub(crate) fn denied(&self) -> Option<String> {
         match self.asking {
-            Asking::NotAsked => approvals::denied(&self.settings, &self.parts().tools),
+            Asking::NotAsked => approvals::denied(&self.settings, &lock(&self.parts).tools),
             Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later => None,
         }
     }
@@ -164,11 +165,7 @@ impl CurrentAgent {
     }
 
     fn agent(&self) -> Agent {
-        self.parts().agent.clone()
-    }
-
-    fn parts(&self) -> MutexGuard<'_, AgentParts> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.parts).agent.clone()
     }
 }
 

@@ -96,11 +96,9 @@ async fn pick(settings: &AgentSettings) -> anyhow::Result<Chosen> {
 fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel<W>> {
     let named_key = key(args)?;
     let by_environment = args.base_url.is_none() && named_key.is_none();
-    let mut model = match by_environment {
-        true => {
-            HttpModel::from_env(name).map_err(|error| Usage(format!("{:#}", anyhow::Error::new(error))))?
-        }
-        false => HttpModel::new(name),
+    let mut model = match by_environment.then(|| HttpModel::from_env(name)) {
+        Some(found) => found.map_err(|error| Usage(format!("{:#}", anyhow::Error::new(error))))?,
+        None => HttpModel::new(name),
     };
     if let Some(base) = &args.base_url {
         model = model.base_url(base);
@@ -127,12 +125,8 @@ fn built(model: impl Model, settings: &AgentSettings) -> anyhow::Result<AgentBui
 }
 
 fn not_recorded(path: &Path, error: &std::io::Error) -> String {
-    let hint = match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            "; name a new file, or remove this one; --replay FILE replays it"
-        }
-        _ => "",
-    };
+    let is_there = error.kind() == std::io::ErrorKind::AlreadyExists;
+    let hint = if is_there { "; name a new file, or remove this one; --replay FILE replays it" } else { "" };
     format!("--record {}: {error}{hint}", path.display())
 }
 
@@ -148,16 +142,14 @@ fn named_model(settings: &AgentSettings, named: &str) -> anyhow::Result<Chosen> 
     let Some((wire, name)) = named.split_once(':').filter(|(_, name)| !name.is_empty()) else {
         return Err(Usage(format!("--model {named}: write {WIRES}")).into());
     };
-    Ok(Chosen::plain(
-        named,
-        match wire {
-            "openai" => built(configured::<openai::Chat>(name, &settings.args)?, settings)?,
-            "responses" => built(configured::<responses::Stateless>(name, &settings.args)?, settings)?,
-            "gemini" => built(configured::<gemini::GenerateContent>(name, &settings.args)?, settings)?,
-            "anthropic" => built(configured::<anthropic::Messages>(name, &settings.args)?.cache(), settings)?,
-            other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
-        },
-    ))
+    let builder = match wire {
+        "openai" => built(configured::<openai::Chat>(name, &settings.args)?, settings)?,
+        "responses" => built(configured::<responses::Stateless>(name, &settings.args)?, settings)?,
+        "gemini" => built(configured::<gemini::GenerateContent>(name, &settings.args)?, settings)?,
+        "anthropic" => built(configured::<anthropic::Messages>(name, &settings.args)?.cache(), settings)?,
+        other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
+    };
+    Ok(Chosen::plain(named, builder))
 }
 
 /// The model's window, and what happens when the conversation outgrows it.
@@ -184,10 +176,8 @@ fn window(args: &AgentArgs) -> Result<Option<Window>, Usage> {
 
 fn key(args: &AgentArgs) -> Result<Option<SecretString>, Usage> {
     let Some(variable) = &args.api_key_env else { return Ok(None) };
-    match from_env(variable) {
-        Some(key) => Ok(Some(key)),
-        None => Err(Usage(format!("--api-key-env {variable}: that variable is not set"))),
-    }
+    let key = from_env(variable);
+    key.map(Some).ok_or_else(|| Usage(format!("--api-key-env {variable}: that variable is not set")))
 }
 
 fn from_env(variable: &str) -> Option<SecretString> {
@@ -217,15 +207,8 @@ async fn local_model() -> Option<String> {
 async fn practice_model(settings: &AgentSettings) -> anyhow::Result<Chosen> {
     let server = ModelServer::start(Script::practice()).await?;
     let model = openai::model("practice").base_url(server.url());
-    Ok(Chosen {
-        builder: built(model, settings)?,
-        name: PRACTICE.into(),
-        notice: Some(
-            "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \
-             ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"
-                .into(),
-        ),
-        replay: None,
-        _server: Some(Arc::new(server)),
-    })
+    let notice = "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \
+         ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")";
+    let chosen = Chosen::plain(PRACTICE, built(model, settings)?);
+    Ok(Chosen { notice: Some(notice.into()), _server: Some(Arc::new(server)), ..chosen })
 }

@@ -24,6 +24,14 @@ const OF_MODELS: [&str; 10] = [
     "replay",
 ];
 
+/// Fills each field that one leaves open with the other's.
+macro_rules! fill {
+    ($open:ident, $other:ident: $($field:ident),+) => {
+        $($open.$field = $open.$field.take().or($other.$field);)+
+    };
+}
+pub(crate) use fill;
+
 /// What works, and under which limits: the same for `run` and `chat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
@@ -118,12 +126,10 @@ impl AgentArgs {
             let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
             rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
         };
-        match self.base_url.as_ref() {
-            Some(url) if !is_http(&url) => {
-                Err(Usage(format!("--base-url {url}: write it like http://127.0.0.1:8080/v1")))
-            }
-            Some(_) | None => Ok(()),
+        if let Some(url) = self.base_url.as_ref().filter(|url| !is_http(url)) {
+            return Err(Usage(format!("--base-url {url}: write it like http://127.0.0.1:8080/v1")));
         }
+        Ok(())
     }
 }
 

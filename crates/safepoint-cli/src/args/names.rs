@@ -17,10 +17,7 @@ const SHOWN: usize = 60;
 
 /// Reads the name of a session that exists or will be created: all of it is visible.
 pub(crate) fn parse(text: &str) -> Result<String, String> {
-    match is_seen(text) {
-        true => Ok(text.to_owned()),
-        false => Err(rule()),
-    }
+    if is_seen(text) { Ok(text.to_owned()) } else { Err(rule()) }
 }
 
 /// Checks whether a session could have been created under this name; for a session that does not exist.
@@ -29,10 +26,10 @@ pub(crate) fn parse(text: &str) -> Result<String, String> {
 /// If not: it says what a name may be.
 pub(crate) fn check(name: &str) -> Result<(), Usage> {
     let is_plain = name.trim() == name && !name.starts_with('-') && name.chars().count() <= LONGEST;
-    match is_plain && is_seen(name) {
-        true => Ok(()),
-        false => Err(Usage(format!("`{}` names no session: {}", one_line(name, SHOWN), rule()))),
+    if is_plain && is_seen(name) {
+        return Ok(());
     }
+    Err(Usage(format!("`{}` names no session: {}", one_line(name, SHOWN), rule())))
 }
 
 /// Whether it is not blank, and all of it is seen.

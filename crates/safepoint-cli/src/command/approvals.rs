@@ -10,10 +10,9 @@ use safepoint::{
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision},
     ids::SessionId,
     raw::{
-        StoredApprovalError, decode_approval,
+        decode_approval,
         store::{ApprovalRow, ApprovalState, DecisionUse},
     },
-    store::Error,
 };
 use safepoint_tools::process::enclosing_run;
 use serde_json::{Value, json};
@@ -25,15 +24,14 @@ use crate::{
         approvals::{ApprovalsArgs, DecideArgs, Reach},
         store::StoreArgs,
     },
-    command::store::{no_session, none_such},
-    exit::{self, Usage, code},
+    command::store::{found, no_session, none_such, show_outcome},
+    exit::{Usage, code},
     output,
     render::{
-        approval::{self, verb},
+        approval::{self, is_open, verb},
         reply_json::ReplyLines,
         text::moment,
     },
-    settings::store::existing_store,
     visible::one_line,
 };
 use decide::judged;
@@ -52,13 +50,8 @@ pub(crate) enum Verb {
 /// Lists the approvals of a session, the open ones first.
 pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
-    let Some(store) = existing_store(args.place.store.clone())? else {
-        return no_session(&session, &args.place);
-    };
-    let mut rows = match store.approvals(&session).await {
-        Err(Error::NoSession(_)) => return no_session(&session, &args.place),
-        rows => rows?,
-    };
+    let read = found(&args.place, async |store| store.approvals(&session).await);
+    let Some((_, mut rows)) = read.await? else { return no_session(&session, &args.place) };
     rows.sort_by_key(|row| !is_open(row));
     let mut lines = ReplyLines::default();
     for row in &rows {
@@ -75,18 +68,14 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
     match (rows.len(), open) {
         (0, _) => output::tell(format_args!("session {session} has no approvals")),
         (_, 0) => output::tell(format_args!("no question of {session} is open")),
-        (_, 1) => output::tell(format_args!(
-            "`safepoint approve {session}` runs it (--args JSON, --always); `deny` and `respond --message RESULT` do not"
-        )),
-        _ => output::tell(format_args!(
-            "`safepoint approve {session} ID` runs it (--args JSON, --always); `deny` and `respond --message RESULT` do not"
-        )),
+        (_, open) => {
+            let id = if open == 1 { "" } else { " ID" };
+            output::tell(format_args!(
+                "`safepoint approve {session}{id}` runs it (--args JSON, --always); `deny` and `respond --message RESULT` do not"
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn is_open(row: &ApprovalRow) -> bool {
-    row.state == ApprovalState::Open && row.asked.expires > Timestamp::now()
 }
 
 /// The question, if it shows what would run.
@@ -113,9 +102,8 @@ fn state(row: &ApprovalRow) -> String {
         ApprovalState::Open if row.asked.expires <= Timestamp::now() => "expired".to_owned(),
         ApprovalState::Open => "open".to_owned(),
         ApprovalState::Decided { principal, bytes, used, .. } => {
-            let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
             let used = if *used == DecisionUse::Used { "" } else { ", not yet acted on" };
-            format!("{what} by {principal}{used}")
+            format!("{} by {principal}{used}", verb(bytes))
         }
         ApprovalState::Withdrawn => "taken back".to_owned(),
         ApprovalState::Expired => "expired".to_owned(),
@@ -146,20 +134,21 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         );
         return show_result(&session, args.approval.as_deref(), (code::CONFLICT, &said), &args.place);
     }
-    let Some(store) = existing_store(args.place.store.clone())? else {
-        return no_session(&session, &args.place);
-    };
-    let rows = match store.approvals(&session).await {
-        Err(Error::NoSession(_)) => return no_session(&session, &args.place),
-        rows => rows?,
-    };
+    let read = found(&args.place, async |store| store.approvals(&session).await);
+    let Some((store, rows)) = read.await? else { return no_session(&session, &args.place) };
     let row = match meant(rows, args.approval.as_deref(), &session) {
         Ok(row) => row,
         Err(why) => return none_such((&session, "no_such_approval"), why.to_string(), &args.place),
     };
+    let id = &row.asked.id;
     let question = match decode_approval(&row.asked.bytes, &row.asked.digest) {
         Ok(asked) => asked.question,
-        Err(why) => return damaged(&session, &row, &why, &args.place),
+        Err(why) => {
+            let said = format!(
+                "{id} cannot be decided, {why}; `safepoint stop {session}` withdraws it, and a resume asks again"
+            );
+            return show_result(&session, Some(id.as_str()), (code::CONFLICT, &said), &args.place);
+        }
     };
     if let (Decision::ApproveAlways { .. }, ApprovalKind::AfterUnknownEnd) = (&decision, question) {
         let why = "this call may have happened already: --always is for calls that have not; approve alone runs it again";
@@ -170,23 +159,9 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
     if args.approval.is_none() && !is_open {
         // No id was given, so the answer was meant for an open approval, and none is open.
         code = code::TOO_LATE;
-        said = format!("no question of {session} is open; the last one, {}: {said}", row.asked.id);
+        said = format!("no question of {session} is open; the last one, {id}: {said}");
     }
-    show_result(&session, Some(row.asked.id.as_str()), (code, &said), &args.place)
-}
-
-/// Refuses a decision about an approval that cannot be shown.
-fn damaged(
-    session: &SessionId,
-    row: &ApprovalRow,
-    why: &StoredApprovalError,
-    place: &StoreArgs,
-) -> anyhow::Result<ExitCode> {
-    let said = format!(
-        "{} cannot be decided, {why}; `safepoint stop {session}` withdraws it, and a resume asks again",
-        row.asked.id
-    );
-    show_result(session, Some(row.asked.id.as_str()), (code::CONFLICT, &said), place)
+    show_result(&session, Some(id.as_str()), (code, &said), &args.place)
 }
 
 fn show_result(
@@ -195,19 +170,17 @@ fn show_result(
     (code, said): (u8, &str),
     place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
-    if place.json {
-        let fields = json!({"approval_id": approval, "code": code, "said": said});
-        ReplyLines::default().say("decided", Some(session.as_str()), fields)?;
-    } else {
-        output::tell(format_args!("safepoint: {}", said));
-    }
-    Ok(exit::with(code))
+    let fields = json!({"approval_id": approval, "code": code, "said": said});
+    show_outcome(place, ("decided", Some(session.as_str())), fields, (code, said))
 }
 
 /// The approval that is named, by an end of its id too; the only open one where none is, and the last one where none is open.
-fn meant(rows: Vec<ApprovalRow>, named: Option<&str>, session: &SessionId) -> Result<ApprovalRow, String> {
+fn meant(
+    mut rows: Vec<ApprovalRow>,
+    named: Option<&str>,
+    session: &SessionId,
+) -> Result<ApprovalRow, String> {
     let lists = format!("`safepoint approvals {session}` lists them");
-    let mut rows = rows;
     match named {
         None if rows.iter().any(is_open) => rows.retain(is_open),
         None => {
@@ -230,16 +203,12 @@ fn meant(rows: Vec<ApprovalRow>, named: Option<&str>, session: &SessionId) -> Re
 
 fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
     let message = args.message.clone();
+    let refused = |why: &str| Err(Usage(why.into()).into());
     if verb != Verb::Approve && args.always.is_some() {
-        return Err(Usage(
-            "--always belongs to approve; a rule with then = \"deny\" denies every time".into(),
-        )
-        .into());
+        return refused("--always belongs to approve; a rule with then = \"deny\" denies every time");
     }
     Ok(match (verb, &args.args) {
-        (Verb::Approve, _) if message.is_some() => {
-            return Err(Usage("--message belongs to deny and respond".into()).into());
-        }
+        (Verb::Approve, _) if message.is_some() => return refused("--message belongs to deny and respond"),
         (Verb::Approve, None) => match args.always {
             None => Decision::Approve,
             Some(Reach::Call) => Decision::ApproveAlways { covers: AllowScope::Call },
@@ -249,12 +218,11 @@ fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
             let args =
                 serde_json::from_str(text).map_err(|error| Usage(format!("--args is not JSON: {error}")))?;
             if !matches!(args, Value::Object(_)) {
-                let why = "--args is not a JSON object: write {\"name\": value, ...}";
-                return Err(Usage(why.into()).into());
+                return refused("--args is not a JSON object: write {\"name\": value, ...}");
             }
             Decision::ApproveWith { args }
         }
-        (_, Some(_)) => return Err(Usage("--args belongs to approve".into()).into()),
+        (_, Some(_)) => return refused("--args belongs to approve"),
         (Verb::Deny, None) => Decision::Deny { message: message.unwrap_or_default() },
         (Verb::Respond, None) => Decision::Respond {
             result: message.ok_or_else(|| Usage("respond needs --message: the result of the call".into()))?,

@@ -66,8 +66,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
         match once(&settings, kept.as_ref(), path.as_ref()).await? {
             After::Over(code) => return Ok(code),
             After::Next(id) => {
-                let store = open_store(path.clone())?;
-                kept = Some(StoredChat { store, id: SessionId::from(id) });
+                kept = Some(StoredChat { store: open_store(path.clone())?, id: SessionId::from(id) });
             }
         }
     }
@@ -93,15 +92,12 @@ async fn once(
     if is_seen {
         builder = builder.pending_items(PendingItems::Wait);
     }
-    let stops = match kept {
-        Some(StoredChat { store, id }) => reopen::stops(&**store, id).await,
-        None => Vec::new(),
-    };
-    let (session, left) = match kept {
-        None => (builder.start(), None),
+    let (session, left, stops) = match kept {
+        None => (builder.start(), None, Vec::new()),
         Some(StoredChat { store, id }) => {
-            let session = conversation::own(builder, deadline, store, id).await?;
-            (session, Some(Left::of(&**store, id).await?))
+            let stops = reopen::stops(&**store, id).await;
+            let (session, _) = conversation::own(builder, deadline, (store, id), None).await?;
+            (session, Some(Left::of(&**store, id).await?), stops)
         }
     };
     let id = kept.map_or_else(SessionId::fresh, |kept| kept.id.clone());

@@ -5,9 +5,9 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use safepoint::{
     Agent, AgentBuilder, Outcome, Reason, RunHandle, SafePoints, StopRequest,
     approval::ApprovalMode,
-    event::{EventKind, Fact},
+    event::{EventKind, Events, Fact},
     ids::CallId,
-    raw::lasting,
+    raw::{StreamEvent, lasting},
     secs, tool,
 };
 use safepoint_models::openai;
@@ -54,9 +54,8 @@ fn builder(server: &ModelServer) -> AgentBuilder {
     Agent::builder(openai::model("scripted").base_url(server.url())).approvals(ApprovalMode::Auto)
 }
 
-/// Waits for an event of the run.
-async fn until(handle: &RunHandle, mut is_it: impl FnMut(&EventKind) -> bool) {
-    let mut events = handle.events();
+/// Waits for an event of a run, or of a session.
+async fn until<T: StreamEvent>(mut events: Events<T>, mut is_it: impl FnMut(&T) -> bool) {
     while let Some(event) = events.next().await {
         if is_it(&event.kind) {
             return;
@@ -65,29 +64,25 @@ async fn until(handle: &RunHandle, mut is_it: impl FnMut(&EventKind) -> bool) {
 }
 
 fn started(kind: &EventKind) -> Option<CallId> {
-    match kind {
-        EventKind::Fact(fact) => match &**fact {
-            Fact::CallStarted { call_id, .. } => Some(call_id.clone()),
-            _ => None,
-        },
-        _ => None,
-    }
+    let EventKind::Fact(fact) = kind else { return None };
+    let Fact::CallStarted { call_id, .. } = &**fact else { return None };
+    Some(call_id.clone())
 }
 
 /// Prints the final receipt, then sends the next message on the same history.
-async fn close(agent: &Agent, handle: &RunHandle) -> Result<(), Unwritten> {
+async fn close(agent: &Agent, handle: &RunHandle) -> anyhow::Result<()> {
     let outcome = handle.done().await;
     let quiet = handle.quiet().await;
     say(format_args!("\n{}\n", indented(&quiet.receipt().to_string())))?;
     let next = agent.run_on(outcome.history().clone(), "And now?").await;
     match next {
-        Outcome::Done(answer) => say(format_args!("  next message accepted: {answer}\n")),
-        other => say(format_args!(
-            "  next message: {}\n{}\n",
-            other.ending().as_str(),
-            indented(&other.receipt().to_string())
-        )),
+        Outcome::Done(answer) => say(format_args!("  next message accepted: {answer}\n"))?,
+        other => {
+            let (ending, account) = (other.ending().as_str(), indented(&other.receipt().to_string()));
+            say(format_args!("  next message: {ending}\n{account}\n"))?;
+        }
     }
+    Ok(())
 }
 
 fn indented(text: &str) -> String {
@@ -120,8 +115,7 @@ async fn at_a_safe_point() -> anyhow::Result<()> {
     let handle = agent.run("Book two tables.").detach();
     begun.notified().await;
     handle.stop(StopRequest::graceful(secs(5)).with_reason(Reason::user("changed my mind")));
-    close(&agent, &handle).await?;
-    Ok(())
+    close(&agent, &handle).await
 }
 
 async fn now_mid_stream() -> anyhow::Result<()> {
@@ -139,7 +133,7 @@ async fn now_mid_stream() -> anyhow::Result<()> {
     let agent = builder(&server).build();
     let handle = agent.run("Tell me a story.").detach();
     let mut seen = String::new();
-    until(&handle, |kind| {
+    until(handle.events(), |kind| {
         if let EventKind::Text(text) = kind {
             seen.push_str(text);
         }
@@ -152,13 +146,9 @@ async fn now_mid_stream() -> anyhow::Result<()> {
     let _outcome = handle.done().await;
     let stopped = asked.elapsed();
     let closed = server.request(0).await.peer_closed().await;
-    say(format_args!(
-        "  stopped after {}; the server saw the socket close after {}",
-        lasting(stopped),
-        lasting(closed.into_std() - asked)
-    ))?;
-    close(&agent, &handle).await?;
-    Ok(())
+    let (stopped, closed) = (lasting(stopped), lasting(closed.into_std() - asked));
+    say(format_args!("  stopped after {stopped}; the server saw the socket close after {closed}"))?;
+    close(&agent, &handle).await
 }
 
 async fn a_process_tree() -> anyhow::Result<()> {
@@ -173,17 +163,15 @@ async fn a_process_tree() -> anyhow::Result<()> {
         Reply::text("The command was stopped."),
     ])
     .await?;
-    let folder = std::env::temp_dir();
-    let tools = safepoint_tools::toolbox(folder)?.select("shell")?;
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("shell")?;
     let agent = builder(&server).tools(tools).build();
     let handle = agent.run("Run it.").detach();
-    until(&handle, |kind| started(kind).is_some()).await;
+    until(handle.events(), |kind| started(kind).is_some()).await;
     // Long enough for the shell to have begun its grandchild: a demonstration, not a test.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let request = StopRequest::now().with_cleanup_cap(Duration::from_millis(800));
     handle.stop(request.with_reason(Reason::user("ctrl-c, twice")));
-    close(&agent, &handle).await?;
-    Ok(())
+    close(&agent, &handle).await
 }
 
 async fn one_call_alone() -> anyhow::Result<()> {
@@ -215,7 +203,7 @@ async fn one_call_alone() -> anyhow::Result<()> {
     let agent = builder(&server).tool(look).build();
     let handle = agent.run("Where is the key?").detach();
     let mut calls = Vec::new();
-    until(&handle, |kind| {
+    until(handle.events(), |kind| {
         calls.extend(started(kind));
         calls.len() == 2
     })
@@ -225,8 +213,7 @@ async fn one_call_alone() -> anyhow::Result<()> {
         let stop = if is_requested { "stop requested" } else { "already ended" };
         say(format_args!("  call {attic} alone: {stop}"))?;
     }
-    close(&agent, &handle).await?;
-    Ok(())
+    close(&agent, &handle).await
 }
 
 async fn a_swallowing_tool() -> anyhow::Result<()> {
@@ -236,20 +223,14 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
         "The tool ignores every stop. The run settles without it, and no further round starts.",
     )?;
     let server = server(vec![Reply::call("stubborn", json!({})), Reply::text("It never answered.")]).await?;
-    let (begun, count) =
-        (Arc::new(tokio::sync::Notify::new()), Arc::new(std::sync::atomic::AtomicU32::new(0)));
+    let begun = Arc::new(tokio::sync::Notify::new());
     let inside = Arc::clone(&begun);
     let stubborn = tool::from_fn("stubborn", "Never gives up", move |cx, (): ()| {
-        let (count, inside) = (Arc::clone(&count), Arc::clone(&inside));
+        let inside = Arc::clone(&inside);
         async move {
             inside.notify_one();
-            // One task counts; the order means nothing.
-            while count.load(std::sync::atomic::Ordering::SeqCst) < u32::MAX {
-                if cx.run(std::future::pending::<()>()).await.is_err() {
-                    // As above: one task counts.
-                    count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    tokio::task::yield_now().await;
-                }
+            while cx.run(std::future::pending::<()>()).await.is_err() {
+                tokio::task::yield_now().await;
             }
             Ok("")
         }
@@ -259,6 +240,5 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
     begun.notified().await;
     let request = StopRequest::at_within(SafePoints::AFTER_STARTED_CALLS, safepoint::Grace::from_millis(200));
     handle.stop(request.with_reason(Reason::user("time is up")));
-    close(&agent, &handle).await?;
-    Ok(())
+    close(&agent, &handle).await
 }

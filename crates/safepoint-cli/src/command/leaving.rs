@@ -45,7 +45,7 @@ impl CommandEnd<'_> {
             return screen.judged(self.code, self.on_disconnect);
         };
         soon(written, signals, screen).await;
-        let Some(left) = screen.left() else { return screen.judged(self.code, self.on_disconnect) };
+        let Some(left) = screen.printer.left() else { return screen.judged(self.code, self.on_disconnect) };
         let words = self.unwritten_note(left);
         let writing = tokio::task::spawn_blocking(move || output::tell(words));
         if tokio::time::timeout(LAST_WORDS, writing).await.is_err() {
@@ -76,7 +76,7 @@ impl CommandEnd<'_> {
 
 /// Waits for what can be written soon. Another signal ends that at once.
 async fn soon(mut written: Pin<&mut impl Future<Output = ()>>, signals: &mut Signals, screen: &Screen) {
-    let before = screen.taken();
+    let before = screen.printer.taken();
     for time in [BEGINS, ENDS] {
         tokio::select! {
             biased;
@@ -86,10 +86,10 @@ async fn soon(mut written: Pin<&mut impl Future<Output = ()>>, signals: &mut Sig
             _ = signals.next() => break,
             () = tokio::time::sleep(time) => {}
         }
-        screen.give_up();
-        if screen.taken() == before {
+        screen.printer.give_up();
+        if screen.printer.taken() == before {
             break;
         }
     }
-    screen.give_up();
+    screen.printer.give_up();
 }

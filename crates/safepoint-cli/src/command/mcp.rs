@@ -38,10 +38,10 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen(OnDisconnect::Stop)?;
     match args.command {
         // What it was doing is dropped, which ends the servers; the guard sees to that.
-        McpCommand::Ls(args) => match unless(&mut signals, ls(args)).await {
-            Ok(done) => done,
-            Err(got) => Ok(stopped(got, "nothing was called")),
-        },
+        McpCommand::Ls(args) => {
+            let done = unless(&mut signals, ls(args)).await;
+            done.unwrap_or_else(|got| Ok(stopped(got, "nothing was called")))
+        }
         McpCommand::Call(args) => call::call(args, &mut signals).await,
     }
 }
@@ -62,7 +62,7 @@ fn stopped(got: Signal, what: &str) -> ExitCode {
 }
 
 fn servers(config: Option<&Path>) -> anyhow::Result<Servers> {
-    let servers = Config::load(config)?.into_servers();
+    let servers = Config::load(config)?.mcp;
     output::hide(secrets::known_with(&servers));
     Ok(servers)
 }
@@ -117,13 +117,8 @@ async fn look(server: Server) -> (String, Result<Found, McpError>) {
     (name, found.await)
 }
 
-fn effect(class: EffectClass) -> &'static str {
-    match class {
-        EffectClass::ReadOnly => "read-only",
-        EffectClass::Idempotent => "idempotent",
-        EffectClass::Keyed => "keyed",
-        EffectClass::Unsafe => "unsafe",
-    }
+fn effect(class: EffectClass) -> String {
+    json!(class).as_str().unwrap_or_default().replace('_', "-")
 }
 
 fn for_people(name: &str, found: &Result<Found, McpError>) -> String {

@@ -1,6 +1,6 @@
 //! `safepoint practice`: the scripted model server as a process.
 
-use std::{io::Write as _, process::ExitCode};
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use safepoint_testkit::{
@@ -26,13 +26,11 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
                 .map_err(|error| Usage(format!("invalid script {}: {error}", path.display())))?
         }
     };
-    let file = match &args.log {
-        None => None,
-        Some(path) => Some(
-            std::fs::File::create(path)
-                .map_err(|error| Usage(format!("the log {} cannot be written: {error}", path.display())))?,
-        ),
+    let created = |path: &PathBuf| {
+        std::fs::File::create(path)
+            .map_err(|error| Usage(format!("the log {} cannot be written: {error}", path.display())))
     };
+    let file = args.log.as_ref().map(created).transpose()?;
     let log = file.map(|file| ServerLog::to(move |line| write_line(&file, &line)));
     // What is asked goes to the log, if anywhere: a server that runs for days must not keep it all.
     let options = ServerOptions { log, recording: KeptExchanges::Off, ..ServerOptions::default() };

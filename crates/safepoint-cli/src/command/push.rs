@@ -27,7 +27,7 @@ fn pushed(args: PushArgs) -> anyhow::Result<Ask> {
         or: OrArg::Queue,
         wait: if args.wait { Wait::Settled } else { Wait::No },
     };
-    push.policy().map_err(Usage)?;
+    push.policy()?;
     Ok(Ask::Push(push))
 }
 

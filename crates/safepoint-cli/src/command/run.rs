@@ -228,16 +228,13 @@ async fn reachable(
 ) -> (Arc<Turns>, Option<control::Server>) {
     let turns = Arc::new(Turns::default());
     if let Some(kept) = conversation.stored() {
-        turns.of(Inlet::new(kept.session.handle()).kept(Arc::clone(&kept.store), session.clone()));
+        turns.of(Inlet::new(kept.session.handle(), Some((Arc::clone(&kept.store), session.clone()))));
     }
     let model = args.agent.model.clone().or_else(|| args.agent.backend.clone()).unwrap_or_default();
-    match control::open_run(session.as_str(), &turns, model).await {
-        Ok(socket) => (turns, Some(socket)),
-        Err(error) => {
-            screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
-            (turns, None)
-        }
-    }
+    let socket = control::open_run(session.as_str(), &turns, model).await.inspect_err(|error| {
+        screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
+    });
+    (turns, socket.ok())
 }
 
 /// What a run needs beside its agent, for as long as it lasts.

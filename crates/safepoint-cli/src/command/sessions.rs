@@ -9,9 +9,9 @@ mod show;
 
 use crate::{
     args::sessions::{LsArgs, OneArgs, SessionsCommand},
-    command::store::no_session,
+    command::store::{no_session, show_outcome},
     control::list::{meant, recent},
-    exit::{self, code},
+    exit::code,
     output::{self, Stream},
     render::{reply_json::ReplyLines, text::cut},
     settings::store::existing_store,
@@ -65,12 +65,8 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
         },
         _ => (code::CONFLICT, format!("{id} is not stored but running; stop it with `safepoint stop {id}`")),
     };
-    if args.place.json {
-        ReplyLines::default().say("removed", Some(id.as_str()), json!({"code": number, "said": said}))?;
-    } else {
-        output::tell(format_args!("safepoint: {said}"));
-    }
-    Ok(exit::with(number))
+    let fields = json!({"code": number, "said": said});
+    show_outcome(&args.place, ("removed", Some(id.as_str())), fields, (number, &said))
 }
 
 /// The columns of stdout, where it is a terminal.

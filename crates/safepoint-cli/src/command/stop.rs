@@ -10,10 +10,7 @@ use crate::{
 };
 
 pub(crate) async fn stop(args: StopArgs) -> anyhow::Result<ExitCode> {
-    let ask = asked(&args).and_then(|stop| {
-        stop.check().map_err(Usage)?;
-        Ok(Ask::Stop(stop))
-    });
+    let ask = asked(&args).and_then(|stop| stop.check().map(|()| Ask::Stop(stop)));
     talk(&args.common, ask.map_err(Into::into)).await
 }
 

@@ -1,6 +1,6 @@
 //! Commands on stored sessions, through the store alone: they work before, while and after an owner lives.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use safepoint::{
@@ -105,18 +105,16 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
     // On stdout there is nothing but records.
     let place = StoreArgs { store: args.store, json: false };
-    let Some(store) = existing_store(place.store.clone())? else { return no_session(&session, &place) };
     let mut out = Bulk::default();
     let (mut damaged, mut written, mut lines) = (0, Ok(()), ReplyLines::default());
-    let done = raw::store::export(&*store, &session, |entry| {
+    let export = |entry: JournalEntry| {
         damaged += usize::from(entry.record.is_err());
         if written.is_ok() {
             written = out.json(exported(&mut lines, &session, entry));
         }
-    });
-    match done.await {
-        Err(Error::NoSession(_)) => return no_session(&session, &place),
-        done => done?,
+    };
+    if found(&place, async |store| raw::store::export(store, &session, export).await).await?.is_none() {
+        return no_session(&session, &place);
     }
     written.and_then(|()| out.flush())?;
     if damaged > 0 {
@@ -143,6 +141,21 @@ fn exported(lines: &mut ReplyLines, session: &SessionId, entry: JournalEntry) ->
     };
     line[name] = value;
     line
+}
+
+/// The store, and what is read of a session in it; none if there is no such session.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn found<T>(
+    place: &StoreArgs,
+    read: impl AsyncFnOnce(&dyn Store) -> Result<T, Error>,
+) -> anyhow::Result<Option<(Arc<dyn Store>, T)>> {
+    let Some(store) = existing_store(place.store.clone())? else { return Ok(None) };
+    match read(&*store).await {
+        Err(Error::NoSession(_)) => Ok(None),
+        read => Ok(Some((store, read?))),
+    }
 }
 
 /// There is no such session, or can be none: said in the form that was asked for.
@@ -174,15 +187,25 @@ fn refused(
     said: &str,
     place: &StoreArgs,
 ) -> anyhow::Result<ExitCode> {
+    let fields = json!({"code": code, "status": status, "message": said, "detail": {}, "last": true});
+    let session = Some(session.as_str()).filter(|named| !named.is_empty());
+    show_outcome(place, ("reply", session), fields, (code, &one_line(said)))
+}
+
+/// Says how a command came out, in the form that was asked for.
+///
+/// # Errors
+/// If stdout does not take it.
+pub(crate) fn show_outcome(
+    place: &StoreArgs,
+    (kind, session): (&str, Option<&str>),
+    fields: Value,
+    (code, said): (u8, &str),
+) -> anyhow::Result<ExitCode> {
     if place.json {
-        let fields = json!({"code": code, "status": status, "message": said, "detail": {}, "last": true});
-        ReplyLines::default().say(
-            "reply",
-            Some(session.as_str()).filter(|named| !named.is_empty()),
-            fields,
-        )?;
+        ReplyLines::default().say(kind, session, fields)?;
     } else {
-        output::tell(format_args!("safepoint: {}", one_line(said)));
+        output::tell(format_args!("safepoint: {said}"));
     }
     Ok(exit::with(code))
 }

@@ -3,26 +3,20 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use safepoint::{ids::SessionId, store};
+use safepoint::ids::SessionId;
 
 use crate::{
     args::trace::TraceArgs,
-    command::store::no_session,
+    command::store::{found, no_session},
     output,
     render::trace::{fold, json, page, text},
-    settings::store::existing_store,
 };
 
 /// Tells what was recorded.
 pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
-    let Some(store) = existing_store(args.place.store.clone())? else {
-        return no_session(&session, &args.place);
-    };
-    let story = match fold::read(&*store, &session).await {
-        Err(store::Error::NoSession(_)) => return no_session(&session, &args.place),
-        story => story?,
-    };
+    let read = found(&args.place, async |store| fold::read(store, &session).await);
+    let Some((_, story)) = read.await? else { return no_session(&session, &args.place) };
     if let Some(path) = args.html {
         let page = page::page(&story);
         std::fs::write(&path, &page).with_context(|| format!("{} cannot be written", path.display()))?;

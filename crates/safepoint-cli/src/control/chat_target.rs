@@ -13,10 +13,11 @@ use serde_json::json;
 
 use super::{
     about::About,
+    convert,
     inlet::Inlet,
     item_reply, offline,
     protocol::{Ask, ModeArg, Reply, StopAsk, Wait},
-    server::{Replies, Target},
+    server::{LastReply, Replies, Target},
 };
 use crate::{exit::code, render::chat::queue::Origin, session::host::Host};
 
@@ -28,19 +29,16 @@ pub(super) struct ChatTarget {
 }
 
 impl Target for ChatTarget {
-    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, ()> {
+    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, LastReply> {
         Box::pin(async move {
             match ask {
-                Ask::Look => {
-                    self.inlet.look();
-                    replies.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
-                }
-                Ask::Show => replies.last(self.show()),
+                Ask::Look => Ok(Some(self.inlet.look())),
+                Ask::Show => Ok(Some(self.show())),
                 Ask::Push(push) => {
                     let put = |text, policy, id| self.host.push(text, policy, id, Origin::Elsewhere);
-                    self.inlet.take(push, put, &replies).await;
+                    self.inlet.take(push, put, &replies).await
                 }
-                Ask::Withdraw { item } => replies.last(self.withdraw(&item).await),
+                Ask::Withdraw { item } => self.withdraw(&item).await.map(Some),
                 Ask::Stop(stop) => self.stop(stop, &replies).await,
             }
         })
@@ -66,37 +64,27 @@ impl ChatTarget {
         Reply::new(code::ACCEPTED, "running", format!("{}, {state}", self.about)).detail(detail)
     }
 
-    async fn withdraw(&self, item: &str) -> Reply {
+    async fn withdraw(&self, item: &str) -> anyhow::Result<Reply> {
         if let Some(place) = self.inlet.place() {
-            return offline::withdraw(place, item).await.unwrap_or_else(|error| Reply::failed(&error));
+            return offline::withdraw(place, item).await;
         }
-        let id = match item.parse::<ItemId>() {
-            Ok(id) => id,
-            Err(error) => return Reply::new(code::USAGE, "refused", error.to_string()),
-        };
+        let id: ItemId = convert::parsed(item)?;
+        let name = id.to_string();
         if self.host.pushed(id).is_none() {
-            return Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {id}"));
+            return Ok(item_reply::never_was(&name));
         }
-        match self.host.session.withdraw(id).await {
-            Some(text) => Reply::new(code::ACCEPTED, "withdrawn", format!("{id} is withdrawn"))
-                .detail(json!({ "item": id.to_string(), "text": text })),
-            None => Reply::new(
-                code::TOO_LATE,
-                "too_late",
-                format!("{id} does not wait: a turn has it, or it is gone"),
-            ),
-        }
+        Ok(match self.host.session.withdraw(id).await {
+            Some(text) => item_reply::withdrawn(&name, Some(text)),
+            None => item_reply::not_waiting(&name),
+        })
     }
 
-    async fn stop(&self, stop: StopAsk, replies: &Replies) {
+    async fn stop(&self, stop: StopAsk, replies: &Replies) -> LastReply {
         let turn = self.host.session.current_turn();
         if stop.run.is_some() || stop.call.is_some() {
             return self.stop_part(stop, turn, replies).await;
         }
-        let (request, of_turn) = match stop.session_stop() {
-            Ok(asked) => asked,
-            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
-        };
+        let (request, of_turn) = stop.session_stop()?;
         let asked = self.host.session.stop(request).asked().await;
         if let Some(request) = of_turn {
             self.host.session.stop_turn(None, request).asked().await;
@@ -104,35 +92,24 @@ impl ChatTarget {
         let reply = asked_reply(asked);
         let is_idle_wait = matches!(stop.mode, ModeArg::WhenIdle { .. });
         if stop.wait == Wait::No || asked == StopAck::TooLate && !is_idle_wait {
-            return replies.last(reply);
+            return Ok(Some(reply));
         }
         replies.first(reply);
         let began = Instant::now();
-        tokio::select! {
-            biased;
-            // First: an end is sent even to a client that is going. Losing this branch loses nothing: every waiter sees the
-            // same end.
-            _ = self.host.session.done() => {
-                replies.last(Reply::new(code::ACCEPTED, "ended", format!("ended after {}", lasting(began.elapsed()))));
-            }
-            () = replies.hung_up() => {}
-        }
+        let ended = replies.unless_gone(self.host.session.done()).await;
+        let said = format!("ended after {}", lasting(began.elapsed()));
+        Ok(ended.map(|_exit| Reply::new(code::ACCEPTED, "ended", said)))
     }
 
     /// One run or one call of the session; the session continues.
-    async fn stop_part(&self, stop: StopAsk, turn: Option<TurnView>, replies: &Replies) {
-        let request = match stop.request() {
-            Ok(request) => request,
-            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
-        };
+    async fn stop_part(&self, stop: StopAsk, turn: Option<TurnView>, replies: &Replies) -> LastReply {
+        let request = stop.request()?;
         let is_it = |turn: &TurnView| stop.run.as_deref().is_none_or(|run| run == turn.run.id().as_str());
-        let Some(turn) = turn.filter(is_it) else {
-            return replies.last(not_running(&stop));
-        };
+        let Some(turn) = turn.filter(is_it) else { return Ok(Some(not_running(&stop))) };
         let asked = match &stop.call {
             Some(call) => match turn.run.stop_call(&CallId::from(call.as_str()), request) {
                 Some(asked) => asked,
-                None => return replies.last(no_such_call(call)),
+                None => return Ok(Some(no_such_call(call))),
             },
             None => match self.host.session.stop_turn(Some(turn.turn), request).asked().await {
                 TurnStopAck::Stopping(_) => StopAck::First,
@@ -141,23 +118,20 @@ impl ChatTarget {
         };
         let reply = asked_reply(asked);
         if stop.wait == Wait::No || asked == StopAck::TooLate || stop.call.is_some() {
-            return replies.last(reply);
+            return Ok(Some(reply));
         }
         replies.first(reply);
         let mut events = self.host.session.events();
         while let Some(event) = events.next().await {
-            let is_over = match event.kind {
-                SessionEvent::TurnEnded { turn: ended, .. } => {
-                    stop.wait == Wait::Settled && ended == turn.turn
+            match event.kind {
+                SessionEvent::TurnEnded { turn: of, .. } if stop.wait == Wait::Settled && of == turn.turn => {
+                    break;
                 }
-                SessionEvent::TurnQuiet { turn: quiet, .. } => quiet == turn.turn,
-                _ => false,
-            };
-            if is_over {
-                break;
+                SessionEvent::TurnQuiet { turn: of, .. } if of == turn.turn => break,
+                _ => {}
             }
         }
-        replies.last(Reply::new(code::ACCEPTED, "ended", format!("{} has ended", turn.turn)));
+        Ok(Some(Reply::new(code::ACCEPTED, "ended", format!("{} has ended", turn.turn))))
     }
 }
 

@@ -39,34 +39,28 @@ pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
 /// Returns a note if the owner lives and does not answer.
 pub(crate) async fn notify_owner(session: &str) -> Option<String> {
     let (_, path) = socket_dir::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
-    let mut stream = socket_dir::connect(&path).await?;
-    let pid = owner(&stream);
-    let asked = async {
-        protocol::write(&mut stream, &Request { v: VERSION, ask: Ask::Look }).await.ok()?;
-        protocol::read_line(&mut BufReader::new(stream)).await.ok()
-    };
-    timeout(ACK_TIMEOUT, asked).await.is_err().then(|| silent(pid))
+    ask(&path, Ask::Look).await?.err().map(silent)
 }
 
 /// What a session says of itself, or that it says nothing; none if it is gone.
 async fn shown_of(session: String, path: &Path) -> Option<Running> {
+    let (said, detail, is_answering) = match ask(path, Ask::Show).await? {
+        Ok(Reply { message, detail, .. }) => (message, detail, true),
+        Err(pid) => (silent(pid), serde_json::json!({ "pid": pid }), false),
+    };
+    Some(Running { session, said, detail, is_answering })
+}
+
+/// What a session replies, or which process does not reply in time; none if it is gone.
+async fn ask(path: &Path, ask: Ask) -> Option<Result<Reply, Option<i32>>> {
     let mut stream = socket_dir::connect(path).await?;
     let pid = owner(&stream);
     let asked = async {
-        protocol::write(&mut stream, &Request { v: VERSION, ask: Ask::Show }).await.ok()?;
+        protocol::write(&mut stream, &Request { v: VERSION, ask }).await.ok()?;
         let line = protocol::read_line(&mut BufReader::new(stream)).await.ok()??;
-        serde_json::from_slice::<Reply>(&line).ok()
+        serde_json::from_slice(&line).ok()
     };
-    match timeout(ACK_TIMEOUT, asked).await {
-        Ok(reply) => {
-            let Reply { message, detail, .. } = reply?;
-            Some(Running { session, said: message, detail, is_answering: true })
-        }
-        Err(_silent) => {
-            let detail = serde_json::json!({ "pid": pid });
-            Some(Running { session, said: silent(pid), detail, is_answering: false })
-        }
-    }
+    timeout(ACK_TIMEOUT, asked).await.map_or(Some(Err(pid)), |reply| reply.map(Ok))
 }
 
 /// The process at the other end, where the system says it.

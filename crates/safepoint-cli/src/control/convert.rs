@@ -1,6 +1,6 @@
 //! A stop or a policy as it came over the socket, as the engine takes it.
 
-use std::time::Duration;
+use std::{fmt::Display, str::FromStr, time::Duration};
 
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
@@ -12,13 +12,13 @@ use safepoint::{
 use super::protocol::{Afterwards, ModeArg, PushAsk, StopAsk};
 use crate::{
     args::control::{OrArg, PolicyArg, ScopeArg},
-    exit::code,
+    exit::{Usage, code},
 };
 
 impl PushAsk {
     /// # Errors
     /// If that is no policy, with why.
-    pub(crate) fn policy(&self) -> Result<Policy, String> {
+    pub(crate) fn policy(&self) -> Result<Policy, Usage> {
         let of_a_preempt = [
             ("--at", self.at.is_some()),
             ("--within", self.within_ms.is_some()),
@@ -28,24 +28,22 @@ impl PushAsk {
         if let Some((option, _)) = of_a_preempt.iter().find(|(_, is_given)| *is_given)
             && self.policy != PolicyArg::Preempt
         {
-            return Err(format!("{option} says how a turn is stopped: it goes with --policy preempt"));
+            return Err(Usage(format!("{option} says how a turn is stopped: it goes with --policy preempt")));
         }
         if self.within_ms == Some(0) {
-            return Err("--within 0 is now: leave out --at and --within".to_owned());
+            return Err(Usage("--within 0 is now: leave out --at and --within".into()));
         }
         Ok(match self.policy {
             PolicyArg::Enqueue => Policy::Enqueue,
             PolicyArg::Reject => Policy::Reject,
             PolicyArg::Rollback => Policy::Rollback,
-            PolicyArg::Steer => Policy::Steer(
-                SteerTiming::NextRequest,
-                match self.or {
-                    OrArg::Queue => IfUndelivered::Queue,
-                    OrArg::Return => IfUndelivered::Return,
-                },
-            ),
+            PolicyArg::Steer => {
+                let queues = self.or == OrArg::Queue;
+                let or = if queues { IfUndelivered::Queue } else { IfUndelivered::Return };
+                Policy::Steer(SteerTiming::NextRequest, or)
+            }
             PolicyArg::Preempt => {
-                let points = self.at.as_deref().map(points).transpose()?;
+                let points = self.at.as_deref().map(parsed).transpose()?;
                 let mut preempt = match (points, self.within_ms.and_then(grace)) {
                     (None, _) => Preempt::now(),
                     (Some(points), None) => Preempt::at(points),
@@ -55,7 +53,7 @@ impl PushAsk {
                     preempt = preempt.after(Duration::from_millis(delay));
                 }
                 if let Some(turn) = &self.turn {
-                    preempt = preempt.of(turn.parse().map_err(|error| format!("{error}"))?);
+                    preempt = preempt.of(parsed(turn)?);
                 }
                 preempt.into()
             }
@@ -68,12 +66,12 @@ impl StopAsk {
     ///
     /// # Errors
     /// If not, with why.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), Usage> {
         if self.within_ms == Some(0) {
-            return Err("--within 0 is now: write --now".to_owned());
+            return Err(Usage("--within 0 is now: write --now".into()));
         }
         if self.mode == (ModeArg::WhenIdle { ms: 0 }) {
-            return Err("--when-idle 0 is the turn's end: write --at turn-end".to_owned());
+            return Err(Usage("--when-idle 0 is the turn's end: write --at turn-end".into()));
         }
         if self.run.is_some() || self.call.is_some() {
             return self.request().map(drop);
@@ -82,34 +80,26 @@ impl StopAsk {
     }
 
     /// As a request to a run.
-    pub(crate) fn request(&self) -> Result<StopRequest, String> {
-        let grace = self.within_ms.and_then(grace);
-        let request = match (&self.mode, grace) {
+    pub(crate) fn request(&self) -> Result<StopRequest, Usage> {
+        let mut request = match (&self.mode, self.within_ms.and_then(grace)) {
             (ModeArg::Now, _) => StopRequest::now(),
-            (ModeArg::Points(_) | ModeArg::TurnEnd | ModeArg::WhenIdle { .. }, _)
-                if self.within_ms == Some(0) =>
-            {
-                StopRequest::now()
-            }
-            (ModeArg::Points(names), Some(grace)) => StopRequest::at_within(points(names)?, grace),
-            (ModeArg::Points(names), None) => StopRequest::at(points(names)?),
+            _ if self.within_ms == Some(0) => StopRequest::now(),
+            (ModeArg::Points(names), Some(grace)) => StopRequest::at_within(parsed(names)?, grace),
+            (ModeArg::Points(names), None) => StopRequest::at(parsed(names)?),
             (ModeArg::TurnEnd | ModeArg::WhenIdle { .. }, _) => {
-                return Err("a turn's end and idleness are a session's; name safe points, or now".to_owned());
+                let why = "a turn's end and idleness are a session's; name safe points, or now";
+                return Err(Usage(why.into()));
             }
         };
-        let request = request.with_reach(match self.scope {
-            ScopeArg::Root => Reach::Root,
-            ScopeArg::Tree => Reach::Tree,
-        });
-        let request = match self.cleanup_cap_ms {
-            Some(cap) => request.with_cleanup_cap(Duration::from_millis(cap)),
-            None => request,
-        };
-        Ok(request.with_reason(self.reason()))
+        if let Some(cap) = self.cleanup_cap_ms {
+            request = request.with_cleanup_cap(Duration::from_millis(cap));
+        }
+        let reach = if self.scope == ScopeArg::Root { Reach::Root } else { Reach::Tree };
+        Ok(request.with_reach(reach).with_reason(self.reason()))
     }
 
     /// The request for the open turn; none if that turn should end by itself.
-    pub(crate) fn turn_stop(&self) -> Result<Option<StopRequest>, String> {
+    pub(crate) fn turn_stop(&self) -> Result<Option<StopRequest>, Usage> {
         match self.mode {
             ModeArg::TurnEnd | ModeArg::WhenIdle { .. } => Ok(None),
             ModeArg::Now | ModeArg::Points(_) => self.request().map(Some),
@@ -122,13 +112,13 @@ impl StopAsk {
 
     /// The stop of the whole session, and a stop of the running turn for what the session's stop cannot
     /// express.
-    pub(crate) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), String> {
+    pub(crate) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), Usage> {
         let is_tree = self.scope == ScopeArg::Tree;
         let (stop, turn) = match &self.mode {
             ModeArg::Now if is_tree => (SessionStop::now(), None),
             ModeArg::TurnEnd => (SessionStop::at_turn_end(), None),
             ModeArg::WhenIdle { ms } => (SessionStop::when_idle_for(Duration::from_millis(*ms)), None),
-            ModeArg::Points(names) if is_tree && points(names)? == SafePoints::ANY => {
+            ModeArg::Points(names) if is_tree && parsed::<SafePoints>(names)? == SafePoints::ANY => {
                 match (self.within_ms, self.within_ms.and_then(grace)) {
                     (None, _) => (SessionStop::graceful(), None),
                     (Some(_), Some(grace)) => (SessionStop::graceful_within(grace), None),
@@ -162,8 +152,8 @@ pub(crate) fn refused(refusal: RejectReason) -> u8 {
     }
 }
 
-fn points(names: &str) -> Result<SafePoints, String> {
-    names.parse().map_err(|error| format!("{error}"))
+pub(super) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, Usage> {
+    text.parse().map_err(|error| Usage(format!("{error}")))
 }
 
 fn grace(ms: u64) -> Option<Grace> {

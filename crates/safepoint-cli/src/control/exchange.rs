@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 
-use safepoint::raw::store::LeaseHolder;
 use tokio::{
     io::BufReader,
     net::UnixStream,
@@ -31,17 +30,9 @@ use crate::{
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let over = common.timeout.map(|timeout| Instant::now() + timeout);
     let mut talk = Exchange { common, over, lines: ReplyLines::default() };
-    let done = match ask {
-        Ok(ask) => talk.go(ask).await,
-        Err(why) => Err(why),
-    };
-    match done {
+    match async { talk.go(ask?).await }.await {
         // A client that reads lines of JSON gets this as one as well.
-        Err(error) if common.place.json => {
-            let (number, status) =
-                if error.is::<Usage>() { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
-            talk.last(&Reply::new(number, status, format!("{error:#}")))
-        }
+        Err(error) if common.place.json => talk.last(&Reply::failed(&error)),
         done => done,
     }
 }
@@ -82,7 +73,7 @@ impl Exchange<'_> {
         };
         match self.ask(stream, ask).await? {
             ExchangeEnd::Last(reply) => self.last(&reply),
-            ExchangeEnd::Over => self.too_long(),
+            ExchangeEnd::Over => self.last(&Reply::timed_out()),
             ExchangeEnd::Silent(pid) => self.last(&unheard(&self.common.session, pid)),
             ExchangeEnd::Gone(_) => anyhow::bail!("the session went away before it answered"),
         }
@@ -98,7 +89,7 @@ impl Exchange<'_> {
             None => {}
             Some(stream) => match self.ask(stream, Ask::Push(asked.clone())).await? {
                 ExchangeEnd::Last(reply) => return self.last(&reply),
-                ExchangeEnd::Over => return self.too_long(),
+                ExchangeEnd::Over => return self.last(&Reply::timed_out()),
                 ExchangeEnd::Silent(pid) => but = Some(silent(pid)),
                 ExchangeEnd::Gone(said) => {
                     let item =
@@ -140,8 +131,8 @@ impl Exchange<'_> {
         let holder = place.store.open(&place.session).await?.holder;
         let found = socket_dir::sessions()?.into_iter().find(|(id, _)| id == place.session.as_str());
         let (Some(holder), Some((_, path))) = (holder, found) else { return Ok(None) };
-        let is_it = |stream: &UnixStream| names(&holder, owner(stream));
-        Ok(socket_dir::connect(&path).await.filter(is_it))
+        let is_it = |pid: i32| u32::try_from(pid) == Ok(holder.owner.pid);
+        Ok(socket_dir::connect(&path).await.filter(|stream| owner(stream).is_some_and(is_it)))
     }
 
     /// Asks an owner, and shows all but its last word.
@@ -177,11 +168,6 @@ impl Exchange<'_> {
         }
     }
 
-    fn too_long(&mut self) -> anyhow::Result<ExitCode> {
-        let message = "requested; the end was not seen in time";
-        self.last(&Reply::new(code::TIMED_OUT, "timed_out", message))
-    }
-
     fn last(&mut self, reply: &Reply) -> anyhow::Result<ExitCode> {
         self.show(reply)?;
         Ok(exit::with(reply.code))
@@ -202,11 +188,6 @@ impl Exchange<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether the store's holder is this process.
-fn names(holder: &LeaseHolder, pid: Option<i32>) -> bool {
-    pid.and_then(|pid| u32::try_from(pid).ok()) == Some(holder.owner.pid)
 }
 
 /// The session that is meant, if it runs: its id, or an end of it that no other has.

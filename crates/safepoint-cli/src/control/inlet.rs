@@ -16,7 +16,7 @@ use super::{
     offline::StoredTarget,
     offline_items,
     protocol::{PushAsk, Reply, Wait},
-    server::Replies,
+    server::{LastReply, Replies},
 };
 use crate::exit::code;
 
@@ -27,19 +27,14 @@ pub(crate) struct Inlet {
 }
 
 impl Inlet {
-    pub(crate) fn new(session: SessionHandle<String>) -> Self {
-        Self { session, kept: None }
-    }
-
-    /// The same, where a store keeps it.
-    pub(crate) fn kept(mut self, store: Arc<dyn Store>, session: SessionId) -> Self {
-        self.kept = Some(StoredTarget { store, session });
-        self
+    pub(crate) fn new(session: SessionHandle<String>, kept: Option<(Arc<dyn Store>, SessionId)>) -> Self {
+        Self { session, kept: kept.map(|(store, session)| StoredTarget { store, session }) }
     }
 
     /// Has it look at its store.
-    pub(super) fn look(&self) {
+    pub(super) fn look(&self) -> Reply {
         self.session.check_store();
+        looking()
     }
 
     pub(super) fn place(&self) -> Option<&StoredTarget> {
@@ -69,12 +64,9 @@ impl Inlet {
         asked: PushAsk,
         put: impl FnOnce(String, Policy, Option<String>) -> Result<Ticket<String>, PushError<String>>,
         replies: &Replies,
-    ) {
-        let policy = match asked.policy() {
-            Ok(policy) => policy,
-            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
-        };
-        let ticket = match (put(asked.text.clone(), policy, asked.client_id.clone()), &self.kept) {
+    ) -> LastReply {
+        let put = put(asked.text.clone(), asked.policy()?, asked.client_id.clone());
+        let ticket = match (put, &self.kept) {
             (Ok(ticket), _) => ticket,
             // It has just ended: what comes now is the next owner's.
             (Err(PushError::Closed(_)), Some(place)) => return leave(place, &asked, replies).await,
@@ -84,7 +76,7 @@ impl Inlet {
                     PushError::OtherContent(_) => code::CONFLICT,
                     _ => code::OTHER,
                 };
-                return replies.last(Reply::new(number, error.code(), error.to_string()));
+                return Ok(Some(Reply::new(number, error.code(), error.to_string())));
             }
         };
         // Acknowledged only after it is recorded.
@@ -102,31 +94,25 @@ impl Inlet {
             // The store may have it or not. Under its id it can be left there again: it is the same item.
             (Some(ItemOutcome::Unhandled), Some(place)) if !is_recorded => {
                 if asked.client_id.is_none() {
-                    return replies.last(item_reply::in_doubt(&item_reply::name(&ticket)));
+                    return Ok(Some(item_reply::in_doubt(&item_reply::name(&ticket))));
                 }
                 return leave(place, &asked, replies).await;
             }
             _ => {}
         }
-        self.tell(&ticket, asked.wait, replies).await;
+        Ok(self.tell(&ticket, asked.wait, replies).await)
     }
 
-    async fn tell(&self, ticket: &Ticket<String>, wait: Wait, replies: &Replies) {
+    async fn tell(&self, ticket: &Ticket<String>, wait: Wait, replies: &Replies) -> Option<Reply> {
         let name = item_reply::name(ticket);
-        let is_stored = self.kept.is_some();
+        let rested = |fate| item_reply::rested(&name, fate, self.kept.is_some());
         let accepted = item_reply::accepted(&name);
         match ticket.fate_now() {
-            Some(fate @ ItemOutcome::Returned(_)) => replies.last(item_reply::rested(&name, fate, is_stored)),
-            _ if wait == Wait::No => replies.last(accepted),
+            Some(fate @ ItemOutcome::Returned(_)) => Some(rested(fate)),
+            _ if wait == Wait::No => Some(accepted),
             _ => {
                 replies.first(accepted);
-                tokio::select! {
-                    biased;
-                    // First: an end is sent even to a client that is going. Losing this branch loses nothing: the ticket tells
-                    // as often as it is asked.
-                    fate = ticket.outcome() => replies.last(item_reply::rested(&name, fate, is_stored)),
-                    () = replies.hung_up() => {}
-                }
+                replies.unless_gone(ticket.outcome()).await.map(rested)
             }
         }
     }
@@ -141,17 +127,17 @@ impl Inlet {
 }
 
 /// Leaves it to the store, and tells what comes of it there.
-async fn leave(place: &StoredTarget, asked: &PushAsk, replies: &Replies) {
+async fn leave(place: &StoredTarget, asked: &PushAsk, replies: &Replies) -> LastReply {
     let reply = async {
         let (reply, waits) = offline_items::push(place, asked).await?;
         let Some(waits) = waits.filter(|_| asked.wait != Wait::No) else { return Ok(reply) };
         replies.first(reply);
         waits.rest(None).await
     };
-    tokio::select! {
-        biased;
-        // First: a reply that is there is sent. Losing this branch loses nothing: the store has what it has.
-        reply = reply => replies.last(reply.unwrap_or_else(|error| Reply::failed(&error))),
-        () = replies.hung_up() => {}
-    }
+    replies.unless_gone(reply).await.transpose()
+}
+
+/// To a request to look at the store.
+pub(super) fn looking() -> Reply {
+    Reply::new(code::ACCEPTED, "looking", "it looks at its store")
 }

@@ -29,6 +29,19 @@ pub(super) fn accepted(item: &str) -> Reply {
     Reply::new(code::ACCEPTED, "accepted", format!("queued {item}")).detail(json!({ "item": item }))
 }
 
+pub(super) fn withdrawn(item: &str, text: Option<String>) -> Reply {
+    Reply::new(code::ACCEPTED, "withdrawn", format!("{item} is withdrawn"))
+        .detail(json!({ "item": item, "text": text }))
+}
+
+pub(super) fn not_waiting(item: &str) -> Reply {
+    Reply::new(code::TOO_LATE, "too_late", format!("{item} does not wait: a turn has it, or it is gone"))
+}
+
+pub(super) fn never_was(item: &str) -> Reply {
+    Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {item}"))
+}
+
 /// The session ended before the store said whether it has the item.
 pub(super) fn in_doubt(item: &str) -> Reply {
     let message = format!(
@@ -40,32 +53,28 @@ pub(super) fn in_doubt(item: &str) -> Reply {
 
 /// It is answered, or this is why not: only an answer is a success.
 pub(super) fn rested(item: &str, fate: ItemOutcome, is_stored: bool) -> Reply {
-    let (number, message) = match fate {
-        ItemOutcome::Completed(turn) => (code::ACCEPTED, format!("{item} is answered in {turn}")),
-        ItemOutcome::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
-        ItemOutcome::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
+    let (number, status) = match fate {
+        ItemOutcome::Completed(_) => (code::ACCEPTED, "settled"),
+        ItemOutcome::Returned(refusal) => (refused(refusal), refusal.code()),
+        ItemOutcome::Failed(_) => (code::OTHER, "settled"),
+        _ => (code::TOO_LATE, "settled"),
+    };
+    let message = match fate {
+        ItemOutcome::Completed(turn) => format!("{item} is answered in {turn}"),
+        ItemOutcome::Returned(refusal) => format!("{item} came back: {refusal}"),
+        ItemOutcome::Failed(turn) => format!("{turn} failed, and {item} with it"),
         ItemOutcome::Unhandled => {
             let waits = if is_stored { "; it waits in the store until the session is opened" } else { "" };
-            (code::TOO_LATE, format!("{item} was not handled: the session ended first{waits}"))
+            format!("{item} was not handled: the session ended first{waits}")
         }
-        ItemOutcome::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),
+        ItemOutcome::Withdrawn => format!("{item} was withdrawn"),
         ItemOutcome::Interrupted(turn) => {
-            (code::TOO_LATE, format!("{turn} was stopped, and {item} with it; it may be resumed"))
+            format!("{turn} was stopped, and {item} with it; it may be resumed")
         }
-        ItemOutcome::Preempted(turn) => {
-            (code::TOO_LATE, format!("{turn} was stopped for a newer item, and {item} with it"))
-        }
-        ItemOutcome::RolledBack(turn) => {
-            (code::TOO_LATE, format!("{turn} was stopped and forgotten, and {item} with it"))
-        }
-        ItemOutcome::Suspended(turn) => {
-            (code::TOO_LATE, format!("{turn}, which has {item}, waits for a decision"))
-        }
-        ItemOutcome::Dropped => (code::TOO_LATE, format!("{item} was dropped")),
-    };
-    let status = match fate {
-        ItemOutcome::Returned(refusal) => refusal.code(),
-        _ => "settled",
+        ItemOutcome::Preempted(turn) => format!("{turn} was stopped for a newer item, and {item} with it"),
+        ItemOutcome::RolledBack(turn) => format!("{turn} was stopped and forgotten, and {item} with it"),
+        ItemOutcome::Suspended(turn) => format!("{turn}, which has {item}, waits for a decision"),
+        ItemOutcome::Dropped => format!("{item} was dropped"),
     };
     Reply::new(number, status, message).detail(json!({ "item": item, "fate": fate }))
 }

@@ -6,16 +6,16 @@ use jiff::Timestamp;
 use safepoint::{
     ids::SessionId,
     raw::store::{ApprovalRow, ApprovalState, DecisionUse, Liveness},
-    store::{Error, SessionRow, Store},
+    store::{SessionRow, Store},
 };
 use serde_json::{Value, json};
 
-use super::state::State;
+use super::{offline::is_free, state::State};
 use crate::{
     control::client::{Running, running},
     exit::Usage,
     render::{reply_json::ReplyLines, text::one_line},
-    settings::remembered::Setup,
+    settings::{remembered::Setup, store::row_of},
 };
 
 /// One session of the list.
@@ -55,8 +55,7 @@ impl Listed {
 
     /// Whether a process that is known to be alive owns the session.
     fn is_held(&self) -> bool {
-        let held = self.row.as_ref().and_then(|row| row.holder.as_ref());
-        self.running.is_some() || held.is_some_and(|held| held.owner.life() != Liveness::Dead)
+        self.running.is_some() || self.row.as_ref().is_some_and(|row| !is_free(row))
     }
 
     pub(crate) fn state(&self) -> State {
@@ -113,7 +112,7 @@ impl Listed {
         let row = self.row.as_ref();
         let holder = row.and_then(|row| row.holder.as_ref());
         let fields = json!({
-            "state": self.state().name(), "kept": self.is_kept(),
+            "state": self.state(), "kept": self.is_kept(),
             "created_at": row.map(|row| row.created), "updated_at": row.map(|row| row.updated),
             "title": row.map(|row| &row.title), "records": row.map(|row| row.head),
             "setup": row.map(Setup::read),
@@ -163,23 +162,14 @@ fn ago(at: Timestamp) -> String {
 pub(crate) async fn recent(store: Option<&Arc<dyn Store>>, most: usize) -> anyhow::Result<Vec<Listed>> {
     let mut live: HashMap<String, Running> =
         running().await?.into_iter().map(|running| (running.session.clone(), running)).collect();
-    let mut rows = match store {
-        Some(store) => store.list(most, None).await?,
-        None => Vec::new(),
-    };
-    // One that runs is listed, however old it is.
+    let mut rows = Vec::new();
     if let Some(store) = store {
-        for id in live
-            .keys()
-            .filter(|id| rows.iter().all(|row| row.id.as_str() != **id))
-            .cloned()
-            .collect::<Vec<_>>()
-        {
-            match store.open(&SessionId::from(id)).await {
-                Ok(row) => rows.push(row),
-                Err(Error::NoSession(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+        rows = store.list(most, None).await?;
+        // One that runs is listed, however old it is.
+        let is_new = |id: &&String| rows.iter().all(|row| row.id.as_str() != **id);
+        let unlisted: Vec<_> = live.keys().filter(is_new).map(|id| SessionId::from(id.as_str())).collect();
+        for id in unlisted {
+            rows.extend(row_of(&**store, &id).await?);
         }
     }
     let mut kept = Vec::with_capacity(rows.len());
@@ -201,12 +191,10 @@ pub(crate) async fn meant(store: Option<&Arc<dyn Store>>, named: &str) -> anyhow
     if let Some(at) = listed.iter().position(|one| one.id == named) {
         return Ok(Some(listed.swap_remove(at)));
     }
-    if let Some(store) = store {
-        match store.open(&SessionId::from(named)).await {
-            Ok(row) => return Ok(Some(Listed::kept(Some(store), row, &mut HashMap::new()).await?)),
-            Err(Error::NoSession(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
+    if let Some(store) = store
+        && let Some(row) = row_of(&**store, &SessionId::from(named)).await?
+    {
+        return Listed::kept(Some(store), row, &mut HashMap::new()).await.map(Some);
     }
     listed.retain(|one| named.len() >= LEAST && one.id.ends_with(named));
     match listed.len() {

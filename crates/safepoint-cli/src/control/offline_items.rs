@@ -8,7 +8,7 @@ use safepoint::{
     ids::TurnId,
     raw::{
         JournalFact, RecordedSteer, encode_item, read_journal,
-        store::{InboxRow, ItemState, Liveness, Pushed},
+        store::{InboxRow, ItemState, Pushed},
     },
     session::{IfUndelivered, ItemOutcome, Policy, RejectReason},
     store::{self, SessionRow},
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{
     convert::refused,
     item_reply,
-    offline::{LOOK, StoredTarget},
+    offline::{LOOK, StoredTarget, is_free},
     protocol::{PushAsk, Reply},
 };
 use crate::{exit::code, session::stored::INBOX};
@@ -55,10 +55,7 @@ pub(super) async fn push<'a>(
     asked: &'a PushAsk,
 ) -> anyhow::Result<(Reply, Option<Waits<'a>>)> {
     let no = |number, status: &str, why: String| Ok((Reply::new(number, status, why), None));
-    let policy = match asked.policy() {
-        Ok(policy) => policy,
-        Err(why) => return no(code::USAGE, "refused", why),
-    };
+    let policy = asked.policy()?;
     let row = place.store.open(&place.session).await?;
     if let Some(why) = refusal(place, &row, policy, asked).await? {
         let reply = Reply::new(refused(why), why.code(), format!("it is not taken: {why}"));
@@ -107,11 +104,6 @@ async fn refusal(
     })
 }
 
-/// Whether no process that may be alive owns the item.
-fn is_free(row: &SessionRow) -> bool {
-    row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead)
-}
-
 async fn last_turn(place: &StoredTarget) -> Result<Option<TurnId>, store::Error> {
     let mut last = None;
     read_journal(&*place.store, &place.session, |past| {
@@ -137,11 +129,12 @@ impl<'a> Waits<'a> {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn rest(&self, over: Option<Instant>) -> anyhow::Result<Reply> {
+        let StoredTarget { store, session } = self.place;
         let mut seen = None;
         loop {
             // In this order: what the owner has recorded by its end is seen.
-            let is_gone = self.ends_with_owner && self.is_free().await?;
-            let stamp = self.place.store.stamp().await?;
+            let is_gone = self.ends_with_owner && is_free(&store.open(session).await?);
+            let stamp = store.stamp().await?;
             if (is_gone || seen != Some(stamp))
                 && let Some(reply) = self.reply(self.look().await?, is_gone)
             {
@@ -156,11 +149,6 @@ impl<'a> Waits<'a> {
             let look = Instant::now() + LOOK;
             sleep_until(over.map_or(look, |over| over.min(look))).await;
         }
-    }
-
-    /// Whether the session has no owner.
-    async fn is_free(&self) -> Result<bool, store::Error> {
-        Ok(is_free(&self.place.store.open(&self.place.session).await?))
     }
 
     /// What became of it, if it rests.
@@ -211,6 +199,9 @@ impl<'a> Waits<'a> {
             return Ok(Found::Waiting);
         }
         let mut last: Option<(TurnId, Option<ItemOutcome>)> = None;
+        let end = |last: &mut Option<(TurnId, Option<ItemOutcome>)>, turn, fate| {
+            last.iter_mut().filter(|(of, _)| *of == turn).for_each(|(_, ended)| *ended = Some(fate));
+        };
         let is_it = |steer: &RecordedSteer| steer.item().is_some() && steer.message.text == self.asked.text;
         read_journal(&*self.place.store, &self.place.session, |past| match past.what {
             Ok(JournalFact::Planned { turn, items }) if items.contains(&self.number) => {
@@ -225,14 +216,8 @@ impl<'a> Waits<'a> {
                     last = Some((turn, None));
                 }
             }
-            Ok(JournalFact::Ended { turn, fate }) => {
-                last = last.map(|(of, reply)| (of, if of == turn { Some(fate) } else { reply }));
-            }
-            Ok(JournalFact::Forgotten { turn }) => {
-                last = last.map(|(of, reply)| {
-                    (of, if of == turn { Some(ItemOutcome::RolledBack(turn)) } else { reply })
-                });
-            }
+            Ok(JournalFact::Ended { turn, fate }) => end(&mut last, turn, fate),
+            Ok(JournalFact::Forgotten { turn }) => end(&mut last, turn, ItemOutcome::RolledBack(turn)),
             _ => {}
         })
         .await?;

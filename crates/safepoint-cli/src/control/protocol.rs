@@ -11,7 +11,7 @@ use tokio::io::{
 };
 
 use crate::args::control::{OrArg, PolicyArg, ScopeArg};
-use crate::exit::code;
+use crate::exit::{Usage, code};
 
 /// The version of these lines.
 pub(crate) const VERSION: u32 = 1;
@@ -132,9 +132,16 @@ impl Reply {
         Self { v: VERSION, code, status, session, message: message.into(), detail: json!({}), last: true }
     }
 
-    /// What was asked for failed.
+    /// What was asked for failed, or cannot be asked for.
     pub(super) fn failed(error: &anyhow::Error) -> Self {
-        Self::new(code::OTHER, "failed", format!("{error:#}"))
+        let is_usage = error.is::<Usage>();
+        let (number, status) = if is_usage { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
+        Self::new(number, status, format!("{error:#}"))
+    }
+
+    /// The caller waits no longer.
+    pub(super) fn timed_out() -> Self {
+        Self::new(code::TIMED_OUT, "timed_out", "requested; the end was not seen in time")
     }
 
     /// Adds a note.

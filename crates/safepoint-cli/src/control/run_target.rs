@@ -1,7 +1,7 @@
 //! A `safepoint run` as the target of requests from other processes: they can stop and steer it; its turns
 //! are those that it was started with.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::future::BoxFuture;
 use safepoint::{RunHandle, Steer, ids::CallId, receipt::QuietReport, steer::SteerOutcome};
@@ -10,12 +10,12 @@ use serde_json::json;
 use super::{
     about::About,
     chat_target::{asked_reply, no_such_call, not_running},
-    inlet::Inlet,
+    inlet::{Inlet, looking},
     offline,
     protocol::{Ask, ModeArg, PushAsk, Reply, StopAsk, Wait},
-    server::{Replies, Target},
+    server::{LastReply, Replies, Target},
 };
-use crate::{args::control::PolicyArg, exit::code};
+use crate::{args::control::PolicyArg, exit::code, sync::lock};
 
 /// The running turn, set by the run's loop.
 #[derive(Default)]
@@ -44,14 +44,14 @@ pub(crate) enum Begins {
 impl Turns {
     /// Sets the running turn. A stop of the session that comes later finds it.
     pub(crate) fn begin(&self, handle: &RunHandle) -> Begins {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.running = Some(handle.clone());
         if state.is_ending { Begins::TooLate } else { Begins::Now }
     }
 
     /// Has no further turn begin, and returns the turn that has begun.
     fn end(&self) -> Option<RunHandle> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_ending = true;
         state.running.clone()
     }
@@ -64,15 +64,11 @@ impl Turns {
 
     /// Whether the session was asked to stop: no further turn begins.
     pub(crate) fn is_ending(&self) -> bool {
-        self.lock().is_ending
+        lock(&self.state).is_ending
     }
 
     fn running(&self) -> Option<RunHandle> {
-        self.lock().running.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TurnsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).running.clone()
     }
 }
 
@@ -82,35 +78,24 @@ pub(super) struct RunTarget {
 }
 
 impl Target for RunTarget {
-    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, ()> {
+    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, LastReply> {
         Box::pin(async move {
-            match ask {
-                Ask::Show => replies.last(self.show()),
-                Ask::Look => {
-                    if let Some(inlet) = self.turns.inlet.get() {
-                        inlet.look();
-                    }
-                    replies.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+            let inlet = self.turns.inlet.get();
+            match (ask, inlet) {
+                (Ask::Show, _) => Ok(Some(self.show())),
+                (Ask::Look, inlet) => Ok(Some(inlet.map_or_else(looking, Inlet::look))),
+                (Ask::Push(push), Some(inlet)) => {
+                    inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &replies).await
                 }
-                Ask::Push(push) => match self.turns.inlet.get() {
-                    Some(inlet) => {
-                        inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &replies).await
-                    }
-                    None => self.steer(&push, &replies).await,
-                },
-                Ask::Withdraw { item } => match self.turns.inlet.get().and_then(Inlet::place) {
-                    Some(place) => {
-                        replies.last(
-                            offline::withdraw(place, &item)
-                                .await
-                                .unwrap_or_else(|error| Reply::failed(&error)),
-                        );
-                    }
+                (Ask::Push(push), None) => Ok(Some(self.steer(&push, &replies).await)),
+                (Ask::Withdraw { item }, _) => match inlet.and_then(Inlet::place) {
+                    Some(place) => offline::withdraw(place, &item).await.map(Some),
                     None => {
-                        replies.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run"))
+                        let why = "nothing waits in a single run";
+                        Ok(Some(Reply::new(code::TOO_LATE, "too_late", why)))
                     }
                 },
-                Ask::Stop(stop) => self.stop(&stop, &replies).await,
+                (Ask::Stop(stop), _) => self.stop(&stop, &replies).await.map(Some),
             }
         })
     }
@@ -126,26 +111,26 @@ impl RunTarget {
         Reply::new(code::ACCEPTED, "running", self.about.to_string()).detail(detail)
     }
 
-    async fn steer(&self, push: &PushAsk, replies: &Replies) {
+    async fn steer(&self, push: &PushAsk, replies: &Replies) -> Reply {
         let steer = match (push.policy, Steer::new(push.text.as_str())) {
             (PolicyArg::Steer, Ok(steer)) => steer,
-            (_, Err(blank)) => return replies.last(Reply::new(code::USAGE, "blank", blank.to_string())),
+            (_, Err(blank)) => return Reply::new(code::USAGE, "blank", blank.to_string()),
             _ => {
                 let why = "a single run takes the turns that it was started with, and steers; nothing can wait in it";
-                return replies.last(Reply::new(code::NO_ROOM, "closed", why));
+                return Reply::new(code::NO_ROOM, "closed", why);
             }
         };
         let Some(run) = self.turns.running().filter(|run| !run.is_done()) else {
-            return replies.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is running"));
+            return Reply::new(code::TOO_LATE, "no_active_turn", "no turn is running");
         };
         let steering = run.steer(steer);
         let accepted =
             Reply::new(code::ACCEPTED, "accepted", "it goes with the next request, if there is one");
         if push.wait == Wait::No {
-            return replies.last(accepted);
+            return accepted;
         }
         replies.first(accepted);
-        replies.last(match steering.outcome().await {
+        match steering.outcome().await {
             SteerOutcome::Delivered { round } => {
                 Reply::new(code::ACCEPTED, "delivered", format!("delivered with request {round}"))
                     .detail(json!({ "round": round }))
@@ -153,42 +138,37 @@ impl RunTarget {
             SteerOutcome::Returned(_) => {
                 Reply::new(code::TOO_LATE, "not_delivered", "the turn ended before its next request")
             }
-        });
+        }
     }
 
-    async fn stop(&self, stop: &StopAsk, replies: &Replies) {
+    async fn stop(&self, stop: &StopAsk, replies: &Replies) -> anyhow::Result<Reply> {
         let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
         let is_all = stop.run.is_none() && stop.call.is_none();
         if is_all && matches!(stop.mode, ModeArg::TurnEnd | ModeArg::WhenIdle { .. }) {
             drop(self.turns.end());
-            return replies.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
+            return Ok(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
         }
-        let request = match stop.request() {
-            Ok(request) => request,
-            Err(why) => return replies.last(Reply::new(code::USAGE, "refused", why)),
-        };
+        let request = stop.request()?;
         // Only now: a stop that is refused ends nothing.
         let run = if is_all { self.turns.end() } else { self.turns.running() };
-        let Some(run) = run.filter(is_it) else {
-            return replies.last(not_running(stop));
-        };
+        let Some(run) = run.filter(is_it) else { return Ok(not_running(stop)) };
         let asked = match &stop.call {
             None => run.stop(request),
             Some(call) => match run.stop_call(&CallId::from(call.as_str()), request) {
                 Some(asked) => asked,
-                None => return replies.last(no_such_call(call)),
+                None => return Ok(no_such_call(call)),
             },
         };
         let reply = asked_reply(asked);
         if stop.wait == Wait::No || reply.code != code::ACCEPTED || stop.call.is_some() {
-            return replies.last(reply);
+            return Ok(reply);
         }
         replies.first(reply);
         let outcome = run.done().await;
         let ending = outcome.ending().as_str();
         if stop.wait != Wait::Quiet {
             let reply = Reply::new(code::ACCEPTED, ending, ending);
-            return replies.last(reply.detail(json!({ "receipt": **outcome.receipt() })));
+            return Ok(reply.detail(json!({ "receipt": **outcome.receipt() })));
         }
         let quiet = run.quiet().await;
         let reply = match &quiet {
@@ -198,7 +178,7 @@ impl RunTarget {
                 Reply::new(code::OTHER, "not_quiet", format!("{ending}; may still be running: {alive}"))
             }
         };
-        replies.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
+        Ok(reply.detail(json!({ "receipt": **quiet.receipt() })))
     }
 }
 
@@ -233,7 +213,7 @@ mod tests {
     async fn a_stop_that_is_refused_ends_nothing() {
         let turns = Arc::new(Turns::default());
         let target = RunTarget { turns: Arc::clone(&turns), about: About::new("run", String::new()) };
-        let (replies, mut answers) = mpsc::unbounded_channel();
+        let (replies, _answers) = mpsc::unbounded_channel();
         let ask = |mode| StopAsk {
             mode,
             within_ms: None,
@@ -245,10 +225,10 @@ mod tests {
             because: None,
             wait: Wait::No,
         };
-        target.stop(&ask(ModeArg::Points("lunch".into())), &Replies(replies.clone())).await;
-        assert_eq!(answers.recv().await.unwrap().code, code::USAGE);
+        let refused = target.stop(&ask(ModeArg::Points("lunch".into())), &Replies(replies.clone())).await;
+        assert_eq!(Reply::failed(&refused.unwrap_err()).code, code::USAGE);
         assert!(!turns.is_ending());
-        target.stop(&ask(ModeArg::Now), &Replies(replies)).await;
+        drop(target.stop(&ask(ModeArg::Now), &Replies(replies)).await);
         assert!(turns.is_ending());
     }
 }

@@ -18,32 +18,36 @@ use super::{
     protocol::{self, Ask, Reply, Request, VERSION},
     socket_dir,
 };
-use crate::exit::code;
+use crate::exit::Usage;
 
 /// Who is talked to.
 pub(super) trait Target: Send + Sync + 'static {
-    /// Answers, with as many replies as it takes; the last one says so.
-    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, ()>;
+    /// Answers, with as many replies as it takes; returns the last one.
+    fn answer(self: Arc<Self>, ask: Ask, replies: Replies) -> BoxFuture<'static, LastReply>;
 }
+
+/// The last reply, or none if its client has gone. An error is replied with as well.
+pub(super) type LastReply = anyhow::Result<Option<Reply>>;
 
 /// Where replies go.
 #[derive(Clone, Debug)]
 pub(super) struct Replies(pub(super) mpsc::UnboundedSender<Reply>);
 
 impl Replies {
-    /// The last reply.
-    pub(super) fn last(&self, reply: Reply) {
-        self.send(Reply { last: true, ..reply });
-    }
-
     /// One reply; another follows.
     pub(super) fn first(&self, reply: Reply) {
         self.send(Reply { last: false, ..reply });
     }
 
-    /// Resolves when no client waits for replies.
-    pub(super) async fn hung_up(&self) {
-        self.0.closed().await;
+    /// Waits for something to reply, as long as a client does.
+    pub(super) async fn unless_gone<T>(&self, reply: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            // First: an end is sent even to a client that is going. Losing this branch loses nothing: an end that is waited
+            // for can be waited for again, and the store has what it has.
+            reply = reply => Some(reply),
+            () = self.0.closed() => None,
+        }
     }
 
     fn send(&self, reply: Reply) {
@@ -123,15 +127,17 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
     let mut reader = BufReader::new(read);
     let ask = match timeout(TO_ASK, protocol::read_line(&mut reader)).await {
         Ok(Ok(Some(line))) => understood(&line),
-        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Err(error)) => Err(Usage(error.to_string())),
         Ok(Ok(None)) | Err(_) => return,
     };
     let (replies, mut received) = mpsc::unbounded_channel();
     let replies = Replies(replies);
-    match ask {
-        Ok(ask) => drop(tokio::spawn(target.answer(ask, replies))),
-        Err(why) => replies.last(Reply::new(code::USAGE, "refused", why)),
-    }
+    tokio::spawn(async move {
+        let last = async { target.answer(ask?, replies.clone()).await }.await;
+        if let Some(reply) = last.unwrap_or_else(|error| Some(Reply::failed(&error))) {
+            replies.send(Reply { last: true, ..reply });
+        }
+    });
     loop {
         let mut more = [0];
         let reply = tokio::select! {
@@ -153,11 +159,11 @@ async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) 
     }
 }
 
-fn understood(line: &[u8]) -> Result<Ask, String> {
-    let request: Request =
-        serde_json::from_slice(line).map_err(|error| format!("the request is not understood: {error}"))?;
-    if request.v != VERSION {
-        return Err(format!("the request has version {}, and this session speaks {VERSION}", request.v));
+fn understood(line: &[u8]) -> Result<Ask, Usage> {
+    let Request { v, ask } = serde_json::from_slice(line)
+        .map_err(|error| Usage(format!("the request is not understood: {error}")))?;
+    match v {
+        VERSION => Ok(ask),
+        _ => Err(Usage(format!("the request has version {v}, and this session speaks {VERSION}"))),
     }
-    Ok(request.ask)
 }

@@ -1,9 +1,14 @@
 //! How a session stands, as lists say it.
 
-/// How a session stands. Exhaustive: what a person does next depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use serde::Serialize;
+use serde_json::json;
+
+/// How a session stands, by its name in JSON. Exhaustive: what a person does next depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     /// Its process lives and does not answer.
+    #[serde(rename = "not answering")]
     NotAnswering,
     /// A turn is running.
     Running,
@@ -19,25 +24,11 @@ pub(crate) enum State {
 
 impl State {
     /// For people.
-    pub(crate) fn shown(self) -> &'static str {
+    pub(crate) fn shown(self) -> String {
         match self {
-            Self::Open => "idle",
-            Self::Crashed => "interrupted",
-            _ => self.name(),
-        }
-    }
-
-    /// In JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::NotAnswering => "not answering",
-            Self::Running => "running",
-            Self::Open => "open",
-            Self::Crashed => "crashed",
-            Self::Suspended => "suspended",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-            Self::Idle => "idle",
+            Self::Open => "idle".into(),
+            Self::Crashed => "interrupted".into(),
+            _ => json!(self).as_str().unwrap_or_default().to_owned(),
         }
     }
 }

@@ -1,10 +1,6 @@
 //! A line of JSON, written piece by piece: neither the line nor a large text in it is ever in memory as a whole (S12.4).
 
-use std::{
-    fmt::{self, Display},
-    io,
-    sync::Arc,
-};
+use std::{fmt::Display, io, sync::Arc};
 
 use serde::{
     Serialize, Serializer,
@@ -15,7 +11,7 @@ use serde_json::{Serializer as Json, Value, ser::Formatter};
 use super::{Text, WHOLE, is_obeyed};
 
 /// A line of JSON: an object, and texts in it that are written without a copy.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct JsonLine {
     fields: Value,
     /// In the order of their names.
@@ -122,12 +118,6 @@ impl Serialize for Words {
             Self::Shared(text) => serializer.collect_str(text),
             Self::Piece(text) => serializer.serialize_str(text.as_str()),
         }
-    }
-}
-
-impl fmt::Debug for Words {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Words").finish_non_exhaustive()
     }
 }
 

@@ -86,13 +86,11 @@ impl Printer {
     pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
         let mut refused = self.out.refused.clone();
         async move {
-            loop {
-                if let Some(why) = refused.borrow_and_update().clone() {
-                    return why;
-                }
-                if refused.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
+            let why = refused.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+            match why {
+                Some(why) => why,
+                // Everything was taken.
+                None => std::future::pending().await,
             }
         }
     }
@@ -172,7 +170,7 @@ impl Lane {
                     Stream::Err => drop(put(*stream, piece)),
                     Stream::Out if tell.borrow().is_some() => {}
                     Stream::Out => {
-                        if let Err(why) = put_counted(piece, waiting.counter()) {
+                        if let Err(why) = put_counted(piece, &waiting.taken) {
                             tell.send_replace(Some(why));
                         }
                     }

@@ -7,13 +7,14 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use super::{Piece, Stream};
+use crate::sync::lock;
 
 /// How much may wait before the reader counts as behind, in bytes. Text that is repeated at its end is then
 /// dropped, and the reader gets the size of the gap.
@@ -23,7 +24,6 @@ const BEHIND: usize = 4 << 20;
 const COUNTED: u64 = 1 << 20;
 
 /// The input of the thread.
-#[derive(Debug)]
 pub(super) enum Sent {
     Piece(Stream, Piece),
     /// No caller hurries any more.
@@ -38,7 +38,7 @@ pub(crate) enum Put {
 }
 
 /// Pieces between their senders and the one thread that writes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Queue {
     /// Held to queue, to take, or to count; pieces are written after it is released. No other lock is taken
     /// under it. The thread that writes looks for work and waits under it, so no piece is missed.
@@ -48,10 +48,10 @@ pub(super) struct Queue {
     /// The queue is closed and everything was written.
     done: Condvar,
     /// How many bytes stdout has taken so far.
-    taken: AtomicU64,
+    pub(super) taken: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct QueueState {
     waiting: VecDeque<Sent>,
     bytes: usize,
@@ -76,7 +76,7 @@ pub(crate) struct Left {
 impl Queue {
     /// Queues a piece; a closed queue drops it.
     pub(super) fn put(&self, sent: Sent) -> Put {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.is_closed {
             return Put::Alone;
         }
@@ -101,7 +101,7 @@ impl Queue {
     /// The next piece; none once the queue is closed and empty. The piece before it counts as written. Blocks
     /// the thread.
     pub(super) fn take(&self) -> Option<Arc<Sent>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.writing = None;
         loop {
             if let Some(sent) = state.waiting.pop_front() {
@@ -120,7 +120,7 @@ impl Queue {
 
     /// Takes no more pieces.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        lock(&self.state).is_closed = true;
         self.changed.notify_one();
     }
 
@@ -128,12 +128,12 @@ impl Queue {
     pub(super) fn close_and_wait(&self, most: Duration) {
         self.close();
         let is_unwritten = |state: &mut QueueState| !state.waiting.is_empty() || state.writing.is_some();
-        drop(self.done.wait_timeout_while(self.lock(), most, is_unwritten));
+        drop(self.done.wait_timeout_while(lock(&self.state), most, is_unwritten));
     }
 
     /// Takes no more pieces; drops and counts those that wait.
     pub(super) fn give_up(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_closed = true;
         let waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
@@ -152,7 +152,7 @@ impl Queue {
 
     /// What stdout did not take, of what was given up and of what is written now.
     pub(super) fn left(&self) -> Option<Left> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let (mut bytes, mut is_more, mut is_line_cut) = (state.given_up, state.is_uncounted, false);
         if let Some((sent, before)) = &state.writing {
             let (whole, taken) = (sent.written_bytes(COUNTED), self.taken() - before);
@@ -171,18 +171,9 @@ impl Queue {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The counter of those bytes.
-    pub(super) fn counter(&self) -> &AtomicU64 {
-        &self.taken
-    }
-
     /// Whether the waiting bytes have reached the bound.
     pub(super) fn is_behind(&self) -> bool {
-        self.lock().bytes >= BEHIND
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).bytes >= BEHIND
     }
 }
 
@@ -238,7 +229,7 @@ mod tests {
             Sent::Calm => "calm".to_owned(),
         });
         let taken: Vec<String> = taken.collect();
-        assert_eq!(queue.lock().bytes, 0);
+        assert_eq!(lock(&queue.state).bytes, 0);
         taken
     }
 
@@ -275,7 +266,7 @@ mod tests {
         while !queue.is_behind() {
             queue.put(said(&"x".repeat(100_000)));
         }
-        let waits: usize = queue.lock().waiting.iter().map(Sent::bytes).sum();
+        let waits: usize = lock(&queue.state).waiting.iter().map(Sent::bytes).sum();
         assert!((BEHIND..BEHIND + 200_000).contains(&waits), "{waits}");
         drop(queue.take());
         drop(queue.take());
@@ -293,11 +284,11 @@ mod tests {
         }
         let begun = queue.take().unwrap();
         assert_eq!(begun.written_bytes(COUNTED), Some(55));
-        queue.counter().fetch_add(7, Ordering::Relaxed);
+        queue.taken.fetch_add(7, Ordering::Relaxed);
         assert_eq!(queue.left(), Some(Left { bytes: 48, is_more: false, is_line_cut: true }));
         queue.give_up();
         assert_eq!(queue.left(), Some(Left { bytes: 48 + 7, is_more: false, is_line_cut: true }));
-        queue.counter().fetch_add(48, Ordering::Relaxed);
+        queue.taken.fetch_add(48, Ordering::Relaxed);
         assert_eq!(queue.left(), Some(Left { bytes: 7, is_more: false, is_line_cut: false }));
         assert!(queue.take().is_none());
         assert_eq!(queue.left(), Some(Left { bytes: 7, is_more: false, is_line_cut: false }));
@@ -314,7 +305,7 @@ mod tests {
         let begun = queue.take().unwrap();
         assert_eq!(begun.written_bytes(COUNTED), None);
         assert_eq!(queue.left(), Some(Left { bytes: 1, is_more: true, is_line_cut: false }));
-        queue.counter().fetch_add(7, Ordering::Relaxed);
+        queue.taken.fetch_add(7, Ordering::Relaxed);
         queue.give_up();
         assert_eq!(queue.left(), Some(Left { bytes: COUNTED + 1, is_more: true, is_line_cut: true }));
     }

@@ -1,9 +1,6 @@
 //! A model's or a tool's text while it waits to be written.
 
-use std::{
-    fmt::{self, Display},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// A text: shared with other holders, or joined from several that waited.
 #[derive(Clone, Debug)]
@@ -30,11 +27,5 @@ impl Text {
             Self::PutTogether(text) => text.push_str(more),
         }
         true
-    }
-}
-
-impl Display for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -16,7 +16,8 @@ use crate::render::{screen::Weight, text::brief};
 /// What is known of a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    model: Option<(&'static str, Instant)>,
+    /// What the model does, and since when.
+    pub(crate) model: Option<(&'static str, Instant)>,
     pub(crate) calls: Vec<Call>,
     pub(crate) stop: Option<PendingStop>,
     /// How the turn ended, and when; what it started may still be running.
@@ -30,7 +31,7 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) args: String,
     pub(crate) state: CallState,
-    since: Instant,
+    pub(crate) since: Instant,
     /// Its last progress message.
     pub(crate) progress: String,
 }
@@ -139,11 +140,6 @@ impl Activity {
         self.settled.is_none()
     }
 
-    /// What the model does, and since when.
-    pub(crate) fn model(&self) -> Option<(&'static str, Instant)> {
-        self.model
-    }
-
     /// The live line, with how much it matters. `alive` is what still runs of a turn that has ended.
     pub(crate) fn line(&self, alive: &[String], now: Instant) -> Option<(String, Weight)> {
         if let Some((ending, since)) = self.settled {
@@ -191,12 +187,6 @@ impl Activity {
             all.push(format!("{more} more"));
         }
         all.join(", ")
-    }
-}
-
-impl Call {
-    pub(crate) fn elapsed(&self, now: Instant) -> String {
-        elapsed(self.since, now)
     }
 }
 

@@ -3,6 +3,7 @@
 //! **Invariants**: arguments are shown whole up to a size beyond what people read; larger ones show their
 //! size, head and tail beside the answer. Characters that could disguise them are shown escaped.
 
+use jiff::Timestamp;
 use safepoint::{
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds},
     raw::store::{ApprovalRow, ApprovalState},
@@ -42,11 +43,10 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
 
 /// The same in a few words.
 pub(crate) fn short(asked: &ApprovalRequest) -> String {
+    let tool = one_line(&asked.tool, NAME);
     match asked.question {
-        ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
-            format!("may {} run", one_line(&asked.tool, NAME))
-        }
-        ApprovalKind::AfterUnknownEnd => format!("{} may have happened already", one_line(&asked.tool, NAME)),
+        ApprovalKind::BeforeCall | ApprovalKind::DuringCall => format!("may {tool} run"),
+        ApprovalKind::AfterUnknownEnd => format!("{tool} may have happened already"),
     }
 }
 
@@ -83,17 +83,16 @@ pub(crate) fn is_lost(report: &CallReport) -> bool {
 
 /// How a call ended, for a person who may have to act on it.
 pub(crate) fn ended(report: &CallReport) -> String {
-    let status = report.status.as_str().replace('_', " ");
+    let (name, status) = (&report.name, report.status.as_str().replace('_', " "));
     match (report.effect, report.status) {
         _ if is_lost(report) => format!(
-            "{}: side effects unknown; it was cut off while it was running. It is not run again, and the model \
-             learns this",
-            report.name
+            "{name}: side effects unknown; it was cut off while it was running. It is not run again, and the model \
+             learns this"
         ),
         (SideEffect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
-            format!("{}: {status} while it was running; side effects unknown", report.name)
+            format!("{name}: {status} while it was running; side effects unknown")
         }
-        _ => format!("{}: {status}", report.name),
+        _ => format!("{name}: {status}"),
     }
 }
 
@@ -109,18 +108,20 @@ pub(crate) fn lost(lost: &LostRun) -> String {
     }
 }
 
-/// The decision, its author and its time; none if there is none.
-pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
-    match &row.state {
-        ApprovalState::Decided { principal, bytes, at, .. } => {
-            let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
-            Some(format!("{what} by {principal} at {}", moment(*at)))
-        }
-        ApprovalState::Open | ApprovalState::Withdrawn | ApprovalState::Expired => None,
-    }
+/// Whether it can still be answered.
+pub(crate) fn is_open(row: &ApprovalRow) -> bool {
+    row.state == ApprovalState::Open && row.asked.expires > Timestamp::now()
 }
 
-pub(crate) fn verb(decision: &Decision) -> &'static str {
+/// The decision, its author and its time; none if there is none.
+pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
+    let ApprovalState::Decided { principal, bytes, at, .. } = &row.state else { return None };
+    Some(format!("{} by {principal} at {}", verb(bytes), moment(*at)))
+}
+
+/// What a stored decision is, in a few words.
+pub(crate) fn verb(decision: &[u8]) -> &'static str {
+    let Ok(decision) = serde_json::from_slice(decision) else { return "decided" };
     match decision {
         Decision::Approve => "approved",
         Decision::ApproveAlways { covers: AllowScope::Call } => "approved, always with these arguments,",

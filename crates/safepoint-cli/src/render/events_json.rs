@@ -11,7 +11,6 @@ use safepoint::{
     Outcome, Receipt,
     event::{Completion, Event, EventKind, Fact, Resolution},
     ids::{Path, SessionId},
-    message::AssistantMessage,
     outcome::Persisted,
     raw::{Omission, OutputExtent},
     receipt::{CallReport, Ending, RequestReport},
@@ -29,37 +28,29 @@ pub(crate) struct Lines {
     /// Which owner of the session this is; none where it lives in memory, and nothing survives this process.
     epoch: Option<u64>,
     seq: u64,
-    turn: u64,
+    turn: TurnLines,
+    /// Events without a line, because the reader is too slow.
+    missed: u64,
+}
+
+/// What the lines of one turn say, or its last one.
+#[derive(Default)]
+struct TurnLines {
+    number: u64,
     run: String,
     round: u32,
     reason: Value,
     rounds: HashMap<Path, u32>,
-    /// Events without a line, because the reader is too slow.
-    missed: u64,
 }
 
 impl Lines {
     /// Lines of this session, which is stored and in this epoch, or lives in memory.
     pub(crate) fn new(session: &SessionId, epoch: Option<u64>) -> Self {
-        Self {
-            epoch,
-            session: session.clone(),
-            seq: 0,
-            turn: 0,
-            run: String::new(),
-            round: 0,
-            reason: Value::Null,
-            rounds: HashMap::new(),
-            missed: 0,
-        }
+        Self { epoch, session: session.clone(), seq: 0, turn: TurnLines::default(), missed: 0 }
     }
 
     pub(crate) fn turn(&mut self, number: u64, run: &str) {
-        self.turn = number;
-        self.round = 0;
-        self.rounds.clear();
-        run.clone_into(&mut self.run);
-        self.reason = Value::Null;
+        self.turn = TurnLines { number, run: run.to_owned(), ..TurnLines::default() };
     }
 
     /// The line of one event: most have one, some have none.
@@ -87,8 +78,8 @@ impl Lines {
     pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: impl Into<JsonLine>) -> JsonLine {
         let mut all = fields.into();
         let mut line = json!({
-            "v": 1, "type": kind, "session": self.session, "run": self.run, "epoch": self.epoch.unwrap_or_default(),
-            "seq": self.seq, "at": at.to_string(), "turn": self.turn,
+            "v": 1, "type": kind, "session": self.session, "run": self.turn.run, "epoch": self.epoch.unwrap_or_default(),
+            "seq": self.seq, "at": at.to_string(), "turn": self.turn.number,
         });
         if let (Value::Object(line), Value::Object(fields)) = (&mut line, all.fields().take()) {
             line.extend(fields);
@@ -106,11 +97,12 @@ impl Lines {
             EventKind::Reasoning(text) => return Some(("reasoning_delta", self.said(text))),
             EventKind::Retrying { failed, after, error } => (
                 "model_retrying",
-                json!({"round": self.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
+                json!({"round": self.turn.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
             ),
-            EventKind::FailedOver { from, to, error } => {
-                ("model_failed_over", json!({"round": self.round, "from": from, "to": to, "error": error}))
-            }
+            EventKind::FailedOver { from, to, error } => (
+                "model_failed_over",
+                json!({"round": self.turn.round, "from": from, "to": to, "error": error}),
+            ),
             EventKind::Progress { call_id, text } => {
                 let line = JsonLine::from(json!({ "call_id": call_id }));
                 return Some(("call_progress", line.saying("text", Text::Shared(text.as_str().into()))));
@@ -133,16 +125,16 @@ impl Lines {
 
     /// Output of the current round.
     fn said(&self, text: &Arc<str>) -> JsonLine {
-        JsonLine::from(json!({"round": self.round})).saying("text", Text::Shared(Arc::clone(text)))
+        JsonLine::from(json!({"round": self.turn.round})).saying("text", Text::Shared(Arc::clone(text)))
     }
 
     /// A child run's line is like the root's, with the path and the rounds of the child.
     fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, JsonLine)> {
-        let root = std::mem::replace(&mut self.round, self.rounds.get(path).copied().unwrap_or(0));
-        let reason = self.reason.clone();
+        let root = std::mem::replace(&mut self.turn.round, self.turn.rounds.get(path).copied().unwrap_or(0));
+        let reason = self.turn.reason.clone();
         let line = self.fields(event);
-        self.reason = reason;
-        self.rounds.insert(path.clone(), std::mem::replace(&mut self.round, root));
+        self.turn.reason = reason;
+        self.turn.rounds.insert(path.clone(), std::mem::replace(&mut self.turn.round, root));
         let (kind, mut fields) = line?;
         fields.fields()["path"] = json!(path);
         Some((kind, fields))
@@ -154,13 +146,15 @@ impl Lines {
             Fact::TimeTaken { .. } => return None,
             Fact::HistoryRepaired { repairs } => ("history_repaired", json!({"repairs": repairs})),
             Fact::ModelStarted { round } => {
-                self.round = *round;
+                self.turn.round = *round;
                 ("model_started", json!({"round": round}))
             }
             Fact::ModelEnded { whole, report, message } => {
                 let fields = json!({"round": report.round, "name": report.model, "status": status(whole),
                     "state": report.state, "usage": report.usage});
-                let text = Texts(Arc::clone(message));
+                let text = TextOf(Arc::clone(message), |message, f| {
+                    message.texts().try_for_each(|text| f.write_str(text))
+                });
                 return Some(("model_ended", JsonLine::from(fields).with("text", text)));
             }
             Fact::SteerTaken { round, steers } => {
@@ -202,7 +196,7 @@ impl Lines {
             Fact::StopEscalated => ("stop_escalated", json!({"by": "deadline"})),
             Fact::StopObserved { at } => ("stop_observed", json!({"observed_at": at})),
             Fact::Settled { receipt, .. } => {
-                self.reason = json!(receipt.stop.as_ref().map(|stop| &stop.reason));
+                self.turn.reason = json!(receipt.stop.as_ref().map(|stop| &stop.reason));
                 ("settled", json!({"status": receipt.ending}))
             }
         };
@@ -221,7 +215,7 @@ impl Lines {
         let reason = match (outcome.ending(), &error["code"]) {
             (Ending::Done, _) => json!({"code": "natural", "actor": "engine", "text": ""}),
             (Ending::Failed, code) => json!({"code": code, "actor": "engine", "text": error["message"]}),
-            (Ending::Stopped | Ending::Suspended, _) => std::mem::take(&mut self.reason),
+            (Ending::Stopped | Ending::Suspended, _) => std::mem::take(&mut self.turn.reason),
         };
         let persisted = match outcome.persisted() {
             // The log of this command lives in memory: it does not survive the process, and is not said to.
@@ -230,9 +224,13 @@ impl Lines {
             Persisted::No(error) => json!({"no": error}),
             Persisted::Unknown => json!("unknown"),
         };
+        // With `quiet` beside its own fields, as the contract names it.
+        let mut account = json!(receipt);
+        account["quiet"] = json!(receipt.quiet_at);
         let fields = json!({"status": outcome.ending(), "reason": reason, "usage": outcome.usage(),
-            "persisted": persisted, "error": error, "receipt": quiet_named(receipt)});
-        let mut fields = JsonLine::from(fields).with("partial_text", Partial(outcome.clone()));
+            "persisted": persisted, "error": error, "receipt": account});
+        let mut fields = JsonLine::from(fields)
+            .with("partial_text", TextOf(outcome.clone(), |outcome, f| f.write_str(outcome.partial_text())));
         match outcome {
             Outcome::Done(answer) => fields = fields.with("answer", answer.clone()),
             Outcome::Stopped(_) | Outcome::Failed(_) | Outcome::Suspended(_) => {
@@ -243,41 +241,13 @@ impl Lines {
     }
 }
 
-/// The text of a message, written from where it is.
-struct Texts(Arc<AssistantMessage>);
+/// A text of something, written from where it is.
+struct TextOf<T>(T, fn(&T, &mut fmt::Formatter<'_>) -> fmt::Result);
 
-impl Display for Texts {
+impl<T> Display for TextOf<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.texts().try_for_each(|text| f.write_str(text))
+        self.1(&self.0, f)
     }
-}
-
-/// The result of a call for the model, written without a copy.
-struct ResultText(Arc<Fact>);
-
-impl Display for ResultText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0 {
-            Fact::CallEnded { result, .. } => f.write_str(&result.text),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The partial text of an outcome, written without a copy.
-struct Partial(Outcome);
-
-impl Display for Partial {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.partial_text())
-    }
-}
-
-/// The receipt with `quiet` beside its own fields, as the contract names it.
-fn quiet_named(receipt: &Receipt) -> Value {
-    let mut value = json!(receipt);
-    value["quiet"] = json!(receipt.quiet_at);
-    value
 }
 
 /// How a question ended.
@@ -320,7 +290,11 @@ fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &OutputExtent) -> J
     let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
         "status": report.status, "effect": report.effect, "truncated": truncated, "file": file,
         "started_at": report.started_at, "ended_at": report.ended_at});
-    JsonLine::from(fields).with("output", ResultText(Arc::clone(fact)))
+    let output = TextOf(Arc::clone(fact), |fact, f| match &**fact {
+        Fact::CallEnded { result, .. } => f.write_str(&result.text),
+        _ => Ok(()),
+    });
+    JsonLine::from(fields).with("output", output)
 }
 
 #[cfg(test)]

@@ -8,11 +8,7 @@ use safepoint::approval::{
 };
 use tokio::sync::Mutex;
 
-use super::{
-    approval,
-    keyboard::Keyboard,
-    screen::{Asking, Screen},
-};
+use super::{approval, keyboard::Keyboard, screen::Screen};
 
 /// An approver that asks at the terminal, one question at a time.
 pub(crate) struct Prompt {
@@ -71,23 +67,15 @@ async fn put(
         match read(question, unanswered, line.trim()) {
             Typed::Decided(decision) => break Some(decision),
             Typed::Later => break None,
-            Typed::Again => asking.again(last_line(&answers)),
+            Typed::Again => asking.again(answers.lines().last().unwrap_or(&answers)),
         }
     };
-    show_decision(&asking, question, decision.as_ref());
-    asking.answered();
-    decision
-}
-
-/// Shows again, after a lasting yes, what it allows.
-fn show_decision(asking: &Asking, question: &ApprovalRequest, decision: Option<&Decision>) {
-    if let Some(Decision::ApproveAlways { covers }) = decision {
+    // After a lasting yes, what it allows.
+    if let Some(Decision::ApproveAlways { covers }) = &decision {
         asking.again(&format!("  allowed from now on: {}\n", approval::always(*covers, &question.tool)));
     }
-}
-
-fn last_line(answers: &str) -> &str {
-    answers.lines().last().unwrap_or(answers)
+    asking.answered();
+    decision
 }
 
 fn answers(question: &ApprovalRequest, unanswered: WithoutApprover) -> String {
@@ -95,25 +83,23 @@ fn answers(question: &ApprovalRequest, unanswered: WithoutApprover) -> String {
         WithoutApprover::Suspend => ("in this session", ", [l]ater"),
         WithoutApprover::Deny => ("in this turn", ""),
     };
-    let tool = &question.tool;
-    match (question.question, question.holds) {
-        (ApprovalKind::BeforeCall | ApprovalKind::DuringCall, Holds::Session) => format!(
-            "  yes:    allow {until} without asking: {}\n  tool:   allow {until} without asking: {}\n  \
-             [y]es, [n]o, [t]ool{later}, or no and why: ",
-            approval::always(AllowScope::Call, tool),
-            approval::always(AllowScope::Tool, tool),
-        ),
-        (ApprovalKind::BeforeCall | ApprovalKind::DuringCall, Holds::Once) => format!(
-            "  always: allow {until} without asking: {}\n  tool:   allow {until} without asking: {}\n  \
-             [y]es, [n]o, [a]lways, [t]ool{later}, or no and why: ",
-            approval::always(AllowScope::Call, tool),
-            approval::always(AllowScope::Tool, tool),
-        ),
-        (ApprovalKind::AfterUnknownEnd, _) => format!(
+    if question.question == ApprovalKind::AfterUnknownEnd {
+        return format!(
             "  [r]un it again, [g]ive up (the model learns that the result is unknown){later},\n  \
              or, if it is done, [d]one and what it came to: "
-        ),
+        );
     }
+    let (word, always) = match question.holds {
+        Holds::Session => ("yes:   ", ""),
+        Holds::Once => ("always:", ", [a]lways"),
+    };
+    let allowed = |covers| approval::always(covers, &question.tool);
+    format!(
+        "  {word} allow {until} without asking: {}\n  tool:   allow {until} without asking: {}\n  \
+         [y]es, [n]o{always}, [t]ool{later}, or no and why: ",
+        allowed(AllowScope::Call),
+        allowed(AllowScope::Tool),
+    )
 }
 
 /// What was typed, by its first word. Only what cannot be meant otherwise is an answer: a yes has nothing behind it, a no may

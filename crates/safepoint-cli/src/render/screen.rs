@@ -7,17 +7,20 @@
 
 use std::{
     process::ExitCode,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
     args::run::OnDisconnect,
-    output::{Drawn, JsonLine, Left, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
+    output::{Drawn, JsonLine, Order, Piece, Printer, Put, Stream, Text, Unwritten},
+    render::text::in_a_row,
+    sync::lock,
 };
 
 /// The terminal, or what stands in for it.
 pub(crate) struct Screen {
-    printer: Printer,
+    /// Others ask it how stdout stands, and hurry it; what they print, they print through the screen.
+    pub(crate) printer: Printer,
     look: Look,
     /// Held to put one thing on the screen, so that its pieces are queued together. The lock of a queue of
     /// the printer is taken under it; nothing is written or awaited under it.
@@ -89,17 +92,12 @@ impl Screen {
         self.look.live != Live::No
     }
 
-    /// Resolves when stdout has no reader or takes nothing.
-    pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
-        self.printer.closed()
-    }
-
     /// More of the model's text, to stdout.
     pub(crate) fn text(&self, text: &Arc<str>) {
         if text.is_empty() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if self.look.order == Order::Together {
             self.clear(&mut state);
         }
@@ -107,19 +105,9 @@ impl Screen {
         self.printer.print(Piece::Said(Text::Shared(Arc::clone(text))));
     }
 
-    /// The user stops at once and waits for nothing: text that a terminal has not shown yet is only counted.
-    pub(crate) fn hurry(&self) {
-        self.printer.hurry();
-    }
-
-    /// Text from now on is shown.
-    pub(crate) fn calm(&self) {
-        self.printer.calm();
-    }
-
     /// Ends the line of the text, if it has begun one.
     pub(crate) fn end_line(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if std::mem::take(&mut state.is_inside) {
             self.printer.print(Piece::Words("\n".into()));
         }
@@ -130,14 +118,9 @@ impl Screen {
         self.printer.print(Piece::Line(line))
     }
 
-    /// Whether the reader of stdout is so slow that text is not to be shown as it comes, because its end tells it again.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.printer.is_behind()
-    }
-
     /// Writes lines for people. They wait while an approval is shown.
     pub(crate) fn note(&self, text: &str) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         match &state.question {
             Some(_) => state.later.push(text.to_owned()),
             None => self.tell(&mut state, text),
@@ -146,7 +129,7 @@ impl Screen {
 
     /// Sets the live line, or clears it.
     pub(crate) fn live(&self, line: Option<(String, Weight)>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if self.look.live == Live::No || state.question.is_some() {
             return;
         }
@@ -176,7 +159,7 @@ impl Screen {
 
     /// Puts the question of this id; it stands until the guard is dropped, and nothing is written below it meanwhile.
     pub(crate) fn ask(self: &Arc<Self>, id: &str, question: &str) -> Asking {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         self.tell_part(&mut state, question);
         state.question = Some(id.to_owned());
         Asking { screen: Arc::clone(self), id: id.to_owned(), is_answered: false }
@@ -185,7 +168,7 @@ impl Screen {
     /// Whether this screen showed the approval of this id and got no answer. A caller asks when it receives
     /// the approval's end, which may be before the approval is withdrawn here: one that is shown now counts.
     pub(crate) fn was_put(&self, id: &str) -> bool {
-        let state = self.lock();
+        let state = lock(&self.state);
         state.question.as_deref() == Some(id) || state.withdrawn.iter().any(|gone| gone == id)
     }
 
@@ -193,21 +176,6 @@ impl Screen {
     pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
         self.live(None);
         self.printer.written()
-    }
-
-    /// How many bytes stdout has taken so far.
-    pub(crate) fn taken(&self) -> u64 {
-        self.printer.taken()
-    }
-
-    /// Nothing of what waits for stdout is begun any more; what is being written may still be taken.
-    pub(crate) fn give_up(&self) {
-        self.printer.give_up();
-    }
-
-    /// What stdout did not take; none where it is closed or full.
-    pub(crate) fn left(&self) -> Option<Left> {
-        self.printer.left()
     }
 
     /// The exit code, and a report of what stdout did not take.
@@ -244,10 +212,6 @@ impl Screen {
             self.printer.tell(Piece::Drawn(drawn));
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, ScreenState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A question that stands.
@@ -272,7 +236,7 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let mut state = self.screen.lock();
+        let mut state = lock(&self.screen.state);
         state.question = None;
         if !self.is_answered {
             self.screen.words("\n  (the question is withdrawn)\n");
@@ -288,7 +252,7 @@ impl Drop for Asking {
 fn fitting(text: &str) -> String {
     const USUAL: usize = 80;
     let width = Stream::Err.columns().unwrap_or(USUAL).max(2);
-    let text = plain(text).replace(['\n', '\t'], " ");
+    let text = in_a_row(text);
     if text.chars().count() < width {
         return text;
     }

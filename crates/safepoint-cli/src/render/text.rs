@@ -1,6 +1,9 @@
 //! Pieces of text that several screens and lists share.
 
-use jiff::{Timestamp, tz::TimeZone};
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use safepoint::{event::Completion, history::Message};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::output::plain;
@@ -33,9 +36,26 @@ pub(crate) fn at_running(receipt: &str) -> (&str, &str) {
     receipt.rfind(ROW).map_or((receipt, ""), |at| (&receipt[..at], &receipt[at + 1..]))
 }
 
+/// What a person said.
+pub(crate) fn said(entry: &Message) -> Option<&str> {
+    match entry {
+        Message::User(message) => Some(&message.text),
+        Message::Assistant(_) | Message::Results { .. } => None,
+    }
+}
+
+/// How a message of the model ended.
+pub(crate) fn completion(whole: &Completion) -> Cow<'static, str> {
+    match whole {
+        Completion::Complete => "complete".into(),
+        Completion::Stopped => "cut by a stop".into(),
+        Completion::Steered => "cut by a steer".into(),
+        Completion::Failed(error) => format!("failed: {}", error.message).into(),
+    }
+}
+
 /// A moment for people, in UTC.
 pub(crate) fn moment(at: Timestamp) -> String {
-    let at = at.to_zoned(TimeZone::UTC);
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
@@ -67,7 +87,12 @@ pub(crate) fn brief(args: &serde_json::Value) -> String {
         Some(value) => value.to_string(),
         None => args.to_string(),
     };
-    plain(&text).replace(['\n', '\t'], " ")
+    in_a_row(&text)
+}
+
+/// Shown, not obeyed, with a blank for each line's end and tab.
+pub(crate) fn in_a_row(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     args::run::RunArgs,
-    output::{Put, Unwritten},
+    output::Put,
     render::{
         activity::Activity, approval, events_json::Lines, hints, keyboard::Keyboard, screen::Screen,
         text::brief,
@@ -24,7 +24,7 @@ use crate::{
 
 /// What the user sees.
 pub(crate) struct View {
-    screen: Arc<Screen>,
+    pub(crate) screen: Arc<Screen>,
     lines: Option<Lines>,
     status: Activity,
     /// Whether text of the turn was shown.
@@ -43,11 +43,6 @@ impl View {
         let lines = args.json.then(|| Lines::new(session, kept.as_ref().map(|(epoch, _)| *epoch)));
         let kept = kept.map(|(_, store)| (store, session.clone()));
         Self { screen, lines, status: Activity::default(), has_shown: false, kept }
-    }
-
-    /// Resolves when stdout has no reader or takes nothing.
-    pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
-        self.screen.closed()
     }
 
     pub(crate) fn begin(&mut self, number: u64, run: &RunId) {
@@ -86,7 +81,7 @@ impl View {
     /// Its line; for a reader that is far behind none of what its end tells again.
     fn lines_of(&mut self, event: &Event) {
         let Some(lines) = &mut self.lines else { return };
-        if event.kind.is_provisional() && self.screen.is_behind() {
+        if event.kind.is_provisional() && self.screen.printer.is_behind() {
             return lines.pass_over();
         }
         if let Some(line) = lines.missed() {
@@ -105,9 +100,7 @@ impl View {
                 let args = if args["conversation"].is_string() { brief(args) } else { args.to_string() };
                 self.screen.note(&format!("▸ {name} {}", short(&args)));
             }
-            Fact::CallEnded { report, .. } => {
-                self.screen.note(&format!("▪ {}", approval::ended(report)));
-            }
+            Fact::CallEnded { report, .. } => self.screen.note(&format!("▪ {}", approval::ended(report))),
             Fact::HistoryShortened(shortened) | Fact::SummaryEnded { shortened: Some(shortened), .. } => {
                 let place = match shortened.omitted.by {
                     OmissionKind::Note => "are not sent any more",
@@ -152,16 +145,6 @@ impl View {
         ));
     }
 
-    /// A turn begins: all of its text is shown.
-    pub(crate) fn begins(&self) {
-        self.screen.calm();
-    }
-
-    /// After a stop now, text that the terminal has not shown is only counted.
-    pub(crate) fn hurry(&self) {
-        self.screen.hurry();
-    }
-
     /// Shows the background work that ended with the turn: it does not outlive the turn.
     fn ended_with(&self, receipt: &Receipt) {
         for process in receipt.calls.iter().flat_map(|call| &call.processes) {
@@ -184,7 +167,7 @@ impl View {
     /// Reports a stop request and what it waits for. A live line shows this itself.
     pub(crate) fn asked(&self, level: StopLevel) {
         if level == StopLevel::Now {
-            self.hurry();
+            self.screen.printer.hurry();
         }
         if self.screen.is_live() {
             return;
@@ -202,10 +185,6 @@ impl View {
             self.screen
                 .note(&format!("the turn has ended; waiting for {} (Ctrl-C to leave)", alive.join(", ")));
         }
-    }
-
-    pub(crate) fn note(&self, text: &str) {
-        self.screen.note(text);
     }
 
     pub(crate) fn end(&mut self, outcome: &Outcome, receipt: &Receipt) {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use safepoint::message::{MOST_BYTES, Part, UserMessage};
+use safepoint::message::{MOST_BYTES, Part};
 
 use crate::{args::run::RunArgs, exit::Usage};
 
@@ -21,11 +21,6 @@ pub(crate) fn parts(args: &RunArgs) -> Result<Vec<Part>, Usage> {
         .iter()
         .map(|file| part(file).map_err(|why| Usage(format!("--attach {}: {why}", file.display()))))
         .collect()
-}
-
-/// The prompt, with what goes with the first one.
-pub(crate) fn to(text: String, attached: &mut Vec<Part>) -> UserMessage {
-    UserMessage { text, parts: std::mem::take(attached) }
 }
 
 /// What a file is, by how it begins.

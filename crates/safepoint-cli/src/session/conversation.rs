@@ -71,7 +71,7 @@ impl Conversation {
             First::Prompt(text) => Some(Push::new(text.to_owned())),
             First::Resume => None,
         };
-        let (session, first) = own_with(builder, deadline, (&store, &id), push).await?;
+        let (session, first) = own(builder, deadline, (&store, &id), push).await?;
         let epoch = store.open(&id).await?.epoch;
         Ok(Self::Stored(Box::new(StoredSession::new((session, first), (id, epoch), store))))
     }
@@ -186,21 +186,11 @@ impl EarlyStop {
 }
 
 /// Becomes the owner of a session, whose commands end with its lease, and ends what a killed owner of it has
-/// left running.
+/// left running. A session that does not exist yet is created with the prompt that is said next, if there is one.
 ///
 /// # Errors
 /// [`HeldElsewhere`] if another process holds it; the store's.
 pub(crate) async fn own(
-    builder: SessionBuilder<String>,
-    deadline: Deadline,
-    store: &Arc<dyn Store>,
-    id: &SessionId,
-) -> anyhow::Result<Session<String>> {
-    Ok(own_with(builder, deadline, (store, id), None).await?.0)
-}
-
-/// As [`own`], for a prompt that is said next: a session that does not exist yet is created with it.
-async fn own_with(
     builder: SessionBuilder<String>,
     deadline: Deadline,
     (store, id): (&Arc<dyn Store>, &SessionId),

@@ -1,10 +1,7 @@
 //! A session that takes items from this process and from others. It records who pushed each item, so that
 //! every list can show it.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Mutex};
 
 use safepoint::{
     SessionHandle,
@@ -12,7 +9,10 @@ use safepoint::{
     session::{ItemOutcome, Policy, Push, PushError, Ticket},
 };
 
-use crate::render::chat::queue::{Origin, PushKind, Pushed};
+use crate::{
+    render::chat::queue::{Origin, PushKind, Pushed},
+    sync::lock,
+};
 
 /// The session of this process.
 pub(crate) struct Host {
@@ -52,7 +52,7 @@ impl Host {
             push = push.id(id);
         }
         // Under the lock: a caller that sees the acceptance finds the item here.
-        let mut pushed = self.lock();
+        let mut pushed = lock(&self.pushed);
         let ticket = self.session.push(push)?;
         pushed.entry(ticket.id()).or_insert_with(|| (Pushed { text, how, origin }, ticket.clone()));
         Ok(ticket)
@@ -61,19 +61,19 @@ impl Host {
     /// Records a waiting item that was not pushed through this host: into the store by another process, or
     /// before the session was opened.
     pub(crate) fn found(&self, id: ItemId, item: Pushed) {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(id, item);
+        lock(&self.found).insert(id, item);
     }
 
     pub(crate) fn pushed(&self, id: ItemId) -> Option<Pushed> {
-        let pushed = self.lock().get(&id).map(|(item, _)| item.clone());
-        pushed.or_else(|| self.found.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned())
+        let pushed = lock(&self.pushed).get(&id).map(|(item, _)| item.clone());
+        pushed.or_else(|| lock(&self.found).get(&id).cloned())
     }
 
     /// What no turn has yet, in order.
     pub(crate) fn waiting(&self) -> Vec<(Ticket<String>, String)> {
         let taken = self.session.current_turn().map(|turn| turn.items).unwrap_or_default();
         let waits = |id: &ItemId, ticket: &Ticket<String>| ticket.fate_now().is_none() && !taken.contains(id);
-        let pushed = self.lock();
+        let pushed = lock(&self.pushed);
         let mut waiting: Vec<_> = pushed
             .iter()
             .filter(|(id, (_, ticket))| waits(id, ticket))
@@ -92,12 +92,8 @@ impl Host {
 
     /// The withdrawn items.
     pub(crate) fn withdrawn(&self, id: ItemId) -> Option<String> {
-        let pushed = self.lock();
+        let pushed = lock(&self.pushed);
         let (item, ticket) = pushed.get(&id)?;
         (ticket.fate_now() == Some(ItemOutcome::Withdrawn)).then(|| item.text.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ItemId, (Pushed, Ticket<String>)>> {
-        self.pushed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

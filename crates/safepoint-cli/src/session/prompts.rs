@@ -11,9 +11,7 @@ const NO_PROMPT: &str = "what should it do? safepoint run \"PROMPT\", or the pro
 pub(crate) fn prompts(args: &RunArgs) -> anyhow::Result<Vec<String>> {
     let first = match args.prompt.as_deref() {
         Some(prompt) if prompt != "-" => prompt.to_owned(),
-        None if std::io::stdin().is_terminal() => {
-            return Err(Usage(NO_PROMPT.into()).into());
-        }
+        None if std::io::stdin().is_terminal() => return Err(Usage(NO_PROMPT.into()).into()),
         Some(_) | None => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("the prompt could not be read from stdin")?;

@@ -5,20 +5,19 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use safepoint::{
     RunHandle, Session,
     event::Events,
     ids::{ItemId, SessionId},
     raw::{
         decode_row, encode_item,
-        store::{ApprovalState, InboxRow, ItemState, Pushed},
+        store::{InboxRow, ItemState, Pushed},
     },
     session::{ExitReason, ItemOutcome, LostRun, Policy, Push, PushError, SessionEvent, SessionStop, Ticket},
     store::Store,
 };
 
-use crate::exit::Usage;
+use crate::{exit::Usage, render::approval::is_open};
 
 /// How many items may wait in a stored session.
 pub(crate) const INBOX: usize = 1024;
@@ -255,9 +254,8 @@ impl StoredSession {
 
     /// How many of its questions can still be answered.
     async fn open_questions(&self) -> usize {
-        let now = Timestamp::now();
         let rows = self.store.approvals(&self.id).await.unwrap_or_default();
-        rows.iter().filter(|row| row.state == ApprovalState::Open && row.asked.expires > now).count()
+        rows.iter().filter(|row| is_open(row)).count()
     }
 
     async fn items(&self, state: ItemState) -> Vec<InboxRow> {

@@ -44,18 +44,12 @@ pub(crate) async fn reap(dead: OwnerProcess) {
 
 fn say(Reaped { killed, survivors }: &Reaped) {
     if !killed.is_empty() {
-        output::tell(format_args!(
-            "safepoint: killed {} that a killed run had left: {}",
-            count(killed.len()),
-            pids(killed)
-        ));
+        let (count, pids) = (count(killed.len()), pids(killed));
+        output::tell(format_args!("safepoint: killed {count} that a killed run had left: {pids}"));
     }
     if !survivors.is_empty() {
-        output::tell(format_args!(
-            "safepoint: {} of a killed run could not be killed: {}",
-            count(survivors.len()),
-            pids(survivors)
-        ));
+        let (count, pids) = (count(survivors.len()), pids(survivors));
+        output::tell(format_args!("safepoint: {count} of a killed run could not be killed: {pids}"));
     }
 }
 

@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use crate::{
     args::{
-        agent::{AgentArgs, Approve, OnFull, Unknown},
+        agent::{AgentArgs, Approve, OnFull, Unknown, fill},
         duration::parse_or_never,
     },
     exit::Usage,
@@ -40,7 +40,7 @@ pub(crate) struct Config {
     unknown: Option<Unknown>,
     approval_expiry: Option<String>,
     max_rounds: Option<u32>,
-    mcp: Servers,
+    pub(crate) mcp: Servers,
     commands: Commands,
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
@@ -76,19 +76,8 @@ impl Config {
     /// Fills in what the command line left open.
     pub(crate) fn fill(self, mut args: AgentArgs) -> AgentSettings {
         args.approval_expiry = args.approval_expiry.or(self.expiry);
-        args.model = args.model.take().or(self.model);
-        args.base_url = args.base_url.take().or(self.base_url);
-        args.api_key_env = args.api_key_env.take().or(self.api_key_env);
-        args.system = args.system.take().or(self.system);
-        args.max_tokens = args.max_tokens.or(self.max_tokens);
-        args.temperature = args.temperature.or(self.temperature);
-        args.window = args.window.or(self.window);
-        args.on_full = args.on_full.or(self.on_full);
-        args.tools = args.tools.take().or(self.tools);
-        args.parallel = args.parallel.or(self.parallel);
-        args.approve = args.approve.or(self.approve);
-        args.unknown = args.unknown.or(self.unknown);
-        args.max_rounds = args.max_rounds.or(self.max_rounds);
+        fill!(args, self: model, base_url, api_key_env, system, max_tokens, temperature, window, on_full);
+        fill!(args, self: tools, parallel, approve, unknown, max_rounds);
         AgentSettings {
             args,
             servers: self.mcp,
@@ -98,10 +87,6 @@ impl Config {
             secret_files: self.secret_files,
             rules: self.read,
         }
-    }
-
-    pub(crate) fn into_servers(self) -> Servers {
-        self.mcp
     }
 }
 

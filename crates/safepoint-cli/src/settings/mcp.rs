@@ -61,9 +61,7 @@ impl Servers {
             }
         }
     }
-}
 
-impl Servers {
     /// What the entries give their servers to prove who they are: values of headers, and of variables that are called so.
     pub(crate) fn secrets(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
@@ -92,15 +90,14 @@ impl Entry {
             (Some(_), Some(_)) => return Err(wrong("has both a `command` and a `url`".into())),
         };
         self.is_of_one_kind().map_err(wrong)?;
+        let expanded = |of: &str, name: &str, value: &str| {
+            expand(value).map_err(|what| wrong(format!("has a value of `{of}.{name}` {what}")))
+        };
         for (variable, value) in &self.env {
-            let value =
-                expand(value).map_err(|what| wrong(format!("has a value of `env.{variable}` {what}")))?;
-            server = server.env(variable, value);
+            server = server.env(variable, expanded("env", variable, value)?);
         }
         for (header, value) in &self.headers {
-            let value =
-                expand(value).map_err(|what| wrong(format!("has a value of `headers.{header}` {what}")))?;
-            server = server.header(header, value);
+            server = server.header(header, expanded("headers", header, value)?);
         }
         if let Some(cwd) = &self.cwd {
             server = server.cwd(cwd);
@@ -124,9 +121,7 @@ impl Entry {
         };
         Ok(server.include(&self.include).exclude(&self.exclude).protocol(protocol))
     }
-}
 
-impl Entry {
     /// What goes with the other kind of server would be passed over: it is refused by name.
     fn is_of_one_kind(&self) -> Result<(), String> {
         let (of, beside, other) = if self.command.is_some() {
@@ -156,10 +151,8 @@ fn expand(value: &str) -> Result<String, String> {
             return Err("with a `${` and no `}` behind it".to_owned());
         };
         let found = std::env::var(variable).map_err(|_unset| {
-            format!(
-                "that needs the variable {} of the environment, which is not set",
-                variable.escape_debug()
-            )
+            let variable = variable.escape_debug();
+            format!("that needs the variable {variable} of the environment, which is not set")
         })?;
         text.push_str(before);
         text.push_str(&found);

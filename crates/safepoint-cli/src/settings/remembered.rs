@@ -6,15 +6,12 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
-use safepoint::{
-    ids::SessionId,
-    store::{Error, SessionRow, Store},
-};
+use safepoint::store::SessionRow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     args::{
-        agent::{AgentArgs, OnFull},
+        agent::{AgentArgs, OnFull, fill},
         backend::BackendArgs,
     },
     exit::Usage,
@@ -52,19 +49,7 @@ enum Withheld {
 }
 
 impl Setup {
-    /// What the session was last worked with; nothing if there is none, or nothing that this release can read.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Option<Self>> {
-        match store.open(session).await {
-            Ok(row) => Ok(Some(Self::read(&row))),
-            Err(Error::NoSession(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// What a session's row says of it.
+    /// What a session was last worked with; nothing, if its row has nothing that this release can read.
     pub(crate) fn read(row: &SessionRow) -> Self {
         let setup: Self = serde_json::from_str(&row.setup).unwrap_or_default();
         setup.without_passwords()
@@ -88,23 +73,21 @@ impl Setup {
     /// # Errors
     /// If the backend's address had a password, which is not stored.
     pub(crate) fn fill(self, args: &mut AgentArgs) -> Result<(), Usage> {
-        let (works, acts) = (who_works(args), who_acts(args));
+        // Whether it was left open who answers, and what is done where.
+        let who = [&args.backend, &args.model, &args.base_url, &args.api_key_env];
+        let works = who.iter().all(|said| said.is_none()) && args.replay.is_none();
+        let acts = args.tools.is_none() && args.root.is_none();
         if works {
             self.withheld.map_or(Ok(()), |withheld| Err(withheld.again()))?;
             (args.backend, args.known) = (self.backend, self.known);
             (args.model, args.base_url, args.api_key_env) = (self.model, self.base_url, self.api_key_env);
         }
         if args.backend.is_none() {
-            args.system = args.system.take().or(self.system);
-            args.max_tokens = args.max_tokens.or(self.max_tokens);
-            args.temperature = args.temperature.or(self.temperature);
-            args.window = args.window.or(self.window);
-            args.on_full = args.on_full.or(self.on_full);
+            fill!(args, self: system, max_tokens, temperature, window, on_full);
         }
         // A limit belongs to the run: a resume that names a limit replaces it, and one that names none keeps
         // it.
-        args.max_rounds = args.max_rounds.or(self.max_rounds);
-        args.timeout = args.timeout.or(self.timeout);
+        fill!(args, self: max_rounds, timeout);
         if acts {
             args.tools = self.tools.filter(|_| args.backend.is_none());
             args.root = self.root;
@@ -169,17 +152,6 @@ impl fmt::Display for Setup {
         let said: Vec<String> = who.chain(tools).chain(root).collect();
         f.write_str(&said.join(", "))
     }
-}
-
-/// Whether it was left open who answers.
-fn who_works(args: &AgentArgs) -> bool {
-    let said = [&args.backend, &args.model, &args.base_url, &args.api_key_env];
-    said.iter().all(|said| said.is_none()) && args.replay.is_none()
-}
-
-/// Whether it was left open what is done, and where.
-fn who_acts(args: &AgentArgs) -> bool {
-    args.tools.is_none() && args.root.is_none()
 }
 
 #[cfg(test)]

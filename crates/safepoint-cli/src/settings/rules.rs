@@ -223,11 +223,10 @@ impl Rules {
             if is_ours || rule.tool.contains(OF_SERVER) {
                 return Ok(());
             }
+            let (tool, ours) = (&rule.tool, OURS.join(", "));
             let why = format!(
-                "there is no tool `{}`, so this rule would never speak; there are {}, and SERVER{OF_SERVER}TOOL \
-                 of the config file's servers",
-                rule.tool,
-                OURS.join(", ")
+                "there is no tool `{tool}`, so this rule would never speak; there are {ours}, and SERVER{OF_SERVER}TOOL \
+                 of the config file's servers"
             );
             return Err(self.wrong(rule.line, &why));
         };
@@ -235,18 +234,11 @@ impl Rules {
         else {
             return Ok(());
         };
-        match rule.args.keys().find(|name| !known.contains_key(*name)) {
-            None => Ok(()),
-            Some(unknown) => {
-                let known: Vec<&str> = known.keys().map(String::as_str).collect();
-                let why = format!(
-                    "{} has no argument `{unknown}`, so this rule would never speak; it has {}",
-                    rule.tool,
-                    known.join(", ")
-                );
-                Err(self.wrong(rule.line, &why))
-            }
-        }
+        let Some(unknown) = rule.args.keys().find(|name| !known.contains_key(*name)) else { return Ok(()) };
+        let (tool, known) = (&rule.tool, known.keys().map(String::as_str).collect::<Vec<_>>().join(", "));
+        let why =
+            format!("{tool} has no argument `{unknown}`, so this rule would never speak; it has {known}");
+        Err(self.wrong(rule.line, &why))
     }
 
     fn wrong(&self, line: usize, why: &str) -> Usage {

@@ -3,7 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
-use safepoint::store::Store;
+use safepoint::{
+    ids::SessionId,
+    store::{Error, SessionRow, Store},
+};
 use safepoint_stores::SqliteStore;
 
 use crate::exit::Usage;
@@ -30,10 +33,7 @@ fn open_file(path: Option<PathBuf>) -> anyhow::Result<SqliteStore> {
 /// # Errors
 /// If it cannot be used.
 pub(crate) fn existing_store(path: Option<PathBuf>) -> anyhow::Result<Option<Arc<dyn Store>>> {
-    Ok(existing_file(path)?.map(|store| {
-        let store: Arc<dyn Store> = Arc::new(store);
-        store
-    }))
+    Ok(existing_file(path)?.map(|store| -> Arc<dyn Store> { Arc::new(store) }))
 }
 
 /// The same, of what only a file can be asked.
@@ -48,6 +48,17 @@ pub(crate) fn existing_file(path: Option<PathBuf>) -> anyhow::Result<Option<Sqli
     let is_there = path.try_exists();
     let is_there = is_there.with_context(|| format!("the store {} cannot be opened", path.display()))?;
     if is_there { open_file(Some(path)).map(Some) } else { Ok(None) }
+}
+
+/// The row of a session; none if there is no such session.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn row_of(store: &dyn Store, session: &SessionId) -> Result<Option<SessionRow>, Error> {
+    match store.open(session).await {
+        Err(Error::NoSession(_)) => Ok(None),
+        row => row.map(Some),
+    }
 }
 
 /// The store file of a session; none for a session in memory.

@@ -47,7 +47,7 @@ pub(crate) async fn judged(
             (0, taken(store, session, row, &decision).await)
         }
         DecisionResult::AlreadyDecided { bytes: other, principal, at } => {
-            let was = serde_json::from_slice(&other).map_or("decided", |decision| verb(&decision));
+            let was = verb(&other);
             let now = store.approval(session, &id).await?.unwrap_or_else(|| row.clone());
             let at = moment(at);
             match &now.state {

@@ -32,7 +32,7 @@ use crate::{
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
-        surface::Surface,
+        surface::{Pane, Surface},
         terminal::{self, Terminal},
     },
     session::host::Host,
@@ -237,7 +237,7 @@ impl Driver {
 
     fn resize(&mut self, size: (u16, u16)) {
         self.surface.resize(size, Instant::now());
-        self.state.resize(self.surface.columns());
+        self.state.columns = self.surface.columns();
     }
 
     fn hear(&mut self, event: Event<SessionEvent>) {
@@ -270,12 +270,7 @@ impl Driver {
                     let id = at.and_then(|at| self.listed.get(at).cloned());
                     self.perform_later(Action::GoTo(id.unwrap_or(named)));
                 }
-                Action::Resume
-                | Action::List
-                | Action::Decide(..)
-                | Action::WhoAnswered(_)
-                | Action::LookAt(_)
-                | Action::Model(_) => self.perform_later(act),
+                act => self.perform_later(act),
             }
         }
     }
@@ -342,7 +337,7 @@ impl Driver {
             self.code = exit::code::STOPPED;
         }
         let above = self.state.take_above();
-        let last = self.surface.frame(&above, crate::render::chat::surface::Pane::default());
+        let last = self.surface.frame(&above, Pane::default());
         self.terminal.leave(last);
         Ok(match self.next {
             Some(id) => After::Next(id),

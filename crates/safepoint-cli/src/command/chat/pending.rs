@@ -74,7 +74,7 @@ impl Driver {
     /// What the session answers is not waited for here: keys come first.
     pub(crate) fn perform_later(&self, act: Action) {
         let (host, crew, later) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.later.0.clone());
-        let (store, columns) = (self.store.clone(), self.state.columns());
+        let (store, columns) = (self.store.clone(), self.state.columns);
         tokio::spawn(async move {
             let answer = match act {
                 Action::Resume => match host.session.resume().await {

@@ -115,7 +115,7 @@ impl Turns<'_> {
                     return Ok(None);
                 }
                 // Losing this one loses nothing: what stdout has refused stays refused.
-                _ = self.screen.closed() => return Ok(None),
+                _ = self.screen.printer.closed() => return Ok(None),
                 // Losing this one loses nothing: every waiter sees the same end.
                 _ = self.host.session.done() => return Ok(None),
                 // Losing this one loses nothing: what was read of a line stays read.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use safepoint::{
     approval::ApprovalRequest,
     event::Fact,
-    history::Message,
     ids::{SessionId, TurnId},
-    raw::{JournalFact, StoredStop, read_journal, store::ApprovalState},
+    raw::{JournalFact, StoredStop, read_journal},
     receipt::ReasonReport,
     store::Store,
 };
@@ -15,8 +14,9 @@ use safepoint::{
 use crate::{
     control::list::{self, Listed},
     render::{
+        approval::is_open,
         chat::state::{State, Tone},
-        text::cut,
+        text::{self, cut, moment},
     },
 };
 
@@ -45,20 +45,16 @@ impl Left {
         let mut said: Vec<(TurnId, Said)> = Vec::new();
         read_journal(store, session, |past| match past.what {
             Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
-                let people = grown.iter().filter_map(|entry| match &**entry {
-                    Message::User(message) => Some((turn, Said::Person(message.text.clone()))),
-                    Message::Assistant(_) | Message::Results { .. } => None,
-                });
-                said.extend(people);
+                let people = grown.iter().filter_map(|entry| text::said(entry));
+                said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
             }
             Ok(JournalFact::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
             _ => {}
         })
         .await?;
-        let now = jiff::Timestamp::now();
         let rows = store.approvals(session).await?;
-        let open = rows.iter().filter(|row| row.state == ApprovalState::Open && row.asked.expires > now);
+        let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
         Ok(Self { said, questions, label })
     }
@@ -124,15 +120,11 @@ pub(crate) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String>
                 let ReasonReport { code, actor, text, .. } = by.into();
                 format!(" by {code} ({actor}): {text}")
             });
-            Some(format!("{session} was asked to stop{by}, at {}, while it was not open", shown_at(row.at)))
+            Some(format!("{session} was asked to stop{by}, at {}, while it was not open", moment(row.at)))
         }
         _ => None,
     });
     stops.collect()
-}
-
-fn shown_at(at: jiff::Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// The state of the last turn, for a person who continues the chat.

@@ -50,22 +50,14 @@ pub(crate) async fn kill_and_resume() -> anyhow::Result<()> {
     let killed = Instant::now();
     child.wait().context("it does not end")?;
     gone(&command).await?;
-    say(format_args!(
-        "  kill -9 {}: nothing of its command is left after {}",
-        child.id(),
-        lasting(killed.elapsed())
-    ))?;
+    let after = lasting(killed.elapsed());
+    say(format_args!("  kill -9 {}: nothing of its command is left after {after}", child.id()))?;
     go_on(&server, &folder).await?;
     let paid = std::fs::read_to_string(&ledger).context("the ledger cannot be read")?;
-    say(format_args!(
-        "  the ledger says: {} (once: what was done is not done again)",
-        paid.trim().replace('\n', ", ")
-    ))?;
-    let store = folder.join("store.db");
-    say(format_args!(
-        "  look back: safepoint trace {SESSION} --store {} --html demo.html\n",
-        store.display()
-    ))?;
+    let paid = paid.trim().replace('\n', ", ");
+    say(format_args!("  the ledger says: {paid} (once: what was done is not done again)"))?;
+    let store = folder.join("store.db").display().to_string();
+    say(format_args!("  look back: safepoint trace {SESSION} --store {store} --html demo.html\n"))?;
     Ok(())
 }
 
@@ -84,16 +76,8 @@ fn begin(server: &ModelServer, folder: &Path) -> anyhow::Result<Child> {
     std::fs::write(&config, "").context("the demo's folder cannot be written")?;
     let program = std::env::current_exe().context("this program cannot be found")?;
     Command::new(program)
-        .args([
-            "run",
-            "Pay, and then do the rest.",
-            "--session",
-            SESSION,
-            "--approve",
-            "auto",
-            "--tools",
-            "shell",
-        ])
+        .args(["run", "Pay, and then do the rest.", "--session", SESSION])
+        .args(["--approve", "auto", "--tools", "shell"])
         .args(["--model", "openai:scripted", "--base-url", &server.url()])
         .arg("--store")
         .arg(folder.join("store.db"))

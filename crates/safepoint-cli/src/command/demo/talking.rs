@@ -2,13 +2,12 @@
 
 use safepoint::{
     RunHandle, Session,
-    event::{EventKind, Fact},
     session::{ChatPlanner, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, SessionEvent, SessionStop},
 };
 use safepoint_testkit::{script::Reply, server::ModelServer};
 use serde_json::json;
 
-use super::{builder, indented, scene, server};
+use super::{builder, indented, scene, server, started, until};
 use crate::{output::say, render::trace::timeline::standing};
 
 /// A conversation with an agent that can sleep.
@@ -17,19 +16,15 @@ fn session(server: &ModelServer) -> anyhow::Result<Session<String>> {
     Ok(Session::builder(ChatPlanner::new(builder(server).tools(tools).build())).start())
 }
 
-/// Waits for an event of the session.
-async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -> bool) {
-    let mut events = session.events();
-    while let Some(event) = events.next().await {
-        if is_it(&event.kind) {
-            return;
-        }
-    }
+fn is_call(event: &SessionEvent) -> bool {
+    matches!(event, SessionEvent::Run { event, .. } if started(&event.kind).is_some())
 }
 
-fn is_call(event: &SessionEvent) -> bool {
-    matches!(event, SessionEvent::Run { event, .. }
-        if matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. })))
+/// Ends the session, and shows the model's last answer.
+async fn close(session: &Session<String>) -> anyhow::Result<()> {
+    drop(session.stop(SessionStop::at_turn_end()));
+    let exit = session.done().await;
+    Ok(say(format_args!("  model: {}\n", exit.history().last_text().unwrap_or_default()))?)
 }
 
 /// How an item ended, in words.
@@ -44,7 +39,7 @@ fn ended(outcome: ItemOutcome) -> String {
 /// The run of the session's first turn.
 pub(crate) async fn first_run(session: &Session<String>) -> Option<RunHandle> {
     let mut first = None;
-    until(session, |event| {
+    until(session.events(), |event| {
         if let SessionEvent::TurnStarted { run, .. } = event {
             first = Some(run.clone());
         }
@@ -67,22 +62,16 @@ pub(crate) async fn a_steer() -> anyhow::Result<()> {
     .await?;
     let session = session(&server)?;
     let first = session.push("Where is my key?".to_owned())?;
-    until(&session, is_call).await;
+    until(session.events(), is_call).await;
     let steer = session.push(Push::new("Try the kitchen.".to_owned()).policy(Policy::steer()))?;
     say("  you, while it works: Try the kitchen.")?;
     match steer.delivered().await {
         Some(at) => say(format_args!("  delivered in {}, before request {} to the model", at.turn, at.round)),
         None => say("  not delivered"),
     }?;
-    say(format_args!(
-        "  the first message: {}; the steer: {}",
-        ended(first.outcome().await),
-        ended(steer.outcome().await)
-    ))?;
-    drop(session.stop(SessionStop::at_turn_end()));
-    let answer = session.done().await.history().last_text().unwrap_or_default();
-    say(format_args!("  model: {answer}\n"))?;
-    Ok(())
+    let (first, steer) = (ended(first.outcome().await), ended(steer.outcome().await));
+    say(format_args!("  the first message: {first}; the steer: {steer}"))?;
+    close(&session).await
 }
 
 pub(crate) async fn a_preempt() -> anyhow::Result<()> {
@@ -98,7 +87,7 @@ pub(crate) async fn a_preempt() -> anyhow::Result<()> {
     .await?;
     let session = session(&server)?;
     let old = session.push("Write the long report.".to_owned())?;
-    until(&session, is_call).await;
+    until(session.events(), is_call).await;
     let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
     say("  you, while it works: Book dinner instead.")?;
     let stopped = match new.preempted().await {
@@ -110,8 +99,5 @@ pub(crate) async fn a_preempt() -> anyhow::Result<()> {
         say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
     }
     say(format_args!("  the newer message: {}", ended(new.outcome().await)))?;
-    drop(session.stop(SessionStop::at_turn_end()));
-    let exit = session.done().await;
-    say(format_args!("  model: {}\n", exit.history().last_text().unwrap_or_default()))?;
-    Ok(())
+    close(&session).await
 }

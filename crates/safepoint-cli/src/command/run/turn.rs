@@ -1,7 +1,7 @@
 //! One watched turn of a run: its events, the stops of signals, and the wait until it is quiet.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -16,6 +16,7 @@ use crate::{
     args::run::RunArgs,
     render::turn::View,
     signals::{Answered, Answers, LAST_CAP, Pressed, ReceivedSignal, Signal, Signals, StopLevel},
+    sync::lock,
 };
 
 /// One turn while it is watched.
@@ -34,7 +35,7 @@ impl Turn<'_> {
     /// Applies a signal that came before the turn began. A session has already requested that stop, and a
     /// repeated request changes nothing; without a session this is the only request.
     pub(crate) fn received_before(&mut self, got: Signal) {
-        let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pressed = lock(&self.pressed);
         if let Some(level) = pressed.ask(got, &self.handle, self.args) {
             self.view.asked(level);
         }
@@ -44,9 +45,7 @@ impl Turn<'_> {
     /// Stops this turn on the signal thread, as soon as a signal arrives.
     pub(crate) fn answers(&self) -> Answers {
         let (pressed, handle, args) = (Arc::clone(&self.pressed), self.handle.clone(), self.args.clone());
-        self.signals.answer(move |got| {
-            pressed.lock().unwrap_or_else(PoisonError::into_inner).ask(got, &handle, &args)
-        })
+        self.signals.answer(move |got| lock(&pressed).ask(got, &handle, &args))
     }
 
     /// The stop that a signal requested; a signal from before the deputy requests it now.
@@ -54,7 +53,7 @@ impl Turn<'_> {
         match received.answered {
             Answered::With(asked) => asked,
             Answered::NotYet => {
-                let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut pressed = lock(&self.pressed);
                 pressed.ask(received.got, &self.handle, self.args)
             }
         }
@@ -62,14 +61,14 @@ impl Turn<'_> {
 
     /// The stops that signals have requested.
     pub(crate) fn pressed(&self) -> Pressed {
-        *self.pressed.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.pressed)
     }
 
     /// Shows events until the run has settled; a signal or a lost reader stops it at once.
     pub(crate) async fn follow(&mut self) {
-        self.view.begins();
+        self.view.screen.printer.calm();
         let mut events = self.handle.events();
-        let mut closed = std::pin::pin!(self.view.closed());
+        let mut closed = std::pin::pin!(self.view.screen.printer.closed());
         let mut has_reader = true;
         let mut ticks = ticks();
         loop {
@@ -84,7 +83,7 @@ impl Turn<'_> {
                 // Losing this one loses nothing: the flag stays set.
                 why = &mut closed, if has_reader => {
                     has_reader = false;
-                    let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut pressed = lock(&self.pressed);
                     pressed.disconnect(&self.handle, self.args, &why.to_string());
                 }
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
@@ -102,7 +101,7 @@ impl Turn<'_> {
     pub(crate) fn end_jobs(&self, processes: &Processes, earlier: &[RunHandle]) {
         let alive = earlier.iter().chain([&self.handle]).flat_map(RunHandle::alive);
         for job in alive.filter(|label| is_job(label)) {
-            self.view.note(&format!("the {job} ends with this run"));
+            self.view.screen.note(&format!("the {job} ends with this run"));
         }
         processes.end_jobs();
     }
@@ -128,7 +127,7 @@ impl Turn<'_> {
                 // Losing this branch loses nothing: the signal stays pending.
                 received = self.signals.received() => {
                     self.asked(received);
-                    self.view.hurry();
+                    self.view.screen.printer.hurry();
                     leave.get_or_insert(Instant::now() + LAST_CAP);
                 }
                 // Losing this one loses nothing: quiet can be awaited again.

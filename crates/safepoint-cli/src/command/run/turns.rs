@@ -5,7 +5,10 @@
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use safepoint::{
-    Grace, Outcome, Reason, Receipt, RunHandle, StopRequest, ids::SessionId, message::Part, receipt::Ending,
+    Grace, Outcome, Reason, Receipt, RunHandle, StopRequest,
+    ids::SessionId,
+    message::{Part, UserMessage},
+    receipt::Ending,
     session::SessionStop,
 };
 use safepoint_tools::process::Processes;
@@ -17,7 +20,6 @@ use crate::{
     exit::{self, code},
     render::{screen::Screen, turn::View},
     session::{
-        attachments,
         conversation::{Conversation, EarlyStop},
         stored::{self, NextTurn},
     },
@@ -39,6 +41,7 @@ pub(crate) struct TurnQueue<'a> {
     pub(crate) screen: &'a Arc<Screen>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) processes: &'a Processes,
+    /// What goes with the first prompt.
     pub(crate) attached: Vec<Part>,
     /// The prompts that are left.
     pub(crate) begins: VecDeque<Begin>,
@@ -62,7 +65,10 @@ impl TurnQueue<'_> {
     pub(crate) async fn go(&mut self) -> anyhow::Result<()> {
         while let Some(begin) = self.begins.pop_front() {
             match begin {
-                Begin::Prompt(text) => self.conversation.say(attachments::to(text, &mut self.attached))?,
+                Begin::Prompt(text) => {
+                    let parts = std::mem::take(&mut self.attached);
+                    self.conversation.say(UserMessage { text, parts })?;
+                }
                 Begin::Again => self.conversation.resume(),
             }
             loop {
@@ -163,9 +169,8 @@ impl TurnQueue<'_> {
             self.screen.note(&format!("safepoint: {}", undecided(id, waiting.approvals().len())));
         }
         if let (Some(id), Some(raised)) = (self.id(), raised(&receipt)) {
-            self.screen.note(&format!(
-                "safepoint: `safepoint resume {id} {raised}` resumes it under a higher limit"
-            ));
+            let how = format!("`safepoint resume {id} {raised}` resumes it under a higher limit");
+            self.screen.note(&format!("safepoint: {how}"));
         }
         self.conversation.after(&outcome);
         self.code = exit_code(&outcome, pressed);
@@ -196,15 +201,15 @@ impl TurnQueue<'_> {
     /// No turn comes: shows why, and what to do.
     async fn none(&mut self, next: &NextTurn) -> AfterTurn {
         let Some(id) = self.id() else { return AfterTurn::Leave };
-        let (number, then, said) = match next {
-            NextTurn::Undecided(open) => (code::SUSPENDED, AfterTurn::Leave, undecided(id, *open)),
+        let (number, said) = match next {
+            NextTurn::Undecided(open) => (code::SUSPENDED, undecided(id, *open)),
             NextTurn::Stopped(cause) => {
                 let cause = cause.as_ref().map_or(String::new(), |cause| format!(" ({cause})"));
                 let said = format!("session {id} was stopped{cause}; `safepoint resume {id}` resumes it");
-                (code::STOPPED, AfterTurn::Leave, said)
+                (code::STOPPED, said)
             }
             NextTurn::TakenBack => {
-                (code::STOPPED, AfterTurn::Leave, "the prompt was withdrawn before its turn began".to_owned())
+                (code::STOPPED, "the prompt was withdrawn before its turn began".to_owned())
             }
             NextTurn::Nothing | NextTurn::Own(_) | NextTurn::Other(_) => return self.nothing_left().await,
         };
@@ -213,7 +218,7 @@ impl TurnQueue<'_> {
         if !matches!(next, NextTurn::TakenBack) {
             self.waits();
         }
-        then
+        AfterTurn::Leave
     }
 
     async fn nothing_left(&mut self) -> AfterTurn {

@@ -4,7 +4,10 @@ use safepoint::session::ItemOutcome;
 use safepoint_golden::each;
 
 use super::{
-    super::item_reply::{accepted, rested},
+    super::{
+        item_reply::{accepted, rested},
+        state::State,
+    },
     *,
 };
 use crate::{
@@ -176,4 +179,28 @@ async fn a_line_over_the_socket() {
     let mut line = Vec::new();
     write(&mut line, &Request { v: VERSION, ask: Ask::Show }).await.unwrap();
     assert_eq!(line, b"{\"v\":1,\"ask\":{\"do\":\"show\"}}\n");
+}
+
+/// How a session stands, by its word in JSON and by the one for people.
+#[test]
+fn each_state_of_a_session_has_its_words() {
+    let states = each!(State {
+        State::NotAnswering => State::NotAnswering;
+        State::Running => State::Running;
+        State::Open => State::Open;
+        State::Crashed => State::Crashed;
+        State::Suspended => State::Suspended;
+        State::Stopped => State::Stopped;
+        State::Failed => State::Failed;
+        State::Idle => State::Idle;
+    });
+    assert_eq!(
+        json!(states),
+        json!(["not answering", "running", "open", "crashed", "suspended", "stopped", "failed", "idle"])
+    );
+    let shown: Vec<String> = states.into_iter().map(State::shown).collect();
+    assert_eq!(
+        shown,
+        ["not answering", "running", "idle", "interrupted", "suspended", "stopped", "failed", "idle"]
+    );
 }

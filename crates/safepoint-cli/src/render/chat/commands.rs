@@ -40,17 +40,17 @@ pub(crate) fn complete(text: &str) -> Option<String> {
 }
 
 impl State {
-    pub(crate) fn command(&mut self, command: &str) -> Vec<Action> {
+    pub(crate) fn command(&mut self, command: &str) {
         self.gap();
         self.tell(Tone::Aside, &format!("/{command}"));
         let (name, rest) = command.split_once(' ').map_or((command, ""), |(name, rest)| (name, rest.trim()));
         match (name, rest) {
             ("help" | "?", _) => self.help(),
-            ("stop", "now") => return self.stop_now(),
-            ("stop", _) => return self.noted_if_none(Self::stop, "no turn is running"),
-            ("resume", named) => return self.resume(named),
-            ("sessions", _) => return vec![Action::List],
-            ("retry", _) => return self.retry(),
+            ("stop", "now") => self.noted_stop(StopLevel::Now),
+            ("stop", _) => self.noted_stop(StopLevel::AtSafePoint),
+            ("resume", named) => self.resume(named),
+            ("sessions", _) => self.actions.push(Action::List),
+            ("retry", _) => self.retry(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
                 None => self.tell(Tone::Aside, "no turn has ended yet"),
@@ -58,14 +58,13 @@ impl State {
             ("trace", _) => self.tell_trace(),
             ("tools", _) => self.tell_tools(),
             ("model", "") => self.tell(Tone::Plain, &format!("the model is {}", self.model)),
-            ("model", named) => return vec![Action::Model(named.to_owned())],
+            ("model", named) => self.actions.push(Action::Model(named.to_owned())),
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
-            ("quit" | "exit" | "q", _) => return self.quit(Leave::Tidily),
+            ("quit" | "exit" | "q", _) => self.quit(Leave::Tidily),
             (unknown, _) => {
                 self.tell(Tone::Bad, &format!("command /{unknown} not found; /help lists the commands"))
             }
         }
-        Vec::new()
     }
 
     fn help(&mut self) {
@@ -74,50 +73,31 @@ impl State {
         self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
     }
 
-    fn noted_if_none(&mut self, what: impl FnOnce(&mut Self) -> Vec<Action>, else_note: &str) -> Vec<Action> {
-        let acts = what(self);
-        if acts.is_empty() {
-            self.tell(Tone::Aside, else_note);
+    fn noted_stop(&mut self, level: StopLevel) {
+        if !self.stop_turn(level) {
+            self.tell(Tone::Aside, "no turn is running");
         }
-        acts
     }
 
-    fn stop_now(&mut self) -> Vec<Action> {
-        let stops = |state: &mut Self| {
-            let stops = state.stop();
-            let now = |act| match act {
-                Action::Stop(_) => Action::Stop(StopLevel::Now),
-                act => act,
-            };
-            stops.into_iter().map(now).collect()
-        };
-        self.noted_if_none(stops, "no turn is running")
-    }
-
-    fn resume(&mut self, named: &str) -> Vec<Action> {
-        if self.is_busy() {
-            self.tell(Tone::Aside, "a turn is running; /stop first");
-            return Vec::new();
+    fn resume(&mut self, named: &str) {
+        match named {
+            _ if self.work.is_some() => self.tell(Tone::Aside, "a turn is running; /stop first"),
+            "" => self.actions.push(Action::Resume),
+            named => self.actions.push(Action::GoTo(named.to_owned())),
         }
-        vec![if named.is_empty() { Action::Resume } else { Action::GoTo(named.to_owned()) }]
     }
 
-    fn retry(&mut self) -> Vec<Action> {
+    fn retry(&mut self) {
         match self.last_message.clone() {
-            Some(text) => vec![Action::Push { text, how: PushKind::Queue }],
-            None => {
-                self.tell(Tone::Aside, "nothing was sent yet");
-                Vec::new()
-            }
+            Some(text) => self.actions.push(Action::Push { text, how: PushKind::Queue }),
+            None => self.tell(Tone::Aside, "nothing was sent yet"),
         }
     }
 
     fn tell_trace(&mut self) {
-        let Some((first, _)) = self.trace.first() else {
-            self.tell(Tone::Aside, "no turn has begun yet");
-            return;
+        let Some(&(first, _)) = self.trace.first() else {
+            return self.tell(Tone::Aside, "no turn has begun yet");
         };
-        let first = *first;
         let lines: Vec<String> = self
             .trace
             .iter()
@@ -128,8 +108,7 @@ impl State {
 
     fn tell_tools(&mut self) {
         if self.about.tools.is_empty() {
-            self.tell(Tone::Plain, "no tools (start with --tools all, or name some)");
-            return;
+            return self.tell(Tone::Plain, "no tools (start with --tools all, or name some)");
         }
         self.tell_columns(&self.about.tools.join("\n"));
     }

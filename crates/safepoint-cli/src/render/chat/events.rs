@@ -6,7 +6,6 @@ use safepoint::{
     History, Receipt,
     approval::ApprovalRequest,
     event::{Completion, Event, EventKind, Fact, Resolution},
-    history::Message,
     ids::{ApprovalId, ItemId},
     raw::lasting,
     session::{ItemOutcome, PreemptOutcome, SessionEvent},
@@ -21,7 +20,7 @@ use super::{
 use crate::render::{
     activity::Activity,
     approval, hints,
-    text::{at_running, brief},
+    text::{at_running, brief, said},
 };
 
 /// An event of the session. Exhaustive: an item with its text, a turn on items, or any other event.
@@ -34,25 +33,24 @@ pub(crate) enum ChatEvent {
 
 impl State {
     pub(crate) fn hear(&mut self, chat_event: ChatEvent, now: Instant) -> Vec<Action> {
-        let event = match chat_event {
-            ChatEvent::Accepted { id, item } => {
-                self.items.accepted(id, item, self.is_running());
-                return Vec::new();
-            }
-            ChatEvent::Started(items) => {
-                self.begin(&items);
-                return Vec::new();
-            }
-            ChatEvent::Event(event) => event,
-        };
+        match chat_event {
+            ChatEvent::Accepted { id, item } => self.items.accepted(id, item, self.is_running()),
+            ChatEvent::Started(items) => self.begin(&items),
+            ChatEvent::Event(event) => self.session_event(event, now),
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    fn session_event(&mut self, event: Event<SessionEvent>, now: Instant) {
         match event.kind {
             SessionEvent::Run { event, .. } => {
                 self.run_event(&event, now);
-                return self.stop_requested(&event.kind).into_iter().chain(self.who_answered()).collect();
+                self.stop_requested(&event.kind);
+                self.who_answered();
             }
             SessionEvent::Background { event, .. } => {
                 self.child_event(&event.kind, now);
-                return self.who_answered().into_iter().collect();
+                self.who_answered();
             }
             SessionEvent::BackgroundLost(lost) => self.tell(Tone::Bad, &approval::lost(&lost)),
             SessionEvent::Requeued(item) => self.items.requeue(item),
@@ -65,9 +63,9 @@ impl State {
             }
             SessionEvent::TurnEnded { turn, fate, receipt } => {
                 self.last_turn = Some(turn);
-                return self.ended(fate, receipt, now);
+                self.ended(fate, receipt, now);
             }
-            SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
+            SessionEvent::TurnQuiet { survivors, .. } => self.quiet(&survivors, event.at),
             SessionEvent::StopRequested { cause, once_idle_for } => {
                 let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
                 let when = once_idle_for
@@ -79,14 +77,11 @@ impl State {
                 }
             }
             SessionEvent::Missed(count) => {
-                self.tell(
-                    Tone::Aside,
-                    &format!("({count} pieces of text are not shown: the terminal was slow)"),
-                );
+                let said = format!("({count} pieces of text are not shown: the terminal was slow)");
+                self.tell(Tone::Aside, &said);
             }
             _ => {}
         }
-        Vec::new()
     }
 
     fn begin(&mut self, items: &[ItemId]) {
@@ -117,10 +112,8 @@ impl State {
         match &event.kind {
             EventKind::Text(text) => self.text(text),
             EventKind::Retrying { failed, after, error } => {
-                self.tell(
-                    Tone::Aside,
-                    &format!("try {failed} failed ({error}); again in {}", lasting(*after)),
-                );
+                let said = format!("try {failed} failed ({error}); again in {}", lasting(*after));
+                self.tell(Tone::Aside, &said);
             }
             EventKind::Lagged { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
@@ -247,11 +240,12 @@ impl State {
     }
 
     /// Another process answered an approval that was shown here.
-    fn who_answered(&mut self) -> Option<Action> {
-        self.elsewhere.take().filter(|_| self.about.is_kept).map(Action::WhoAnswered)
+    fn who_answered(&mut self) {
+        let asked = self.elsewhere.take().filter(|_| self.about.is_kept);
+        self.actions.extend(asked.map(Action::WhoAnswered));
     }
 
-    fn ended(&mut self, fate: ItemOutcome, receipt: Arc<Receipt>, now: Instant) -> Vec<Action> {
+    fn ended(&mut self, fate: ItemOutcome, receipt: Arc<Receipt>, now: Instant) {
         self.end_text();
         self.settled_at = Some(now);
         if let Some(work) = &mut self.work {
@@ -265,16 +259,17 @@ impl State {
             self.tell(Tone::Aside, "  /resume resumes it, /retry sends it again");
         }
         // A queue that would never run goes back to the sender.
-        let back = if let ItemOutcome::Interrupted(_) = fate { self.hand_back() } else { None };
+        if let ItemOutcome::Interrupted(_) = fate {
+            self.hand_back();
+        }
         self.end_hand_back();
         // Some may belong to background runs.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
         let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();
-        let look = (!asked.is_empty()).then_some(Action::LookAt(asked));
-        back.into_iter().chain(look).collect()
+        self.actions.extend((!asked.is_empty()).then_some(Action::LookAt(asked)));
     }
 
-    fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Action> {
+    fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) {
         let was_stopped = self.last.as_ref().is_some_and(|receipt| receipt.stop.is_some());
         let end = self.last.as_mut().map(|receipt| {
             let receipt = Arc::make_mut(receipt);
@@ -290,14 +285,10 @@ impl State {
             _ => self.tell(Tone::Bad, &format!("warning: still running: {}", survivors.join(", "))),
         }
         self.work = None;
-        Vec::new()
     }
 }
 
 /// What a person said last.
 fn last_said(history: &History) -> Option<String> {
-    history.entries().iter().rev().find_map(|entry| match &**entry {
-        Message::User(message) => Some(message.text.clone()),
-        Message::Assistant(_) | Message::Results { .. } => None,
-    })
+    history.entries().iter().rev().find_map(|entry| said(entry)).map(str::to_owned)
 }

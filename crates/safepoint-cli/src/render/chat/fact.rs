@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use safepoint::{
-    event::{Completion, Fact, Resolution},
+    event::{Fact, Resolution},
     raw::lasting,
 };
 
-use crate::render::text::brief;
+use crate::render::text::{brief, completion};
 
 pub(crate) fn line(fact: &Fact) -> String {
     match fact {
@@ -16,13 +16,8 @@ pub(crate) fn line(fact: &Fact) -> String {
         Fact::HistoryRepaired { repairs } => format!("history repaired in {} places", repairs.len()),
         Fact::ModelStarted { round } => format!("request {round} to the model"),
         Fact::ModelEnded { whole, report, .. } => {
-            let whole = match whole {
-                Completion::Complete => "complete",
-                Completion::Stopped => "cut by a stop",
-                Completion::Steered => "cut by a steer",
-                Completion::Failed(error) => &format!("failed: {}", error.message),
-            };
-            format!("message {whole}; {} tokens in, {} out", report.usage.input, report.usage.output)
+            let (usage, how) = (&report.usage, completion(whole));
+            format!("message {how}; {} tokens in, {} out", usage.input, usage.output)
         }
         Fact::HistoryShortened(shortened) => format!(
             "the window is full: {} messages of the model are not sent any more; about {} tokens instead of {}",

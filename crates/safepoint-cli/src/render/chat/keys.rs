@@ -25,9 +25,13 @@ const JUST_ENDED: Duration = Duration::from_secs(1);
 impl State {
     /// A key was pressed.
     pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Vec<Action> {
-        if key.kind == KeyEventKind::Release {
-            return Vec::new();
+        if key.kind != KeyEventKind::Release {
+            self.press(key, now);
         }
+        std::mem::take(&mut self.actions)
+    }
+
+    fn press(&mut self, key: KeyEvent, now: Instant) {
         let may_answer = self.may_answer(now);
         self.pressed = Some(now);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -35,13 +39,13 @@ impl State {
             return self.ctrl_c(now);
         }
         if control && key.code == KeyCode::Char('z') {
-            return vec![Action::Suspend];
+            return self.actions.push(Action::Suspend);
         }
         (self.ctrl_c, self.warned) = (None, None);
         match key.code {
             KeyCode::Esc => self.escape(),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
-            _ if self.leaving.is_some() => Vec::new(),
+            _ if self.leaving.is_some() => {}
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
@@ -67,114 +71,96 @@ impl State {
         self.mode == Mode::Typing && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
     }
 
-    fn typed(&mut self, key: KeyEvent) -> Vec<Action> {
+    fn typed(&mut self, key: KeyEvent) {
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
             KeyCode::Enter if alt => self.send(PushKind::Queue),
             KeyCode::Enter => self.send(PushKind::Steer),
             KeyCode::Tab => match commands::complete(self.input.text()) {
-                Some(whole) => {
-                    self.input.set(whole);
-                    Vec::new()
-                }
+                Some(whole) => self.input.set(whole),
                 None => self.send(PushKind::Queue),
             },
             KeyCode::Up if self.input.is_unedited() => self.up(),
-            KeyCode::Down => {
-                self.input.recall(Way::Forth);
-                Vec::new()
-            }
+            KeyCode::Down => self.input.recall(Way::Forth),
             _ => {
                 self.input.key(key);
-                Vec::new()
             }
         }
     }
 
     /// The last queued message comes back into the input; else an earlier one is recalled.
-    fn up(&mut self) -> Vec<Action> {
-        if self.input.is_empty()
-            && let Some(last) = self.items.editable().pop()
-        {
-            return vec![Action::Withdraw(vec![last])];
+    fn up(&mut self) {
+        match self.items.editable().pop().filter(|_| self.input.is_empty()) {
+            Some(last) => self.actions.push(Action::Withdraw(vec![last])),
+            None => self.input.recall(Way::Back),
         }
-        self.input.recall(Way::Back);
-        Vec::new()
     }
 
-    fn send(&mut self, how: PushKind) -> Vec<Action> {
+    fn send(&mut self, how: PushKind) {
         if self.input.text().trim().is_empty() {
-            return Vec::new();
+            return;
         }
         let text = self.input.take();
         if let Some(command) = text.strip_prefix('/') {
             return self.command(command.trim());
         }
         let is_running = self.is_running() && self.pending_stop().is_none();
-        self.said_on();
-        vec![Action::Push { text, how: if is_running { how } else { PushKind::Queue } }]
+        // After a stop, it goes before the messages that the stop returned.
+        self.handed.has_newer |= self.handed.is_asked;
+        self.actions.push(Action::Push { text, how: if is_running { how } else { PushKind::Queue } });
     }
 
     /// Whether this letter answers the question at hand.
     fn answers(&self, letter: char) -> bool {
-        let question =
-            self.questions.front().map_or(ApprovalKind::BeforeCall, |asked| asked.question.question);
-        match question {
-            ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
-                "ynma".contains(letter.to_ascii_lowercase())
-            }
-            ApprovalKind::AfterUnknownEnd => "rdg".contains(letter.to_ascii_lowercase()),
-        }
+        let question = self.questions.front().map(|asked| asked.question.question);
+        let may_have_run = question == Some(ApprovalKind::AfterUnknownEnd);
+        if may_have_run { "rdg" } else { "ynma" }.contains(letter.to_ascii_lowercase())
     }
 
-    fn answer(&mut self, letter: char) -> Vec<Action> {
+    fn answer(&mut self, letter: char) {
         match letter.to_ascii_lowercase() {
             'y' | 'r' => self.decide(Decision::Approve),
             'n' | 'g' => self.decide(Decision::Deny { message: String::new() }),
             'm' => self.write(Mode::Denying),
             'd' => self.write(Mode::Telling),
-            'a' => {
-                self.mode = Mode::Allowing;
-                Vec::new()
-            }
-            _ => Vec::new(),
+            'a' => self.mode = Mode::Allowing,
+            _ => {}
         }
     }
 
     /// How far the yes reaches; any other letter changes nothing.
-    fn allow(&mut self, letter: char) -> Vec<Action> {
+    fn allow(&mut self, letter: char) {
         let covers = match letter.to_ascii_lowercase() {
             'e' => AllowScope::Call,
             't' => AllowScope::Tool,
-            _ => return Vec::new(),
+            _ => return,
         };
         self.end_answer();
-        self.decide(Decision::ApproveAlways { covers })
+        self.decide(Decision::ApproveAlways { covers });
     }
 
-    fn write(&mut self, mode: Mode) -> Vec<Action> {
+    fn write(&mut self, mode: Mode) {
         self.draft = self.input.text().to_owned();
         self.input.clear();
         self.mode = mode;
-        Vec::new()
     }
 
-    fn written(&mut self, key: KeyEvent) -> Vec<Action> {
+    fn written(&mut self, key: KeyEvent) {
         if key.code != KeyCode::Enter {
             self.input.key(key);
-            return Vec::new();
+            return;
         }
         let text = self.input.text().trim().to_owned();
         let is_result = self.mode == Mode::Telling;
         if is_result && text.is_empty() {
-            return Vec::new();
+            return;
         }
         self.end_answer();
         if is_result {
             return self.decide(Decision::Respond { result: text });
         }
         let message = if text.is_empty() { String::new() } else { format!("[denied by the user: {text}]") };
-        self.decide(Decision::Deny { message })
+        self.decide(Decision::Deny { message });
     }
 
     /// The input is the message to the agent again.
@@ -188,60 +174,57 @@ impl State {
         }
     }
 
-    fn decide(&mut self, decision: Decision) -> Vec<Action> {
-        let Some(asked) = self.questions.pop_front() else { return Vec::new() };
+    fn decide(&mut self, decision: Decision) {
+        let Some(asked) = self.questions.pop_front() else { return };
         self.deciding = Some(asked.question.id.clone());
-        vec![Action::Decide(asked.question.id, decision)]
+        self.actions.push(Action::Decide(asked.question.id, decision));
     }
 
-    fn escape(&mut self) -> Vec<Action> {
+    fn escape(&mut self) {
         if self.mode != Mode::Typing {
-            self.end_answer();
-            return Vec::new();
+            return self.end_answer();
         }
         // A turn that only waits for an answer is at a safe point: its approval is withdrawn.
-        let only_waits = self.work.is_none() && !self.questions.is_empty();
-        if !only_waits {
-            return self.stop();
+        if self.work.is_none() && !self.questions.is_empty() {
+            return self.stop(StopLevel::Now);
         }
-        std::iter::once(Action::Stop(StopLevel::Now)).chain(self.hand_back()).collect()
+        self.stop_turn(StopLevel::AtSafePoint);
     }
 
-    /// Stops the turn at the next safe point; if that was asked already, now.
-    pub(crate) fn stop(&mut self) -> Vec<Action> {
-        let level = match self.pending_stop() {
-            _ if !self.is_running() => return Vec::new(),
-            None => StopLevel::AtSafePoint,
-            Some(_) => StopLevel::Now,
-        };
-        std::iter::once(Action::Stop(level)).chain(self.hand_back()).collect()
+    /// Stops the turn at this level; if a stop was asked already, now. Returns whether one is running.
+    pub(crate) fn stop_turn(&mut self, level: StopLevel) -> bool {
+        let is_running = self.is_running();
+        if is_running {
+            self.stop(if self.pending_stop().is_none() { level } else { StopLevel::Now });
+        }
+        is_running
     }
 
-    fn ctrl_c(&mut self, now: Instant) -> Vec<Action> {
+    fn stop(&mut self, level: StopLevel) {
+        self.actions.push(Action::Stop(level));
+        self.hand_back();
+    }
+
+    fn ctrl_c(&mut self, now: Instant) {
         let before = self.ctrl_c.replace(now);
         let is_twice = before.is_some_and(|before| now.saturating_duration_since(before) < TWICE);
         if is_twice || before.is_some() && self.pending_stop().is_some() || self.leaving.is_some() {
             return self.quit(Leave::AtOnce);
         }
-        let works = self.stop();
-        if !works.is_empty() {
-            return works;
+        if self.stop_turn(StopLevel::AtSafePoint) {
+            return;
         }
         if !self.input.is_empty() {
             self.end_answer();
-            self.input.clear();
-            return Vec::new();
+            return self.input.clear();
         }
         let just_ended = self.settled_at.is_some_and(|at| now.saturating_duration_since(at) < JUST_ENDED);
         if just_ended {
-            return Vec::new();
+            return;
         }
         match self.warned.replace(now) {
             Some(warned) if now.saturating_duration_since(warned) < AGAIN => self.quit(Leave::Tidily),
-            Some(_) | None => {
-                self.tell_what_ends();
-                Vec::new()
-            }
+            Some(_) | None => self.tell_what_ends(),
         }
     }
 
@@ -255,11 +238,10 @@ impl State {
         self.tell(Tone::Aside, &what);
     }
 
-    pub(crate) fn quit(&mut self, leave: Leave) -> Vec<Action> {
-        if self.leaving == Some(Leave::AtOnce) || self.leaving == Some(leave) {
-            return Vec::new();
+    pub(crate) fn quit(&mut self, leave: Leave) {
+        if self.leaving != Some(Leave::AtOnce) && self.leaving != Some(leave) {
+            self.leaving = Some(leave);
+            self.actions.push(Action::Quit(leave));
         }
-        self.leaving = Some(leave);
-        vec![Action::Quit(leave)]
     }
 }

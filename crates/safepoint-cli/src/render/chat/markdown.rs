@@ -94,7 +94,8 @@ pub(crate) fn wrap(spans: Vec<Span<'static>>, width: usize, hang: usize) -> Vec<
     let hang = if hang * 2 < width { hang } else { 0 };
     let mut rows = Rows { done: Vec::new(), row: Vec::new(), used: 0, width, hang };
     for span in spans {
-        for word in words(&span.content.replace('\t', TAB)) {
+        // Each with the space after it.
+        for word in span.content.replace('\t', TAB).split_inclusive(' ') {
             rows.word(word, span.style);
         }
     }
@@ -147,11 +148,6 @@ impl Rows {
             self.row.push(Span::raw(" ".repeat(self.hang)));
         }
     }
-}
-
-/// Words, each with the spaces after it.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(' ')
 }
 
 #[cfg(test)]

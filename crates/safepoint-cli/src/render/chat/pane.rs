@@ -21,11 +21,10 @@ use super::{
     surface::Pane,
 };
 use crate::{
-    output,
     render::{
         activity::{Activity, Call, CallState, PendingStop, elapsed},
         approval,
-        text::brief,
+        text::{brief, in_a_row as one_line},
     },
     visible,
 };
@@ -48,7 +47,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
         lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
     lists(&state.items, &mut lines);
-    taken_back(state.handed.texts(), &mut lines);
+    taken_back(&state.handed.texts, &mut lines);
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
         let args = visible::one_line(&brief(&asked.question.args), ASKED);
         lines.push(Line::styled(format!("? {}: {args}", approval::short(&asked.question)), STOPPING));
@@ -69,7 +68,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
     // A blank row separates the text from the running work.
-    if !partial.is_empty() || state.edge() != Edge::Blank {
+    if !partial.is_empty() || state.edge != Edge::Blank {
         partial.push(Line::default());
     }
     let above = partial.len();
@@ -78,7 +77,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
 }
 
 fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
-    if let Some((what, since)) = work.model() {
+    if let Some((what, since)) = work.model {
         let what = format!("{what}  {}", elapsed(since, now));
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
@@ -91,7 +90,7 @@ fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
             CallState::Allowed => "waits its turn  ",
             CallState::Runs => "",
         };
-        let what = format!("{}  {what}{}  ", call.name, call.elapsed(now));
+        let what = format!("{}  {what}{}  ", call.name, elapsed(call.since, now));
         let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
         let detail = one_line(detail);
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what), Span::styled(detail, DIM)]));
@@ -151,7 +150,7 @@ fn taken_back(texts: &[String], lines: &mut Vec<Line<'static>>) {
 fn stopping_hint(state: &State, stop: PendingStop) -> String {
     let ends = if state.ctrl_c.is_some() { "Ctrl-C ends" } else { "Ctrl-C twice ends" };
     let esc = if stop == PendingStop::Now { "" } else { "Esc stops at once · " };
-    match (state.handed.is_asked(), state.handed.texts()) {
+    match (state.handed.is_asked, state.handed.texts.as_slice()) {
         (true, []) => format!("{esc}{ends}"),
         (true, _) => format!("{esc}what waited comes back to you · {ends}"),
         (false, _) => format!("{esc}the newer message goes next, the queue after it · {ends}"),
@@ -161,7 +160,7 @@ fn stopping_hint(state: &State, stop: PendingStop) -> String {
 /// The rows of the input around its cursor.
 fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
     const LEAD: usize = 2;
-    let (rows, (column, row)) = state.input.rows(state.columns().saturating_sub(LEAD + 1).max(1));
+    let (rows, (column, row)) = state.input.rows(state.columns.saturating_sub(LEAD + 1).max(1));
     let first = (row + 1).saturating_sub(TYPED);
     let lead = match state.mode {
         Mode::Denying => "✗ ",
@@ -208,8 +207,4 @@ fn hint(state: &State, now: Instant) -> String {
             format!("{} · Enter sends{resume} · /help · Ctrl-D quits", state.model)
         }
     }
-}
-
-fn one_line(text: &str) -> String {
-    output::plain(text).replace(['\n', '\t'], " ")
 }

@@ -57,16 +57,6 @@ pub(crate) struct Handed {
 }
 
 impl Handed {
-    /// What the input gets once the turn has ended.
-    pub(crate) fn texts(&self) -> &[String] {
-        &self.texts
-    }
-
-    /// Whether the running turn got a stop other than a preempt.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked
-    }
-
     pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.texts)
     }

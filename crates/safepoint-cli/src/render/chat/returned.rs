@@ -19,32 +19,20 @@ use super::{
 impl State {
     /// A stop is requested: returns each earlier message that no turn has to its sender, at once, so that no
     /// later input makes it run.
-    pub(crate) fn hand_back(&mut self) -> Option<Action> {
-        if self.handed.is_asked || self.leaving.is_some() {
-            return None;
-        }
-        self.handed.is_asked = true;
-        self.handed.has_newer = false;
-        Some(Action::HandBack)
-    }
-
-    /// Records a new message: after a stop, it goes before the messages that the stop returned.
-    pub(crate) fn said_on(&mut self) {
-        if self.handed.is_asked {
-            self.handed.has_newer = true;
+    pub(crate) fn hand_back(&mut self) {
+        if !self.handed.is_asked && self.leaving.is_none() {
+            (self.handed.is_asked, self.handed.has_newer) = (true, false);
+            self.actions.push(Action::HandBack);
         }
     }
 
     /// Another process stopped the turn. A preempt starts the next turn and leaves the queue as it is.
-    pub(crate) fn stop_requested(&mut self, kind: &EventKind) -> Vec<Action> {
-        match kind {
-            EventKind::Fact(fact) => match &**fact {
-                Fact::StopRequested(asked) if asked.reason.code != Code::PREEMPTED.as_str() => {
-                    self.hand_back().into_iter().collect()
-                }
-                _ => Vec::new(),
-            },
-            _ => Vec::new(),
+    pub(crate) fn stop_requested(&mut self, kind: &EventKind) {
+        if let EventKind::Fact(fact) = kind
+            && let Fact::StopRequested(asked) = &**fact
+            && asked.reason.code != Code::PREEMPTED.as_str()
+        {
+            self.hand_back();
         }
     }
 
@@ -124,24 +112,25 @@ impl State {
     pub(crate) fn tell_left(&mut self, count: usize) {
         match count {
             0 => {}
-            1 => self.tell(
-                Tone::Plain,
-                "a message is queued from before: it runs before your next one; Up edits it",
-            ),
-            more => self.tell(
-                Tone::Plain,
-                &format!("{more} messages are queued from before: they run before your next one; Up edits the last one"),
-            ),
+            1 => {
+                let said = "a message is queued from before: it runs before your next one; Up edits it";
+                self.tell(Tone::Plain, said);
+            }
+            more => {
+                let said = format!(
+                    "{more} messages are queued from before: they run before your next one; Up edits the last one"
+                );
+                self.tell(Tone::Plain, &said);
+            }
         }
     }
 
     /// The session is over, and no turn had this.
     fn unhandled(&mut self, text: &str) {
-        if self.about.is_kept {
-            let session = self.about.session.clone();
-            self.tell(Tone::Aside, &format!("still waits in {session}: {text}"));
-        } else {
-            self.tell(Tone::Aside, &format!("not sent: {text}"));
-        }
+        let said = match self.about.is_kept {
+            true => format!("still waits in {}: {text}", self.about.session),
+            false => format!("not sent: {text}"),
+        };
+        self.tell(Tone::Aside, &said);
     }
 }

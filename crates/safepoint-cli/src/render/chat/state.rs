@@ -119,13 +119,16 @@ pub(crate) struct State {
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     pub(crate) settled_at: Option<Instant>,
+    /// What is to be done, in this order.
+    pub(super) actions: Vec<Action>,
     above: Vec<Line<'static>>,
     /// A turn began on items from other processes, or resumes: its first fact says which.
     pub(crate) is_unsaid: bool,
-    edge: Edge,
+    /// What the last row of the scrollback is.
+    pub(super) edge: Edge,
     partial: String,
     block: Block,
-    columns: usize,
+    pub(crate) columns: usize,
 }
 
 /// A question, and since when it can be read.
@@ -155,14 +158,6 @@ pub(crate) enum Tone {
 impl State {
     pub(crate) fn new(about: About, model: String, columns: usize) -> Self {
         Self { about, model, columns, ..Self::default() }
-    }
-
-    pub(crate) fn resize(&mut self, columns: usize) {
-        self.columns = columns;
-    }
-
-    pub(crate) fn columns(&self) -> usize {
-        self.columns
     }
 
     /// What goes up into the scrollback now.
@@ -218,11 +213,6 @@ impl State {
         if self.edge == Edge::Text {
             self.gap();
         }
-    }
-
-    /// What the last row of the scrollback is.
-    pub(crate) fn edge(&self) -> Edge {
-        self.edge
     }
 
     /// A blank row, unless there is one.
@@ -290,10 +280,6 @@ impl State {
     /// The stop that was requested of the running turn.
     pub(crate) fn pending_stop(&self) -> Option<PendingStop> {
         self.work.as_ref().filter(|work| work.is_running())?.stop
-    }
-
-    pub(crate) fn is_busy(&self) -> bool {
-        self.work.is_some()
     }
 
     /// Puts a withdrawn message into the input, before the typed text.

@@ -116,7 +116,8 @@ impl Surface {
         }
         let mut drawn = Drawn::default();
         drawn.mark(BEGIN);
-        self.to_top(&mut drawn);
+        drawn.mark('\r');
+        moved(self.rows_above(), 'A', &mut drawn);
         // A line that fills its row leaves the cursor on it, so what is below is cleared first, never after.
         if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() || self.has_moved {
             drawn.mark(CLEAR_BELOW);
@@ -133,16 +134,11 @@ impl Surface {
             self.line(line, &mut drawn);
         }
         drawn.mark('\r');
-        up(pane.lines.len().saturating_sub(1 + pane.cursor.1), &mut drawn);
-        right(pane.cursor.0, &mut drawn);
+        moved(pane.lines.len().saturating_sub(1 + pane.cursor.1), 'A', &mut drawn);
+        moved(pane.cursor.0, 'C', &mut drawn);
         drawn.mark(END);
         (self.drawn, self.has_moved) = (pane, false);
         Some(drawn)
-    }
-
-    fn to_top(&self, drawn: &mut Drawn) {
-        drawn.mark('\r');
-        up(self.rows_above(), drawn);
     }
 
     /// How many rows of the pane stand above the cursor. A terminal that became narrower has broken its lines.
@@ -184,15 +180,10 @@ impl Surface {
     }
 }
 
-fn up(rows: usize, drawn: &mut Drawn) {
-    if rows > 0 {
-        drawn.mark(format_args!("\x1b[{rows}A"));
-    }
-}
-
-fn right(columns: usize, drawn: &mut Drawn) {
-    if columns > 0 {
-        drawn.mark(format_args!("\x1b[{columns}C"));
+/// Moves the cursor: `A` is up, `C` is right.
+fn moved(count: usize, way: char, drawn: &mut Drawn) {
+    if count > 0 {
+        drawn.mark(format_args!("\x1b[{count}{way}"));
     }
 }
 
@@ -224,7 +215,6 @@ fn codes(style: Style) -> String {
         Some(Color::Green) => Some("32"),
         Some(Color::Yellow) => Some("33"),
         Some(Color::Blue) => Some("34"),
-        Some(Color::Magenta) => Some("35"),
         Some(Color::Cyan) => Some("36"),
         _ => None,
     };

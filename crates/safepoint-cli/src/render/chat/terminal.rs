@@ -57,10 +57,14 @@ impl Terminal {
             }
         });
         let terminal = Self { frames, written };
-        let mut enter = Drawn::default();
-        enter.mark(ENTER);
-        terminal.write(enter);
+        terminal.mark(ENTER);
         Ok(terminal)
+    }
+
+    fn mark(&self, mark: &str) {
+        let mut drawn = Drawn::default();
+        drawn.mark(mark);
+        self.write(drawn);
     }
 
     /// Whether another frame may be written.
@@ -90,7 +94,7 @@ impl Terminal {
     /// # Errors
     /// If the mode cannot be changed, or the job not be stopped.
     pub(crate) fn suspend(&self, last: Option<Drawn>) -> io::Result<()> {
-        self.last(last);
+        self.leave(last);
         terminal::disable_raw_mode()?;
         Ok(kill_current_process_group(Signal::TSTP)?)
     }
@@ -103,18 +107,12 @@ impl Terminal {
         // What is remembered of the mode is from before; the shell may have set another since.
         terminal::disable_raw_mode()?;
         terminal::enable_raw_mode()?;
-        let mut enter = Drawn::default();
-        enter.mark(ENTER);
-        self.write(enter);
+        self.mark(ENTER);
         Ok(())
     }
 
     /// Writes a last frame, but waits for it only a moment.
-    pub(crate) fn leave(self, last: Option<Drawn>) {
-        self.last(last);
-    }
-
-    fn last(&self, last: Option<Drawn>) {
+    pub(crate) fn leave(&self, last: Option<Drawn>) {
         const PATIENCE: Duration = Duration::from_millis(200);
         const LOOK: Duration = Duration::from_millis(2);
         let wait = || {

@@ -103,10 +103,8 @@ impl TimelineBuilder {
         let (how, tone) = match answer {
             Resolution::Decided(Decision::Approve) => ("approved".to_owned(), Tone::Good),
             Resolution::Decided(Decision::ApproveAlways { covers }) => {
-                let what = match covers {
-                    AllowScope::Call => "this very call",
-                    AllowScope::Tool => "every call of this tool",
-                };
+                let is_tool = *covers == AllowScope::Tool;
+                let what = if is_tool { "every call of this tool" } else { "this very call" };
                 (format!("approved, and from now on {what} in this session"), Tone::Good)
             }
             Resolution::Decided(Decision::ApproveWith { .. }) => {

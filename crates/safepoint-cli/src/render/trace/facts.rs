@@ -12,9 +12,10 @@ use safepoint::{
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Moment, Open, SAME_ASK, TimelineBuilder, said},
+    fold::{Moment, Open, SAME_ASK, TimelineBuilder, why},
     timeline::{Kind, Step, Tone},
 };
+use crate::render::text::{completion, said};
 
 impl TimelineBuilder {
     pub(crate) fn fact(&mut self, moment: Moment, fact: &Fact) {
@@ -33,9 +34,7 @@ impl TimelineBuilder {
                 }
             }
             Fact::ModelStarted { round } => self.model_started(&moment, *round),
-            Fact::ModelEnded { message, whole, report } => {
-                self.model_ended(&moment, message, whole, report);
-            }
+            Fact::ModelEnded { message, whole, report } => self.model_ended(&moment, message, whole, report),
             Fact::SummaryStarted { round } => {
                 let step = self.begin_step(Open::Summary(moment.path.clone()), Kind::Model, &moment);
                 step.round = Some(*round);
@@ -55,15 +54,11 @@ impl TimelineBuilder {
             Fact::StopRequested(request) => self.stop_asked(&moment, request),
             Fact::StopEscalated => {
                 let step = self.step(Kind::StopEscalated, &moment);
-                step.title = "stop escalated".into();
-                step.said = "now".into();
-                step.tone = Tone::Stopped;
+                (step.title, step.said, step.tone) = ("stop escalated".into(), "now".into(), Tone::Stopped);
             }
             Fact::StopObserved { at } => {
                 let step = self.step(Kind::StopObserved, &moment);
-                step.from = Some(*at);
-                step.title = "stop took effect".into();
-                step.tone = Tone::Stopped;
+                (step.from, step.title, step.tone) = (Some(*at), "stop took effect".into(), Tone::Stopped);
             }
             Fact::Settled { receipt, error } => self.settled(&moment, receipt, error.as_ref()),
             other => self.other(&moment, other),
@@ -130,14 +125,12 @@ impl TimelineBuilder {
         let step = &mut self.steps[at];
         step.from = Some(report.started_at);
         step.to = Some(report.ended_at);
-        let (how, tone) = match whole {
-            Completion::Complete => ("complete".to_owned(), Tone::Good),
-            Completion::Stopped => ("cut by a stop".to_owned(), Tone::Stopped),
-            Completion::Steered => ("cut by a steer".to_owned(), Tone::Stopped),
-            Completion::Failed(error) => (format!("failed: {}", error.message), Tone::Bad),
+        step.tone = match whole {
+            Completion::Complete => Tone::Good,
+            Completion::Stopped | Completion::Steered => Tone::Stopped,
+            Completion::Failed(_) => Tone::Bad,
         };
-        step.tone = tone;
-        let usage = &report.usage;
+        let (usage, how) = (&report.usage, completion(whole));
         step.said = format!("{}, {how}, {} in, {} out", report.model, usage.input, usage.output);
         step.add([
             ("name", json!(report.model)),
@@ -181,15 +174,12 @@ impl TimelineBuilder {
     }
 
     fn stop_asked(&mut self, moment: &Moment, request: &RequestReport) {
-        let within = request
-            .within_ms
-            .map(|ms| format!(", now after {}", lasting(Duration::from_millis(ms))))
-            .unwrap_or_default();
+        let within =
+            request.within_ms.map(|ms| format!(", now after {}", lasting(Duration::from_millis(ms))));
+        let within = within.unwrap_or_default();
         let is_any = request.mode == safepoint::SafePoints::ANY.to_string();
         let mode = if is_any { "at any safe point" } else { &request.mode };
-        let reason = &request.reason;
-        let text = if reason.text.is_empty() { String::new() } else { format!(": {}", reason.text) };
-        let said = format!("{mode} ({}){within}; {} ({}){text}", request.reach, reason.code, reason.actor);
+        let said = format!("{mode} ({}){within}; {}", request.reach, why(&request.reason));
         let run = self.lane(moment.turn, &moment.path, None);
         let is_shown = |step: &Step| {
             let age = step.from.map(|from| request.at.duration_since(from));
@@ -202,9 +192,7 @@ impl TimelineBuilder {
         }
         let step = self.step(Kind::StopAsked, moment);
         step.from = Some(request.at);
-        step.tone = Tone::Stopped;
-        step.title = "stop requested".into();
-        step.said = said;
+        (step.title, step.said, step.tone) = ("stop requested".into(), said, Tone::Stopped);
         if let Ok(Value::Object(fields)) = serde_json::to_value(request) {
             step.fields.extend(fields.into_iter().filter(|(name, _)| name != "at" && name != "seq"));
         }
@@ -229,9 +217,7 @@ impl TimelineBuilder {
         }
         let step = self.step(Kind::Settled, moment);
         step.from = Some(receipt.settled_at);
-        step.title = "settled".into();
-        step.said = how;
-        step.tone = tone;
+        (step.title, step.said, step.tone) = ("settled".into(), how, tone);
         step.add([
             ("run", json!(receipt.run)),
             ("ending", json!(receipt.ending)),

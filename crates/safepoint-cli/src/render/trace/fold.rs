@@ -7,16 +7,16 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use safepoint::{
     Usage,
-    history::Message,
     ids::{Path, SessionId, TurnId},
     raw::{JournalFact, JournalStep, StoredStop, read_journal, store::StopRow},
     receipt::ReasonReport,
     session::ItemOutcome,
     store::{Error, SessionRow, Store},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::timeline::{Kind, Lane, Step, Timeline, Tone, Turn};
+use crate::render::text::said;
 
 /// Reads a session's whole journal.
 ///
@@ -75,9 +75,8 @@ impl TimelineBuilder {
             Err(damage) => {
                 let turn = self.turns.last().map(|turn| turn.id);
                 let step = self.mark(Kind::Damaged, turn, position, at);
-                step.tone = Tone::Bad;
-                step.title = "unreadable record".to_owned();
-                step.said = damage.to_string();
+                (step.title, step.said, step.tone) =
+                    ("unreadable record".into(), damage.to_string(), Tone::Bad);
             }
             Ok(JournalFact::Planned { turn, .. }) => self.begin(turn, at),
             Ok(JournalFact::Fact { turn, path, fact, grown }) => {
@@ -100,8 +99,7 @@ impl TimelineBuilder {
             }
             Ok(JournalFact::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
             Ok(other) => {
-                let step = self.mark(Kind::Other, None, position, at);
-                step.title = format!("{other:?}");
+                self.mark(Kind::Other, None, position, at).title = format!("{other:?}");
             }
         }
     }
@@ -130,15 +128,9 @@ impl TimelineBuilder {
         let earlier = self.steps.iter().filter(|step| step.from.is_some_and(|from| from <= stop.at));
         let position = earlier.map(|step| step.position).max().unwrap_or_default();
         let step = self.mark(Kind::StopAsked, turn, position, Some(stop.at));
-        step.tone = Tone::Stopped;
-        step.title = "stop requested".into();
-        step.said = match &reason {
-            Some(ReasonReport { code, actor, text, .. }) => {
-                let text = if text.is_empty() { String::new() } else { format!(": {text}") };
-                format!("of {of}, through the store; {code} ({actor}){text}")
-            }
-            None => format!("of {of}, through the store"),
-        };
+        let by = reason.as_ref().map(|reason| format!("; {}", why(reason))).unwrap_or_default();
+        let said = format!("of {of}, through the store{by}");
+        (step.title, step.said, step.tone) = ("stop requested".into(), said, Tone::Stopped);
         step.fields.insert("reason".into(), reported);
         step.fields.insert("seen".into(), json!(stop.seen));
     }
@@ -155,7 +147,7 @@ impl TimelineBuilder {
         self.steps.sort_by_key(|step| (step.turn, step.from));
         let mut story = Timeline { row, turns: self.turns, runs: self.runs, steps: self.steps };
         if story.runs.is_empty() {
-            story.runs.push(Lane { name: String::new(), path: Vec::new() });
+            story.runs.push(Lane::default());
         }
         story
     }
@@ -191,9 +183,7 @@ impl TimelineBuilder {
             }
             _ => Tone::Plain,
         };
-        if let Ok(fate) = serde_json::to_value(fate) {
-            step.fields.insert("fate".into(), fate);
-        }
+        step.fields.insert("fate".into(), json!(fate));
     }
 
     fn quiet(&mut self, turn: TurnId, survivors: &[String], position: u64, at: Option<Timestamp>) {
@@ -214,19 +204,7 @@ impl TimelineBuilder {
         from: Option<Timestamp>,
     ) -> &mut Step {
         let at = self.steps.len();
-        self.steps.push(Step {
-            position,
-            turn,
-            run: 0,
-            round: None,
-            kind,
-            tone: Tone::Plain,
-            from,
-            to: None,
-            title: String::new(),
-            said: String::new(),
-            fields: Map::new(),
-        });
+        self.steps.push(Step { position, turn, kind, from, ..Step::default() });
         &mut self.steps[at]
     }
 
@@ -265,7 +243,7 @@ impl TimelineBuilder {
     /// The place of a run, made if need be under the name of its agent.
     pub(crate) fn lane(&mut self, turn: TurnId, path: &Path, name: Option<&str>) -> usize {
         if self.runs.is_empty() {
-            self.runs.push(Lane { name: String::new(), path: Vec::new() });
+            self.runs.push(Lane::default());
         }
         if path.is_root() {
             return 0;
@@ -290,10 +268,8 @@ impl TimelineBuilder {
     }
 }
 
-/// What a person said.
-pub(crate) fn said(entry: &Message) -> Option<&str> {
-    match entry {
-        Message::User(message) => Some(&message.text),
-        Message::Assistant(_) | Message::Results { .. } => None,
-    }
+/// Who asked for a stop, and why.
+pub(super) fn why(ReasonReport { code, actor, text, .. }: &ReasonReport) -> String {
+    let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+    format!("{code} ({actor}){text}")
 }

@@ -22,9 +22,7 @@ pub(crate) fn say(story: &Timeline) -> Result<(), Unwritten> {
 /// Hands over each line in order, until one is not taken.
 pub(crate) fn lines<E>(story: &Timeline, mut take: impl FnMut(Value) -> Result<(), E>) -> Result<(), E> {
     let mut seq = 0_u64;
-    let mut steps = story.steps.iter().peekable();
-    let mut each = |line: Map<String, Value>| {
-        let mut line = line;
+    let mut each = |mut line: Map<String, Value>| {
         line.insert("v".into(), json!(VERSION));
         line.insert("session".into(), json!(story.row.id));
         line.entry("run").or_insert(Value::Null);
@@ -32,18 +30,14 @@ pub(crate) fn lines<E>(story: &Timeline, mut take: impl FnMut(Value) -> Result<(
         seq += 1;
         take(Value::Object(line))
     };
-    while let Some(step) = steps.next_if(|step| step.turn.is_none()) {
-        each(of_step(story, step))?;
-    }
+    story.steps_of(None).iter().try_for_each(|step| each(of_step(story, step)))?;
     for turn in &story.turns {
         each(object(json!({
             "type": "turn", "turn": turn.id, "asked": turn.asked, "fate": turn.fate,
             "state": standing(turn.fate), "rounds": turn.rounds, "usage": turn.usage,
             "at": turn.from, "ended_at": turn.to,
         })))?;
-        while let Some(step) = steps.next_if(|step| step.turn == Some(turn.id)) {
-            each(of_step(story, step))?;
-        }
+        story.steps_of(Some(turn.id)).iter().try_for_each(|step| each(of_step(story, step)))?;
     }
     Ok(())
 }
@@ -54,8 +48,8 @@ fn of_step(story: &Timeline, step: &Step) -> Map<String, Value> {
     // For people; the receipt beside it has all of it.
     line.remove("account");
     line.extend(object(json!({
-        "type": step.kind.name(), "position": step.position, "turn": step.turn, "round": step.round,
-        "at": step.from, "title": step.title, "said": step.said, "tone": step.tone.name(),
+        "type": step.kind, "position": step.position, "turn": step.turn, "round": step.round,
+        "at": step.from, "title": step.title, "said": step.said, "tone": step.tone,
     })));
     if lane.depth() > 0 {
         line.insert("path".into(), json!(lane.path));

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    text::{many, text},
-    timeline::{Step, Timeline, Tone, Turn, standing},
+    text::text,
+    timeline::{Step, Timeline, Tone, Turn, many, standing},
 };
 use crate::{output::plain, render::text::moment};
 
@@ -59,17 +59,8 @@ fn source(text: &str) -> String {
 }
 
 fn body(story: &Timeline, title: &str) -> String {
-    let row = &story.row;
-    let (usage, damaged) = (story.usage(), story.damaged());
-    let state = story.state();
-    let counts = format!(
-        "created {}; {}, {} records, {} tokens in, {} out",
-        moment(row.created),
-        many(story.turns.len(), "turn"),
-        row.head,
-        usage.input,
-        usage.output
-    );
+    let (damaged, state) = (story.damaged(), story.state());
+    let counts = format!("created {}; {}", moment(story.row.created), story.counts());
     let damaged =
         if damaged > 0 { format!("unreadable: {}", many(damaged, "record")) } else { String::new() };
     let legend: String = LEGEND
@@ -84,7 +75,7 @@ fn body(story: &Timeline, title: &str) -> String {
         out.push_str(part);
         match parts.next() {
             Some("title") => out.push_str(title),
-            Some("tone") => out.push_str(tone.name()),
+            Some("tone") => out.push_str(json!(tone).as_str().unwrap_or_default()),
             Some("state") => out.push_str(&escaped(&plain(state))),
             Some("counts") => out.push_str(&escaped(&counts)),
             Some("damaged") => out.push_str(&damaged),
@@ -133,7 +124,7 @@ fn data(story: &Timeline) -> Value {
 fn turn_of(turn: &Turn, zero: Timestamp) -> Value {
     json!({
         "id": turn.id.to_string(), "asked": shown(&turn.asked), "state": standing(turn.fate),
-        "c": tone(turn.fate).name(), "a": turn.from.map_or(0, |from| micros(zero, from)),
+        "c": tone(turn.fate), "a": turn.from.map_or(0, |from| micros(zero, from)),
         "b": turn.to.map_or(0, |to| micros(zero, to)), "rounds": turn.rounds, "in": turn.usage.input,
         "out": turn.usage.output,
     })
@@ -149,7 +140,7 @@ fn step_of(story: &Timeline, step: &Step, head: usize) -> Value {
         }
     }
     let mut shown_step = json!({
-        "k": step.kind.name(), "c": step.tone.name(), "t": turn, "r": step.run, "p": step.position,
+        "k": step.kind, "c": step.tone, "t": turn, "r": step.run, "p": step.position,
         "l": cut(&shown(&step.title), head), "w": cut(&shown(&step.said), head), "d": fields,
     });
     if let Some(round) = step.round {
@@ -200,34 +191,16 @@ fn micros(zero: Timestamp, at: Timestamp) -> i64 {
 
 /// As text of a page: nothing in it is markup.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
+    // The ampersand first: the others bring their own.
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 /// As JSON inside a script element: nothing in it ends the element or begins a comment. Each of these letters stands
 /// only in strings of JSON, where it may be written as an escape.
 fn safe_json(value: &Value) -> String {
-    let text = value.to_string();
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(letter)));
-            }
-            other => out.push(other),
-        }
-    }
-    out
+    let escaped = |text: String, letter| text.replace(letter, &format!("\\u{:04x}", u32::from(letter)));
+    ['<', '>', '&', '\u{2028}', '\u{2029}'].into_iter().fold(value.to_string(), escaped)
 }
 
 fn base64(bytes: &[u8]) -> String {

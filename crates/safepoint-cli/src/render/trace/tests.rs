@@ -13,8 +13,15 @@ use safepoint::{
     session::ItemOutcome,
     store::SessionRow,
 };
+use safepoint_golden::each;
+use serde_json::json;
 
-use super::{fold::TimelineBuilder, json::lines, text::text, timeline::Timeline};
+use super::{
+    fold::TimelineBuilder,
+    json::lines,
+    text::text,
+    timeline::{Kind, Timeline, Tone},
+};
 use crate::tests::golden::{at, golden, of_the_engine, schema};
 
 /// Each fact of the engine's golden file, of the root and of a child, then each other record; a turn for each end.
@@ -74,4 +81,52 @@ fn a_story_as_json() {
 #[test]
 fn a_story_as_text() {
     golden("trace.people").lines("text", text(&story()).lines()).check();
+}
+
+/// Each kind and each tone by its word in the lines, which is the class of its step on the page, too.
+#[test]
+fn each_kind_and_each_tone_has_its_word() {
+    let kinds = each!(Kind {
+        Kind::Attempt => Kind::Attempt;
+        Kind::Model => Kind::Model;
+        Kind::Retry => Kind::Retry;
+        Kind::Call => Kind::Call;
+        Kind::Child => Kind::Child;
+        Kind::Approval => Kind::Approval;
+        Kind::Steer => Kind::Steer;
+        Kind::StopAsked => Kind::StopAsked;
+        Kind::StopEscalated => Kind::StopEscalated;
+        Kind::StopObserved => Kind::StopObserved;
+        Kind::Settled => Kind::Settled;
+        Kind::Quiet => Kind::Quiet;
+        Kind::TurnEnded => Kind::TurnEnded;
+        Kind::Other => Kind::Other;
+        Kind::Damaged => Kind::Damaged;
+    });
+    let words = [
+        "attempt",
+        "model",
+        "retry",
+        "call",
+        "child",
+        "approval",
+        "steer",
+        "stop_requested",
+        "stop_escalated",
+        "stop_observed",
+        "settled",
+        "quiet",
+        "turn_ended",
+        "other",
+        "damaged",
+    ];
+    assert_eq!(json!(kinds), json!(words));
+    let tones = each!(Tone {
+        Tone::Plain => Tone::Plain;
+        Tone::Good => Tone::Good;
+        Tone::Bad => Tone::Bad;
+        Tone::Stopped => Tone::Stopped;
+        Tone::Open => Tone::Open;
+    });
+    assert_eq!(json!(tones), json!(["plain", "good", "bad", "stopped", "open"]));
 }

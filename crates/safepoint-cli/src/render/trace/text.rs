@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use safepoint::raw::lasting;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::timeline::{Kind, Step, Timeline, Turn, standing};
+use super::timeline::{Kind, Step, Timeline, Turn, many, standing};
 use crate::render::text::{cut, moment, one_line};
 
 /// How wide the text is.
@@ -18,41 +18,24 @@ const TIMES: usize = 22;
 pub(crate) fn text(story: &Timeline) -> String {
     let mut out = String::new();
     head(story, &mut out);
-    let mut steps = story.steps.as_slice();
-    let before = steps.iter().take_while(|step| step.turn.is_none()).count();
-    let (early, rest) = steps.split_at(before);
-    steps = rest;
-    early.iter().for_each(|step| line(story, step, None, &mut out));
+    story.steps_of(None).iter().for_each(|step| line(story, step, None, &mut out));
     for turn in &story.turns {
         turn_head(turn, &mut out);
-        let count = steps.iter().take_while(|step| step.turn == Some(turn.id)).count();
-        let (of_turn, rest) = steps.split_at(count);
-        steps = rest;
-        of_turn.iter().for_each(|step| line(story, step, turn.from, &mut out));
+        let steps = story.steps_of(Some(turn.id));
+        steps.iter().for_each(|step| line(story, step, turn.from, &mut out));
     }
     out
 }
 
 fn head(story: &Timeline, out: &mut String) {
     let row = &story.row;
-    let (usage, damaged) = (story.usage(), story.damaged());
+    let damaged = story.damaged();
     push(out, &cut(&one_line(&format!("session {}: {}", row.id, story.state())), WIDTH));
     push(out, &format!("created {}, last changed {}", moment(row.created), moment(row.updated)));
-    push(
-        out,
-        &format!(
-            "{}, {} records, {} tokens in, {} out",
-            many(story.turns.len(), "turn"),
-            row.head,
-            usage.input,
-            usage.output
-        ),
-    );
+    push(out, &story.counts());
     if damaged > 0 {
-        push(
-            out,
-            &format!("warning: {} cannot be read; each is marked in its place", many(damaged, "record")),
-        );
+        let damaged = many(damaged, "record");
+        push(out, &format!("warning: {damaged} cannot be read; each is marked in its place"));
     }
 }
 
@@ -179,9 +162,4 @@ fn elapsed(from: Timestamp, at: Timestamp) -> String {
 /// How long it took.
 fn span(from: Timestamp, to: Timestamp) -> String {
     lasting(Duration::try_from(to.duration_since(from)).unwrap_or_default())
-}
-
-/// A count with its noun.
-pub(crate) fn many(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

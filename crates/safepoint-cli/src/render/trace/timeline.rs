@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use safepoint::{Usage, ids::TurnId, raw::store::Liveness, session::ItemOutcome, store::SessionRow};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// A session, looked back on.
@@ -29,7 +30,7 @@ pub(crate) struct Turn {
 }
 
 /// One run's place in the tree of its turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lane {
     /// The agent's name, with a number if another has it; empty for the root.
     pub(crate) name: String,
@@ -37,7 +38,7 @@ pub(crate) struct Lane {
 }
 
 /// One thing that happened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     /// Where in the journal it begins.
     pub(crate) position: u64,
@@ -58,8 +59,9 @@ pub(crate) struct Step {
     pub(crate) fields: Map<String, Value>,
 }
 
-/// What a step is. Exhaustive: each has a name and a look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a step is, by its name in JSON. Exhaustive: each has a look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Attempt,
     Model,
@@ -68,19 +70,23 @@ pub(crate) enum Kind {
     Child,
     Approval,
     Steer,
+    #[serde(rename = "stop_requested")]
     StopAsked,
     StopEscalated,
     StopObserved,
     Settled,
     Quiet,
     TurnEnded,
+    #[default]
     Other,
     Damaged,
 }
 
 /// How a step looks. Exhaustive: five looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Tone {
+    #[default]
     Plain,
     Good,
     Bad,
@@ -90,42 +96,9 @@ pub(crate) enum Tone {
 }
 
 impl Kind {
-    /// Its name in JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Attempt => "attempt",
-            Self::Model => "model",
-            Self::Retry => "retry",
-            Self::Call => "call",
-            Self::Child => "child",
-            Self::Approval => "approval",
-            Self::Steer => "steer",
-            Self::StopAsked => "stop_requested",
-            Self::StopEscalated => "stop_escalated",
-            Self::StopObserved => "stop_observed",
-            Self::Settled => "settled",
-            Self::Quiet => "quiet",
-            Self::TurnEnded => "turn_ended",
-            Self::Other => "other",
-            Self::Damaged => "damaged",
-        }
-    }
-
     /// Whether it lasts.
     pub(crate) fn is_span(self) -> bool {
         matches!(self, Self::Attempt | Self::Model | Self::Retry | Self::Call | Self::Child | Self::Approval)
-    }
-}
-
-impl Tone {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Good => "good",
-            Self::Bad => "bad",
-            Self::Stopped => "stopped",
-            Self::Open => "open",
-        }
     }
 }
 
@@ -137,6 +110,19 @@ impl Step {
 }
 
 impl Timeline {
+    /// The steps of one turn, or those before the first.
+    pub(super) fn steps_of(&self, turn: Option<TurnId>) -> &[Step] {
+        let from = self.steps.partition_point(|step| step.turn < turn);
+        let to = self.steps.partition_point(|step| step.turn <= turn);
+        &self.steps[from..to]
+    }
+
+    /// How much it is, in one line.
+    pub(super) fn counts(&self) -> String {
+        let (turns, usage) = (many(self.turns.len(), "turn"), self.usage());
+        format!("{turns}, {} records, {} tokens in, {} out", self.row.head, usage.input, usage.output)
+    }
+
     /// How the session stands.
     pub(crate) fn state(&self) -> &str {
         let is_dead = self.row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead);
@@ -164,6 +150,11 @@ impl Lane {
     pub(crate) fn depth(&self) -> usize {
         self.path.len()
     }
+}
+
+/// A count with its noun.
+pub(super) fn many(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// How a turn stands, for people.
