@@ -79,7 +79,7 @@ async fn one_goes_wrong(fresh: Fresh<'_>, at: usize, fault: OperationFault) -> R
     alike(&what, &Picture::of(&*other).await?, &Picture::of(&*model.store).await?)
 }
 
-/// A model of the store, in a world of its own.
+/// A model of the store, in a separate world.
 fn model() -> Player {
     let (time, lives) = (Time::default(), Population::default());
     Player::of(Arc::new(MemoryStore::new(outside(&time, &lives))), &time, &lives)
