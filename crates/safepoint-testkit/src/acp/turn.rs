@@ -98,7 +98,7 @@ fn under_way(brain: &mut Brain, mut turn: AcpTurn, rest: &str) -> Vec<AcpStep> {
     let steps = match turn.word.as_str() {
         "ask" | "nag" | "shy" | "sulk" => {
             let questions: &[&str] = if turn.word == "nag" { &["q1", "q2"] } else { &["q1"] };
-            turn.open = questions.iter().map(ToString::to_string).collect();
+            turn.open = questions.iter().map(|question| (*question).to_owned()).collect();
             let asks = questions.iter().map(|question| may_i(&session, question));
             [calls(&session, "pay1", "Pay the rent")].into_iter().chain(asks).collect()
         }
