@@ -227,18 +227,9 @@ async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
         reached.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), count));
         handle.quiet().await;
     }
-    table.alone(
-        &format!("stop of {what}: until the last exchange is dropped, a leaf"),
-        "µs",
-        median(reached),
-        5.0,
-    );
-    table.alone(
-        &format!("stop of {what}: until the root has its outcome, a leaf"),
-        "µs",
-        median(settled),
-        100.0,
-    );
+    let what = |until: &str| format!("stop of {what}: until {until}, a leaf");
+    table.alone(&what("the last exchange is dropped"), "µs", median(reached), 5.0);
+    table.alone(&what("the root has its outcome"), "µs", median(settled), 100.0);
 }
 
 /// A child run beside a plain call, both without the model calls around and inside.
@@ -273,7 +264,6 @@ async fn time(agent: &Agent) -> f64 {
     took
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn per(took: Duration, count: usize) -> f64 {
     micros(took) / count as f64
 }

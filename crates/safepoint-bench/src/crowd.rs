@@ -18,7 +18,7 @@ use crate::{
     bare, rounds,
     server::{Server, Serving},
     silent::Count,
-    table::{Table, median},
+    table::{Table, median_of},
 };
 
 /// The hidden argument that makes this program a crowd.
@@ -36,12 +36,11 @@ pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
     let most = allow_files()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
-        theirs.push(in_a_process("bare", most)?);
-        ours.push(in_a_process("ours", most)?);
+        theirs.push(crowd("bare", most)?);
+        ours.push(crowd("ours", most)?);
     }
-    let of = |all: &[Figures], index: usize| median(all.iter().map(|figures| figures[index]).collect());
     let mut row = |what: &str, unit: &str, index: usize, wanted: f64| {
-        let pair = (of(&ours, index), of(&theirs, index));
+        let pair = (median_of(&ours, index), median_of(&theirs, index));
         table.ratio(&format!("{most} on silent streams: {what}"), unit, pair, wanted);
     };
     row("memory of one", "KiB", 0, 1.2);
@@ -62,11 +61,14 @@ fn allow_files() -> anyhow::Result<usize> {
     Ok(usize::try_from(room).unwrap_or(usize::MAX).min(WANTED))
 }
 
-fn in_a_process(kind: &str, most: usize) -> anyhow::Result<Figures> {
+fn crowd(kind: &str, most: usize) -> anyhow::Result<Figures> {
     let server = Server::start(Serving::Silence)?;
-    let output = Command::new(std::env::current_exe()?)
-        .args([CROWD, kind, &most.to_string(), &server.url, &server.control])
-        .output()?;
+    in_a_process(&[CROWD, kind, &most.to_string(), &server.url, &server.control])
+}
+
+/// What this program prints, started with these arguments.
+pub(crate) fn in_a_process<const N: usize>(args: &[&str]) -> anyhow::Result<[f64; N]> {
+    let output = Command::new(std::env::current_exe()?).args(args).output()?;
     anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout)?;
     let figures: Vec<f64> = said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
@@ -80,7 +82,7 @@ pub(crate) async fn gather(mut args: impl Iterator<Item = String>) -> anyhow::Re
     let place = CrowdSite { url, count: Count::of(&control).await?, most };
     let figures = match kind.as_str() {
         "bare" => place.measure(Bare(Client::builder().read_timeout(PATIENCE).build()?)).await?,
-        _ => place.measure(Ours::new()).await?,
+        _ => place.measure(Ours::default()).await?,
     };
     println!("{}", figures.map(|figure| figure.to_string()).join(" "));
     Ok(())
@@ -119,13 +121,8 @@ impl CrowdKind for Bare {
     }
 }
 
+#[derive(Default)]
 struct Ours(std::sync::OnceLock<Agent>);
-
-impl Ours {
-    fn new() -> Self {
-        Self(std::sync::OnceLock::new())
-    }
-}
 
 impl CrowdKind for Ours {
     type Waiting = RunHandle;
@@ -151,7 +148,6 @@ struct CrowdSite {
 }
 
 impl CrowdSite {
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     async fn measure<K: CrowdKind>(mut self, kind: K) -> anyhow::Result<Figures> {
         const IDLE: Duration = Duration::from_secs(5);
         const BATCH: usize = 250;
@@ -165,11 +161,8 @@ impl CrowdSite {
             waiting.extend((0..batch).map(|_| kind.begin(&self.url)));
             self.count.reaches(waiting.len() + 1).await?;
         }
-        settle_down().await;
-        let weight = (resident()? - before) / self.most as f64;
-        let switches = switches()?;
-        tokio::time::sleep(IDLE).await;
-        let switches = self::switches()? - switches;
+        let weight = (resident_at_rest().await? - before) / self.most as f64;
+        let switches = switches_in(IDLE).await?;
         let (began, cpu) = (Instant::now(), rounds::cpu_now());
         waiting.iter().for_each(K::stop);
         for one in waiting {
@@ -184,9 +177,18 @@ impl CrowdSite {
     }
 }
 
-pub(crate) async fn settle_down() {
+/// KiB of this process in memory once it has settled down.
+pub(crate) async fn resident_at_rest() -> anyhow::Result<f64> {
     const REST: Duration = Duration::from_secs(1);
     tokio::time::sleep(REST).await;
+    resident()
+}
+
+/// Context switches in this time.
+pub(crate) async fn switches_in(time: Duration) -> anyhow::Result<f64> {
+    let before = switches()?;
+    tokio::time::sleep(time).await;
+    Ok(switches()? - before)
 }
 
 /// KiB of this process in memory.
@@ -195,7 +197,7 @@ pub(crate) fn resident() -> anyhow::Result<f64> {
 }
 
 /// How often any thread of this process slept or was preempted.
-pub(crate) fn switches() -> anyhow::Result<f64> {
+fn switches() -> anyhow::Result<f64> {
     let mut all = 0.0;
     for thread in fs::read_dir("/proc/self/task")? {
         let status = fs::read_to_string(thread?.path().join("status"))?;

@@ -3,7 +3,6 @@
 
 use std::{
     fs::File,
-    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -19,7 +18,7 @@ use safepoint::{
     ids::SessionId,
     message::ToolCall,
     model::{Delta, Finish},
-    raw::store::{ApprovalState, NewSession},
+    raw::store::ApprovalState,
     session::{ChatPlanner, ItemOutcome, SessionEvent, SessionStop},
     store::{MemoryStore, OwnerProcess, Store},
     tool::{EffectClass, from_fn},
@@ -28,8 +27,9 @@ use safepoint_stores::SqliteStore;
 
 use crate::{
     models::model,
+    store::{bare_sync, create_a_million},
     table::{Table, median},
-    timing::micros,
+    timing::{micros, took},
 };
 
 /// The hidden argument that makes this program a session of some rounds, and nothing else.
@@ -95,17 +95,7 @@ async fn close(session: Session<String>) {
     session.done().await;
 }
 
-/// A bare sync of what a commit writes.
-fn bare_sync(file: &mut File) -> anyhow::Result<f64> {
-    const PAGES: usize = 4;
-    let began = Instant::now();
-    file.write_all(&[7; 4096 * PAGES])?;
-    file.sync_data()?;
-    Ok(micros(began.elapsed()))
-}
-
 /// The same turn with a store in a file and with one in memory, alternately.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()> {
     const TURNS: usize = 41;
     /// Milliseconds that a round may take more, and that one sync takes where that holds.
@@ -123,31 +113,19 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
         let (mut added, mut syncs) = (Vec::new(), Vec::new());
         let before = file.commits().durable;
         for _ in 0..TURNS {
-            let began = Instant::now();
-            turn(&kept).await?;
-            let with = micros(began.elapsed());
-            let began = Instant::now();
-            turn(&unkept).await?;
-            added.push((with - micros(began.elapsed())) / TURN as f64);
+            let (with, without) = (took(turn(&kept)).await?, took(turn(&unkept)).await?);
+            added.push((with - without) / TURN as f64);
             syncs.push(bare_sync(&mut bare)?);
         }
         let durable = (file.commits().durable - before) as f64 / (TURNS * TURN) as f64;
         let (added, sync) = (median(added), median(syncs));
-        table.alone(
-            &format!("durable, {place}: syncs of a round with one {name} call"),
-            "syncs",
-            durable,
-            most + 0.1,
-        );
+        let what = format!("durable, {place}: syncs of a round with one {name} call");
+        table.alone(&what, "syncs", durable, most + 0.1);
         let own = added - durable * sync;
-        table.alone(
-            &format!(
-                "durable, {place}: what is added to such a round, less {durable:.1} syncs of {sync:.0} µs"
-            ),
-            "µs",
-            own,
-            (MORE - most * SYNC) * 1e3,
+        let what = format!(
+            "durable, {place}: what is added to such a round, less {durable:.1} syncs of {sync:.0} µs"
         );
+        table.alone(&what, "µs", own, (MORE - most * SYNC) * 1e3);
         table.beside(&format!("durable, {place}: what is added in all"), "µs", added);
         close(kept).await;
         close(unkept).await;
@@ -168,7 +146,6 @@ pub(crate) async fn rounds(path: &str) -> anyhow::Result<()> {
 const TRACED: usize = 200;
 
 /// What the kernel says about the syncs of such a session, its beginning and its end included.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn traced(table: &mut Table, folder: &Path) -> anyhow::Result<()> {
     let (reported, store) = (folder.join("trace"), folder.join("traced.db"));
     let mut strace = Command::new("strace");
@@ -182,16 +159,11 @@ fn traced(table: &mut Table, folder: &Path) -> anyhow::Result<()> {
     let lines = std::fs::read_to_string(reported)?;
     let is_sync = |line: &&str| line.contains("sync(") && !line.contains("resumed");
     let syncs = lines.lines().filter(is_sync).count();
-    table.alone(
-        "durable: syncs of a round with one unsafe call, counted by the kernel over 200 rounds, opening and closing included",
-        "syncs",
-        syncs as f64 / TRACED as f64,
-        2.1,
-    );
+    let what = "durable: syncs of a round with one unsafe call, counted by the kernel over 200 rounds, opening and closing included";
+    table.alone(what, "syncs", syncs as f64 / TRACED as f64, 2.1);
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn many(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     const SESSIONS: usize = 64;
     let store = Arc::new(SqliteStore::open(path)?);
@@ -239,8 +211,6 @@ async fn long(table: &mut Table, path: &Path) -> anyhow::Result<()> {
 
 /// A million suspended sessions, of which some are real: each of these is found, decided, and taken up to its end.
 async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
-    const SESSIONS: usize = 1_000_000;
-    const AT_ONCE: usize = 5_000;
     const REAL: usize = 15;
     const NEWEST: usize = 50;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
@@ -252,13 +222,7 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         ensure!(matches!(fate, ItemOutcome::Suspended(_)), "the turn came to {fate:?}");
         close(session).await;
     }
-    for first in (0..SESSIONS).step_by(AT_ONCE) {
-        let make = |number: usize| {
-            let label = "suspended".to_owned();
-            store.create(NewSession { label, ..NewSession::of(format!("session {number}")) })
-        };
-        try_join_all((first..first + AT_ONCE).map(make)).await?;
-    }
+    create_a_million(&*store).await?;
     drop(store);
     let (mut listed, mut resumed) = (Vec::new(), Vec::new());
     for number in 0..REAL {
@@ -267,22 +231,12 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         ensure!(store.list(NEWEST, None).await?.len() == NEWEST, "sessions are missing");
         listed.push(micros(began.elapsed()) / 1e3);
         drop(store);
-        let began = Instant::now();
-        resume(path, &format!("real {number}"), &agent).await?;
-        resumed.push(micros(began.elapsed()) / 1e3);
+        resumed.push(took(resume(path, &format!("real {number}"), &agent)).await? / 1e3);
     }
-    table.alone(
-        "durable: opening a file of a million sessions, and its newest 50",
-        "ms",
-        median(listed),
-        50.0,
-    );
-    table.alone(
-        "durable: opening it, taking up a suspended one by its decision, to the turn's end",
-        "ms",
-        median(resumed),
-        50.0,
-    );
+    let what = "durable: opening a file of a million sessions, and its newest 50";
+    table.alone(what, "ms", median(listed), 50.0);
+    let what = "durable: opening it, taking up a suspended one by its decision, to the turn's end";
+    table.alone(what, "ms", median(resumed), 50.0);
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use crate::{
     server::{Server, Serving},
     silent::Count,
     table::{Table, median},
-    timing::micros,
+    timing::{join, micros},
 };
 
 /// The others.
@@ -165,13 +165,10 @@ impl Others {
         Self { over, running }
     }
 
-    async fn end(mut self) -> anyhow::Result<()> {
+    async fn end(self) -> anyhow::Result<()> {
         // Relaxed: the joins below order the rest.
         self.over.store(true, Ordering::Relaxed);
-        while let Some(ended) = self.running.join_next().await {
-            ended??;
-        }
-        Ok(())
+        join(self.running).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Safepoint against a bare `reqwest` loop, alternately and in the same run: medians and ratios.
 
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
 mod bare;
 mod children;
 mod crowd;

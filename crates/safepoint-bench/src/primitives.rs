@@ -36,11 +36,8 @@ pub(crate) fn measure(table: &mut Table) {
             drop(black_box(Arc::clone(black_box(&shared))));
         }
     });
-    table.beside(
-        "of that, the share that a permit has in its scope: an `Arc` cloned and dropped",
-        "ns",
-        clone,
-    );
+    let share = "of that, the share that a permit has in its scope: an `Arc` cloned and dropped";
+    table.beside(share, "ns", clone);
     let (mut scoped, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         bare.push(polls(pin!(never_ready())));
@@ -79,7 +76,6 @@ fn repeat(work: impl Fn()) -> f64 {
     median((0..REPEATS).map(|_| one()).collect())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn per(took: Duration) -> f64 {
     took.as_nanos() as f64 / f64::from(TIMES)
 }

@@ -15,10 +15,12 @@ use safepoint_testkit::{
     server::ModelServer,
 };
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::{
     bare,
     table::{Table, median},
+    timing::{self, join},
 };
 
 fn noop() -> FnTool {
@@ -34,7 +36,6 @@ pub(crate) fn agent(model: impl Model) -> Agent {
 }
 
 /// CPU time of this process, in microseconds.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 pub(crate) fn cpu_now() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
@@ -69,7 +70,6 @@ pub(crate) async fn wires(table: &mut Table, url: &str, rounds: usize) -> anyhow
 }
 
 /// The medians of both, in turns.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn figures(agent: &Agent, url: &str, rounds: usize) -> anyhow::Result<(f64, f64)> {
     const REPEATS: usize = 9;
     const RUNS: usize = 1000;
@@ -91,7 +91,6 @@ async fn figures(agent: &Agent, url: &str, rounds: usize) -> anyhow::Result<(f64
     Ok((median(ours), median(theirs)))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 pub(crate) async fn throughput(table: &mut Table, url: &str) -> anyhow::Result<()> {
     const AT_ONCE: usize = 64;
     const EACH: usize = 4;
@@ -102,7 +101,7 @@ pub(crate) async fn throughput(table: &mut Table, url: &str) -> anyhow::Result<(
     let rate = |began: Instant| (AT_ONCE * EACH * ROUNDS) as f64 / began.elapsed().as_secs_f64();
     for _ in 0..REPEATS {
         let began = Instant::now();
-        let mut running = tokio::task::JoinSet::new();
+        let mut running = JoinSet::new();
         for _ in 0..AT_ONCE {
             let (client, url) = (client.clone(), url.to_owned());
             running.spawn(async move {
@@ -112,11 +111,10 @@ pub(crate) async fn throughput(table: &mut Table, url: &str) -> anyhow::Result<(
                 anyhow::Ok(())
             });
         }
-        while let Some(ended) = running.join_next().await {
-            ended??;
-        }
+        join(running).await?;
         theirs.push(rate(began));
         let began = Instant::now();
+        let mut running = JoinSet::new();
         for _ in 0..AT_ONCE {
             let agent = agent.clone();
             running.spawn(async move {
@@ -126,9 +124,7 @@ pub(crate) async fn throughput(table: &mut Table, url: &str) -> anyhow::Result<(
                 anyhow::Ok(())
             });
         }
-        while let Some(ended) = running.join_next().await {
-            ended??;
-        }
+        join(running).await?;
         ours.push(rate(began));
     }
     table.rate("throughput of 64 agents at once", "rounds/s", (median(ours), median(theirs)), 0.8);
@@ -151,9 +147,7 @@ pub(crate) async fn parallel_tools(table: &mut Table) -> anyhow::Result<()> {
         let model = openai::model("m").base_url(server.url());
         let nap = nap.with(|spec| spec.effect(EffectClass::ReadOnly));
         let agent = Agent::builder(model).limits(limits).tool(nap).build();
-        let began = Instant::now();
-        one(&agent).await?;
-        took.push(began.elapsed().as_secs_f64() * 1e3);
+        took.push(timing::took(one(&agent)).await? / 1e3);
     }
     table.alone("100 parallel tools of 10 ms, both model calls included", "ms", median(took), 15.0);
     Ok(())

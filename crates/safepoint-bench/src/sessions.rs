@@ -2,7 +2,6 @@
 //! second one takes; and what ten thousand idle ones weigh, in a process of their own.
 
 use std::{
-    process::Command,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -19,9 +18,9 @@ use safepoint::{
 use tokio::sync::mpsc;
 
 use crate::{
-    crowd::{resident, settle_down, switches},
+    crowd::{in_a_process, resident, resident_at_rest, switches_in},
     models::model,
-    table::{Table, median},
+    table::{Table, median, median_of},
     timing::micros,
 };
 
@@ -139,7 +138,6 @@ fn between(began: Instant, then: Option<Instant>) -> anyhow::Result<f64> {
 }
 
 /// Pushes while a turn is running, until the owner has accepted the last item.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn pushes(table: &mut Table) -> anyhow::Result<()> {
     const TIMES: usize = 5;
     let (mut rates, mut ends) = (Vec::new(), Vec::new());
@@ -165,11 +163,8 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
         anyhow::ensure!(exit.unhandled().len() == PUSHES, "an item is lost");
     }
     table.least("pushes into one session while a turn is running", "a second", median(rates), 100_000.0);
-    table.beside(
-        "the end of a session with 100,000 items unhandled, each of them reported",
-        "ms",
-        median(ends),
-    );
+    let end = "the end of a session with 100,000 items unhandled, each of them reported";
+    table.beside(end, "ms", median(ends));
     Ok(())
 }
 
@@ -180,34 +175,26 @@ fn idle(table: &mut Table) -> anyhow::Result<()> {
     const TIMES: usize = 3;
     let (mut tasks, mut fresh, mut used) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TIMES {
-        tasks.push(in_a_process("tasks")?);
-        fresh.push(in_a_process("sessions")?);
-        used.push(in_a_process("used")?);
+        tasks.push(crowd("tasks")?);
+        fresh.push(crowd("sessions")?);
+        used.push(crowd("used")?);
     }
-    let of = |all: &[Figures], index: usize| median(all.iter().map(|figures| figures[index]).collect());
-    let task = of(&tasks, 0);
-    let pair = (of(&fresh, 0), task);
+    let pair = (median_of(&fresh, 0), median_of(&tasks, 0));
     table.added("10,000 idle sessions: memory of one, above an idle task", "KiB", pair, 4.0);
-    table.beside(
-        "the same after one turn: its events, its run's log and its conversation",
-        "KiB",
-        of(&used, 0),
-    );
-    let most = of(&tasks, 1).max(STRAY);
-    table.alone("10,000 idle sessions: context switches in 2 s", "", of(&fresh, 1), most);
-    table.alone("10,000 idle sessions after one turn: context switches in 2 s", "", of(&used, 1), most);
+    let same = "the same after one turn: its events, its run's log and its conversation";
+    table.beside(same, "KiB", median_of(&used, 0));
+    let most = median_of(&tasks, 1).max(STRAY);
+    table.alone("10,000 idle sessions: context switches in 2 s", "", median_of(&fresh, 1), most);
+    let after = "10,000 idle sessions after one turn: context switches in 2 s";
+    table.alone(after, "", median_of(&used, 1), most);
     Ok(())
 }
 
 /// Context switches that the measuring task makes by itself: it sleeps, and wakes.
 const STRAY: f64 = 8.0;
 
-fn in_a_process(kind: &str) -> anyhow::Result<Figures> {
-    let output = Command::new(std::env::current_exe()?).args([IDLE, kind]).output()?;
-    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stdout)?;
-    let figures: Vec<f64> = said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-    figures.try_into().map_err(|_figures| anyhow::anyhow!("a crowd said `{said}`"))
+fn crowd(kind: &str) -> anyhow::Result<Figures> {
+    in_a_process(&[IDLE, kind])
 }
 
 /// The crowd itself: prints its figures.
@@ -243,7 +230,6 @@ fn says() -> impl Model {
 }
 
 /// Makes a crowd, one session after the other, and measures it while all are idle.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
     const WATCHED: Duration = Duration::from_secs(2);
     let mut all = Vec::with_capacity(SESSIONS + 1);
@@ -253,11 +239,8 @@ async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
     for _ in 0..SESSIONS {
         all.push(make().await);
     }
-    settle_down().await;
-    let weight = (resident()? - before) / SESSIONS as f64;
-    let switched = switches()?;
-    tokio::time::sleep(WATCHED).await;
-    let switched = switches()? - switched;
+    let weight = (resident_at_rest().await? - before) / SESSIONS as f64;
+    let switched = switches_in(WATCHED).await?;
     // No session is stopped: the process simply ends.
     Box::leak(Box::new(all));
     Ok([weight, switched])

@@ -50,14 +50,11 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
             bare.push(drop_bare(phase).await?);
             ours.push(stop_ours(phase).await?);
         }
-        let (reported, closed) = (median(ours.caller), median(ours.other));
-        table.ratio(&format!("stop {name}: server sees the close"), "µs", (closed, median(bare.other)), 1.5);
-        table.ratio(
-            &format!("stop {name}: caller has the outcome"),
-            "µs",
-            (reported, median(bare.caller)),
-            1.5,
-        );
+        let what = |end: &str| format!("stop {name}: {end}");
+        let closed = (median(ours.other), median(bare.other));
+        table.ratio(&what("server sees the close"), "µs", closed, 1.5);
+        let reported = (median(ours.caller), median(bare.caller));
+        table.ratio(&what("caller has the outcome"), "µs", reported, 1.5);
     }
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
@@ -189,7 +186,6 @@ async fn lose_none(table: &mut Table) -> anyhow::Result<()> {
     while let Some(ended) = running.join_next().await {
         lost += usize::from(!ended?);
     }
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     table.alone("stops lost, of 10,000 at arbitrary moments, 32 at once", "lost", lost as f64, 0.0);
     Ok(())
 }

@@ -18,7 +18,7 @@ use safepoint_stores::SqliteStore;
 
 use crate::{
     table::{Table, median},
-    timing::micros,
+    timing::{join, micros, took},
 };
 
 /// A lease that outlasts the benchmark.
@@ -49,28 +49,30 @@ async fn round(store: &dyn Store, lease: &Lease) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Microseconds of a bare sync of what a commit writes.
+pub(crate) fn bare_sync(file: &mut File) -> anyhow::Result<f64> {
+    const PAGES: usize = 4;
+    let began = Instant::now();
+    file.write_all(&[7; 4096 * PAGES])?;
+    file.sync_data()?;
+    Ok(micros(began.elapsed()))
+}
+
 async fn held(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
     let session = store.create(NewSession::of(id)).await?.id;
     Ok(store.acquire(&session, OwnerProcess::here(), TTL).await?)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::Result<f64> {
     const ROUNDS: usize = 1000;
-    const PAGES: usize = 4;
     let store = SqliteStore::open(path)?;
     let lease = held(&store, "one").await?;
     let mut file = File::create(bare)?;
     let (mut ours, mut syncs, mut appends) = (Vec::new(), Vec::new(), Vec::new());
     let before = store.commits();
     for _ in 0..ROUNDS {
-        let began = Instant::now();
-        file.write_all(&[7; 4096 * PAGES])?;
-        file.sync_data()?;
-        syncs.push(micros(began.elapsed()));
-        let began = Instant::now();
-        round(&store, &lease).await?;
-        ours.push(micros(began.elapsed()));
+        syncs.push(bare_sync(&mut file)?);
+        ours.push(took(round(&store, &lease)).await?);
     }
     let durable = (store.commits().durable - before.durable) as f64 / ROUNDS as f64;
     for _ in 0..ROUNDS {
@@ -80,18 +82,14 @@ async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::R
     }
     let sync = median(syncs);
     // 0.4 ms where a sync costs 0.13 ms.
-    table.ratio(
-        "store: a round with one unsafe call, beside one bare sync",
-        "µs",
-        (median(ours), sync),
-        0.4 / 0.13,
-    );
+    let most = 0.4 / 0.13;
+    let what = "store: a round with one unsafe call, beside one bare sync";
+    table.ratio(what, "µs", (median(ours), sync), most);
     table.alone("store: syncs of such a round", "syncs", durable, 2.0);
     table.alone("store: one append that is recorded", "µs", median(appends), 100.0);
     Ok(sync)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 async fn many_at_once(table: &mut Table, path: &Path, sync: f64) -> anyhow::Result<()> {
     const SESSIONS: usize = 64;
     const ROUNDS: usize = 100;
@@ -113,18 +111,12 @@ async fn many_at_once(table: &mut Table, path: &Path, sync: f64) -> anyhow::Resu
             anyhow::Ok(())
         });
     }
-    while let Some(ended) = running.join_next().await {
-        ended??;
-    }
+    join(running).await?;
     let each = micros(began.elapsed()) / (SESSIONS * ROUNDS) as f64;
     let durable = (store.commits().durable - before.durable) as f64 / (SESSIONS * ROUNDS) as f64;
     table.alone("store: syncs of a round, 64 sessions at once", "syncs", durable, 0.5);
-    table.ratio(
-        "store: a round, 64 sessions at once, over all, beside one bare sync",
-        "µs",
-        (each, sync),
-        0.5,
-    );
+    let what = "store: a round, 64 sessions at once, over all, beside one bare sync";
+    table.ratio(what, "µs", (each, sync), 0.5);
     Ok(())
 }
 
@@ -168,20 +160,27 @@ async fn read(store: &dyn Store, id: &str) -> anyhow::Result<usize> {
     Ok(count)
 }
 
-async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
-    const SESSIONS: usize = 1_000_000;
+const MILLION: usize = 1_000_000;
+
+/// Fills a store with suspended sessions, in which nothing is.
+pub(crate) async fn create_a_million(store: &dyn Store) -> anyhow::Result<()> {
     const AT_ONCE: usize = 5_000;
-    const NEWEST: usize = 50;
-    const REPEATS: usize = 21;
-    let store = SqliteStore::open(path)?;
-    for first in (0..SESSIONS).step_by(AT_ONCE) {
+    for first in (0..MILLION).step_by(AT_ONCE) {
         let make = |number: usize| {
             let label = "suspended".to_owned();
             store.create(NewSession { label, ..NewSession::of(format!("session {number}")) })
         };
         try_join_all((first..first + AT_ONCE).map(make)).await?;
     }
-    let one = format!("session {}", SESSIONS / 3);
+    Ok(())
+}
+
+async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
+    const NEWEST: usize = 50;
+    const REPEATS: usize = 21;
+    let store = SqliteStore::open(path)?;
+    create_a_million(&store).await?;
+    let one = format!("session {}", MILLION / 3);
     let lease = store.acquire(&one.as_str().into(), OwnerProcess::here(), TTL).await?;
     store.append(&lease, vec![fact("said")], Durability::Durable).await?;
     store.release(&lease).await?;

@@ -1,6 +1,8 @@
 //! Times of what is measured.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
 
 /// Microseconds until the caller had its outcome, and until the other side saw the end.
 #[derive(Default)]
@@ -14,6 +16,21 @@ impl Times {
         self.caller.push(caller);
         self.other.push(other);
     }
+}
+
+/// Microseconds that this work takes.
+pub(crate) async fn took(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    work.await?;
+    Ok(micros(began.elapsed()))
+}
+
+/// Waits for all of these tasks.
+pub(crate) async fn join(mut running: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+    while let Some(ended) = running.join_next().await {
+        ended??;
+    }
+    Ok(())
 }
 
 pub(crate) fn micros(took: Duration) -> f64 {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 mod card;
 mod manners;
@@ -24,10 +24,13 @@ mod work;
 
 pub use manners::{A2aManners, A2aWire, Card, Contexts, Looks, OnCancel, Streams, Tells, WorkStep};
 
-use self::{task::Task, work::Yard};
+use self::{
+    task::Task,
+    work::{Passes, Yard},
+};
 use crate::{
     http::{self, Connection, Serving},
-    sync::lock,
+    sync::{lock, until},
 };
 
 /// What a server was asked. Exhaustive: a request, or the end of an exchange before its answer.
@@ -48,7 +51,7 @@ pub struct A2aServer {
 }
 
 /// What the server's connections share.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Mind {
     manners: A2aManners,
     url: String,
@@ -68,7 +71,7 @@ struct Mind {
     /// How many streams were opened, and which of them the id of a request stands for: both change together.
     streams: Mutex<Opened>,
     /// Opened when a task that is named late may be, and when a stream that lags may continue.
-    names: Semaphore,
+    names: Passes,
 }
 
 /// The streams that were opened.
@@ -89,18 +92,7 @@ impl A2aServer {
     pub fn start(manners: A2aManners) -> io::Result<Self> {
         let listener = http::bind(http::LOOPBACK)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let mind = Arc::new(Mind {
-            manners,
-            url: url.clone(),
-            seen: Mutex::default(),
-            bearers: Mutex::default(),
-            ids: Mutex::default(),
-            tasks: Mutex::default(),
-            yard: Yard::default(),
-            cuts: watch::Sender::new(0),
-            streams: Mutex::default(),
-            names: Semaphore::new(0),
-        });
+        let mind = Arc::new(Mind { manners, url: url.clone(), ..Mind::default() });
         let serving = Serving::start(listener, &mind, serving::serve);
         Ok(Self { url, mind, _serving: serving })
     }
@@ -176,10 +168,7 @@ impl A2aServer {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn cut(&self, streams: usize) {
-        let mut cuts = self.mind.cuts.subscribe();
-        if cuts.wait_for(|cuts| *cuts >= streams).await.is_err() {
-            // The server is gone with `self`, which is here.
-        }
+        until(&self.mind.cuts, |cuts| *cuts >= streams).await;
     }
 
     /// Lets one waiting work continue, now or later.
@@ -195,7 +184,7 @@ impl A2aServer {
 
     /// Lets a server that names its tasks late name one, and a stream that lags continue.
     pub fn name(&self) {
-        self.mind.names.add_permits(1);
+        self.mind.names.give(1);
     }
 
     /// How much work was begun.

@@ -1,8 +1,43 @@
 //! ACP agents that behave badly, as processes: for tests of programs that run third-party agents.
 //!
 //! A test program is its own agent: it calls [`serve_if_asked`] first, and starts itself with [`ASKED`] set
-//! to an [`AcpManners`] as JSON. The first word of the prompt's last line selects the turn; [`WORDS`] lists
-//! all words.
+//! to an [`AcpManners`] as JSON. The first word of the prompt's last line selects the turn:
+//!
+//! - `say`: says the rest of the line, in chunks of one word, and ends
+//! - `think`: thinks, uses its own tool, says `thought about it`, and ends
+//! - `work`: says `working`, begins a tool call, and works until it is asked to end, which it confirms
+//! - `deaf`: the same, but ignores `session/cancel`
+//! - `sly`: the same, but says `end_turn` where it should say that it was cancelled
+//! - `fail`: the same, but answers with an error when it is asked to end
+//! - `babble`: the same, but says a hundred more things, and that its tool call is done, before it confirms
+//! - `late`: ignores `session/cancel`, but says more and answers when its input ends
+//! - `unmoved`: answers `session/cancel` with no more than that it is `still working`
+//! - `ask`: asks whether it may pay; pays if it may; and ends, or confirms that it was asked to
+//! - `nag`: asks the same twice at once, and then as `ask`
+//! - `odd-ask`: asks with no answer to choose from that allows anything
+//! - `tree`: starts a grandchild in its own session, and then as `deaf`
+//! - `command`: runs a command as `work` does, and confirms its end at once, while the command continues
+//! - `hand`: hands its work to the hub of its manners, and then as `work`
+//! - `clan`: starts a grandchild as `tree` does, and then as `hand`
+//! - `serve`: starts a command in the background, says `serving`, and ends; the command ends with the agent
+//! - `tidy`: the same, but it ends the command itself when its input ends
+//! - `shy`: asks as `ask`, and where it may not, ends without a word
+//! - `sulk`: asks as `ask`, and where it may not, ends with `cancelled`
+//! - `flood`: writes many megabytes to standard error, and then as `say`
+//! - `noise`: writes lines that are no messages, and then as `say`
+//! - `big`: writes one line of 50 MB, says `after`, and ends
+//! - `gush`: says one thing after the other without end
+//! - `brood`: thinks one thing after the other without end
+//! - `essay`: says 15 MiB in many pieces, and ends
+//! - `die`: says `half`, and why on standard error, and ends the process with code 3
+//! - `twice`: answers twice, differently
+//! - `file`: asks for a file, says what it was answered, and ends
+//! - `wedge`: says `wedged`, and reads and does nothing more
+//! - `count`: says how many prompts this session has had, and ends
+//! - `refuse`: ends with `refusal`
+//! - `tokens`: says `cut`, and ends with `max_tokens`
+//! - `new-reason`: ends with an unknown reason
+//! - `broken`: answers with neither a result nor an error
 
 use std::path::PathBuf;
 
@@ -16,12 +51,13 @@ mod hub;
 mod say;
 mod stdio;
 mod turn;
+#[cfg(feature = "suites")]
 mod work;
 
 pub use crate::notes::{now_ns, read_log};
 pub use hub::Hub;
-pub use turn::WORDS;
-pub use work::{Work, work};
+#[cfg(feature = "suites")]
+pub use work::work;
 
 /// The variable that makes an agent of a process that calls [`serve_if_asked`].
 pub const ASKED: &str = "SAFEPOINT_TEST_ACP";

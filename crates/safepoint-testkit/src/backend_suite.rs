@@ -102,7 +102,8 @@ const SHOWN_LATE: &str = "it has shown something after it had settled";
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A fact that does not hold of a backend, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct BrokenBackend(String);
 
 impl BrokenBackend {
@@ -110,14 +111,6 @@ impl BrokenBackend {
         Self(what.into())
     }
 }
-
-impl fmt::Display for BrokenBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BrokenBackend {}
 
 /// What came of a fact.
 type Holds<T = ()> = Result<T, BrokenBackend>;

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::{
     backend_suite::{Account, Probe},
     http::{self, Connection, Request, Serving, response},
-    sync::lock,
+    sync::{lock, until},
     tool_gate::ToolGate,
 };
 
@@ -101,15 +101,14 @@ pub struct Provider {
 #[derive(Debug, Default)]
 struct Mind {
     manners: ProviderManners,
-    /// Of these three locks a thread holds one at a time, for one entry or one look.
+    /// Of these four locks a thread holds one at a time, for one entry or one look.
     requests: Mutex<Vec<Value>>,
     /// As `requests`.
     bearers: Mutex<Vec<String>>,
     /// Each stands at its number, from 1.
     responses: Mutex<Vec<Arc<Response>>>,
-    begun: AtomicUsize,
-    in_flight: AtomicUsize,
-    cancels: AtomicUsize,
+    /// As `requests`.
+    account: Mutex<Account>,
     looks: AtomicUsize,
     gate: ToolGate,
     names: ToolGate,
@@ -178,11 +177,7 @@ impl Provider {
 
 impl Probe for Provider {
     fn look(&self) -> BoxFuture<'_, Account> {
-        // SeqCst, here and where they are counted: tests compare several counts, so all see one order.
-        let of = |count: &AtomicUsize| count.load(Ordering::SeqCst);
-        let (begun, in_flight, stops) =
-            (of(&self.mind.begun), of(&self.mind.in_flight), of(&self.mind.cancels));
-        Box::pin(std::future::ready(Account { begun, in_flight, stops }))
+        Box::pin(std::future::ready(*lock(&self.mind.account)))
     }
 
     fn finish(&self) {
@@ -219,14 +214,12 @@ async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Result<()> {
                     continue;
                 }
                 (_, OnProviderCancel::HangsUp) => {
-                    // SeqCst, as all counts of a provider: counted before the line is cut, which the test
-                    // sees.
-                    mind.cancels.fetch_add(1, Ordering::SeqCst);
+                    // Before the line is cut, which the test sees.
+                    lock(&mind.account).stops += 1;
                     return Ok(());
                 }
                 (_, OnProviderCancel::Deaf) => {
-                    // SeqCst, as above: counted before the silence.
-                    mind.cancels.fetch_add(1, Ordering::SeqCst);
+                    lock(&mind.account).stops += 1;
                     connection.closed().await;
                     return Ok(());
                 }
@@ -264,7 +257,7 @@ impl Mind {
                 self.begin(body);
                 Some(plain("200 OK", &Value::Null))
             }
-            // One update, so exactly the first `busy` looks are refused.
+            // SeqCst for simplicity. One update, so exactly the first `busy` looks are refused.
             ("GET", ..) if self.looks.fetch_add(1, Ordering::SeqCst) < self.manners.busy => {
                 Some(response::whole("429 Too Many Requests", JSON, &[("retry-after", "0")], b"null"))
             }
@@ -274,10 +267,11 @@ impl Mind {
 
     fn begin(self: &Arc<Self>, body: &[u8]) -> Value {
         lock(&self.requests).push(serde_json::from_slice(body).unwrap_or_default());
-        // SeqCst, as all counts of a provider. Begun before in flight: a test never sees more in flight than
-        // begun.
-        self.begun.fetch_add(1, Ordering::SeqCst);
-        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        {
+            let mut account = lock(&self.account);
+            account.begun += 1;
+            account.in_flight += 1;
+        }
         let (status, torn) = (watch::Sender::new("queued"), watch::Sender::new(false));
         let mut responses = lock(&self.responses);
         // Numbered under the lock: of two at once each stands at its number.
@@ -307,7 +301,7 @@ impl Mind {
                 }
             }
             // Before `over`: who waits for the end of the work finds it counted out.
-            mind.in_flight.fetch_sub(1, Ordering::SeqCst);
+            lock(&mind.account).in_flight -= 1;
             response.over.send_replace(true);
         });
         shown
@@ -343,14 +337,12 @@ impl Mind {
         if matches!(*response.status.borrow(), "completed" | "failed" | "incomplete") {
             return Some(self.show(response));
         }
-        // SeqCst, as above: counted before its effect, which a test may wait for.
-        self.cancels.fetch_add(1, Ordering::SeqCst);
+        // Before its effect, which a test may wait for.
+        lock(&self.account).stops += 1;
         match on_cancel {
             OnProviderCancel::Ends => {
                 response.torn.send_replace(true);
-                if response.over.subscribe().wait_for(|over| *over).await.is_err() {
-                    // The sender is borrowed here.
-                }
+                until(&response.over, |over| *over).await;
                 response.status.send_replace("cancelled");
             }
             OnProviderCancel::Says => drop(response.status.send_replace("cancelled")),

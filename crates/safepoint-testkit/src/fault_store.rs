@@ -204,17 +204,6 @@ impl FaultStore {
             }
         })
     }
-
-    /// The same about this session or lease.
-    fn ask_of<'a, K: Clone + Send + 'a, T: Send + 'a>(
-        &'a self,
-        name: &'static str,
-        of: &K,
-        ask: impl FnOnce(&'a dyn Store, &K) -> StoreFuture<'a, T> + Send + 'a,
-    ) -> StoreFuture<'a, T> {
-        let of = of.clone();
-        self.ask(name, move |store| ask(store, &of))
-    }
 }
 
 /// An answer that comes as it should, and panics as it is dropped.
@@ -241,85 +230,37 @@ fn lost<T>(answer: Result<T, Error>) {
     drop(answer);
 }
 
+/// Methods of the trait, handed on: before the semicolon stands what a method borrows.
+macro_rules! hand_on {
+    ($($name:ident($($of:ident: $key:ty),*; $($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $name(&self, $($of: &$key,)* $($arg: $type),*) -> StoreFuture<'_, $answer> {
+            $(let $of = $of.clone();)*
+            self.ask(stringify!($name), move |store| store.$name($(&$of,)* $($arg),*))
+        }
+    )*};
+}
+
 impl Store for FaultStore {
-    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
-        self.ask("create", |store| store.create(session))
-    }
-
-    fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
-        self.ask_of("open", session, move |store, session| store.open(session))
-    }
-
-    fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
-        self.ask("list", move |store| store.list(most, older))
-    }
-
-    fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
-        self.ask_of("remove", session, move |store, session| store.remove(session))
-    }
-
-    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
-        self.ask_of("acquire", session, move |store, session| store.acquire(session, owner, ttl))
-    }
-
-    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
-        self.ask_of("renew", lease, move |store, lease| store.renew(lease))
-    }
-
-    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
-        self.ask_of("release", lease, move |store, lease| store.release(lease))
-    }
-
-    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
-        self.ask_of("append", lease, move |store, lease| store.append(lease, writes, class))
-    }
-
-    fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
-        self.ask_of("read", session, move |store, session| store.read(session, from, most))
-    }
-
-    fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
-        self.ask_of("check", session, move |store, session| store.check(session))
-    }
-
-    fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
-        self.ask_of("push", session, move |store, session| store.push(session, push))
-    }
-
-    fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
-        self.ask_of("inbox", session, move |store, session| store.inbox(session))
-    }
-
-    fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
-        self.ask_of("withdraw", session, move |store, session| store.withdraw(session, item))
-    }
-
-    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
-        self.ask_of("ask_stop", session, move |store, session| store.ask_stop(session, stop))
-    }
-
-    fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
-        self.ask_of("stops", session, move |store, session| store.stops(session, after))
-    }
-
-    fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
-        self.ask_of("decide", session, move |store, session| store.decide(session, decision))
-    }
-
-    fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
-        let id = id.clone();
-        self.ask_of("approval", session, move |store, session| store.approval(session, &id))
-    }
-
-    fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
-        self.ask_of("approvals", session, move |store, session| store.approvals(session))
-    }
-
-    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
-        self.ask("stamp", |store| store.stamp())
-    }
-
-    fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
-        self.ask_of("notice", session, move |store, session| store.notice(session))
+    hand_on! {
+        create(; session: NewSession) -> SessionRow;
+        open(session: SessionId;) -> SessionRow;
+        list(; most: usize, older: Option<PageCursor>) -> Vec<SessionRow>;
+        remove(session: SessionId;) -> ();
+        acquire(session: SessionId; owner: OwnerProcess, ttl: Duration) -> Lease;
+        renew(lease: Lease;) -> Lease;
+        release(lease: Lease;) -> ();
+        append(lease: Lease; writes: Vec<Write>, class: Durability) -> Appended;
+        read(session: SessionId; from: u64, most: usize) -> Page;
+        check(session: SessionId;) -> ChainCheck;
+        push(session: SessionId; push: NewItem) -> Pushed;
+        inbox(session: SessionId;) -> Vec<InboxRow>;
+        withdraw(session: SessionId; item: u64) -> Withdrawn;
+        ask_stop(session: SessionId; stop: StopIntent) -> u64;
+        stops(session: SessionId; after: u64) -> Vec<StopRow>;
+        decide(session: SessionId; decision: NewDecision) -> DecisionResult;
+        approval(session: SessionId, id: ApprovalId;) -> Option<ApprovalRow>;
+        approvals(session: SessionId;) -> Vec<ApprovalRow>;
+        stamp(;) -> ChangeMark;
+        notice(session: SessionId;) -> Changes;
     }
 }

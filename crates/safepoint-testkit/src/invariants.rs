@@ -59,21 +59,14 @@ pub enum Invariant {
 }
 
 /// An invariant that does not hold, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{invariant:?} does not hold: {what}")]
 pub struct BrokenInvariant {
     /// Which.
     pub invariant: Invariant,
     /// What is so, for people.
     pub what: String,
 }
-
-impl fmt::Display for BrokenInvariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} does not hold: {}", self.invariant, self.what)
-    }
-}
-
-impl std::error::Error for BrokenInvariant {}
 
 /// Fails with `what` if `holds` is not so.
 fn must(invariant: Invariant, holds: bool, what: impl FnOnce() -> String) -> Result<(), BrokenInvariant> {

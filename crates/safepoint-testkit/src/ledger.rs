@@ -1,7 +1,7 @@
 //! What tools wrote down themselves, outside the engine: the second account against which a receipt is held
 //! (I4).
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use safepoint::ids::CallId;
 
@@ -61,19 +61,19 @@ impl Ledger {
 
     /// Writes a line.
     pub fn write(&self, call: &CallId, mark: Mark) {
-        self.lock().push(LedgerLine { call: call.clone(), mark });
+        lock(&self.lines).push(LedgerLine { call: call.clone(), mark });
     }
 
     /// Every line, in its order.
     #[must_use]
     pub fn lines(&self) -> Vec<LedgerLine> {
-        self.lock().clone()
+        lock(&self.lines).clone()
     }
 
     /// How many lines say `mark`.
     #[must_use]
     pub fn count(&self, mark: Mark) -> usize {
-        self.lock().iter().filter(|line| line.mark == mark).count()
+        lock(&self.lines).iter().filter(|line| line.mark == mark).count()
     }
 
     /// Whether the call's body began.
@@ -89,10 +89,6 @@ impl Ledger {
     }
 
     fn has(&self, call: &CallId, mark: Mark) -> bool {
-        self.lock().iter().any(|line| line.call == *call && line.mark == mark)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<LedgerLine>> {
-        lock(&self.lines)
+        lock(&self.lines).iter().any(|line| line.call == *call && line.mark == mark)
     }
 }

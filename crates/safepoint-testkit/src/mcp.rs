@@ -54,8 +54,6 @@ pub enum ServerStart {
     Die,
     /// It writes many megabytes to standard error, before and between its answers.
     Flood,
-    /// It ends at the first call, the first time it is started; its log says whether that was before.
-    DieOnce,
     /// It reads nothing more after its first list of tools, but keeps running; over HTTP no call gets an
     /// answer, not even a head.
     Wedge,

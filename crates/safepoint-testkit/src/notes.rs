@@ -1,12 +1,8 @@
 //! What agents and servers of other processes write down: a file of JSON objects, one a line, `{at_ns, got}`.
 
-use std::{
-    fs::OpenOptions,
-    io::Write as _,
-    path::Path,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{fs::OpenOptions, io::Write as _, path::Path};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// Writes down what was received or done, where there is a log.
@@ -34,6 +30,5 @@ pub fn read_log(path: &Path) -> Vec<(u64, Value)> {
 /// The time of the world's clock, in nanoseconds, as logs have it.
 #[must_use]
 pub fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or_default()
+    u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default()
 }

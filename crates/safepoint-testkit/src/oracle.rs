@@ -123,5 +123,25 @@ impl Violation {
     }
 }
 
+/// Fails with these words of the provider unless it holds.
+fn must<S: Into<String>>(
+    holds: bool,
+    index: usize,
+    rule: HistoryRule,
+    says: impl FnOnce() -> S,
+) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(Violation::new(index, rule, says())) }
+}
+
+/// A text, which is empty where there is none.
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A list, which is empty where there is none.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
 #[cfg(test)]
 mod tests;

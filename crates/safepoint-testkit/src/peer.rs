@@ -19,10 +19,7 @@
 //! # });
 //! ```
 
-use std::sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
@@ -32,11 +29,11 @@ use safepoint::{
     receipt::StopSupport,
 };
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::{
     backend_suite::{Account, Probe},
-    sync::lock,
+    sync::{lock, until},
     tool_gate::ToolGate,
 };
 
@@ -72,7 +69,6 @@ enum PeerStep {
     Asks { id: String, tool: String, args: Value },
     Waits,
     Answers(String),
-    Fails(String),
     Breaks(String),
 }
 
@@ -89,13 +85,18 @@ pub struct Peer {
 #[derive(Debug, Default)]
 struct World {
     gate: ToolGate,
-    begun: AtomicUsize,
-    working: AtomicUsize,
-    finished: AtomicUsize,
-    stops: AtomicUsize,
-    moved: Notify,
+    /// Each change is one step: who sees it sees what was done before it.
+    counts: watch::Sender<Counts>,
     /// Held for one entry or one copy; no other lock is taken under it.
     received: Mutex<Received>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    begun: usize,
+    working: usize,
+    finished: usize,
+    stops: usize,
 }
 
 #[derive(Debug, Default)]
@@ -146,12 +147,6 @@ impl Peer {
         self.then(PeerStep::Answers(text.into()))
     }
 
-    /// Fails.
-    #[must_use]
-    pub fn fails(self, why: &str) -> Self {
-        self.then(PeerStep::Fails(why.into()))
-    }
-
     /// Loses the line to us, and works on until its gate lets it pass.
     #[must_use]
     pub fn breaks(self, why: &str) -> Self {
@@ -192,42 +187,37 @@ impl Peer {
     /// How much of its work runs now: its own account, whatever it reported to us.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        // Acquire: pairs with the updates in `work`, so a test that sees no work in flight sees what it
-        // finished.
-        self.world.working.load(Ordering::Acquire)
+        self.world.counts.borrow().working
     }
 
     /// How much of its work has begun.
     #[must_use]
     pub fn begun(&self) -> usize {
-        // Acquire, as in `in_flight`.
-        self.world.begun.load(Ordering::Acquire)
+        self.world.counts.borrow().begun
     }
 
     /// How much of its work came to its own end.
     #[must_use]
     pub fn finished(&self) -> usize {
-        // Acquire, as in `in_flight`.
-        self.world.finished.load(Ordering::Acquire)
+        self.world.counts.borrow().finished
     }
 
     /// How often it was asked to stop.
     #[must_use]
     pub fn stops(&self) -> usize {
-        // Acquire: pairs with the update in `line`.
-        self.world.stops.load(Ordering::Acquire)
+        self.world.counts.borrow().stops
     }
 
     /// What it received, work by work.
     #[must_use]
     pub fn briefs(&self) -> Vec<RemoteTask> {
-        self.world.received().briefs.clone()
+        lock(&self.world.received).briefs.clone()
     }
 
     /// What its questions were answered with, by their ids, in order.
     #[must_use]
     pub fn answered(&self) -> Vec<(String, Given)> {
-        self.world.received().answers.clone()
+        lock(&self.world.received).answers.clone()
     }
 
     /// Waits until none of its work runs.
@@ -235,19 +225,7 @@ impl Peer {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn idle(&self) {
-        loop {
-            let moved = self.world.moved.notified();
-            if self.in_flight() == 0 {
-                return;
-            }
-            moved.await;
-        }
-    }
-}
-
-impl World {
-    fn received(&self) -> MutexGuard<'_, Received> {
-        lock(&self.received)
+        until(&self.world.counts, |counts| counts.working == 0).await;
     }
 }
 

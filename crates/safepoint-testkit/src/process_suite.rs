@@ -123,7 +123,7 @@ impl TreeProcess {
 }
 
 /// When this process began, as the kernel counts it; none if it is gone or a zombie.
-fn start_of(pid: u32) -> Option<String> {
+pub(crate) fn start_of(pid: u32) -> Option<String> {
     const START_AFTER_STATE: usize = 18;
     let stat = fs::read(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

@@ -70,14 +70,10 @@ impl RecordedAttempt {
     /// Each `settled`; there must be one.
     #[must_use]
     pub fn settled(&self) -> Vec<Settled> {
-        let settled = |event: &Event| match &event.kind {
-            EventKind::Fact(fact) => match &**fact {
-                Fact::Settled { receipt, error } => {
-                    Some(Settled { seq: event.seq, receipt: Arc::clone(receipt), error: error.clone() })
-                }
-                _ => None,
-            },
-            _ => None,
+        let settled = |event: &Event| {
+            let EventKind::Fact(fact) = &event.kind else { return None };
+            let Fact::Settled { receipt, error } = &**fact else { return None };
+            Some(Settled { seq: event.seq, receipt: Arc::clone(receipt), error: error.clone() })
         };
         self.events.iter().filter_map(settled).collect()
     }

@@ -1,6 +1,9 @@
 //! What the scripted server says: a list of replies, chosen in order or by what was asked.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,16 +21,13 @@ pub(crate) use director::{Chosen, Director};
 /// As JSON it is `{"replies": [{"text": "hello"}, {"calls": [{"name": "shell", "args": {"command":
 /// "ls"}}]}]}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Script {
     /// The replies.
-    #[serde(default)]
     pub replies: Vec<Reply>,
     /// What is said when they are used up.
-    #[serde(default)]
     pub fallback: Fallback,
     /// Whether the replies begin again when they are used up.
-    #[serde(default)]
     pub repeat: bool,
 }
 
@@ -161,6 +161,22 @@ impl When {
     fn fits(&self, asked: &Asked) -> bool {
         self.user.as_ref().is_none_or(|text| asked.user.contains(text.as_str()))
             && self.results.is_none_or(|results| asked.results.len() == results)
+    }
+}
+
+impl Call {
+    /// Its own id, or a fresh one.
+    pub(crate) fn id_or_fresh(&self, prefix: &str, index: usize) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Relaxed: each number is given once, and orders nothing.
+        self.id
+            .clone()
+            .unwrap_or_else(|| format!("{prefix}{:06}{index}", NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Its arguments as text; a string is sent as it is, JSON or not.
+    pub(crate) fn arguments(&self) -> String {
+        self.args.as_str().map_or_else(|| self.args.to_string(), ToOwned::to_owned)
     }
 }
 

@@ -19,7 +19,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
 };
 
 use futures_util::{StreamExt as _, stream};
@@ -85,14 +85,14 @@ impl ScriptedModel {
     pub fn gate(&self) -> ModelGate {
         let (sender, steps) = mpsc::unbounded_channel();
         let (asks, asked) = oneshot::channel();
-        self.shared.lock().gates.push_back(QueuedGate { asked: asks, steps });
+        lock(&self.shared.state).gates.push_back(QueuedGate { asked: asks, steps });
         ModelGate { asked: Some(asked), steps: sender }
     }
 
     /// The history of each call so far.
     #[must_use]
     pub fn requests(&self) -> Vec<History> {
-        self.shared.lock().asked.clone()
+        lock(&self.shared.state).asked.clone()
     }
 }
 
@@ -161,7 +161,7 @@ impl Conversation for ScriptedConversation {
 
 impl Shared {
     fn answer(&self, history: History, asked: &Asked) -> DeltaStream {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.asked.push(history.clone());
         let gate = state.gates.pop_front();
         drop(state);
@@ -183,10 +183,6 @@ impl Shared {
             Chosen::Scripted(_, reply) => deltas::stream(reply),
             Chosen::Improvised(reply) => deltas::stream(&reply),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ScriptState> {
-        lock(&self.state)
     }
 }
 

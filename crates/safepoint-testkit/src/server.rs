@@ -6,11 +6,7 @@
 //! **Invariants**: an invalid history is answered with the provider's own 400 unless the server is lenient; every
 //! exchange is recorded before it is answered.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use serde_json::json;
 
@@ -112,7 +108,7 @@ impl ModelServer {
         let serve = move |connection| {
             let shared = Arc::clone(&serves);
             async move {
-                let _open = OpenConnection::new(&shared);
+                let _open = Arc::clone(&shared.open);
                 connection::serve(connection, &shared).await
             }
         };
@@ -172,25 +168,7 @@ impl ModelServer {
     /// Connections that are open, idle ones included.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        // SeqCst for simplicity, here and below: a count for tests, which wait until it has a value.
-        self.shared.open.load(Ordering::SeqCst)
-    }
-}
-
-/// Counts a connection while it is open.
-struct OpenConnection<'s>(&'s Shared);
-
-impl<'s> OpenConnection<'s> {
-    fn new(shared: &'s Shared) -> Self {
-        // SeqCst: see `open_connections`.
-        shared.open.fetch_add(1, Ordering::SeqCst);
-        Self(shared)
-    }
-}
-
-impl Drop for OpenConnection<'_> {
-    fn drop(&mut self) {
-        // SeqCst: see `open_connections`.
-        self.0.open.fetch_sub(1, Ordering::SeqCst);
+        // One is the server's own.
+        Arc::strong_count(&self.shared.open) - 1
     }
 }

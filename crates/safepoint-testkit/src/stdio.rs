@@ -8,7 +8,6 @@ use std::{
 };
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// More than any pipe holds.
 const FLOOD_BYTES: usize = 4 << 20;
@@ -22,11 +21,6 @@ pub(crate) fn asked<M: DeserializeOwned>(variable: &str) -> Option<M> {
 /// The lines of the input, to its end.
 pub(crate) fn lines() -> impl Iterator<Item = String> {
     std::io::stdin().lock().lines().map_while(Result::ok)
-}
-
-/// The message of a line; none if it is no JSON.
-pub(crate) fn message(line: &str) -> Option<Value> {
-    serde_json::from_str(line).ok()
 }
 
 /// Writes a line. The process ends when its output is closed.

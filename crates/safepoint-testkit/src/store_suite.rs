@@ -49,7 +49,8 @@ pub use stops::stops;
 pub type Fresh<'a> = &'a (dyn Fn(Environment) -> [Arc<dyn Store>; 2] + Sync);
 
 /// A fact that does not hold of a store, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct BrokenStore(String);
 
 impl BrokenStore {
@@ -57,14 +58,6 @@ impl BrokenStore {
         Self(what.into())
     }
 }
-
-impl fmt::Display for BrokenStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BrokenStore {}
 
 impl From<Error> for BrokenStore {
     fn from(error: Error) -> Self {
@@ -142,6 +135,16 @@ pub fn owner(pid: u32) -> OwnerProcess {
         started: 1,
         socket: Some(format!("socket-{pid}")),
     }
+}
+
+/// Fails unless the answer is that there is no such session.
+fn not_there<T: fmt::Debug>(answer: Result<T, Error>) -> Holds {
+    refused("a session that is not there", answer, |error| matches!(error, Error::NoSession(_)))
+}
+
+/// A write of one record, which says this.
+fn a_record(says: &str) -> Vec<Write> {
+    vec![Write::Record(record(says))]
 }
 
 /// A record that says this.

@@ -1,6 +1,6 @@
 //! A gate for tools: a call waits at it until the test lets one pass. No sleeps, no luck.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -45,13 +45,13 @@ impl ToolGate {
 
     /// Lets this many more pass.
     pub fn let_pass(&self, count: usize) {
-        self.lock().passes += count;
+        lock(&self.inner.state).passes += count;
         self.moved();
     }
 
     /// Lets everybody pass from now on.
     pub fn open_for_all(&self) {
-        self.lock().is_open_for_all = true;
+        lock(&self.inner.state).is_open_for_all = true;
         self.moved();
     }
 
@@ -68,16 +68,16 @@ impl ToolGate {
     /// # Cancel safety
     /// No pass is lost.
     pub async fn pass(&self) {
-        self.lock().came += 1;
+        lock(&self.inner.state).came += 1;
         self.moved();
         self.until(GateState::take).await;
     }
 
     /// The same on a thread that may block. Nothing but a pass ends it: let it pass before the test ends.
     pub fn pass_blocking(&self) {
-        self.lock().came += 1;
+        lock(&self.inner.state).came += 1;
         self.moved();
-        let mut state = self.lock();
+        let mut state = lock(&self.inner.state);
         while state.take().is_none() {
             state = self.inner.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -86,7 +86,7 @@ impl ToolGate {
     /// Whether a pass could be had now; takes none.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        let state = self.lock();
+        let state = lock(&self.inner.state);
         state.is_open_for_all || state.passes > 0
     }
 
@@ -94,7 +94,7 @@ impl ToolGate {
         loop {
             // Made before the look, so that a move in between wakes it.
             let moved = self.inner.moved.notified();
-            if let Some(found) = what(&mut self.lock()) {
+            if let Some(found) = what(&mut lock(&self.inner.state)) {
                 return found;
             }
             moved.await;
@@ -104,10 +104,6 @@ impl ToolGate {
     fn moved(&self) {
         self.inner.moved.notify_waiters();
         self.inner.opened.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, GateState> {
-        lock(&self.inner.state)
     }
 }
 

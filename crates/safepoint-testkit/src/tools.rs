@@ -52,10 +52,9 @@ impl GateTools {
     /// Enters, waits, commits. A stop drops it where it waits.
     #[must_use]
     pub fn gated(&self, name: &str) -> FnTool {
-        self.tool(name, OnStop::Drop, |tools, cx| async move {
+        self.tool(name, OnStop::Drop, |tools, _cx| async move {
             tools.gate.pass().await;
-            tools.ledger.commit(cx.call_id());
-            Ok("done".to_owned())
+            Ok("done")
         })
     }
 
@@ -66,8 +65,7 @@ impl GateTools {
             let (ledger, call) = (tools.ledger.clone(), cx.call_id().clone());
             cx.on_cleanup("sweep", async move { ledger.write(&call, Mark::Cleanup) });
             cx.run(tools.gate.pass()).await?;
-            tools.ledger.commit(cx.call_id());
-            Ok("done".to_owned())
+            Ok("done")
         })
     }
 
@@ -104,12 +102,11 @@ impl GateTools {
     /// Never yields to the runtime until the gate is open: only for runtimes with several threads.
     #[must_use]
     pub fn spinning(&self, name: &str) -> FnTool {
-        self.tool(name, OnStop::Drop, |tools, cx| async move {
+        self.tool(name, OnStop::Drop, |tools, _cx| async move {
             while !tools.gate.is_open() {
                 std::thread::yield_now();
             }
-            tools.ledger.commit(cx.call_id());
-            Ok("done".to_owned())
+            Ok("done")
         })
     }
 
@@ -119,8 +116,7 @@ impl GateTools {
         self.tool(name, OnStop::Drop, |tools, cx| async move {
             cx.progress("half of it");
             tools.gate.pass().await;
-            tools.ledger.commit(cx.call_id());
-            Ok("all of it".to_owned())
+            Ok("all of it")
         })
     }
 
@@ -147,8 +143,7 @@ impl GateTools {
     pub fn disguising(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
             cx.run(tools.gate.pass()).await.map_err(|_stop| Failure::new("cancelled"))?;
-            tools.ledger.commit(cx.call_id());
-            Ok("done".to_owned())
+            Ok("done")
         })
     }
 
@@ -159,8 +154,7 @@ impl GateTools {
             if cx.run(tools.gate.pass()).await.is_err() {
                 // Swallowed.
             }
-            tools.ledger.commit(cx.call_id());
-            Ok("all is well".to_owned())
+            Ok("all is well")
         })
     }
 
@@ -170,22 +164,25 @@ impl GateTools {
         self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
             cx.stop_run(StopRequest::now().with_reason(Reason::new(Code::TOOL)));
             cx.run(tools.gate.pass()).await?;
-            tools.ledger.commit(cx.call_id());
-            Ok("done".to_owned())
+            Ok("done")
         })
     }
 
+    /// A tool that enters, does what `body` does, and commits if that ends well.
     fn tool<F, Fut>(&self, name: &str, on_stop: OnStop, body: F) -> FnTool
     where
         F: Fn(Self, ToolContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ToolResult<String>> + Send + 'static,
+        Fut: Future<Output = ToolResult<&'static str>> + Send + 'static,
     {
         let (tools, body) = (self.clone(), Arc::new(body));
         tool::from_fn(name, "waits for its gate", move |cx: ToolContext, (): ()| {
             let (tools, body) = (tools.clone(), Arc::clone(&body));
             async move {
-                tools.ledger.enter(cx.call_id());
-                body(tools, cx).await
+                let (ledger, call) = (tools.ledger.clone(), cx.call_id().clone());
+                ledger.enter(&call);
+                let said = body(tools, cx).await?;
+                ledger.commit(&call);
+                Ok(said)
             }
         })
         .with(|spec| spec.on_stop(on_stop))

@@ -7,6 +7,7 @@
 //! into the name: `wait::so(format_args!("seed {seed}: it is back"), …)`.
 
 use std::{
+    collections::BTreeMap,
     fmt::{Debug, Display},
     future::Future,
     pin::Pin,
@@ -120,6 +121,7 @@ fn end_in_time(stage: &impl Display, began: Instant, seen: &str) {
 }
 
 /// A future that is over in time, or panics with its name.
+#[derive(Debug)]
 #[must_use = "it waits for nothing before it is awaited"]
 pub struct Bounded<F> {
     future: Pin<Box<F>>,
@@ -161,32 +163,25 @@ impl<F: Future> Future for Bounded<F> {
 impl<F> Drop for Bounded<F> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            waits().pending.retain(|wait| wait.number != number);
+            waits().pending.remove(&number);
         }
-    }
-}
-
-impl<F> Debug for Bounded<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bounded").field("stage", &self.stage).finish_non_exhaustive()
     }
 }
 
 /// What is to be woken when its time is over.
 struct Pending {
-    number: u64,
     deadline: Instant,
     waker: Waker,
 }
 
 struct PendingWaits {
-    pending: Vec<Pending>,
+    pending: BTreeMap<u64, Pending>,
     next: u64,
 }
 
 /// Held to enter, to remove, or to copy the wakers that are due; they are called after it is released. A
 /// waker that is replaced or removed frees no task that waits here: the future of such a task goes first.
-static WAITS: Mutex<PendingWaits> = Mutex::new(PendingWaits { pending: Vec::new(), next: 0 });
+static WAITS: Mutex<PendingWaits> = Mutex::new(PendingWaits { pending: BTreeMap::new(), next: 0 });
 /// The thread begins with the first wait, and never ends.
 static ALARM: Once = Once::new();
 
@@ -201,10 +196,7 @@ fn wake_at(number: Option<u64>, deadline: Instant, waker: &Waker) -> u64 {
         waits.next += 1;
         waits.next
     });
-    match waits.pending.iter_mut().find(|wait| wait.number == number) {
-        Some(wait) => wait.waker.clone_from(waker),
-        None => waits.pending.push(Pending { number, deadline, waker: waker.clone() }),
-    }
+    waits.pending.insert(number, Pending { deadline, waker: waker.clone() });
     number
 }
 
@@ -213,12 +205,8 @@ fn wake_those_whose_time_is_over() {
     loop {
         thread::sleep(Duration::from_millis(200));
         let now = Instant::now();
-        let over: Vec<Waker> = waits()
-            .pending
-            .iter()
-            .filter(|wait| wait.deadline <= now)
-            .map(|wait| wait.waker.clone())
-            .collect();
+        let is_due = |wait: &Pending| (wait.deadline <= now).then(|| wait.waker.clone());
+        let over: Vec<Waker> = waits().pending.values().filter_map(is_due).collect();
         over.into_iter().for_each(Waker::wake);
     }
 }

@@ -34,22 +34,6 @@ pub enum WorkStep {
     Anew(String),
 }
 
-impl WorkStep {
-    /// What it says.
-    pub(super) fn text(&self) -> &str {
-        match self {
-            Self::Say(text)
-            | Self::SayIn(_, text)
-            | Self::Note(text)
-            | Self::Ask(text)
-            | Self::SignIn(text)
-            | Self::Fail(text)
-            | Self::Anew(text) => text,
-            Self::Wait => "",
-        }
-    }
-}
-
 /// What a server does when it is asked to stop. Exhaustive: the test chooses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnCancel {

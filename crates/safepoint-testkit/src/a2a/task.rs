@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use tokio::sync::{Notify, watch};
 
-use crate::sync::lock;
+use crate::sync::{lock, until};
 
 /// A task's state. Exhaustive: those that the servers here have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl TaskEvent {
 }
 
 /// A task.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) context: String,
@@ -84,16 +84,7 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) fn new(id: String, context: String) -> Self {
-        Self {
-            id,
-            context,
-            events: Mutex::default(),
-            listened: Mutex::default(),
-            count: watch::Sender::new(0),
-            answers: Mutex::default(),
-            answered: Notify::new(),
-            torn: watch::Sender::new(false),
-        }
+        Self { id, context, ..Self::default() }
     }
 
     /// The task as it stood after this many of its events.
@@ -146,17 +137,19 @@ impl Task {
     pub(super) fn tell(&self, event: TaskEvent) -> bool {
         let mut events = lock(&self.events);
         // Looked at under the lock: of two ends at once one is recorded.
-        if state_of(&events).is_terminal() {
-            return false;
+        let is_open = !state_of(&events).is_terminal();
+        if is_open {
+            self.push(&mut events, event);
         }
-        events.push(event);
-        self.count.send_replace(events.len());
-        true
+        is_open
     }
 
     /// Tells it also behind the end.
     pub(super) fn tell_anyway(&self, event: TaskEvent) {
-        let mut events = lock(&self.events);
+        self.push(&mut lock(&self.events), event);
+    }
+
+    fn push(&self, events: &mut Vec<TaskEvent>, event: TaskEvent) {
         events.push(event);
         self.count.send_replace(events.len());
     }
@@ -166,6 +159,11 @@ impl Task {
     pub(super) fn is_written_twice(&self) {
         let next = self.events().len();
         lock(&self.listened).push(next);
+    }
+
+    /// Waits until it has this many events.
+    pub(super) async fn has(&self, events: usize) {
+        until(&self.count, |count| *count >= events).await;
     }
 
     pub(super) fn looks_on(&self) -> watch::Receiver<usize> {
@@ -195,10 +193,7 @@ impl Task {
 
     /// Waits until the work is to be torn down.
     pub(super) async fn torn(&self) {
-        let mut torn = self.torn.subscribe();
-        if torn.wait_for(|torn| *torn).await.is_err() {
-            // The sender lives as long as `self`, which is borrowed here.
-        }
+        until(&self.torn, |torn| *torn).await;
     }
 }
 

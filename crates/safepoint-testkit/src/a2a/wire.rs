@@ -36,40 +36,43 @@ pub(super) fn text_of(message: &Value) -> String {
 }
 
 impl A2aWire {
-    fn state(self, state: TaskState) -> &'static str {
-        match (self, state) {
-            (Self::V1, TaskState::Submitted) => "TASK_STATE_SUBMITTED",
-            (Self::V1, TaskState::Working) => "TASK_STATE_WORKING",
-            (Self::V1, TaskState::InputRequired) => "TASK_STATE_INPUT_REQUIRED",
-            (Self::V1, TaskState::AuthRequired) => "TASK_STATE_AUTH_REQUIRED",
-            (Self::V1, TaskState::Completed) => "TASK_STATE_COMPLETED",
-            (Self::V1, TaskState::Failed) => "TASK_STATE_FAILED",
-            (Self::V1, TaskState::Canceled) => "TASK_STATE_CANCELED",
-            (Self::V03 | Self::V02, TaskState::Submitted) => "submitted",
-            (Self::V03 | Self::V02, TaskState::Working) => "working",
-            (Self::V03 | Self::V02, TaskState::InputRequired) => "input-required",
-            (Self::V03 | Self::V02, TaskState::AuthRequired) => "auth-required",
-            (Self::V03 | Self::V02, TaskState::Completed) => "completed",
-            (Self::V03 | Self::V02, TaskState::Failed) => "failed",
-            (Self::V03 | Self::V02, TaskState::Canceled) => "canceled",
+    fn state(self, state: TaskState) -> String {
+        let name = match state {
+            TaskState::Submitted => "submitted",
+            TaskState::Working => "working",
+            TaskState::InputRequired => "input-required",
+            TaskState::AuthRequired => "auth-required",
+            TaskState::Completed => "completed",
+            TaskState::Failed => "failed",
+            TaskState::Canceled => "canceled",
+        };
+        match self {
+            Self::V1 => format!("TASK_STATE_{}", name.to_uppercase().replace('-', "_")),
+            Self::V03 | Self::V02 => name.to_owned(),
         }
     }
 
-    fn part(self, text: &str) -> Value {
-        match self {
-            Self::V1 => json!({"text": text}),
-            Self::V03 | Self::V02 => json!({"kind": "text", "text": text}),
+    /// What the older wires say of a thing: its kind.
+    fn of_kind(self, kind: &str, mut thing: Value) -> Value {
+        if self != Self::V1 {
+            thing["kind"] = kind.into();
         }
+        thing
+    }
+
+    /// What 1.0 puts around a result: an object that names it.
+    fn wrapped(self, name: &str, result: Value) -> Value {
+        if self == Self::V1 { json!({ name: result }) } else { result }
+    }
+
+    fn part(self, text: &str) -> Value {
+        self.of_kind("text", json!({ "text": text }))
     }
 
     /// A message of the agent.
     fn said(self, text: &str) -> Value {
-        match self {
-            Self::V1 => json!({"messageId": "said", "role": "ROLE_AGENT", "parts": [self.part(text)]}),
-            Self::V03 | Self::V02 => {
-                json!({"kind": "message", "messageId": "said", "role": "agent", "parts": [self.part(text)]})
-            }
-        }
+        let role = if self == Self::V1 { "ROLE_AGENT" } else { "agent" };
+        self.of_kind("message", json!({"messageId": "said", "role": role, "parts": [self.part(text)]}))
     }
 
     fn status(self, state: TaskState, word: Option<&str>) -> Value {
@@ -97,26 +100,17 @@ impl A2aWire {
         if !artifacts.is_empty() {
             body["artifacts"] = artifacts.into();
         }
-        if self != Self::V1 {
-            body["kind"] = "task".into();
-        }
-        body
+        self.of_kind("task", body)
     }
 
     /// The task as the first event of a stream.
     pub(super) fn first(self, task: &Task) -> Value {
-        match self {
-            Self::V1 => json!({"task": self.task(task)}),
-            Self::V03 | Self::V02 => self.task(task),
-        }
+        self.wrapped("task", self.task(task))
     }
 
     /// A message as the only event of a stream.
     pub(super) fn only(self, text: &str) -> Value {
-        match self {
-            Self::V1 => json!({"message": self.said(text)}),
-            Self::V03 | Self::V02 => self.said(text),
-        }
+        self.wrapped("message", self.said(text))
     }
 
     /// What the client said, as an event.
@@ -124,10 +118,7 @@ impl A2aWire {
         let mut echoed = message.clone();
         echoed["taskId"] = task.id.clone().into();
         echoed["contextId"] = task.context.clone().into();
-        match self {
-            Self::V1 => json!({"message": echoed}),
-            Self::V03 | Self::V02 => echoed,
-        }
+        self.wrapped("message", echoed)
     }
 
     /// An event of a stream; `before` says whether the artifact has parts already.
@@ -147,12 +138,6 @@ impl A2aWire {
                 ("artifactUpdate", "artifact-update")
             }
         };
-        match self {
-            Self::V1 => json!({name: body}),
-            Self::V03 | Self::V02 => {
-                body["kind"] = kind.into();
-                body
-            }
-        }
+        self.wrapped(name, self.of_kind(kind, body))
     }
 }

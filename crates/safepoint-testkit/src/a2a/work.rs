@@ -10,25 +10,37 @@ use super::{
     Mind, OnCancel, WorkStep,
     task::{Task, TaskEvent, TaskState},
 };
-use crate::sync::lock;
+use crate::sync::{lock, until};
 
 /// Where the works are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Yard {
     /// Held for one deed or one copy, so deeds have one order. No other lock is taken under it.
     deeds: Mutex<Vec<String>>,
     running: watch::Sender<usize>,
     came: watch::Sender<usize>,
-    gate: Semaphore,
+    gate: Passes,
 }
 
-impl Default for Yard {
+/// Passes that the test gives: each lets one work, or one stream, continue, in the order in which they wait.
+#[derive(Debug)]
+pub(super) struct Passes(Semaphore);
+
+impl Default for Passes {
     fn default() -> Self {
-        Self {
-            deeds: Mutex::default(),
-            running: watch::Sender::new(0),
-            came: watch::Sender::new(0),
-            gate: Semaphore::new(0),
+        Self(Semaphore::new(0))
+    }
+}
+
+impl Passes {
+    pub(super) fn give(&self, count: usize) {
+        self.0.add_permits(count);
+    }
+
+    /// Waits for a pass, and uses it up.
+    pub(super) async fn pass(&self) {
+        if let Ok(permit) = self.0.acquire().await {
+            permit.forget();
         }
     }
 }
@@ -47,28 +59,15 @@ impl Yard {
     }
 
     pub(super) async fn came(&self, works: usize) {
-        until(&self.came, |came| came >= works).await;
+        until(&self.came, |came| *came >= works).await;
     }
 
     pub(super) async fn idle(&self) {
-        until(&self.running, |running| running == 0).await;
+        until(&self.running, |running| *running == 0).await;
     }
 
     pub(super) fn let_on(&self, works: usize) {
-        self.gate.add_permits(works);
-    }
-
-    async fn wait(&self) {
-        if let Ok(permit) = self.gate.acquire().await {
-            permit.forget();
-        }
-    }
-}
-
-async fn until(count: &watch::Sender<usize>, holds: impl Fn(usize) -> bool) {
-    let mut count = count.subscribe();
-    if count.wait_for(|count| holds(*count)).await.is_err() {
-        // The sender is borrowed here.
+        self.gate.give(works);
     }
 }
 
@@ -91,9 +90,9 @@ async fn work(mind: &Mind, task: &Task) {
     task.tell(TaskEvent::Status(TaskState::Working, None));
     for step in &mind.manners.plan {
         match step {
-            WorkStep::Say(text) => say(mind, task, TaskEvent::part(text)),
+            WorkStep::Say(text) => say(mind, task, text, TaskEvent::part(text)),
             WorkStep::SayIn(artifact, text) => {
-                say(mind, task, TaskEvent::Part { artifact: artifact.clone(), text: text.clone() });
+                say(mind, task, text, TaskEvent::Part { artifact: artifact.clone(), text: text.clone() });
             }
             WorkStep::Anew(text) => {
                 task.tell(TaskEvent::Anew(text.clone()));
@@ -103,7 +102,7 @@ async fn work(mind: &Mind, task: &Task) {
             }
             WorkStep::Wait => {
                 mind.yard.came.send_modify(|came| *came += 1);
-                mind.yard.wait().await;
+                mind.yard.gate.pass().await;
             }
             WorkStep::Ask(text) => ask(mind, task, TaskState::InputRequired, text).await,
             WorkStep::SignIn(text) => ask(mind, task, TaskState::AuthRequired, text).await,
@@ -122,8 +121,7 @@ async fn work(mind: &Mind, task: &Task) {
     }
 }
 
-fn say(mind: &Mind, task: &Task, part: TaskEvent) {
-    let text = if let TaskEvent::Part { text, .. } = &part { text.clone() } else { String::new() };
+fn say(mind: &Mind, task: &Task, text: &str, part: TaskEvent) {
     let is_sent = task.tell(part);
     mind.yard.note(if is_sent { format!("said {text}") } else { format!("unheard {text}") });
 }

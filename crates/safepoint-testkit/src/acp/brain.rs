@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     AcpManners, AgentStart, Door, Keeps,
-    say::{AcpStep, chunk, error, result, update},
+    say::{AcpStep, chunk, error, piece, result},
     turn::{self, AcpTurn},
 };
 
@@ -45,9 +45,9 @@ impl Brain {
             }
             Some("session/new") => self.new_session(id),
             Some("session/load") if matches!(self.manners.keeps, Keeps::Load | Keeps::OnlyLoad) => {
-                self.load(id, session)
+                self.reopen(id, session, true)
             }
-            Some("session/resume") if self.manners.keeps == Keeps::Resume => self.resume(id, session),
+            Some("session/resume") if self.manners.keeps == Keeps::Resume => self.reopen(id, session, false),
             Some("session/prompt") => turn::begin(self, id, session, params),
             Some("session/cancel") => turn::cancelled(self),
             Some(_) if id.is_null() => Vec::new(),
@@ -86,26 +86,22 @@ impl Brain {
         vec![result(id, json!({ "sessionId": session }))]
     }
 
-    fn load(&self, id: &Value, session: &str) -> Vec<AcpStep> {
+    /// Continues a session of an earlier process; tells what was said in it, or does not.
+    fn reopen(&self, id: &Value, session: &str, tells: bool) -> Vec<AcpStep> {
         let earlier = self.earlier(session);
         if earlier.is_empty() {
             return vec![error(id, BAD_PARAMS, "I do not know that session")];
         }
+        if !tells {
+            return vec![result(id, json!({}))];
+        }
         let mut steps = Vec::new();
         for said in earlier {
-            let content = json!({"type": "text", "text": said});
-            steps.push(update(session, json!({"sessionUpdate": "user_message_chunk", "content": content})));
+            steps.push(piece(session, "user_message_chunk", &said));
             steps.push(chunk(session, "what I said before"));
         }
         steps.push(result(id, Value::Null));
         steps
-    }
-
-    fn resume(&self, id: &Value, session: &str) -> Vec<AcpStep> {
-        if self.earlier(session).is_empty() {
-            return vec![error(id, BAD_PARAMS, "I do not know that session")];
-        }
-        vec![result(id, json!({}))]
     }
 
     /// What this session received, in this process or an earlier one with the same log.

@@ -2,6 +2,7 @@
 //! after them, and continues the work when its caller is gone.
 
 use std::{
+    any::Any,
     fs,
     io::{BufRead as _, BufReader, Read, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
@@ -168,21 +169,17 @@ fn write(path: &Path, text: &str) {
 }
 
 /// An agent's end: it hands its work over, and holds the line.
-pub(super) fn hand_over(hub: &str) -> std::io::Result<Box<dyn HubLine>> {
+pub(super) fn hand_over(hub: &str) -> std::io::Result<HubLine> {
     if let Some(address) = hub.strip_prefix(UDP) {
         return sent(address.parse().map_err(std::io::Error::other)?);
     }
     if hub.starts_with('/') { said(UnixStream::connect(hub)?) } else { said(TcpStream::connect(hub)?) }
 }
 
-/// A line that is held.
-pub(super) trait HubLine: Send {}
+/// A line that is held: a socket of any kind.
+pub(super) type HubLine = Box<dyn Any + Send>;
 
-impl HubLine for UnixStream {}
-impl HubLine for TcpStream {}
-impl HubLine for UdpSocket {}
-
-fn sent(hub: SocketAddr) -> std::io::Result<Box<dyn HubLine>> {
+fn sent(hub: SocketAddr) -> std::io::Result<HubLine> {
     let any = if hub.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let line = UdpSocket::bind((any, 0))?;
     line.connect(hub)?;
@@ -191,7 +188,7 @@ fn sent(hub: SocketAddr) -> std::io::Result<Box<dyn HubLine>> {
     Ok(Box::new(line))
 }
 
-fn said<S: Read + Write + HubLine + 'static>(mut line: S) -> std::io::Result<Box<dyn HubLine>> {
+fn said<S: Read + Write + Send + 'static>(mut line: S) -> std::io::Result<HubLine> {
     line.write_all(b"work\n")?;
     line.read_exact(&mut [0; 6])?;
     Ok(Box::new(line))

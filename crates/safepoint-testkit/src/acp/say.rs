@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// What is to be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum AcpStep {
     Say(Value),
     /// A line that is no message.
@@ -12,8 +12,8 @@ pub(super) enum AcpStep {
     Die(&'static str, i32),
     /// Much on standard error.
     Flood,
-    /// A message, again and again for as long as anybody reads.
-    Gush(Value),
+    /// A step, again and again for as long as anybody reads.
+    Gush(Box<AcpStep>),
     /// It reads and does nothing more.
     Wedge,
     /// A grandchild that lives on by itself.
@@ -47,25 +47,25 @@ pub(super) fn update(session: &str, update: Value) -> AcpStep {
     }))
 }
 
-pub(super) fn chunk(session: &str, text: &str) -> AcpStep {
+/// A piece of a message of this kind.
+pub(super) fn piece(session: &str, kind: &str, text: &str) -> AcpStep {
     let content = json!({"type": "text", "text": text});
-    update(session, json!({"sessionUpdate": "agent_message_chunk", "content": content}))
+    update(session, json!({"sessionUpdate": kind, "content": content}))
+}
+
+pub(super) fn chunk(session: &str, text: &str) -> AcpStep {
+    piece(session, "agent_message_chunk", text)
 }
 
 pub(super) fn thought(session: &str, text: &str) -> AcpStep {
-    let content = json!({"type": "text", "text": text});
-    update(session, json!({"sessionUpdate": "agent_thought_chunk", "content": content}))
+    piece(session, "agent_thought_chunk", text)
 }
 
 /// A tool call of the agent's own, under way.
 pub(super) fn calls(session: &str, call: &str, title: &str) -> AcpStep {
-    update(
-        session,
-        json!({
-            "sessionUpdate": "tool_call", "toolCallId": call, "title": title, "kind": "execute",
-            "status": "in_progress",
-        }),
-    )
+    let begun = json!({"sessionUpdate": "tool_call", "toolCallId": call, "title": title, "kind": "execute",
+        "status": "in_progress"});
+    update(session, begun)
 }
 
 /// How that call stands now.

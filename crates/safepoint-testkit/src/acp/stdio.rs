@@ -48,7 +48,7 @@ pub(super) fn serve(manners: AcpManners) -> ! {
 }
 
 fn hear(brain: &mut Brain, line: &str) {
-    let Some(message) = stdio::message(line) else { return };
+    let Ok(message) = serde_json::from_str(line) else { return };
     brain.manners.note(&message);
     for step in brain.hear(&message) {
         act(step, brain.manners.start);
@@ -79,7 +79,9 @@ fn act(step: AcpStep, start: AgentStart) {
         AcpStep::Raw(line) => say(&line),
         AcpStep::Die(words, code) => die(words, code),
         AcpStep::Flood => stdio::flood(NOISE),
-        AcpStep::Gush(message) => gush(&message.to_string()),
+        AcpStep::Gush(step) => loop {
+            act(AcpStep::clone(&step), start);
+        },
         AcpStep::Wedge => park(),
         AcpStep::Spawn => spawn_far(),
         AcpStep::Command => spawn_near(),
@@ -94,12 +96,6 @@ fn act(step: AcpStep, start: AgentStart) {
     }
 }
 
-fn gush(line: &str) -> ! {
-    loop {
-        say(line);
-    }
-}
-
 /// A grandchild in its own session that ignores polite signals and keeps our pipes open.
 fn spawn_far() {
     let line = "trap '' INT TERM HUP; exec sleep 1000";
@@ -110,7 +106,7 @@ fn spawn_far() {
 }
 
 /// Lines to a hub, held until the agent ends. One thread uses this and the next: a lock makes them a `static`.
-static LINES: Mutex<Vec<Box<dyn hub::HubLine>>> = Mutex::new(Vec::new());
+static LINES: Mutex<Vec<hub::HubLine>> = Mutex::new(Vec::new());
 
 /// Commands that the agent started. Held while they are ended, by the one thread.
 static COMMANDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());

@@ -7,51 +7,6 @@ use super::{
     say::{AcpStep, asks, called, calls, chunk, end, error, may_i, result, thought, update},
 };
 
-/// What the first word of a prompt's last line makes of the turn.
-pub const WORDS: [(&str, &str); 35] = [
-    ("say", "says the rest of the line, in chunks of one word, and ends"),
-    ("think", "thinks, uses its own tool, says `thought about it`, and ends"),
-    ("work", "says `working`, begins a tool call, and works until it is asked to end, which it confirms"),
-    ("deaf", "the same, but ignores `session/cancel`"),
-    ("sly", "the same, but says `end_turn` where it should say that it was cancelled"),
-    ("fail", "the same, but answers with an error when it is asked to end"),
-    (
-        "babble",
-        "the same, but says a hundred more things, and that its tool call is done, before it confirms",
-    ),
-    ("late", "ignores `session/cancel`, but says more and answers when its input ends"),
-    ("unmoved", "answers `session/cancel` with no more than that it is `still working`"),
-    ("ask", "asks whether it may pay; pays if it may; and ends, or confirms that it was asked to"),
-    ("nag", "asks the same twice at once, and then as `ask`"),
-    ("odd-ask", "asks with no answer to choose from that allows anything"),
-    ("tree", "starts a grandchild in its own session, and then as `deaf`"),
-    ("command", "runs a command as `work` does, and confirms its end at once, while the command continues"),
-    ("hand", "hands its work to the hub of its manners, and then as `work`"),
-    ("clan", "starts a grandchild as `tree` does, and then as `hand`"),
-    (
-        "serve",
-        "starts a command in the background, says `serving`, and ends; the command ends with the agent",
-    ),
-    ("tidy", "the same, but it ends the command itself when its input ends"),
-    ("shy", "asks as `ask`, and where it may not, ends without a word"),
-    ("sulk", "asks as `ask`, and where it may not, ends with `cancelled`"),
-    ("flood", "writes many megabytes to standard error, and then as `say`"),
-    ("noise", "writes lines that are no messages, and then as `say`"),
-    ("big", "writes one line of 50 MB, says `after`, and ends"),
-    ("gush", "says one thing after the other without end"),
-    ("brood", "thinks one thing after the other without end"),
-    ("essay", "says 15 MiB in many pieces, and ends"),
-    ("die", "says `half`, and why on standard error, and ends the process with code 3"),
-    ("twice", "answers twice, differently"),
-    ("file", "asks for a file, says what it was answered, and ends"),
-    ("wedge", "says `wedged`, and reads and does nothing more"),
-    ("count", "says how many prompts this session has had, and ends"),
-    ("refuse", "ends with `refusal`"),
-    ("tokens", "says `cut`, and ends with `max_tokens`"),
-    ("new-reason", "ends with an unknown reason"),
-    ("broken", "answers with neither a result nor an error"),
-];
-
 const BIG_BYTES: usize = 50 << 20;
 const BABBLE: usize = 100;
 /// The bytes of one thing of a gush.
@@ -114,8 +69,8 @@ fn at_once(brain: &Brain, turn: &AcpTurn, rest: &str) -> Option<Vec<AcpStep>> {
         "flood" => [AcpStep::Flood].into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "noise" => noise(session).into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "big" => vec![chunk(session, &"x".repeat(BIG_BYTES)), chunk(session, "after"), ends("end_turn")],
-        "gush" => vec![gush(chunk(session, &"x".repeat(GUSH_BYTES)))],
-        "brood" => vec![gush(thought(session, &"x".repeat(GUSH_BYTES)))],
+        "gush" => vec![AcpStep::Gush(Box::new(chunk(session, &"x".repeat(GUSH_BYTES))))],
+        "brood" => vec![AcpStep::Gush(Box::new(thought(session, &"x".repeat(GUSH_BYTES))))],
         "essay" => {
             let piece = "x".repeat(ESSAY_PIECE);
             let pieces = std::iter::repeat_n(&piece, ESSAY_BYTES / ESSAY_PIECE);
@@ -137,26 +92,15 @@ fn at_once(brain: &Brain, turn: &AcpTurn, rest: &str) -> Option<Vec<AcpStep>> {
     })
 }
 
-/// The same thing without end.
-fn gush(said: AcpStep) -> AcpStep {
-    match said {
-        AcpStep::Say(message) => AcpStep::Gush(message),
-        other => other,
-    }
-}
-
 /// A turn that runs until a message arrives.
 fn under_way(brain: &mut Brain, mut turn: AcpTurn, rest: &str) -> Vec<AcpStep> {
     let session = turn.session.clone();
     let steps = match turn.word.as_str() {
         "ask" | "nag" | "shy" | "sulk" => {
-            turn.open.push("q1".into());
-            let mut steps = vec![calls(&session, "pay1", "Pay the rent"), may_i(&session, "q1")];
-            if turn.word == "nag" {
-                turn.open.push("q2".into());
-                steps.push(may_i(&session, "q2"));
-            }
-            steps
+            let questions: &[&str] = if turn.word == "nag" { &["q1", "q2"] } else { &["q1"] };
+            turn.open = questions.iter().map(|question| (*question).to_owned()).collect();
+            let asks = questions.iter().map(|question| may_i(&session, question));
+            [calls(&session, "pay1", "Pay the rent")].into_iter().chain(asks).collect()
         }
         "odd-ask" => {
             turn.open.push("q1".into());
@@ -171,18 +115,16 @@ fn under_way(brain: &mut Brain, mut turn: AcpTurn, rest: &str) -> Vec<AcpStep> {
         }
         "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "unmoved" | "tree" | "command" | "hand"
         | "clan" => {
-            let mut steps = vec![chunk(&session, "working"), calls(&session, CALL, "Working")];
-            match (turn.word.as_str(), &brain.manners.hub) {
-                ("tree", _) => steps.insert(0, AcpStep::Spawn),
-                ("command", _) => steps.insert(0, AcpStep::Command),
-                ("hand", Some(hub)) => steps.insert(0, AcpStep::HandOver(hub.clone())),
-                ("clan", hub) => {
-                    let hands = hub.clone().map(AcpStep::HandOver);
-                    steps.splice(0..0, [AcpStep::Spawn].into_iter().chain(hands));
-                }
-                _ => {}
-            }
-            steps
+            let hands = brain.manners.hub.clone().map(AcpStep::HandOver);
+            let first: Vec<AcpStep> = match turn.word.as_str() {
+                "tree" => vec![AcpStep::Spawn],
+                "command" => vec![AcpStep::Command],
+                "hand" => hands.into_iter().collect(),
+                "clan" => [AcpStep::Spawn].into_iter().chain(hands).collect(),
+                _ => Vec::new(),
+            };
+            let begins = [chunk(&session, "working"), calls(&session, CALL, "Working")];
+            first.into_iter().chain(begins).collect()
         }
         word => return vec![error(&turn.prompt, INTERNAL, &format!("I cannot {word} {rest}"))],
     };
@@ -198,36 +140,34 @@ fn note(brain: &Brain, what: &str) {
 
 /// What is under way ends by itself.
 pub(super) fn finish(brain: &mut Brain) -> Vec<AcpStep> {
-    let Some(turn) = brain.turn.take() else { return Vec::new() };
-    note(brain, "ended");
+    let Some(turn) = ended(brain) else { return Vec::new() };
     vec![chunk(&turn.session, "finished"), end(&turn.prompt, "end_turn")]
 }
 
 /// Handles a request to end the turn.
 pub(super) fn cancelled(brain: &mut Brain) -> Vec<AcpStep> {
-    let Some(mut turn) = brain.turn.take() else { return Vec::new() };
+    let Some(turn) = &mut brain.turn else { return Vec::new() };
     turn.is_cancelled = true;
-    note(brain, "asked");
-    let (id, session) = (turn.prompt.clone(), turn.session.clone());
-    match turn.word.as_str() {
-        "deaf" | "late" | "tree" => {
-            brain.turn = Some(turn);
-            Vec::new()
-        }
-        "unmoved" => {
-            brain.turn = Some(turn);
-            vec![chunk(&session, "still working")]
-        }
+    let stays = match turn.word.as_str() {
+        "deaf" | "late" | "tree" => Some(Vec::new()),
+        "unmoved" => Some(vec![chunk(&turn.session, "still working")]),
         // Who asks waits for the answers first, as the protocol says.
-        _ if !turn.open.is_empty() => {
-            brain.turn = Some(turn);
-            Vec::new()
-        }
-        word => {
-            note(brain, "ended");
-            confirm(word, &id, &session)
-        }
+        _ if !turn.open.is_empty() => Some(Vec::new()),
+        _ => None,
+    };
+    note(brain, "asked");
+    if let Some(steps) = stays {
+        return steps;
     }
+    let Some(turn) = ended(brain) else { return Vec::new() };
+    confirm(&turn.word, &turn.prompt, &turn.session)
+}
+
+/// Takes the turn, whose work has ended.
+fn ended(brain: &mut Brain) -> Option<AcpTurn> {
+    let turn = brain.turn.take()?;
+    note(brain, "ended");
+    Some(turn)
 }
 
 /// What it says when it has ended.
@@ -245,27 +185,24 @@ fn confirm(word: &str, id: &Value, session: &str) -> Vec<AcpStep> {
 
 /// Handles the answer to a request of the agent.
 pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<AcpStep> {
-    let Some(mut turn) = brain.turn.take() else { return Vec::new() };
+    let Some(turn) = &mut brain.turn else { return Vec::new() };
     turn.open.retain(|open| id != open);
-    let (prompt, session) = (turn.prompt.clone(), turn.session.clone());
     if !turn.open.is_empty() {
-        brain.turn = Some(turn);
         return Vec::new();
     }
-    if turn.word == "file" {
-        note(brain, "ended");
+    let Some(AcpTurn { prompt, session, word, is_cancelled, .. }) = ended(brain) else { return Vec::new() };
+    if word == "file" {
         let code = answer["error"]["code"].to_string();
         return vec![chunk(&session, &code), end(&prompt, "end_turn")];
     }
-    note(brain, "ended");
     let outcome = &answer["result"]["outcome"];
     match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
         (Some("selected"), Some(option @ ("yes" | "ever"))) => {
             brain.manners.note(&json!({"paid": 900, "option": option}));
             vec![called(&session, "pay1", "completed"), chunk(&session, "paid"), end(&prompt, "end_turn")]
         }
-        (Some("selected"), Some(_)) if turn.word == "shy" => vec![end(&prompt, "end_turn")],
-        (Some("selected"), Some(_)) if turn.word == "sulk" => vec![end(&prompt, "cancelled")],
+        (Some("selected"), Some(_)) if word == "shy" => vec![end(&prompt, "end_turn")],
+        (Some("selected"), Some(_)) if word == "sulk" => vec![end(&prompt, "cancelled")],
         (Some("selected"), Some(option)) => {
             vec![
                 called(&session, "pay1", "failed"),
@@ -273,7 +210,7 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Acp
                 end(&prompt, "end_turn"),
             ]
         }
-        _ if turn.is_cancelled => vec![end(&prompt, "cancelled")],
+        _ if is_cancelled => vec![end(&prompt, "cancelled")],
         _ => vec![chunk(&session, "no answer"), end(&prompt, "end_turn")],
     }
 }

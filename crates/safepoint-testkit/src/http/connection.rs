@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{Request, request::Head, response};
+use super::{Request, response};
 
 const MAX_HEAD: usize = 64 << 10;
 const FIRST_READ: usize = 2 << 10;
@@ -32,9 +32,9 @@ impl Connection {
     /// # Errors
     /// If the connection breaks, or what came is no request.
     pub(crate) async fn request(&mut self) -> io::Result<Option<Request>> {
-        let head = loop {
-            if let Some(head) = Head::parse(&self.buffer)? {
-                break head;
+        let (mut request, head) = loop {
+            if let Some(parsed) = Request::parse(&self.buffer)? {
+                break parsed;
             }
             if self.buffer.len() > MAX_HEAD {
                 return Err(io::Error::other("the request's head is too large"));
@@ -44,17 +44,20 @@ impl Connection {
                 return Ok(None);
             }
         };
-        self.buffer.drain(..head.length);
-        if head.expects_continue() {
+        self.buffer.drain(..head);
+        if request.expects_continue() {
             self.write(response::CONTINUE).await?;
         }
-        let body = if head.is_chunked() {
+        let body = if request.is_chunked() {
             self.chunked_body().await?
         } else {
-            let length = head.content_length()?;
+            let length = request.content_length()?;
             self.fill(length).await?.then(|| self.take(length))
         };
-        Ok(body.map(|body| head.with_body(body)))
+        Ok(body.map(|body| {
+            request.body = body;
+            request
+        }))
     }
 
     /// Reads a body in chunks; none if the peer closed first.

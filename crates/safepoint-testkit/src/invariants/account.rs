@@ -16,17 +16,10 @@ pub(super) fn one_settled(
 ) -> Result<Settled, BrokenInvariant> {
     let gap = recording.gap();
     must(Invariant::I1, gap.is_none(), || format!("event {gap:?} is missing"))?;
-    let mut all = recording.settled();
-    let count = all.len();
-    let settled = match (all.pop(), count) {
-        (Some(settled), 1) => settled,
-        (_, count) => {
-            return Err(BrokenInvariant {
-                invariant: Invariant::I1,
-                what: format!("{count} events are `settled`"),
-            });
-        }
-    };
+    let [settled] = <[Settled; 1]>::try_from(recording.settled()).map_err(|all| {
+        let what = format!("{} events are `settled`", all.len());
+        BrokenInvariant { invariant: Invariant::I1, what }
+    })?;
     let last = recording.events.last().map(|event| event.seq);
     must(Invariant::I1, last == Some(settled.seq), || {
         format!("`settled` is {}, the last is {last:?}", settled.seq)

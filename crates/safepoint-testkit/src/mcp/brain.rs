@@ -116,9 +116,6 @@ impl Brain {
     fn call(&mut self, id: &Value, params: &Value) -> Vec<McpStep> {
         let args = &params["arguments"];
         let text = args["text"].as_str().unwrap_or_default();
-        if self.manners.start == ServerStart::DieOnce && self.is_first_life() {
-            return vec![McpStep::Die("my first life is over", 3)];
-        }
         match params["name"].as_str().unwrap_or_default() {
             "echo" | "look" => vec![said(id, text)],
             "deaf" => Vec::new(),
@@ -184,16 +181,6 @@ impl Brain {
     fn cancelled(&mut self, id: &Value) -> Vec<McpStep> {
         let Some(at) = self.late.iter().position(|late| late == id) else { return Vec::new() };
         vec![said(&self.late.remove(at), "too late")]
-    }
-
-    /// Whether no earlier process wrote a handshake into the log.
-    fn is_first_life(&self) -> bool {
-        let Some(log) = &self.manners.log else { return true };
-        let is_start = |message: &Value| {
-            let method = &message["method"];
-            method == "tools/call"
-        };
-        super::read_log(log).iter().filter(|(_, got)| is_start(got)).count() <= 1
     }
 }
 

@@ -34,6 +34,8 @@ pub struct HttpServer {
 
 #[derive(Debug)]
 struct Mind {
+    start: ServerStart,
+    speaks: Speaks,
     /// Held for one message, so that the server answers one at a time. Nothing is awaited under it, and
     /// `seen` is not held with it.
     brain: Mutex<Brain>,
@@ -77,9 +79,9 @@ impl HttpServer {
     pub async fn start(manners: McpManners) -> io::Result<Self> {
         let listener = http::bind(http::LOOPBACK)?;
         let url = format!("http://{}/mcp", listener.local_addr()?);
-        let brain = Mutex::new(Brain::new(manners));
-        let news = broadcast::Sender::new(NEWS);
-        let mind = Arc::new(Mind { brain, seen: Mutex::new(Vec::new()), news, session: AtomicU64::new(1) });
+        let (start, speaks, brain) = (manners.start, manners.speaks, Mutex::new(Brain::new(manners)));
+        let (seen, news, session) = (Mutex::default(), broadcast::Sender::new(NEWS), AtomicU64::new(1));
+        let mind = Arc::new(Mind { start, speaks, brain, seen, news, session });
         let serving = Serving::start(listener, &mind, serve);
         Ok(Self { url, mind, _serving: serving })
     }
@@ -118,14 +120,6 @@ impl Mind {
     fn hear(&self, message: &Value) -> Vec<McpStep> {
         self.note(McpSeen::Got(message.clone()));
         lock(&self.brain).hear(message)
-    }
-
-    fn start(&self) -> ServerStart {
-        lock(&self.brain).manners.start
-    }
-
-    fn speaks(&self) -> Speaks {
-        lock(&self.brain).manners.speaks
     }
 }
 
@@ -169,7 +163,7 @@ async fn answer(connection: &mut Connection, mind: &Mind, body: &[u8]) -> io::Re
     }
     // SeqCst: see `forget`.
     let session = mind.session.load(Ordering::SeqCst).to_string();
-    let headers = match mind.speaks() {
+    let headers = match mind.speaks {
         Speaks::Older if message["method"] == "initialize" => vec![(SESSION, session.as_str())],
         Speaks::Older | Speaks::Newest => Vec::new(),
     };
@@ -212,7 +206,7 @@ async fn stream(
     call: &Value,
     steps: Vec<McpStep>,
 ) -> io::Result<()> {
-    if mind.start() == ServerStart::Wedge {
+    if mind.start == ServerStart::Wedge {
         return gave_up(connection, mind, call).await;
     }
     if let [McpStep::Status(status)] = steps[..] {

@@ -18,7 +18,7 @@ pub(super) fn serve(manners: McpManners) -> ! {
         _ => {}
     }
     let mut brain = Brain::new(manners);
-    for message in stdio::lines().filter_map(|line| stdio::message(&line)) {
+    for message in stdio::lines().filter_map(|line| serde_json::from_str(&line).ok()) {
         for step in brain.hear(&message) {
             act(step, brain.manners.start);
         }

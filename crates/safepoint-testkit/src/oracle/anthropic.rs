@@ -4,36 +4,26 @@ use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Value, json};
 
-use super::{HistoryRule, Violation};
+use super::{HistoryRule, Violation, list, must, text};
 
 /// Judges the history of a messages request.
 ///
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
-    if body["max_tokens"].as_u64().is_none_or(|most| most == 0) {
-        return Err(Violation::new(0, HistoryRule::MaxTokens, "max_tokens: Field required"));
-    }
-    let messages = body["messages"]
-        .as_array()
-        .ok_or_else(|| Violation::new(0, HistoryRule::SomeMessages, "messages: Field required"))?;
-    if messages.is_empty() {
-        return Err(Violation::new(
-            0,
-            HistoryRule::SomeMessages,
-            "messages: at least one message is required",
-        ));
-    }
+    let is_bounded = body["max_tokens"].as_u64().is_some_and(|most| most > 0);
+    must(is_bounded, 0, HistoryRule::MaxTokens, || "max_tokens: Field required")?;
+    let messages = list(&body["messages"]);
+    must(body["messages"].is_array(), 0, HistoryRule::SomeMessages, || "messages: Field required")?;
+    let says = "messages: at least one message is required";
+    must(!messages.is_empty(), 0, HistoryRule::SomeMessages, || says)?;
     let mut history = History::default();
     for (index, message) in messages.iter().enumerate() {
         history.take(index, message)?;
     }
     history.must_be_answered()?;
     ends_cleanly(messages)?;
-    match thinks(body) {
-        true => thinking_first(messages),
-        false => Ok(()),
-    }
+    if body["thinking"]["type"] == "enabled" { thinking_first(messages) } else { Ok(()) }
 }
 
 /// What the messages so far leave to be watched.
@@ -51,15 +41,14 @@ struct History {
 
 impl History {
     fn take(&mut self, index: usize, message: &Value) -> Result<(), Violation> {
-        let role = message["role"].as_str().unwrap_or_default();
+        let role = text(&message["role"]);
         self.alternates(index, role)?;
         let blocks = blocks(message);
-        if blocks.is_empty() {
-            let says = format!(
+        must(!blocks.is_empty(), index, HistoryRule::SomeContent, || {
+            format!(
                 "messages.{index}: all messages must have non-empty content except for the optional final assistant message"
-            );
-            return Err(Violation::new(index, HistoryRule::SomeContent, says));
-        }
+            )
+        })?;
         texts(index, &blocks)?;
         match role {
             "user" => self.results(index, &blocks),
@@ -95,7 +84,7 @@ impl History {
                 continue;
             }
             result_content(index, place, block)?;
-            let id = block["tool_use_id"].as_str().unwrap_or_default();
+            let id = text(&block["tool_use_id"]);
             if let Some(waits) = self.open.iter().position(|open| open == id) {
                 // To the provider, a result behind a text is no result at all.
                 if text_before {
@@ -124,7 +113,7 @@ impl History {
         self.at = index;
         let mut trailing = false;
         for (place, block) in blocks.iter().enumerate() {
-            let kind = block["type"].as_str().unwrap_or_default();
+            let kind = text(&block["type"]);
             if kind == "tool_use" {
                 let id = self.tool_use(index, place, block)?;
                 self.asked.push(id);
@@ -141,27 +130,20 @@ impl History {
 
     fn tool_use(&mut self, index: usize, place: usize, block: &Value) -> Result<String, Violation> {
         let at = format!("messages.{index}.content.{place}");
-        let id = block["id"].as_str().unwrap_or_default();
+        let id = text(&block["id"]);
         let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-        if id.is_empty() || !id.chars().all(fits) {
-            let says = format!("{at}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'");
-            return Err(Violation::new(index, HistoryRule::OwnId, says));
-        }
-        if !self.seen.insert(id.to_owned()) {
-            return Err(Violation::new(
-                index,
-                HistoryRule::OwnId,
-                format!("{at}: `tool_use` ids must be unique"),
-            ));
-        }
-        if block["name"].as_str().is_none_or(str::is_empty) {
-            let says = format!("{at}.tool_use.name: String should have at least 1 character");
-            return Err(Violation::new(index, HistoryRule::WellFormedCall, says));
-        }
-        if !block["input"].is_object() {
-            let says = format!("{at}.tool_use.input: Input should be a valid dictionary");
-            return Err(Violation::new(index, HistoryRule::WellFormedCall, says));
-        }
+        must(!id.is_empty() && id.chars().all(fits), index, HistoryRule::OwnId, || {
+            format!("{at}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+        })?;
+        must(self.seen.insert(id.to_owned()), index, HistoryRule::OwnId, || {
+            format!("{at}: `tool_use` ids must be unique")
+        })?;
+        must(!text(&block["name"]).is_empty(), index, HistoryRule::WellFormedCall, || {
+            format!("{at}.tool_use.name: String should have at least 1 character")
+        })?;
+        must(block["input"].is_object(), index, HistoryRule::WellFormedCall, || {
+            format!("{at}.tool_use.input: Input should be a valid dictionary")
+        })?;
         Ok(id.to_owned())
     }
 
@@ -181,20 +163,18 @@ impl History {
 
 /// A result is a string or blocks; an error has text only.
 fn result_content(index: usize, place: usize, block: &Value) -> Result<(), Violation> {
-    let parts = block["content"].as_array().map_or(&[][..], Vec::as_slice);
     let at = format!("messages.{index}.content.{place}.tool_result");
-    for part in parts {
-        let kind = part["type"].as_str().unwrap_or_default();
-        if !matches!(kind, "text" | "image" | "document" | "search_result") {
-            let says = format!(
+    for part in list(&block["content"]) {
+        let kind = text(&part["type"]);
+        let is_known = matches!(kind, "text" | "image" | "document" | "search_result");
+        must(is_known, index, HistoryRule::ResultContent, || {
+            format!(
                 "{at}.content: Input tag '{kind}' found using 'type' does not match any of the expected tags"
-            );
-            return Err(Violation::new(index, HistoryRule::ResultContent, says));
-        }
-        if block["is_error"] == true && kind != "text" {
-            let says = format!("{at}: all content must be type \"text\" if \"is_error\" is true");
-            return Err(Violation::new(index, HistoryRule::ResultContent, says));
-        }
+            )
+        })?;
+        must(block["is_error"] != true || kind == "text", index, HistoryRule::ResultContent, || {
+            format!("{at}: all content must be type \"text\" if \"is_error\" is true")
+        })?;
     }
     Ok(())
 }
@@ -210,15 +190,11 @@ fn blocks(message: &Value) -> Cow<'_, [Value]> {
 
 fn texts(index: usize, blocks: &[Value]) -> Result<(), Violation> {
     for block in blocks.iter().filter(|block| block["type"] == "text") {
-        let text = block["text"].as_str().unwrap_or_default();
-        if text.is_empty() {
-            let says = "messages: text content blocks must be non-empty";
-            return Err(Violation::new(index, HistoryRule::SomeText, says));
-        }
-        if text.trim().is_empty() {
-            let says = "messages: text content blocks must contain non-whitespace text";
-            return Err(Violation::new(index, HistoryRule::SomeText, says));
-        }
+        let text = text(&block["text"]);
+        let says = "messages: text content blocks must be non-empty";
+        must(!text.is_empty(), index, HistoryRule::SomeText, || says)?;
+        let says = "messages: text content blocks must contain non-whitespace text";
+        must(!text.trim().is_empty(), index, HistoryRule::SomeText, || says)?;
     }
     Ok(())
 }
@@ -227,12 +203,12 @@ fn texts(index: usize, blocks: &[Value]) -> Result<(), Violation> {
 fn own_tools(index: usize, blocks: &[Value]) -> Result<(), Violation> {
     let used = blocks.iter().filter(|block| block["type"] == "server_tool_use");
     for id in used.map(|block| &block["id"]) {
-        if !blocks.iter().any(|block| block["tool_use_id"] == *id) {
-            let says = format!(
+        let has_result = blocks.iter().any(|block| block["tool_use_id"] == *id);
+        must(has_result, index, HistoryRule::CallUnanswered, || {
+            format!(
                 "messages.{index}: `server_tool_use` block {id} was found without a corresponding result block"
-            );
-            return Err(Violation::new(index, HistoryRule::CallUnanswered, says));
-        }
+            )
+        })?;
     }
     Ok(())
 }
@@ -244,30 +220,18 @@ fn sealed(index: usize, place: usize, block: &Value, kind: &str) -> Result<(), V
         "redacted_thinking" => "data",
         _ => return Ok(()),
     };
-    if block[seal].as_str().is_some_and(|seal| !seal.is_empty()) {
-        return Ok(());
-    }
-    let says = format!("messages.{index}.content.{place}.{kind}.{seal}: Field required");
-    Err(Violation::new(index, HistoryRule::SignedThinking, says))
+    must(!text(&block[seal]).is_empty(), index, HistoryRule::SignedThinking, || {
+        format!("messages.{index}.content.{place}.{kind}.{seal}: Field required")
+    })
 }
 
 fn ends_cleanly(messages: &[Value]) -> Result<(), Violation> {
-    let index = messages.len() - 1;
-    let blank = messages.last().filter(|last| last["role"] == "assistant").is_some_and(|last| {
-        blocks(last)
-            .last()
-            .and_then(|block| block["text"].as_str())
-            .is_some_and(|text| text != text.trim_end())
+    let last = messages.last().filter(|last| last["role"] == "assistant");
+    let is_blank = last.is_some_and(|last| {
+        blocks(last).last().is_some_and(|block| text(&block["text"]) != text(&block["text"]).trim_end())
     });
-    if blank {
-        let says = "messages: final assistant content cannot end with trailing whitespace";
-        return Err(Violation::new(index, HistoryRule::NoTrailingSpace, says));
-    }
-    Ok(())
-}
-
-fn thinks(body: &Value) -> bool {
-    body["thinking"]["type"] == "enabled"
+    let says = "messages: final assistant content cannot end with trailing whitespace";
+    must(!is_blank, messages.len() - 1, HistoryRule::NoTrailingSpace, || says)
 }
 
 /// The last assistant message begins with thinking if its calls are answered by the last message of all.
@@ -276,15 +240,12 @@ fn thinking_first(messages: &[Value]) -> Result<(), Violation> {
         return Ok(());
     };
     let blocks = blocks(&messages[index]);
-    if !blocks.iter().any(|block| block["type"] == "tool_use") {
-        return Ok(());
-    }
-    let first = blocks.first().and_then(|block| block["type"].as_str()).unwrap_or_default();
-    if matches!(first, "thinking" | "redacted_thinking") {
-        return Ok(());
-    }
-    let says = format!(
-        "messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking"
-    );
-    Err(Violation::new(index, HistoryRule::ThinkingFirst, says))
+    let has_calls = blocks.iter().any(|block| block["type"] == "tool_use");
+    let first = blocks.first().map_or("", |block| text(&block["type"]));
+    let holds = !has_calls || matches!(first, "thinking" | "redacted_thinking");
+    must(holds, index, HistoryRule::ThinkingFirst, || {
+        format!(
+            "messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking"
+        )
+    })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation};
+use super::{HistoryRule, Violation, list, must, text};
 
 const UNEQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
 
@@ -11,32 +11,24 @@ const UNEQUAL: &str = "Please ensure that the number of function response parts 
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
-    let contents = match body["contents"].as_array() {
-        Some(contents) if !contents.is_empty() => contents,
-        _ => {
-            let says = "* GenerateContentRequest.contents: contents is not specified\n";
-            return Err(broken(0, HistoryRule::SomeMessages, says));
-        }
-    };
+    judged(list(&body["contents"])).map_err(|violation| violation.in_list("contents"))
+}
+
+fn judged(contents: &[Value]) -> Result<(), Violation> {
+    let says = "* GenerateContentRequest.contents: contents is not specified\n";
+    must(!contents.is_empty(), 0, HistoryRule::SomeMessages, || says)?;
     let mut before = ContentKind::Nothing;
     for (index, content) in contents.iter().enumerate() {
         let turn = turn(index, content)?;
         follows(index, before, turn)?;
         before = turn;
     }
-    match before {
-        ContentKind::Calls(_) => Err(broken(contents.len() - 1, HistoryRule::CallUnanswered, UNEQUAL)),
-        ContentKind::Model => {
-            let says =
-                "Please ensure that single turn requests end with a user role or the role field is empty.";
-            Err(broken(contents.len() - 1, HistoryRule::RolesAlternate, says))
-        }
-        ContentKind::Nothing | ContentKind::User | ContentKind::Responses(_) => signed(contents),
-    }
-}
-
-fn broken(index: usize, rule: HistoryRule, says: impl Into<String>) -> Violation {
-    Violation::new(index, rule, says).in_list("contents")
+    let last = contents.len() - 1;
+    let has_calls = matches!(before, ContentKind::Calls(_));
+    must(!has_calls, last, HistoryRule::CallUnanswered, || UNEQUAL)?;
+    let says = "Please ensure that single turn requests end with a user role or the role field is empty.";
+    must(before != ContentKind::Model, last, HistoryRule::RolesAlternate, || says)?;
+    signed(contents)
 }
 
 /// What a content is, to the one behind it.
@@ -52,15 +44,15 @@ enum ContentKind {
 fn follows(index: usize, before: ContentKind, turn: ContentKind) -> Result<(), Violation> {
     match (before, turn) {
         (ContentKind::Calls(calls), ContentKind::Responses(responses)) if calls == responses => Ok(()),
-        (ContentKind::Calls(_), _) => Err(broken(index - 1, HistoryRule::CallUnanswered, UNEQUAL)),
+        (ContentKind::Calls(_), _) => Err(Violation::new(index - 1, HistoryRule::CallUnanswered, UNEQUAL)),
         (_, ContentKind::Responses(_)) => {
             let says =
                 "Please ensure that function response turn comes immediately after a function call turn.";
-            Err(broken(index, HistoryRule::ResultWithoutCall, says))
+            Err(Violation::new(index, HistoryRule::ResultWithoutCall, says))
         }
         (ContentKind::Nothing | ContentKind::Model, ContentKind::Calls(_)) => {
             let says = "Please ensure that function call turn comes immediately after a user turn or after a function response turn.";
-            Err(broken(index, HistoryRule::RolesAlternate, says))
+            Err(Violation::new(index, HistoryRule::RolesAlternate, says))
         }
         _ => Ok(()),
     }
@@ -69,15 +61,12 @@ fn follows(index: usize, before: ContentKind, turn: ContentKind) -> Result<(), V
 /// What a content is by itself: its parts are whole, and of its role.
 fn turn(index: usize, content: &Value) -> Result<ContentKind, Violation> {
     let role = content["role"].as_str().unwrap_or("user");
-    if !matches!(role, "user" | "model") {
-        return Err(broken(index, HistoryRule::KnownRole, "Please use a valid role: user, model."));
-    }
-    let parts = content["parts"].as_array().map_or(&[][..], Vec::as_slice);
-    if parts.is_empty() {
-        let says =
-            format!("* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n");
-        return Err(broken(index, HistoryRule::SomeContent, says));
-    }
+    let says = "Please use a valid role: user, model.";
+    must(matches!(role, "user" | "model"), index, HistoryRule::KnownRole, || says)?;
+    let parts = list(&content["parts"]);
+    must(!parts.is_empty(), index, HistoryRule::SomeContent, || {
+        format!("* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n")
+    })?;
     let (mut calls, mut responses) = (0, 0);
     for (place, part) in parts.iter().enumerate() {
         match kind(part) {
@@ -94,7 +83,7 @@ fn turn(index: usize, content: &Value) -> Result<ContentKind, Violation> {
                 let says = format!(
                     "* GenerateContentRequest.contents[{index}].parts[{place}].data: required oneof field 'data' must have one initialized field\n"
                 );
-                return Err(broken(index, HistoryRule::SomeText, says));
+                return Err(Violation::new(index, HistoryRule::SomeText, says));
             }
         }
     }
@@ -126,70 +115,56 @@ fn kind(part: &Value) -> Option<&'static str> {
 
 fn call(index: usize, place: usize, call: &Value) -> Result<(), Violation> {
     named(index, place, call, "function_call")?;
-    if call["args"].is_null() || call["args"].is_object() {
-        return Ok(());
-    }
-    let says = format!(
-        "Invalid value at 'contents[{index}].parts[{place}].function_call.args' (type.googleapis.com/google.protobuf.Struct), {}",
-        call["args"]
-    );
-    Err(broken(index, HistoryRule::WellFormedCall, says))
+    let args = &call["args"];
+    must(args.is_null() || args.is_object(), index, HistoryRule::WellFormedCall, || {
+        format!(
+            "Invalid value at 'contents[{index}].parts[{place}].function_call.args' (type.googleapis.com/google.protobuf.Struct), {args}"
+        )
+    })
 }
 
 fn response(index: usize, place: usize, response: &Value) -> Result<(), Violation> {
     named(index, place, response, "function_response")?;
-    if response["response"].is_object() {
-        return beside(index, place, response);
-    }
-    let says = format!(
-        "Invalid value at 'contents[{index}].parts[{place}].function_response.response' (type.googleapis.com/google.protobuf.Struct), {}",
-        response["response"]
-    );
-    Err(broken(index, HistoryRule::SomeContent, says))
-}
-
-/// Beside the response only bytes may stand.
-fn beside(index: usize, place: usize, response: &Value) -> Result<(), Violation> {
-    let parts = response["parts"].as_array().map_or(&[][..], Vec::as_slice);
-    if parts.iter().all(|part| part["inlineData"].is_object()) {
-        return Ok(());
-    }
-    let says = format!(
-        "Invalid value at 'contents[{index}].parts[{place}].function_response.parts': only inline_data is supported."
-    );
-    Err(broken(index, HistoryRule::ResultContent, says))
+    let answer = &response["response"];
+    must(answer.is_object(), index, HistoryRule::SomeContent, || {
+        format!(
+            "Invalid value at 'contents[{index}].parts[{place}].function_response.response' (type.googleapis.com/google.protobuf.Struct), {answer}"
+        )
+    })?;
+    let is_bytes = list(&response["parts"]).iter().all(|part| part["inlineData"].is_object());
+    must(is_bytes, index, HistoryRule::ResultContent, || {
+        format!(
+            "Invalid value at 'contents[{index}].parts[{place}].function_response.parts': only inline_data is supported."
+        )
+    })
 }
 
 fn named(index: usize, place: usize, of: &Value, what: &str) -> Result<(), Violation> {
-    if of["name"].as_str().is_some_and(|name| !name.is_empty()) {
-        return Ok(());
-    }
-    let says = format!(
-        "* GenerateContentRequest.contents[{index}].parts[{place}].{what}.name: Name cannot be empty.\n"
-    );
-    Err(broken(index, HistoryRule::WellFormedCall, says))
+    must(!text(&of["name"]).is_empty(), index, HistoryRule::WellFormedCall, || {
+        format!(
+            "* GenerateContentRequest.contents[{index}].parts[{place}].{what}.name: Name cannot be empty.\n"
+        )
+    })
 }
 
 /// In the turn that is going on, behind the last thing that the user said, the first call of each step is
 /// signed.
 fn signed(contents: &[Value]) -> Result<(), Violation> {
-    let parts = |content: &Value| content["parts"].as_array().cloned().unwrap_or_default();
     let said = |content: &Value| {
-        content["role"] != "model" && parts(content).iter().any(|part| part["functionResponse"].is_null())
+        let is_no_response = |part: &Value| part["functionResponse"].is_null();
+        content["role"] != "model" && list(&content["parts"]).iter().any(is_no_response)
     };
     let from = contents.iter().rposition(said).map_or(0, |last| last + 1);
     for (index, content) in contents.iter().enumerate().skip(from) {
-        let parts = parts(content);
-        let Some(place) = parts.iter().position(|part| part["functionCall"].is_object()) else { continue };
-        if parts[place]["thoughtSignature"].as_str().is_some_and(|signature| !signature.is_empty()) {
-            continue;
-        }
-        let says = format!(
-            "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:{}` , position {}. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.",
-            parts[place]["functionCall"]["name"].as_str().unwrap_or_default(),
-            index + 1
-        );
-        return Err(broken(index, HistoryRule::SignedThinking, says));
+        let parts = list(&content["parts"]);
+        let Some(first) = parts.iter().find(|part| part["functionCall"].is_object()) else { continue };
+        must(!text(&first["thoughtSignature"]).is_empty(), index, HistoryRule::SignedThinking, || {
+            format!(
+                "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:{}` , position {}. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.",
+                text(&first["functionCall"]["name"]),
+                index + 1
+            )
+        })?;
     }
     Ok(())
 }

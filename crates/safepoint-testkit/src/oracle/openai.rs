@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation};
+use super::{HistoryRule, Violation, list, must, text};
 
 /// Calls of the last assistant message that no tool message has answered yet.
 #[derive(Default)]
@@ -16,18 +16,15 @@ struct OpenCalls {
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
-    let no_messages = |says: &str| Violation::new(0, HistoryRule::SomeMessages, says);
-    let messages =
-        body["messages"].as_array().ok_or_else(|| no_messages("Missing required parameter: 'messages'."))?;
-    if messages.is_empty() {
-        return Err(no_messages(
-            "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
-        ));
-    }
+    let messages = list(&body["messages"]);
+    let says = "Missing required parameter: 'messages'.";
+    must(body["messages"].is_array(), 0, HistoryRule::SomeMessages, || says)?;
+    let says = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.";
+    must(!messages.is_empty(), 0, HistoryRule::SomeMessages, || says)?;
     let mut open = OpenCalls::default();
     let mut begun = false;
     for (index, message) in messages.iter().enumerate() {
-        let role = message["role"].as_str().unwrap_or_default();
+        let role = text(&message["role"]);
         if role == "tool" {
             open.answer(index, message)?;
             continue;
@@ -35,15 +32,11 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
         open.must_be_empty()?;
         match role {
             "system" | "developer" if begun => {
-                return Err(Violation::new(
-                    index,
-                    HistoryRule::SystemFirst,
-                    "System message must be at the beginning.",
-                )
-                .at("role"));
+                let says = "System message must be at the beginning.";
+                return Err(Violation::new(index, HistoryRule::SystemFirst, says).at("role"));
             }
             "system" | "developer" | "user" => says_something(index, message)?,
-            "assistant" => open = OpenCalls { at: index, ids: calls(index, message)? },
+            "assistant" => open = OpenCalls { at: index, ids: asks(index, message)? },
             other => return Err(unknown_role(index, other)),
         }
         begun |= matches!(role, "user" | "assistant");
@@ -58,35 +51,29 @@ impl OpenCalls {
             return Err(Violation::new(index, HistoryRule::ResultWithoutCall, says).at("tool_call_id"));
         };
         let Some(place) = self.ids.iter().position(|waits| waits == id) else {
-            return Err(Violation::new(
-                index,
-                HistoryRule::ResultWithoutCall,
-                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
-            )
-            .at("role"));
+            let says = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.";
+            return Err(Violation::new(index, HistoryRule::ResultWithoutCall, says).at("role"));
         };
         self.ids.remove(place);
         says_something(index, message)?;
-        let parts = message["content"].as_array().map_or(&[][..], Vec::as_slice);
-        if parts.iter().all(|part| part["type"] == "text") {
-            return Ok(());
-        }
-        let says = format!(
-            "Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL."
-        );
-        Err(Violation::new(index, HistoryRule::ResultContent, says).at("content"))
+        let is_text = list(&message["content"]).iter().all(|part| part["type"] == "text");
+        let judged = must(is_text, index, HistoryRule::ResultContent, || {
+            format!(
+                "Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL."
+            )
+        });
+        judged.map_err(|broken| broken.at("content"))
     }
 
     fn must_be_empty(&self) -> Result<(), Violation> {
-        if self.ids.is_empty() {
-            return Ok(());
-        }
-        let says = format!(
-            "An assistant message with 'tool_calls' must be followed by tool messages responding to each \
-             'tool_call_id'. The following tool_call_ids did not have response messages: {}",
-            self.ids.join(", ")
-        );
-        Err(Violation::new(self.at, HistoryRule::CallUnanswered, says).at("role"))
+        let judged = must(self.ids.is_empty(), self.at, HistoryRule::CallUnanswered, || {
+            format!(
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each \
+                 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
+                self.ids.join(", ")
+            )
+        });
+        judged.map_err(|broken| broken.at("role"))
     }
 }
 
@@ -110,59 +97,47 @@ fn no_content(index: usize, found: &Value) -> Violation {
     Violation::new(index, HistoryRule::SomeContent, says).at("content")
 }
 
-/// The ids of an assistant message's calls.
-fn calls(index: usize, message: &Value) -> Result<Vec<String>, Violation> {
-    let asked = match &message["tool_calls"] {
-        Value::Null => &[][..],
-        Value::Array(calls) if !calls.is_empty() => calls,
-        _ => {
-            let says = format!(
-                "Invalid 'messages[{index}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead."
-            );
-            return Err(Violation::new(index, HistoryRule::WellFormedCall, says).at("tool_calls"));
-        }
-    };
-    let mut ids: Vec<String> = Vec::new();
-    for (place, call) in asked.iter().enumerate() {
-        let id = call_id(index, place, call)?;
-        if ids.contains(&id) {
-            let says =
-                format!("Duplicate value for 'tool_call_id' of '{id}' in message with role 'assistant'.");
-            return Err(Violation::new(index, HistoryRule::OwnId, says).at("tool_calls"));
-        }
-        ids.push(id);
-    }
+/// The ids of an assistant message's calls; where it has none, it says something.
+fn asks(index: usize, message: &Value) -> Result<Vec<String>, Violation> {
+    let ids = call_ids(index, &message["tool_calls"]).map_err(|broken| broken.at("tool_calls"))?;
     let content = &message["content"];
     let says = match content {
         Value::String(text) => !text.is_empty(),
         Value::Array(parts) => !parts.is_empty(),
         _ => message["refusal"].is_string(),
     };
-    if ids.is_empty() && !says {
-        return Err(no_content(index, content));
+    if ids.is_empty() && !says { Err(no_content(index, content)) } else { Ok(ids) }
+}
+
+fn call_ids(index: usize, calls: &Value) -> Result<Vec<String>, Violation> {
+    must(calls.is_null() || !list(calls).is_empty(), index, HistoryRule::WellFormedCall, || {
+        format!(
+            "Invalid 'messages[{index}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead."
+        )
+    })?;
+    let mut ids: Vec<String> = Vec::new();
+    for (place, call) in list(calls).iter().enumerate() {
+        let id = call_id(index, place, call)?;
+        must(!ids.contains(&id), index, HistoryRule::OwnId, || {
+            format!("Duplicate value for 'tool_call_id' of '{id}' in message with role 'assistant'.")
+        })?;
+        ids.push(id);
     }
     Ok(ids)
 }
 
 fn call_id(index: usize, place: usize, call: &Value) -> Result<String, Violation> {
     let part = |field: &str| format!("messages[{index}].tool_calls[{place}].{field}");
-    let missing = |rule, field: &str| {
-        Violation::new(index, rule, format!("Missing required parameter: '{}'.", part(field)))
-            .at("tool_calls")
-    };
-    let function = &call["function"];
-    if call["type"] != "function" {
-        return Err(missing(HistoryRule::WellFormedCall, "type"));
-    }
-    if function["name"].as_str().is_none_or(str::is_empty) {
-        return Err(missing(HistoryRule::WellFormedCall, "function.name"));
-    }
-    if !function["arguments"].is_string() {
-        let says = format!("Invalid type for '{}': expected a string.", part("function.arguments"));
-        return Err(Violation::new(index, HistoryRule::WellFormedCall, says).at("tool_calls"));
-    }
-    let id = call["id"].as_str().filter(|id| !id.is_empty());
-    id.map(ToOwned::to_owned).ok_or_else(|| missing(HistoryRule::OwnId, "id"))
+    let missing = |field: &str| format!("Missing required parameter: '{}'.", part(field));
+    let (function, id) = (&call["function"], text(&call["id"]));
+    let is_named = !text(&function["name"]).is_empty();
+    must(call["type"] == "function", index, HistoryRule::WellFormedCall, || missing("type"))?;
+    must(is_named, index, HistoryRule::WellFormedCall, || missing("function.name"))?;
+    must(function["arguments"].is_string(), index, HistoryRule::WellFormedCall, || {
+        format!("Invalid type for '{}': expected a string.", part("function.arguments"))
+    })?;
+    must(!id.is_empty(), index, HistoryRule::OwnId, || missing("id"))?;
+    Ok(id.to_owned())
 }
 
 fn unknown_role(index: usize, role: &str) -> Violation {

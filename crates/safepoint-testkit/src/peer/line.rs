@@ -1,18 +1,19 @@
 //! Our end of the line to a scripted peer.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use safepoint::{
     approval::Decision,
     raw::remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::{
     Given, OnPeerStop, Peer,
-    work::{self, Ender, WorkChannels},
+    work::{self, WorkChannels},
 };
+use crate::sync::lock;
 
 pub(super) struct PeerCall {
     peer: Peer,
@@ -23,7 +24,8 @@ pub(super) struct PeerCall {
 }
 
 struct Begun {
-    ender: Ender,
+    /// Ends the work, when the peer does.
+    ender: Arc<Notify>,
     receives: mpsc::UnboundedReceiver<RemoteEvent>,
     answers: mpsc::UnboundedSender<(String, Given)>,
     open: Vec<String>,
@@ -35,7 +37,7 @@ impl PeerCall {
     }
 
     fn begin(&mut self) -> RemoteEvent {
-        self.peer.world.received().briefs.push(self.brief.clone());
+        lock(&self.peer.world.received).briefs.push(self.brief.clone());
         let (says, receives) = mpsc::unbounded_channel();
         let (answers, answered) = mpsc::unbounded_channel();
         let ender = work::begin(&self.peer, WorkChannels { says, receives: answered });
@@ -44,7 +46,7 @@ impl PeerCall {
     }
 
     fn give(&mut self, question: String, given: Given) {
-        self.peer.world.received().answers.push((question.clone(), given.clone()));
+        lock(&self.peer.world.received).answers.push((question.clone(), given.clone()));
         let Some(begun) = &mut self.begun else { return };
         begun.open.retain(|open| *open != question);
         if begun.answers.send((question, given)).is_err() {
@@ -54,7 +56,7 @@ impl PeerCall {
 
     fn end(&self) {
         if let Some(begun) = &self.begun {
-            begun.ender.end();
+            begun.ender.notify_one();
         }
     }
 }
@@ -89,7 +91,7 @@ impl RemoteCall for PeerCall {
             let Some(begun) = &self.begun else { return RemoteStopReply::confirmed("nothing had been sent") };
             let open = begun.open.clone();
             // Before any effect of the stop, so that a test that sees the effect sees the count.
-            self.peer.world.stops.fetch_add(1, Ordering::AcqRel);
+            self.peer.world.counts.send_modify(|counts| counts.stops += 1);
             match self.peer.on_stop {
                 OnPeerStop::Silent => return std::future::pending().await,
                 OnPeerStop::Unreachable => return RemoteStopReply::unreachable("connection refused"),

@@ -1,6 +1,6 @@
 //! The peer's work: a separate task, which outlives the line to it unless it is really ended.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use safepoint::{
@@ -11,34 +11,22 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Given, Peer, PeerStep, World};
 
-/// WorkChannels the work, when the peer does.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ender(Arc<Notify>);
-
-impl Ender {
-    pub(super) fn end(&self) {
-        self.0.notify_one();
-    }
-}
-
 /// Work that runs, by the peer's own account.
 struct RunningWork(Arc<World>);
 
 impl RunningWork {
     fn begin(world: &Arc<World>) -> Self {
-        // Release on each update, in this order: who sees the later one sees the earlier one. Waiters are woken last.
-        world.begun.fetch_add(1, Ordering::AcqRel);
-        world.working.fetch_add(1, Ordering::AcqRel);
-        world.moved.notify_waiters();
+        world.counts.send_modify(|counts| {
+            counts.begun += 1;
+            counts.working += 1;
+        });
         Self(Arc::clone(world))
     }
 }
 
 impl Drop for RunningWork {
     fn drop(&mut self) {
-        // Release: what the work did is seen by a test that sees it gone.
-        self.0.working.fetch_sub(1, Ordering::AcqRel);
-        self.0.moved.notify_waiters();
+        self.0.counts.send_modify(|counts| counts.working -= 1);
     }
 }
 
@@ -48,17 +36,17 @@ pub(super) struct WorkChannels {
     pub(super) receives: mpsc::UnboundedReceiver<(String, Given)>,
 }
 
-/// Begins it, before this returns.
-pub(super) fn begin(peer: &Peer, ends: WorkChannels) -> Ender {
-    let ender = Ender::default();
+/// Begins it, before this returns; what it returns ends it.
+pub(super) fn begin(peer: &Peer, ends: WorkChannels) -> Arc<Notify> {
+    let ender = Arc::new(Notify::new());
     let (steps, world) = (peer.steps.clone(), Arc::clone(&peer.world));
-    let (running, ended) = (RunningWork::begin(&world), Arc::clone(&ender.0));
+    let (running, ended) = (RunningWork::begin(&world), Arc::clone(&ender));
     tokio::spawn(async move {
         let work = Box::pin(work(steps, Arc::clone(&world), ends));
         // The work first: work that came to its end was not ended.
         if let Either::Left(_) = select(work, Box::pin(ended.notified())).await {
             // Before `at_work` is dropped: a test that sees it idle sees this.
-            world.finished.fetch_add(1, Ordering::AcqRel);
+            world.counts.send_modify(|counts| counts.finished += 1);
         }
         drop(running);
     });
@@ -71,7 +59,6 @@ async fn work(steps: Vec<PeerStep>, world: Arc<World>, mut ends: WorkChannels) {
         let said = match step {
             PeerStep::Says(text) => RemoteEvent::Text(text),
             PeerStep::Answers(text) => RemoteEvent::Done(Some(text), RemoteEnd::Reported),
-            PeerStep::Fails(why) => RemoteEvent::Failed(Failure::new(why)),
             PeerStep::Waits => {
                 world.gate.pass().await;
                 continue;

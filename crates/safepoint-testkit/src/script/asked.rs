@@ -11,13 +11,11 @@ pub(crate) struct Asked {
     pub(crate) results: Vec<String>,
     /// The tools that are offered.
     pub(crate) tools: Vec<String>,
-    /// Whether a stream is wanted.
-    pub(crate) stream: bool,
 }
 
 impl Asked {
     pub(crate) fn of(body: &Value) -> Self {
-        let mut asked = Self { stream: body["stream"].as_bool().unwrap_or(false), ..Self::default() };
+        let mut asked = Self::default();
         for tool in body["tools"].as_array().into_iter().flatten() {
             let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
             asked.tools.extend(name.map(ToOwned::to_owned));

@@ -1,9 +1,6 @@
 //! A scripted reply as deltas: what the engine would have seen of it through a wire.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
@@ -14,22 +11,11 @@ use safepoint::{
 use serde_json::json;
 
 use super::DeltaStep;
-use crate::script::{Call, Reply, ReplyFault};
-
-/// What is said, and what becomes of the stream then.
-struct Plan {
-    steps: Vec<DeltaStep>,
-    then: Then,
-}
-
-enum Then {
-    End,
-    Silence,
-}
+use crate::script::{Reply, ReplyFault};
 
 /// The reply as a stream, paced as it says.
 pub(super) fn stream(reply: &Reply) -> DeltaStream {
-    let Plan { steps, then } = plan(reply);
+    let (steps, is_silent) = steps(reply);
     let pause = Duration::from_millis(reply.delay_ms);
     let steps = stream::iter(steps).then(move |step| async move {
         if !pause.is_zero() {
@@ -37,39 +23,28 @@ pub(super) fn stream(reply: &Reply) -> DeltaStream {
         }
         step
     });
-    match then {
-        Then::End => steps.boxed(),
-        Then::Silence => steps.chain(stream::pending()).boxed(),
-    }
+    if is_silent { steps.chain(stream::pending()).boxed() } else { steps.boxed() }
 }
 
-fn plan(reply: &Reply) -> Plan {
-    let mut steps = vec![Ok(Delta::Sent), Ok(Delta::Opened)];
-    let opening = steps.len();
-    let (most, end, then) = match &reply.fault {
-        None => {
-            steps.extend(said(reply).into_iter().map(Ok));
-            return Plan { steps, then: Then::End };
-        }
-        Some(ReplyFault::Silence) => return Plan { steps: vec![Ok(Delta::Sent)], then: Then::Silence },
-        Some(ReplyFault::Close | ReplyFault::Reset) => {
-            return Plan { steps: vec![Ok(Delta::Sent), Err(broken())], then: Then::End };
-        }
-        Some(ReplyFault::StallAfter(most)) => (*most, None, Then::Silence),
-        Some(ReplyFault::CloseAfter(most) | ReplyFault::ResetAfter(most)) => {
-            (*most, Some(broken()), Then::End)
-        }
-        Some(ReplyFault::ErrorAfter(most)) => (*most, Some(error(ModelErrorKind::Provider)), Then::End),
-        Some(ReplyFault::CutAfter(_)) => (said(reply).len() / 2, Some(broken()), Then::End),
-        Some(ReplyFault::Status { status, .. }) => (0, Some(of_status(*status)), Then::End),
+/// What is said, and whether the stream stays open and silent then.
+fn steps(reply: &Reply) -> (Vec<DeltaStep>, bool) {
+    let said = said(reply);
+    let (most, end, is_silent) = match &reply.fault {
+        None => (said.len(), None, false),
+        Some(ReplyFault::Silence) => return (vec![Ok(Delta::Sent)], true),
+        Some(ReplyFault::Close | ReplyFault::Reset) => return (vec![Ok(Delta::Sent), Err(broken())], false),
+        Some(ReplyFault::StallAfter(most)) => (*most, None, true),
+        Some(ReplyFault::CloseAfter(most) | ReplyFault::ResetAfter(most)) => (*most, Some(broken()), false),
+        Some(ReplyFault::ErrorAfter(most)) => (*most, Some(error(ModelErrorKind::Provider)), false),
+        Some(ReplyFault::CutAfter(_)) => (said.len() / 2, Some(broken()), false),
+        Some(ReplyFault::Status { status, .. }) => (0, Some(of_status(*status)), false),
         Some(ReplyFault::Answer { .. } | ReplyFault::Raw(_)) => {
-            (0, Some(error(ModelErrorKind::Malformed)), Then::End)
+            (0, Some(error(ModelErrorKind::Malformed)), false)
         }
     };
-    steps.extend(said(reply).into_iter().map(Ok));
-    steps.truncate(opening + most);
-    steps.extend(end.map(Err));
-    Plan { steps, then }
+    let opening = [Delta::Sent, Delta::Opened].into_iter();
+    let steps = opening.chain(said.into_iter().take(most)).map(Ok).chain(end.map(Err));
+    (steps.collect(), is_silent)
 }
 
 fn said(reply: &Reply) -> Vec<Delta> {
@@ -81,7 +56,8 @@ fn said(reply: &Reply) -> Vec<Delta> {
     deltas.extend(reply.texts().into_iter().map(Delta::Text));
     for (index, call) in reply.calls.iter().enumerate() {
         deltas.push(Delta::CallPreview { name: call.name.clone() });
-        deltas.push(Delta::CallReady(ready(call, index)));
+        let id = call.id_or_fresh("call_", index).into();
+        deltas.push(Delta::CallReady(ToolCall { id, name: call.name.clone(), args: call.arguments() }));
     }
     if let Some([input, output]) = reply.usage {
         deltas.push(Delta::Usage(Usage { input, output, ..Usage::default() }));
@@ -93,15 +69,6 @@ fn said(reply: &Reply) -> Vec<Delta> {
         Some(other) => Finish::Other(other.to_owned()),
     }));
     deltas
-}
-
-fn ready(call: &Call, index: usize) -> ToolCall {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    // Relaxed: each number is given once, and orders nothing.
-    let fresh = || format!("call_{:06}{index}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let id = call.id.clone().unwrap_or_else(fresh);
-    let args = call.args.as_str().map_or_else(|| call.args.to_string(), ToOwned::to_owned);
-    ToolCall { id: id.into(), name: call.name.clone(), args }
 }
 
 fn broken() -> ModelError {

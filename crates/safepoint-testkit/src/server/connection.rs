@@ -10,7 +10,7 @@ use super::{
     route::{Route, ServedWire},
     shared::{Noted, ServerAnswer, Shared},
 };
-use crate::http::Connection;
+use crate::http::{Connection, Request};
 
 /// Serves until either side closes.
 pub(super) async fn serve(mut connection: Connection, shared: &Shared) -> io::Result<()> {
@@ -22,7 +22,7 @@ pub(super) async fn serve(mut connection: Connection, shared: &Shared) -> io::Re
         }
         let Some(request) = request? else { return Ok(()) };
         let request = match Route::of(request) {
-            Route::Unknown { method, path } => {
+            Route::Unknown(Request { method, path, .. }) => {
                 let why = format!("Unknown request URL: {method} {path}.");
                 refuse(&mut connection, 404, &openai_error(&why, "unknown_url")).await?;
                 continue;
@@ -144,47 +144,31 @@ impl Answering<'_> {
 
     /// Does one step; says what follows when it was the last.
     async fn step(&mut self, step: WireStep) -> io::Result<Option<Next>> {
-        match step {
-            WireStep::Head(status, bytes) => {
-                let written = self.write(&bytes).await;
-                if written.is_none() {
-                    self.noted.sent(status, self.shared);
-                }
-                Ok(written)
-            }
-            WireStep::Write(bytes) => Ok(self.write(&bytes).await),
-            WireStep::Pause(time) => Ok(self.watched(Some(time)).await),
-            WireStep::Silence => Ok(self.watched(None).await),
-            WireStep::Close => Ok(Some(Next::Close)),
+        let (bytes, status, is_last) = match &step {
+            WireStep::Head(status, bytes) => (&bytes[..], Some(*status), false),
+            WireStep::Write(bytes) => (&bytes[..], None, false),
+            WireStep::Whole(status, bytes) => (&bytes[..], Some(*status), true),
+            WireStep::Finish(bytes) => (&bytes[..], None, true),
+            WireStep::Pause(time) => return Ok(self.watched(Some(*time)).await),
+            WireStep::Silence => return Ok(self.watched(None).await),
+            WireStep::Close => return Ok(Some(Next::Close)),
             WireStep::Reset => {
                 self.connection.reset_on_drop()?;
-                Ok(Some(Next::Close))
+                return Ok(Some(Next::Close));
             }
-            WireStep::Whole(status, bytes) => {
-                let written = self.write(&bytes).await;
-                if written.is_none() {
-                    self.noted.sent(status, self.shared);
-                    self.noted.completed(self.shared);
-                }
-                Ok(Some(written.unwrap_or(Next::Request)))
-            }
-            WireStep::Finish(bytes) => {
-                let written = self.write(&bytes).await;
-                if written.is_none() {
-                    self.noted.completed(self.shared);
-                }
-                Ok(Some(written.unwrap_or(Next::Request)))
-            }
+        };
+        // A write that fails is a peer that closed.
+        if self.connection.write(bytes).await.is_err() {
+            self.noted.peer_closed(self.shared);
+            return Ok(Some(Next::Close));
         }
-    }
-
-    /// A write that fails is a peer that closed.
-    async fn write(&mut self, bytes: &[u8]) -> Option<Next> {
-        if self.connection.write(bytes).await.is_ok() {
-            return None;
+        if let Some(status) = status {
+            self.noted.sent(status, self.shared);
         }
-        self.noted.peer_closed(self.shared);
-        Some(Next::Close)
+        if is_last {
+            self.noted.completed(self.shared);
+        }
+        Ok(is_last.then_some(Next::Request))
     }
 
     /// Waits, without limit if no time is given, and watches the peer.

@@ -16,7 +16,7 @@ mod message;
 mod responses;
 mod stream;
 
-pub(super) use stream::{chunks, named};
+pub(super) use stream::named;
 
 /// One step of an answer. Exhaustive: the connection does each.
 #[derive(Clone, Debug)]
@@ -51,19 +51,14 @@ enum Shape {
 /// All that the server must know of a request that no oracle judges.
 #[derive(Default, Deserialize)]
 struct Glance {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     background: Option<bool>,
-    #[serde(default)]
     stream_options: Option<StreamOptions>,
 }
 
 #[derive(Deserialize)]
 struct StreamOptions {
-    #[serde(default)]
     include_usage: Option<bool>,
 }
 
@@ -98,6 +93,36 @@ impl Rendering {
     }
 }
 
+/// A reply that is not streamed.
+fn message(how: &Rendering, reply: &Reply) -> Value {
+    match how.wire {
+        ServedWire::OpenAi => message::openai(how, reply),
+        ServedWire::Anthropic => message::anthropic(how, reply),
+        ServedWire::Responses => responses::whole(how, reply),
+        ServedWire::Gemini => gemini::whole(how, reply),
+    }
+}
+
+/// The chunks of a streamed reply.
+pub(super) fn chunks(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
+    match how.wire {
+        ServedWire::OpenAi => stream::openai(how, reply),
+        ServedWire::Anthropic => stream::anthropic(how, reply),
+        ServedWire::Responses => responses::chunks(how, reply),
+        ServedWire::Gemini => gemini::chunks(how, reply),
+    }
+}
+
+/// An error in the middle of a stream.
+fn error(wire: ServedWire) -> Vec<u8> {
+    match wire {
+        ServedWire::OpenAi => stream::data(&of_status(wire, 500)),
+        ServedWire::Anthropic => named(&of_status(wire, 529)),
+        ServedWire::Responses => responses::error(),
+        ServedWire::Gemini => stream::data(&of_status(wire, 503)),
+    }
+}
+
 /// The steps of a reply.
 pub(super) fn reply(how: &Rendering, reply: &Reply) -> Vec<WireStep> {
     match &reply.fault {
@@ -121,8 +146,8 @@ pub(super) fn reply(how: &Rendering, reply: &Reply) -> Vec<WireStep> {
         }
         fault => match (how.shape, fault) {
             (Shape::Message, Some(fault)) => broken_message(how, reply, fault),
-            (Shape::Message, None) if reply.delay_ms == 0 => vec![whole(200, &message::of(how, reply))],
-            (Shape::Message, None) => vec![written(reply), whole(200, &message::of(how, reply))],
+            (Shape::Message, None) if reply.delay_ms == 0 => vec![whole(200, &message(how, reply))],
+            (Shape::Message, None) => vec![written(reply), whole(200, &message(how, reply))],
             (Shape::Stream | Shape::StreamWithUsage | Shape::Kept, _) => {
                 streamed(how, reply, chunks(how, reply))
             }
@@ -138,7 +163,7 @@ fn written(reply: &Reply) -> WireStep {
 
 /// Half a message, and then what goes wrong with it.
 fn broken_message(how: &Rendering, reply: &Reply, fault: &ReplyFault) -> Vec<WireStep> {
-    let mut bytes = json(200, &message::of(how, reply));
+    let mut bytes = json(200, &message(how, reply));
     let end = match fault {
         ReplyFault::ErrorAfter(_) => return vec![whole(500, &of_status(how.wire, 500))],
         ReplyFault::StallAfter(_) => WireStep::Silence,
@@ -189,7 +214,7 @@ fn streamed(how: &Rendering, reply: &Reply, mut chunks: Vec<Vec<u8>>) -> Vec<Wir
         }
         Some(ReplyFault::ErrorAfter(most)) => {
             chunks.truncate(most);
-            chunks.push(stream::error(how.wire));
+            chunks.push(error(how.wire));
         }
         Some(ReplyFault::CutAfter(bytes)) => {
             let mut all = chunks.concat();

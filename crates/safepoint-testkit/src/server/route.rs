@@ -83,9 +83,7 @@ impl<'p> Gemini<'p> {
 #[derive(Debug)]
 pub(super) struct WireRequest {
     pub(super) wire: ServedWire,
-    pub(super) path: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(super) request: Request,
 }
 
 /// What a request is for.
@@ -93,21 +91,17 @@ pub(super) enum Route {
     Wire(WireRequest),
     /// A response that the server keeps, and the authorization of the caller.
     Kept(Ask, Option<String>),
-    Unknown {
-        method: String,
-        path: String,
-    },
+    Unknown(Request),
 }
 
 impl Route {
     pub(super) fn of(request: Request) -> Self {
-        let Request { method, path, headers, body } = request;
-        if let Some(ask) = Ask::of(&method, &path) {
-            return Self::Kept(ask, authorization(&headers));
+        if let Some(ask) = Ask::of(&request.method, &request.path) {
+            return Self::Kept(ask, authorization(&request.headers));
         }
-        match ServedWire::of(&path) {
-            Some(wire) if method == "POST" => Self::Wire(WireRequest { wire, path, headers, body }),
-            Some(_) | None => Self::Unknown { method, path },
+        match ServedWire::of(&request.path) {
+            Some(wire) if request.method == "POST" => Self::Wire(WireRequest { wire, request }),
+            Some(_) | None => Self::Unknown(request),
         }
     }
 }

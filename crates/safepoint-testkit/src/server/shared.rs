@@ -5,7 +5,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize},
+    sync::{Arc, Mutex},
 };
 
 use serde_json::{Value, json};
@@ -21,9 +21,10 @@ use super::{
     kept::KeptResponses,
     log::ServerLog,
     render::{self, Rendering, WireStep},
-    route::{self, WireRequest},
+    route::{self, ServedWire, WireRequest},
 };
 use crate::{
+    http::Request,
     script::{Asked, Chosen, Director, Reply, Script},
     sync::lock,
 };
@@ -45,7 +46,8 @@ pub(crate) struct Shared {
     /// Held to keep a response, or to answer about one.
     kept: Mutex<KeptResponses>,
     pub(super) arrived: Notify,
-    pub(super) open: AtomicUsize,
+    /// Each open connection has a clone.
+    pub(super) open: Arc<()>,
 }
 
 #[derive(Debug, Default)]
@@ -80,24 +82,20 @@ impl Shared {
             ready: Mutex::default(),
             kept: Mutex::default(),
             arrived: Notify::new(),
-            open: AtomicUsize::new(0),
+            open: Arc::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ServerState> {
-        lock(&self.state)
-    }
-
     pub(super) fn queue(&self, steps: gate::Steps) {
-        self.lock().gates.push_back(steps);
+        lock(&self.state).gates.push_back(steps);
     }
 
     pub(super) fn exchanges(&self) -> Vec<Exchange> {
-        self.lock().exchanges.clone()
+        lock(&self.state).exchanges.clone()
     }
 
     pub(super) fn exchange(&self, id: usize) -> Option<Exchange> {
-        self.lock().exchanges.get(id).cloned()
+        lock(&self.state).exchanges.get(id).cloned()
     }
 
     pub(super) fn tell(&self, what: impl FnOnce() -> Value) {
@@ -108,18 +106,18 @@ impl Shared {
 
     /// Notes a request, and says how it is answered. A body that is not JSON is none of its provider's
     /// business.
-    pub(super) fn take(&self, request: WireRequest) -> Result<(Noted, ServerAnswer), serde_json::Error> {
+    pub(super) fn take(&self, asked: WireRequest) -> Result<(Noted, ServerAnswer), serde_json::Error> {
+        let WireRequest { wire, request } = asked;
         if self.needs_only_a_glance() {
-            let how = Rendering::at_a_glance(request.wire, &request.path, &request.body)?;
+            let how = Rendering::at_a_glance(wire, &request.path, &request.body)?;
             let by = route::authorization(&request.headers);
             let noted = Noted { id: 0, by, fate: watch::channel(Fate::default()).0 };
             let steps = self.scripted(&how, &Asked::default(), &noted);
             return Ok((noted, ServerAnswer::Steps(steps)));
         }
-        let body: Value = serde_json::from_slice(&request.body)?;
-        let (wire, body) = (request.wire, Arc::new(body));
+        let body: Arc<Value> = Arc::new(serde_json::from_slice(&request.body)?);
         let how = Rendering::of(wire, &request.path, &body);
-        let noted = self.note(request, &body);
+        let noted = self.note(wire, request, &body);
         let answer = self.answer(&how, &body, &noted);
         Ok((noted, answer))
     }
@@ -132,11 +130,11 @@ impl Shared {
             && self.director.is_blind()
     }
 
-    fn note(&self, request: WireRequest, body: &Arc<Value>) -> Noted {
+    fn note(&self, wire: ServedWire, request: Request, body: &Arc<Value>) -> Noted {
         let (sender, fate) = watch::channel(Fate::default());
-        let (wire, path) = (request.wire, request.path.clone());
+        let path = request.path.clone();
         let by = route::authorization(&request.headers);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let id = state.next;
         state.next += 1;
         if self.recording == KeptExchanges::On {
@@ -165,7 +163,7 @@ impl Shared {
         {
             return ServerAnswer::Steps(vec![render::whole(400, &refusal)]);
         }
-        if let Some(steps) = self.lock().gates.pop_front() {
+        if let Some(steps) = lock(&self.state).gates.pop_front() {
             return ServerAnswer::Gated(steps);
         }
         ServerAnswer::Steps(self.scripted(how, &Asked::of(body), noted))

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::try_join_all;
 use safepoint::{
-    ids::ApprovalId,
+    ids::{ApprovalId, SessionId},
     raw::store::{
-        ApprovalClose, ApprovalRow, ApprovalState, ApprovalsToWithdraw, DecisionResult, DecisionUse,
+        ApprovalClose, ApprovalRow, ApprovalState, ApprovalsToWithdraw, DecisionResult, DecisionUse, Lease,
         NewApproval, NewDecision, StopIntent, Write,
     },
-    store::Error,
+    store::{Error, Store},
 };
 
 use super::{Bed, BrokenStore, Fresh, must, refused, same, wish};
@@ -62,14 +62,29 @@ fn answer(id: &str, principal: &str) -> NewDecision {
     }
 }
 
+fn close(id: &str, how: ApprovalClose) -> Write {
+    Write::CloseApproval(id.into(), how)
+}
+
+/// A session in which these questions are open.
+pub(super) async fn asked(bed: &Bed, ids: &[&str]) -> Result<(SessionId, Lease), BrokenStore> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, ids.iter().map(|id| ask(bed, id)).collect()).await?;
+    Ok((session, lease))
+}
+
+/// What the session's question comes to when this principal decides.
+async fn decide(store: &Arc<dyn Store>, id: &str, principal: &str) -> Result<DecisionResult, Error> {
+    store.decide(&"a".into(), answer(id, principal)).await
+}
+
 async fn state(bed: &Bed, id: &str) -> Result<Option<ApprovalState>, BrokenStore> {
     let row = bed.other.approval(&"a".into(), &ApprovalId::from(id)).await?;
     Ok(row.map(|row| row.state))
 }
 
 async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let (session, lease) = asked(bed, &["q", "r"]).await?;
     let wanted =
         |id: &str| ApprovalRow { asked: question(bed, id), at: bed.time.now(), state: ApprovalState::Open };
     same("both", bed.other.approvals(&session).await?, vec![wanted("q"), wanted("r")])?;
@@ -79,58 +94,43 @@ async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), BrokenStore> {
     refused("a question asked twice", again, |error| matches!(error, Error::ApprovalExists(_)))?;
     let elsewhere = bed.held("b").await?.1;
     bed.append(&elsewhere, vec![ask(bed, "q")]).await?;
-    same(
-        "another session's answer",
-        bed.other.decide(&"b".into(), answer("q", "ann")).await?,
-        DecisionResult::Taken,
-    )?;
+    let decided = bed.other.decide(&"b".into(), answer("q", "ann")).await?;
+    same("another session's answer", decided, DecisionResult::Taken)?;
     same("does not reach this one", state(bed, "q").await?, Some(ApprovalState::Open))
 }
 
 async fn the_first_decision_counts(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
-    let early = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await;
+    let (_, lease) = asked(bed, &["q", "r"]).await?;
+    let early = bed.append(&lease, vec![close("q", ApprovalClose::Used)]).await;
     refused("a decision acted on before there is one", early, |error| matches!(error, Error::NoApproval(_)))?;
-    same("the first", bed.other.decide(&session, answer("q", "ann")).await?, DecisionResult::Taken)?;
+    same("the first", decide(&bed.other, "q", "ann").await?, DecisionResult::Taken)?;
     let (principal, at, bytes) = ("ann".to_owned(), bed.time.now(), b"ann says yes".to_vec());
     bed.time.pass(Duration::from_secs(1));
     let first = DecisionResult::AlreadyDecided { principal: principal.clone(), at, bytes: bytes.clone() };
-    same(
-        "the second gets the first decision",
-        bed.store.decide(&session, answer("q", "bob")).await?,
-        first.clone(),
-    )?;
-    same("so is the first, again", bed.store.decide(&session, answer("q", "ann")).await?, first.clone())?;
+    same("the second gets the first decision", decide(&bed.store, "q", "bob").await?, first.clone())?;
+    same("so is the first, again", decide(&bed.store, "q", "ann").await?, first.clone())?;
     let decided =
         |used| ApprovalState::Decided { principal: principal.clone(), at, bytes: bytes.clone(), used };
     same("it waits for the holder", state(bed, "q").await?, Some(decided(DecisionUse::Waiting)))?;
     same("the other question is open", state(bed, "r").await?, Some(ApprovalState::Open))?;
     for _ in 0..2 {
-        bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await?;
+        bed.append(&lease, vec![close("q", ApprovalClose::Used)]).await?;
         same("it is acted on", state(bed, "q").await?, Some(decided(DecisionUse::Used)))?;
     }
-    same("it stays decided", bed.store.decide(&session, answer("q", "bob")).await?, first)?;
-    same(
-        "a question never asked",
-        bed.store.decide(&session, answer("s", "bob")).await?,
-        DecisionResult::Unknown,
-    )
+    same("it stays decided", decide(&bed.store, "q", "bob").await?, first)?;
+    same("a question never asked", decide(&bed.store, "s", "bob").await?, DecisionResult::Unknown)
 }
 
 async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), BrokenStore> {
     const MANY: usize = 16;
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q")]).await?;
-    let decide = (0..MANY).map(|number| {
-        let store = Arc::clone(if number % 2 == 0 { &bed.store } else { &bed.other });
-        let session = session.clone();
-        async move {
-            let who = format!("principal {number}");
-            Ok::<_, BrokenStore>((who.clone(), store.decide(&session, answer("q", &who)).await?))
-        }
+    asked(bed, &["q"]).await?;
+    let decisions = (0..MANY).map(|number| async move {
+        let store = if number % 2 == 0 { &bed.store } else { &bed.other };
+        let who = format!("principal {number}");
+        let came = decide(store, "q", &who).await?;
+        Ok::<_, BrokenStore>((who, came))
     });
-    let decided = try_join_all(decide).await?;
+    let decided = try_join_all(decisions).await?;
     let taken: Vec<&String> =
         decided.iter().filter(|(_, came)| *came == DecisionResult::Taken).map(|(who, _)| who).collect();
     same("how many were taken", taken.len(), 1)?;
@@ -143,54 +143,46 @@ async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), BrokenStore> {
 }
 
 async fn a_decision_is_about_the_arguments_shown(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q")]).await?;
+    let (session, _) = asked(bed, &["q"]).await?;
     let other = NewDecision { digest: "digest of what was shown before".into(), ..answer("q", "ann") };
     let wanted = DecisionResult::OtherArguments { digest: "digest of q".into() };
     same("an answer about other arguments", bed.other.decide(&session, other).await?, wanted)?;
     same("the question is open", state(bed, "q").await?, Some(ApprovalState::Open))?;
-    same("the right answer", bed.other.decide(&session, answer("q", "ann")).await?, DecisionResult::Taken)
+    same("the right answer", decide(&bed.other, "q", "ann").await?, DecisionResult::Taken)
 }
 
 async fn a_question_ends_in_time(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let (_, lease) = asked(bed, &["q", "r"]).await?;
     bed.time.pass(OPEN_FOR - Duration::from_micros(1));
-    same("just in time", bed.other.decide(&session, answer("q", "ann")).await?, DecisionResult::Taken)?;
+    same("just in time", decide(&bed.other, "q", "ann").await?, DecisionResult::Taken)?;
     bed.time.pass(Duration::from_micros(1));
-    same("just too late", bed.other.decide(&session, answer("r", "ann")).await?, DecisionResult::Expired)?;
-    bed.append(&lease, vec![Write::CloseApproval("r".into(), ApprovalClose::Expired)]).await?;
+    same("just too late", decide(&bed.other, "r", "ann").await?, DecisionResult::Expired)?;
+    bed.append(&lease, vec![close("r", ApprovalClose::Expired)]).await?;
     same("it has expired", state(bed, "r").await?, Some(ApprovalState::Expired))?;
-    same("and stays so", bed.other.decide(&session, answer("r", "ann")).await?, DecisionResult::Expired)
+    same("and stays so", decide(&bed.other, "r", "ann").await?, DecisionResult::Expired)
 }
 
 async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
-    let closed = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Withdrawn)]).await?;
+    let (session, lease) = asked(bed, &["q", "r"]).await?;
+    let closed = bed.append(&lease, vec![close("q", ApprovalClose::Withdrawn)]).await?;
     same("nothing was decided before", closed.decided, vec![])?;
     bed.store.release(&lease).await?;
     let run = StopIntent { approvals: ApprovalsToWithdraw::Withdrawn, ..wish("the run") };
     bed.other.ask_stop(&session, run).await?;
     for id in ["q", "r"] {
-        same(
-            "an answer after the stop",
-            bed.other.decide(&session, answer(id, "ann")).await?,
-            DecisionResult::Withdrawn,
-        )?;
+        same("an answer after the stop", decide(&bed.other, id, "ann").await?, DecisionResult::Withdrawn)?;
         same("the question after it", state(bed, id).await?, Some(ApprovalState::Withdrawn))?;
     }
     let lease = bed.store.acquire(&session, super::owner(2), super::TTL).await?;
-    let used = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await;
+    let used = bed.append(&lease, vec![close("q", ApprovalClose::Used)]).await;
     refused("a decision that never was", used, |error| matches!(error, Error::NoApproval(_)))?;
-    let none = bed.append(&lease, vec![Write::CloseApproval("s".into(), ApprovalClose::Withdrawn)]).await;
+    let none = bed.append(&lease, vec![close("s", ApprovalClose::Withdrawn)]).await;
     refused("a question that never was", none, |error| matches!(error, Error::NoApproval(_)))
 }
 
 async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r"), ask(bed, "s")]).await?;
-    bed.other.decide(&session, answer("s", "ann")).await?;
+    let (session, _) = asked(bed, &["q", "r", "s"]).await?;
+    decide(&bed.other, "s", "ann").await?;
     let before = bed.store.notice(&session).await?.decisions;
     let only = ApprovalsToWithdraw::Only(vec!["q".into(), "s".into(), "never".into()]);
     bed.other.ask_stop(&session, StopIntent { approvals: only, ..wish("one run") }).await?;
@@ -202,10 +194,8 @@ async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), BrokenSt
 }
 
 async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
-    bed.other.decide(&session, answer("q", "ann")).await?;
-    let close = |id: &str, how| Write::CloseApproval(id.into(), how);
+    let (_, lease) = asked(bed, &["q", "r"]).await?;
+    decide(&bed.other, "q", "ann").await?;
     let writes = vec![
         close("q", ApprovalClose::Withdrawn),
         close("r", ApprovalClose::Withdrawn),
@@ -214,9 +204,7 @@ async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), BrokenStore>
     let closed = bed.append(&lease, writes).await?;
     same("the holder sees it", closed.decided, vec!["q".into(), "q".into()])?;
     let q = state(bed, "q").await?;
-    must(
-        "the decision stands",
-        matches!(q, Some(ApprovalState::Decided { used: DecisionUse::Waiting, .. })),
-    )?;
+    let stands = matches!(q, Some(ApprovalState::Decided { used: DecisionUse::Waiting, .. }));
+    must("the decision stands", stands)?;
     same("the other is withdrawn", state(bed, "r").await?, Some(ApprovalState::Withdrawn))
 }

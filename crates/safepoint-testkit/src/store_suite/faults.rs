@@ -52,9 +52,7 @@ async fn one_goes_wrong(fresh: Fresh<'_>, at: usize, fault: OperationFault) -> R
     let [store, other] = fresh(outside(&time, &lives));
     let faulty: Arc<dyn Store> = Arc::new(FaultStore::over(store, at, fault.clone()));
     let mut player = Player::of(faulty, &time, &lives);
-    let (time, lives) = (Time::default(), Population::default());
-    let model: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
-    let mut model = Player::of(model, &time, &lives);
+    let mut model = model();
     let mut faults = 0;
     for step in script() {
         let answer = player.play(&step).await;
@@ -81,6 +79,12 @@ async fn one_goes_wrong(fresh: Fresh<'_>, at: usize, fault: OperationFault) -> R
     alike(&what, &Picture::of(&*other).await?, &Picture::of(&*model.store).await?)
 }
 
+/// A model of the store, in a separate world.
+fn model() -> Player {
+    let (time, lives) = (Time::default(), Population::default());
+    Player::of(Arc::new(MemoryStore::new(outside(&time, &lives))), &time, &lives)
+}
+
 fn shown(answer: Result<String, Error>) -> String {
     format!("{answer:?}")
 }
@@ -93,9 +97,7 @@ async fn one_is_late(fresh: Fresh<'_>, at: usize) -> Result<(), BrokenStore> {
     let gate = ToolGate::shut();
     let late = Arc::new(FaultStore::over(store, at, OperationFault::Held(gate.clone())));
     let mut player = Player::of(Arc::clone(&late) as Arc<dyn Store>, &time, &lives);
-    let (time, lives) = (Time::default(), Population::default());
-    let model: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
-    let mut model = Player::of(model, &time, &lives);
+    let mut model = model();
     for step in script() {
         let is_late = is_asked(&step) && late.asked() == at;
         let meanwhile = async {

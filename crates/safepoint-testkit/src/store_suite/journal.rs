@@ -10,7 +10,7 @@ use safepoint::{
     store::Error,
 };
 
-use super::{Bed, BrokenStore, Fresh, must, record, refused, same};
+use super::{Bed, BrokenStore, Fresh, a_record, must, not_there, record, refused, same};
 
 /// Records stand in the order of their coming, as they were written; an append is whole or not at all; the
 /// chain holds.
@@ -64,14 +64,10 @@ async fn records_are_read_as_written(bed: &Bed) -> Result<(), BrokenStore> {
     same("where the last page continues", rest.next, None)?;
     must("the last page", said(rest)? == wanted[3..])?;
     for beyond in [5, 6, u64::from(u32::MAX)] {
-        same(
-            "beyond the end",
-            bed.store.read(&session, beyond, 2).await?,
-            Page { entries: vec![], next: None },
-        )?;
+        let nothing = Page { entries: vec![], next: None };
+        same("beyond the end", bed.store.read(&session, beyond, 2).await?, nothing)?;
     }
-    let none = bed.store.read(&"none".into(), 0, 1).await;
-    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+    not_there(bed.store.read(&"none".into(), 0, 1).await)
 }
 
 /// A record of any size comes back as it was written, and the chain holds over it.
@@ -91,7 +87,7 @@ async fn a_huge_record_is_read_as_written(bed: &Bed) -> Result<(), BrokenStore> 
 
 async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![Write::Record(record("one"))]).await?;
+    bed.append(&lease, a_record("one")).await?;
     let before = bed.store.open(&session).await?;
     let writes = vec![
         Write::Record(record("two")),
@@ -106,7 +102,7 @@ async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), BrokenStore> 
     same("the session after it", bed.store.open(&session).await?, before)?;
     let pushed = bed.other.push(&session, super::item("1", "hello")).await?;
     same("the inbox after it", pushed, safepoint::raw::store::Pushed::Accepted(1))?;
-    let next = bed.append(&lease, vec![Write::Record(record("three"))]).await?;
+    let next = bed.append(&lease, a_record("three")).await?;
     same("the position that comes next", next.first, 1)
 }
 

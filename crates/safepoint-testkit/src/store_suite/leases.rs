@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use safepoint::{
     ids::SessionId,
-    raw::store::{Lease, Liveness, Write},
+    raw::store::{Durability, Lease, Liveness},
     store::Error,
 };
 
-use super::{Bed, BrokenStore, Fresh, TTL, must, owner, record, refused, same};
+use super::{Bed, BrokenStore, Fresh, TTL, a_record, must, not_there, owner, refused, same};
 
 /// One holds a session at a time; who was displaced, or gave it back, can record nothing.
 ///
@@ -45,8 +45,7 @@ async fn the_others_see_who_holds(bed: &Bed) -> Result<(), BrokenStore> {
     let now = bed.time.now();
     same("since and until when", times, Some((now, now.saturating_add(TTL).unwrap_or(now))))?;
     same("the epoch of the row", row.epoch, 1)?;
-    let none = bed.store.acquire(&"none".into(), owner(1), TTL).await;
-    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))?;
+    not_there(bed.store.acquire(&"none".into(), owner(1), TTL).await)?;
     let (_, second) = bed.held("b").await?;
     same("the epoch of the next lease of any session", second.epoch(), 2)
 }
@@ -55,11 +54,7 @@ async fn the_others_see_who_holds(bed: &Bed) -> Result<(), BrokenStore> {
 async fn is_fenced(bed: &Bed, session: &SessionId, lease: &Lease) -> Result<(), BrokenStore> {
     let before = bed.other.open(session).await?;
     let fenced = |error: &Error| matches!(error, Error::Fenced { epoch, newest, .. } if *epoch == lease.epoch() && *newest == before.epoch);
-    refused(
-        "an append of a stale lease",
-        bed.append(lease, vec![Write::Record(record("late"))]).await,
-        fenced,
-    )?;
+    refused("an append of a stale lease", bed.append(lease, a_record("late")).await, fenced)?;
     refused("an append of nothing by a stale lease", bed.append(lease, vec![]).await, fenced)?;
     refused("a renewal of a stale lease", bed.store.renew(lease).await, fenced)?;
     refused("a release of a stale lease", bed.store.release(lease).await, fenced)?;
@@ -75,19 +70,17 @@ async fn the_dead_are_displaced(bed: &Bed) -> Result<(), BrokenStore> {
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the epoch grows", taken.epoch() > lease.epoch())?;
     is_fenced(bed, &session, &lease).await?;
-    bed.other
-        .append(&taken, vec![Write::Record(record("mine"))], safepoint::raw::store::Durability::Recorded)
-        .await?;
+    bed.other.append(&taken, a_record("mine"), Durability::Recorded).await?;
     is_fenced(bed, &session, &lease).await
 }
 
 async fn who_wakes_late_records_nothing(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![Write::Record(record("in time"))]).await?;
+    bed.append(&lease, a_record("in time")).await?;
     bed.time.pass(TTL + Duration::from_secs(1));
     let early = bed.other.acquire(&session, owner(2), TTL).await;
     refused("a lease that is over, within the margin", early, |error| names(error, 1))?;
-    bed.append(&lease, vec![Write::Record(record("over, and not taken"))]).await?;
+    bed.append(&lease, a_record("over, and not taken")).await?;
     bed.time.pass(Duration::from_secs(4));
     bed.time.pass(Duration::from_micros(1));
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
@@ -120,7 +113,7 @@ async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), BrokenStore> 
     bed.time.go_back(HOUR);
     let early = bed.other.acquire(&session, owner(2), TTL).await;
     refused("a session that is held, after the clock went back", early, |error| names(error, 1))?;
-    bed.append(&lease, vec![Write::Record(record("after the clock went back"))]).await?;
+    bed.append(&lease, a_record("after the clock went back")).await?;
     // Renewed, it is over when the new time says so, and not an hour later.
     let renewed = bed.store.renew(&lease).await?;
     let expires = bed.other.open(&session).await?.holder.map(|held| held.expires);
@@ -135,9 +128,7 @@ async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), BrokenStore> 
     bed.time.pass(HOUR);
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     is_fenced(bed, &session, &renewed).await?;
-    bed.other
-        .append(&taken, vec![Write::Record(record("mine"))], safepoint::raw::store::Durability::Recorded)
-        .await?;
+    bed.other.append(&taken, a_record("mine"), Durability::Recorded).await?;
     bed.time.go_back(HOUR);
     is_fenced(bed, &session, &renewed).await?;
     let back = bed.store.acquire(&session, owner(1), TTL).await;

@@ -1,13 +1,12 @@
 //! Facts about notices: who writes from outside is noticed by looking at a few numbers (S1.5, S7.5).
 
-use safepoint::{
-    raw::store::{
-        ApprovalsToWithdraw, Changes, DecisionResult, NewDecision, Pushed, StopIntent, Withdrawn, Write,
-    },
-    store::Error,
+use safepoint::raw::store::{
+    ApprovalsToWithdraw, Changes, DecisionResult, NewDecision, Pushed, StopIntent, Withdrawn,
 };
 
-use super::{Bed, BrokenStore, Fresh, TTL, approvals::ask, item, must, owner, record, refused, same, wish};
+use super::{
+    Bed, BrokenStore, Fresh, TTL, a_record, approvals::asked, item, must, not_there, owner, same, wish,
+};
 
 /// A change by another process changes the stamp, and the notice says of what kind it was.
 ///
@@ -21,8 +20,7 @@ pub async fn notices(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
 }
 
 async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let (session, lease) = asked(bed, &["q", "r"]).await?;
     let mut quiet = Changes::default();
     quiet.epoch = lease.epoch();
     same("no other client has written", bed.store.notice(&session).await?, quiet)?;
@@ -48,13 +46,12 @@ async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
     let mut wanted = quiet;
     (wanted.items, wanted.decisions, wanted.stops) = (2, 2, 2);
     same("what others did", bed.store.notice(&session).await?, wanted)?;
-    bed.append(&lease, vec![Write::Record(record("mine"))]).await?;
+    bed.append(&lease, a_record("mine")).await?;
     same("what the holder does is no news to it", bed.store.notice(&session).await?, wanted)?;
     bed.lives.say(1, safepoint::raw::store::Liveness::Dead);
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the stamp changes with the holder", bed.store.stamp().await? != stamp)?;
     let epoch = bed.store.notice(&session).await?.epoch;
     same("who was displaced sees another epoch", epoch, taken.epoch())?;
-    let none = bed.store.notice(&"none".into()).await;
-    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+    not_there(bed.store.notice(&"none".into()).await)
 }

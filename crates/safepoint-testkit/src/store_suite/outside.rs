@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,17 +13,21 @@ use crate::sync::lock;
 
 /// The time of day and that since the machine's start, which stand still until they are moved. Clones are the
 /// same time.
+/// The lock is held for one look or one move, so that both clocks move at once. A store may look under its own lock.
 #[derive(Clone, Debug)]
-pub struct Time {
-    day: Arc<AtomicI64>,
-    up: Arc<AtomicU64>,
+pub struct Time(Arc<Mutex<Clocks>>);
+
+#[derive(Debug)]
+struct Clocks {
+    day: Timestamp,
+    up: Duration,
 }
 
 impl Default for Time {
     fn default() -> Self {
-        const START: i64 = 1_800_000_000_000_000;
-        const UP: u64 = 3_600_000_000;
-        Self { day: Arc::new(AtomicI64::new(START)), up: Arc::new(AtomicU64::new(UP)) }
+        const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
+        const UP: Duration = Duration::from_secs(3600);
+        Self(Arc::new(Mutex::new(Clocks { day: START, up: UP })))
     }
 }
 
@@ -34,37 +35,37 @@ impl Time {
     /// What time it is.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        // SeqCst, here and below: the two clocks have one order for all. Only `pass` moves both, and a look
-        // in between sees the day ahead.
-        Timestamp::from_microsecond(self.day.load(Ordering::SeqCst)).unwrap_or(Timestamp::MAX)
+        lock(&self.0).day
     }
 
     /// How long the machine has run.
     #[must_use]
     pub fn up(&self) -> Duration {
-        // SeqCst: see `now`.
-        Duration::from_micros(self.up.load(Ordering::SeqCst))
+        lock(&self.0).up
     }
 
     /// Jumps ahead, as a clock that a person sets: no time has passed.
     pub fn jump(&self, time: Duration) {
-        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-        // SeqCst: see `now`. One update, so that no jump is lost.
-        self.day.fetch_add(micros, Ordering::SeqCst);
+        lock(&self.0).jump(time);
     }
 
     /// Jumps back, as a clock that a person sets.
     pub fn go_back(&self, time: Duration) {
-        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-        // SeqCst: see `now`.
-        self.day.fetch_sub(micros, Ordering::SeqCst);
+        let mut clocks = lock(&self.0);
+        clocks.day = clocks.day.saturating_sub(time).unwrap_or(Timestamp::MIN);
     }
 
     /// Moves on.
     pub fn pass(&self, time: Duration) {
-        self.jump(time);
-        // SeqCst: see `now`.
-        self.up.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        let mut clocks = lock(&self.0);
+        clocks.jump(time);
+        clocks.up += time;
+    }
+}
+
+impl Clocks {
+    fn jump(&mut self, time: Duration) {
+        self.day = self.day.saturating_add(time).unwrap_or(Timestamp::MAX);
     }
 }
 

@@ -7,7 +7,7 @@ use safepoint::{
     store::{Error, SessionRow},
 };
 
-use super::{Bed, BrokenStore, Fresh, TTL, item, must, owner, record, refused, same, wish};
+use super::{Bed, BrokenStore, Fresh, TTL, a_record, item, must, not_there, owner, refused, same, wish};
 
 /// Sessions are made once, found, listed newest first, and removed with all that is theirs.
 ///
@@ -34,14 +34,10 @@ async fn made_once(bed: &Bed) -> Result<(), BrokenStore> {
     same("a new session's times", (made.created, made.updated), (bed.time.now(), bed.time.now()))?;
     same("a session found by another process", bed.other.open(&made.id).await?, made.clone())?;
     let again = bed.other.create(new("second")).await;
-    refused(
-        "a session made twice",
-        again,
-        |error| matches!(error, Error::SessionExists(id) if *id == made.id),
-    )?;
+    let exists = |error: &Error| matches!(error, Error::SessionExists(id) if *id == made.id);
+    refused("a session made twice", again, exists)?;
     same("a session whose name was wanted again", bed.store.open(&made.id).await?, made)?;
-    let none = bed.store.open(&"none".into()).await;
-    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+    not_there(bed.store.open(&"none".into()).await)
 }
 
 async fn created_with_items(bed: &Bed) -> Result<(), BrokenStore> {
@@ -130,7 +126,7 @@ async fn newest_first(bed: &Bed) -> Result<(), BrokenStore> {
 
 async fn removed_entirely(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![Write::Record(record("one"))]).await?;
+    bed.append(&lease, a_record("one")).await?;
     bed.store.push(&session, item("1", "hello")).await?;
     bed.store.ask_stop(&session, wish("stop")).await?;
     bed.store.release(&lease).await?;
@@ -145,7 +141,7 @@ async fn removed_entirely(bed: &Bed) -> Result<(), BrokenStore> {
     same("its items", bed.store.inbox(&session).await?.len(), 0)?;
     same("its stops", bed.store.stops(&session, 0).await?.len(), 0)?;
     bed.store.acquire(&session, owner(2), TTL).await?;
-    let late = bed.append(&lease, vec![Write::Record(record("late"))]).await;
+    let late = bed.append(&lease, a_record("late")).await;
     refused("a lease on what was removed and made again", late, |error| matches!(error, Error::Fenced { .. }))
 }
 

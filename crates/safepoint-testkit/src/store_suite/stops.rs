@@ -5,7 +5,7 @@ use safepoint::{
     store::Error,
 };
 
-use super::{Bed, BrokenStore, Fresh, TTL, approvals::ask, owner, refused, same, wish};
+use super::{Bed, BrokenStore, Fresh, TTL, approvals::asked, not_there, owner, refused, same, wish};
 
 /// Stop intents are numbered, hold until the holder has seen to them, and reach approvals if they are to.
 ///
@@ -44,18 +44,14 @@ async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), BrokenStore> 
     same("one is seen to", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
     for wrong in [0, 3] {
         let beyond = bed.append(&lease, vec![Write::Label("x".into()), Write::StopSeen(wrong)]).await;
-        refused(
-            "one that was not asked",
-            beyond,
-            |error| matches!(error, Error::NoStop(it) if *it == wrong),
-        )?;
+        let is_named = |error: &Error| matches!(error, Error::NoStop(it) if *it == wrong);
+        refused("one that was not asked", beyond, is_named)?;
     }
     same("nothing seen to is forgotten", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
     bed.store.release(&lease).await?;
     same("a wish after the owner", bed.other.ask_stop(&session, wish("three")).await?, 3)?;
     same("it holds for the next owner", shown(bed, 2).await?, vec![(3, false, "three".into())])?;
-    let none = bed.store.ask_stop(&"none".into(), wish("x")).await;
-    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+    not_there(bed.store.ask_stop(&"none".into(), wish("x")).await)
 }
 
 async fn an_earlier_wish_holds_when_a_later_one_is_seen_to(bed: &Bed) -> Result<(), BrokenStore> {
@@ -74,8 +70,7 @@ async fn an_earlier_wish_holds_when_a_later_one_is_seen_to(bed: &Bed) -> Result<
 }
 
 async fn a_wish_reaches_approvals_if_it_is_to(bed: &Bed) -> Result<(), BrokenStore> {
-    let (session, lease) = bed.held("a").await?;
-    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let (session, _) = asked(bed, &["q", "r"]).await?;
     let states = || async {
         let rows = bed.store.approvals(&session).await?;
         Ok::<_, BrokenStore>(rows.into_iter().map(|row| row.state).collect::<Vec<_>>())

@@ -47,28 +47,19 @@ impl RpcExchange<'_> {
             }
             Streams::NamedLate => {
                 self.connection.write(EVENT_STREAM).await?;
-                if let Ok(permit) = self.mind.names.acquire().await {
-                    permit.forget();
-                }
+                self.mind.names.pass().await;
             }
-            Streams::Well
-            | Streams::CutAfter(_)
-            | Streams::CutForGood(_)
-            | Streams::CutAndGone
-            | Streams::CutEach
-            | Streams::EmptyAfter(_)
-            | Streams::DeafAfter(_)
-            | Streams::UnansweredAfter(_)
-            | Streams::HushAfter(_)
-            | Streams::BeginAfter(_)
-            | Streams::LagAfter(_)
-            | Streams::TellTwice
-            | Streams::ByRequestId => {}
+            // The others begin as they should.
+            _ => {}
         }
         if self.mind.manners.tells == Tells::Message {
             let wire = self.mind.manners.wire;
             self.connection.write(EVENT_STREAM).await?;
-            let text: String = self.mind.manners.plan.iter().map(WorkStep::text).collect();
+            let said = self.mind.manners.plan.iter().filter_map(|step| match step {
+                WorkStep::Say(text) => Some(text.as_str()),
+                _ => None,
+            });
+            let text: String = said.collect();
             self.event(&wire.only(&text)).await?;
             return self.connection.write(LAST_CHUNK).await;
         }
@@ -86,7 +77,10 @@ impl RpcExchange<'_> {
         }
         // An answer's stream begins where the task stands.
         let from = match self.mind.manners.streams {
-            Streams::BeginAfter(events) => self.begun(&task, events).await,
+            Streams::BeginAfter(events) => {
+                task.has(events).await;
+                events
+            }
             _ if is_new => 0,
             _ => task.events().len(),
         };
@@ -95,15 +89,6 @@ impl RpcExchange<'_> {
             _ => self.event(&wire.first(&task.after(from))).await?,
         }
         self.tell(&task, from, Sent { number, written: 1 }).await
-    }
-
-    /// Waits until a task has this many events.
-    async fn begun(&self, task: &Task, events: usize) -> usize {
-        let mut count = task.looks_on();
-        if count.wait_for(|count| *count >= events).await.is_err() {
-            // The sender lives as long as the task, which is borrowed here.
-        }
-        events
     }
 
     /// Streams the task's events, from this one on.
@@ -115,10 +100,8 @@ impl RpcExchange<'_> {
                 if self.cuts(sent) {
                     return Err(io::ErrorKind::ConnectionReset.into());
                 }
-                if self.lags(sent)
-                    && let Ok(permit) = self.mind.names.acquire().await
-                {
-                    permit.forget();
+                if self.lags(sent) {
+                    self.mind.names.pass().await;
                 }
                 if self.is_hushed(sent) {
                     return self.mind.gave_up(self.connection, "SendStreamingMessage").await;

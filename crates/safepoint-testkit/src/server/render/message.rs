@@ -1,14 +1,9 @@
-//! Replies that are not streamed, and what both shapes share.
-
-use std::sync::atomic::{AtomicU64, Ordering};
+//! Replies of chat completions and Anthropic messages that are not streamed, and what all wires share.
 
 use serde_json::{Value, json};
 
-use super::{Rendering, gemini, responses};
-use crate::{
-    script::{Call, Reply},
-    server::ServedWire,
-};
+use super::Rendering;
+use crate::{script::Reply, server::ServedWire};
 
 /// When every reply was made, in seconds: the same bytes each time.
 pub(super) const CREATED: u64 = 1_700_000_000;
@@ -17,17 +12,7 @@ pub(super) const USAGE: [u64; 2] = [10, 5];
 /// The signature of scripted thoughts.
 pub(super) const SEAL: &str = "c2NyaXB0ZWQ=";
 
-/// A whole message.
-pub(super) fn of(how: &Rendering, reply: &Reply) -> Value {
-    match how.wire {
-        ServedWire::OpenAi => openai(how, reply),
-        ServedWire::Anthropic => anthropic(how, reply),
-        ServedWire::Responses => responses::whole(how, reply),
-        ServedWire::Gemini => gemini::whole(how, reply),
-    }
-}
-
-fn openai(how: &Rendering, reply: &Reply) -> Value {
+pub(super) fn openai(how: &Rendering, reply: &Reply) -> Value {
     let text = reply.whole_text();
     let content = if text.is_empty() && !reply.calls.is_empty() { Value::Null } else { json!(text) };
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
@@ -35,8 +20,8 @@ fn openai(how: &Rendering, reply: &Reply) -> Value {
         message["reasoning_content"] = json!(reply.reasoning);
     }
     let calls = reply.calls.iter().enumerate().map(|(index, call)| {
-        json!({"id": id_of(call, index, "call_"), "type": "function",
-            "function": {"name": call.name, "arguments": arguments(&call.args)}})
+        json!({"id": call.id_or_fresh("call_", index), "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments()}})
     });
     if !reply.calls.is_empty() {
         message["tool_calls"] = calls.collect();
@@ -46,7 +31,7 @@ fn openai(how: &Rendering, reply: &Reply) -> Value {
         "usage": usage(how.wire, reply)})
 }
 
-fn anthropic(how: &Rendering, reply: &Reply) -> Value {
+pub(super) fn anthropic(how: &Rendering, reply: &Reply) -> Value {
     let mut content = Vec::new();
     if !reply.reasoning.is_empty() {
         content.push(json!({"type": "thinking", "thinking": reply.reasoning, "signature": SEAL}));
@@ -59,7 +44,7 @@ fn anthropic(how: &Rendering, reply: &Reply) -> Value {
         content.push(json!({"type": "text", "text": text}));
     }
     for (index, call) in reply.calls.iter().enumerate() {
-        let id = id_of(call, index, "toolu_");
+        let id = call.id_or_fresh("toolu_", index);
         content.push(json!({"type": "tool_use", "id": id, "name": call.name, "input": call.args}));
     }
     json!({"id": "msg_scripted", "type": "message", "role": "assistant", "model": how.model, "content": content,
@@ -93,16 +78,4 @@ pub(super) fn usage(wire: ServedWire, reply: &Reply) -> Value {
             json!({"promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output})
         }
     }
-}
-
-/// Arguments as text; a string is sent as it is, JSON or not.
-pub(super) fn arguments(args: &Value) -> String {
-    args.as_str().map_or_else(|| args.to_string(), ToOwned::to_owned)
-}
-
-/// A call's own id, or a fresh one.
-pub(super) fn id_of(call: &Call, index: usize, prefix: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    // Relaxed: each number is given once, and orders nothing.
-    call.id.clone().unwrap_or_else(|| format!("{prefix}{:06}{index}", NEXT.fetch_add(1, Ordering::Relaxed)))
 }

@@ -107,9 +107,9 @@ fn items(reply: &Reply) -> Vec<(Value, Vec<Value>)> {
         items.push(text(reply));
     }
     for (index, call) in reply.calls.iter().enumerate() {
-        let id = message::id_of(call, index, "call_");
-        let args = message::arguments(&call.args);
-        let mut events: Vec<Value> = halves(&call.args)
+        let id = call.id_or_fresh("call_", index);
+        let args = call.arguments();
+        let mut events: Vec<Value> = halves(call)
             .map(|half| json!({"type": "response.function_call_arguments.delta", "delta": half}))
             .to_vec();
         events.push(json!({"type": "response.function_call_arguments.done", "arguments": args}));

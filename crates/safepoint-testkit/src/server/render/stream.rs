@@ -1,36 +1,13 @@
-//! Replies as the events of each wire, one chunk each.
+//! Replies of chat completions and Anthropic messages as events, one chunk each, and how every wire writes an event.
 
 use serde_json::{Value, json};
 
-use super::{Rendering, Shape, gemini, message, of_status, responses};
-use crate::{
-    script::{self, Reply},
-    server::ServedWire,
-};
+use super::{Rendering, Shape, message};
+use crate::script::{self, Call, Reply};
 
-/// The chunks of a streamed reply.
-pub(in crate::server) fn chunks(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
-    match how.wire {
-        ServedWire::OpenAi => openai(how, reply),
-        ServedWire::Anthropic => anthropic(how, reply),
-        ServedWire::Responses => responses::chunks(how, reply),
-        ServedWire::Gemini => gemini::chunks(how, reply),
-    }
-}
-
-/// An error in the middle of a stream.
-pub(super) fn error(wire: ServedWire) -> Vec<u8> {
-    match wire {
-        ServedWire::OpenAi => data(&of_status(wire, 500)),
-        ServedWire::Anthropic => named(&of_status(wire, 529)),
-        ServedWire::Responses => responses::error(),
-        ServedWire::Gemini => data(&of_status(wire, 503)),
-    }
-}
-
-/// Arguments in two pieces, as providers send them.
-pub(super) fn halves(args: &Value) -> [String; 2] {
-    let text = message::arguments(args);
+/// A call's arguments in two pieces, as providers send them.
+pub(super) fn halves(call: &Call) -> [String; 2] {
+    let text = call.arguments();
     let mut middle = text.len() / 2;
     while !text.is_char_boundary(middle) {
         middle += 1;
@@ -38,7 +15,7 @@ pub(super) fn halves(args: &Value) -> [String; 2] {
     [text[..middle].to_owned(), text[middle..].to_owned()]
 }
 
-fn openai(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
+pub(super) fn openai(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let chunk = |choices: Value, usage: Value| {
         let mut chunk = json!({"id": "chatcmpl-scripted", "object": "chat.completion.chunk",
             "created": message::CREATED, "model": how.model, "choices": choices});
@@ -61,8 +38,8 @@ fn openai(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
         chunks.push(event(json!({"content": piece}), Value::Null));
     }
     for (index, call) in reply.calls.iter().enumerate() {
-        let id = message::id_of(call, index, "call_");
-        let [first, second] = halves(&call.args);
+        let id = call.id_or_fresh("call_", index);
+        let [first, second] = halves(call);
         let mut begun =
             json!({"index": index, "type": "function", "function": {"name": call.name, "arguments": first}});
         if !id.is_empty() {
@@ -80,7 +57,7 @@ fn openai(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     chunks
 }
 
-fn anthropic(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
+pub(super) fn anthropic(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let [input, output] = reply.usage.unwrap_or(message::USAGE);
     let mut chunks = vec![
         named(&json!({"type": "message_start", "message": {"id": "msg_scripted", "type": "message",
@@ -122,8 +99,8 @@ fn blocks(reply: &Reply) -> Vec<(Value, Vec<Value>)> {
         blocks.push((json!({"type": "text", "text": ""}), deltas));
     }
     for (place, call) in reply.calls.iter().enumerate() {
-        let deltas = halves(&call.args).map(|half| json!({"type": "input_json_delta", "partial_json": half}));
-        let id = message::id_of(call, place, "toolu_");
+        let deltas = halves(call).map(|half| json!({"type": "input_json_delta", "partial_json": half}));
+        let id = call.id_or_fresh("toolu_", place);
         blocks.push((json!({"type": "tool_use", "id": id, "name": call.name, "input": {}}), deltas.to_vec()));
     }
     blocks
