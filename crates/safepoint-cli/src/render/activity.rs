@@ -226,7 +226,7 @@ mod tests {
             call_id: CallId::from(name),
             name: name.to_owned(),
             round: 1,
-            args: serde_json::Value::Null,
+            args: serde_json::Value::Null.into(),
             effect: EffectClass::ReadOnly,
             key: String::new(),
             work: safepoint::receipt::CallKind::Tool,

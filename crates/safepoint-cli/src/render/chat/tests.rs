@@ -169,7 +169,7 @@ fn started(name: &str, command: &str) -> Fact {
         call_id: CallId::from(name),
         name: name.into(),
         round: 1,
-        args: serde_json::json!({ "command": command }),
+        args: serde_json::json!({ "command": command }).into(),
         effect: EffectClass::ReadOnly,
         key: String::new(),
         work: CallKind::Tool,

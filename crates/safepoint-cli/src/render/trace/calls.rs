@@ -33,7 +33,7 @@ impl TimelineBuilder {
         step.add([
             ("call_id", json!(call_id)),
             ("name", json!(name)),
-            ("args", args.clone()),
+            ("args", serde_json::Value::clone(args)),
             ("effect_class", json!(effect)),
             ("key", json!(key)),
             ("work", json!(work)),
