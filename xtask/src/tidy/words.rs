@@ -19,8 +19,17 @@ const HATCHES: [(&str, &str); 8] = [
 /// Words of others for what the glossary names otherwise.
 const FOREIGN: [&str; 4] = ["cancel", "abort", "interrupt", "kill"];
 
-/// Words of the receipt's contract: a process is killed, an approval is cancelled, a message or a turn is interrupted.
-const OURS: [&str; 4] = ["Killed", "approvals_cancelled", "INTERRUPTED", "Interrupted"];
+/// Words of the receipt's contract: a process is killed, an approval is cancelled, a message or a turn is interrupted. And
+/// tokio's names for the end of a task.
+const OURS: [&str; 7] = [
+    "Killed",
+    "approvals_cancelled",
+    "INTERRUPTED",
+    "Interrupted",
+    "AbortHandle",
+    "abort_handle()",
+    "task.abort()",
+];
 
 /// Where the glossary is law; wire words stay in adapters.
 const ENGINE: [&str; 2] = ["crates/safepoint/src/", "crates/safepoint-scope/src/"];

@@ -77,9 +77,7 @@ impl<T> Task<T> {
 
     /// Has its future dropped, as [`DropHandle::drop_now`] does. Work that blocks its thread continues.
     pub fn drop_now(&self) {
-        if !self.is_blocking {
-            self.handle.abort();
-        }
+        self.dropper().drop_now();
     }
 
     /// Its name, as it stands among what is alive.

@@ -7,8 +7,8 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// A name for something that is alive, as a receipt shows it. Cheap to make and to clone: it is written out only when
-/// somebody asks what is alive.
+/// A name for something that is alive, as a receipt shows it. Cheap to make and to clone: it is written out only for a
+/// list of what is alive.
 ///
 /// ```
 /// use safepoint_scope::Label;
