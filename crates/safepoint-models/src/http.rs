@@ -58,7 +58,8 @@ pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl ReplyR
         Err(error) => return stream::once(async move { Err(error) }).boxed(),
     };
     let decoder = SseDecoder::new(outgoing.patience.event_bytes);
-    let exchange = Exchange {
+    // Boxed, since it is moved with every delta.
+    let exchange = Box::new(Exchange {
         outgoing,
         wire,
         decoder,
@@ -67,7 +68,7 @@ pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl ReplyR
         phase: ExchangePhase::Start,
         broke: None,
         given: 0,
-    };
+    });
     stream::unfold(exchange, |mut exchange| async move {
         let next = exchange.next().await?;
         Some((next, exchange))
