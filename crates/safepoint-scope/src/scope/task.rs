@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use pin_project_lite::pin_project;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::scope::{node::QuietGuard, tracker::Label};
@@ -50,7 +51,7 @@ impl<T: Send + 'static> Task<T> {
         label: Label,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Self {
-        let handle = tokio::spawn(Tracked { work: Some(Box::pin(work)), _hold: hold });
+        let handle = tokio::spawn(Tracked { work: Some(work), _hold: hold });
         Self { handle, is_blocking: false, label }
     }
 
@@ -113,26 +114,28 @@ impl<T> fmt::Debug for Task<T> {
     }
 }
 
+pin_project! {
 /// The future inside the task. The hold is released after the work's own drop, also when that drop panics: the fields
 /// are dropped in this order.
 struct Tracked<F> {
-    work: Option<Pin<Box<F>>>,
+    #[pin]
+    work: Option<F>,
     _hold: QuietGuard,
+}
 }
 
 impl<F: Future> Future for Tracked<F> {
     type Output = Result<F::Output, TaskEnd>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let Some(work) = this.work.as_mut() else { return Poll::Ready(Err(TaskEnd::Dropped)) };
-        let end = match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.project().work;
+        let Some(work) = slot.as_mut().as_pin_mut() else { return Poll::Ready(Err(TaskEnd::Dropped)) };
+        let end = match catch_unwind(AssertUnwindSafe(|| work.poll(cx))) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(output)) => Ok(output),
             Err(panic) => Err(TaskEnd::Panicked(message(&*panic))),
         };
-        let work = this.work.take();
-        if catch_unwind(AssertUnwindSafe(|| drop(work))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| slot.set(None))).is_err() {
             // Its end is known: a panic in its drop does not change it.
         }
         Poll::Ready(end)
