@@ -108,7 +108,7 @@ impl<T> Future for Task<T> {
 impl<T> fmt::Debug for Task<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task")
-            .field("label", &format_args!("{}", self.label))
+            .field("label", &self.label.to_string())
             .field("finished", &self.is_finished())
             .finish_non_exhaustive()
     }
