@@ -151,7 +151,13 @@ impl RunTarget {
         let request = stop.request()?;
         // Only now: a stop that is refused ends nothing.
         let run = if is_all { self.turns.end() } else { self.turns.running() };
-        let Some(run) = run.filter(is_it) else { return Ok(not_running(stop)) };
+        let run = match run {
+            None if is_all => {
+                return Ok(Reply::new(code::ACCEPTED, "first", "it ends before its first turn"));
+            }
+            Some(run) if is_it(&run) => run,
+            _ => return Ok(not_running(stop)),
+        };
         let asked = match &stop.call {
             None => run.stop(request),
             Some(call) => match run.stop_call(&CallId::from(call.as_str()), request) {
@@ -228,7 +234,8 @@ mod tests {
         let refused = target.stop(&ask(ModeArg::Points("lunch".into())), &Replies(replies.clone())).await;
         assert_eq!(Reply::failed(&refused.unwrap_err()).code, code::USAGE);
         assert!(!turns.is_ending());
-        drop(target.stop(&ask(ModeArg::Now), &Replies(replies)).await);
-        assert!(turns.is_ending());
+        // Before the first turn: none begins, so it is accepted.
+        let accepted = target.stop(&ask(ModeArg::Now), &Replies(replies)).await.unwrap();
+        assert_eq!((accepted.code, turns.is_ending()), (code::ACCEPTED, true));
     }
 }
