@@ -24,6 +24,7 @@ mod log;
 mod render;
 mod route;
 mod shared;
+mod steps;
 
 pub use ask::{Ask, What};
 pub use exchange::{Exchange, Fate};

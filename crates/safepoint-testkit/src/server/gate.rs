@@ -9,6 +9,7 @@ use super::{
     exchange::Exchange,
     render::{self, Rendering, WireStep},
     route,
+    steps::Steps,
 };
 use crate::{http::response, script::Reply};
 
@@ -22,33 +23,12 @@ pub struct Gate {
     shared: Arc<Shared>,
 }
 
-/// The connection's end of a gate.
-#[derive(Debug)]
-pub(super) struct Steps {
-    steps: mpsc::UnboundedReceiver<WireStep>,
-    arrived: Option<oneshot::Sender<usize>>,
-}
-
 pub(super) fn pair(shared: Arc<Shared>) -> (Gate, Steps) {
     let (sender, steps) = mpsc::unbounded_channel();
     let (arrives, arrived) = oneshot::channel();
     let gate =
         Gate { steps: sender, arrived: Some(arrived), exchange: None, chunks: Default::default(), shared };
     (gate, Steps { steps, arrived: Some(arrives) })
-}
-
-impl Steps {
-    pub(super) fn arrived(&mut self, id: usize) {
-        if let Some(arrived) = self.arrived.take()
-            && arrived.send(id).is_err()
-        {
-            // The gate was dropped: the next step closes the connection.
-        }
-    }
-
-    pub(super) async fn next(&mut self) -> Option<WireStep> {
-        self.steps.recv().await
-    }
 }
 
 impl Gate {

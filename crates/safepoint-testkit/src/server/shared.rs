@@ -17,11 +17,11 @@ use tokio::{
 use super::{
     Ask, KeptExchanges, ServerOptions, Strictness,
     exchange::{Exchange, Fate},
-    gate,
     kept::KeptResponses,
     log::ServerLog,
     render::{self, Rendering, WireStep},
     route::{self, ServedWire, WireRequest},
+    steps,
 };
 use crate::{
     http::Request,
@@ -54,13 +54,13 @@ pub(crate) struct Shared {
 struct ServerState {
     next: usize,
     exchanges: Vec<Exchange>,
-    gates: VecDeque<gate::Steps>,
+    gates: VecDeque<steps::Steps>,
 }
 
 /// How an exchange is answered.
 pub(super) enum ServerAnswer {
     Steps(Vec<WireStep>),
-    Gated(gate::Steps),
+    Gated(steps::Steps),
 }
 
 /// An exchange under way.
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn queue(&self, steps: gate::Steps) {
+    pub(super) fn queue(&self, steps: steps::Steps) {
         lock(&self.state).gates.push_back(steps);
     }
 
