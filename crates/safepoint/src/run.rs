@@ -38,7 +38,7 @@ pub(crate) mod steer;
 use self::{
     driver::{Driver, Start},
     outcome::Outcome,
-    shared::{AllowList, Closings, DecideError, Put, RunMessage, SharedRun},
+    shared::{AllowList, Closings, DecideError, RunMessage, SharedRun},
     steer::{Steer, SteerTicket, SteerWithdrawal},
 };
 
@@ -330,16 +330,17 @@ impl RunHandle {
             return Err(closed);
         }
         let (reply, taken) = oneshot::channel();
-        let taken = match self.shared.put_decision(id, ruled.into(), reply) {
-            Put::Posted => taken.await,
+        let is_posted = self.shared.put_decision(id, ruled.into(), reply)?;
+        let taken = if is_posted {
+            taken.await
+        } else {
             // A run that is not resumed before the tree settles accepts nothing more.
             // The answer is polled first: a decision that was taken counts, even if the run is done too.
             // Dropping `done` loses nothing.
-            Put::Left => match future::select(taken, pin!(self.done())).await {
+            match future::select(taken, pin!(self.done())).await {
                 Either::Left((taken, _)) => taken,
                 Either::Right(_) => return Err(DecideError::RunEnded),
-            },
-            Put::Gone => return Err(DecideError::RunEnded),
+            }
         };
         taken.unwrap_or(Err(DecideError::RunEnded))
     }

@@ -109,22 +109,11 @@ pub struct HookedMessage {
 }
 
 /// Which hook answered: what it guards, and its index among the hooks of the agent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct HookKey {
-    pub(crate) of: HookOf,
-    pub(crate) place: usize,
-}
+pub(crate) type HookKey = (HookOf, usize);
 
 /// What a hook is asked about. Exhaustive: the two steps that it may prevent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HookOf {
     Model(u32),
     Call(CallId),
-}
-
-/// The result of a hook.
-pub(crate) enum HookAnswer {
-    Verdict(Verdict),
-    Panicked(String),
-    Overdue,
 }

@@ -17,7 +17,7 @@ use crate::{
 
 mod arguments;
 
-pub(crate) use arguments::{InvalidCall, parse_args};
+pub(crate) use arguments::parse_args;
 
 /// The longest name of a tool that every provider takes, in bytes.
 const NAME_MAX: usize = 64;

@@ -7,7 +7,7 @@ use crate::contract::model::{Model, ModelSpec};
 mod plan;
 mod transcript;
 
-pub(crate) use plan::{Cut, Fit};
+pub(crate) use plan::Cut;
 pub(crate) use transcript::{INSTRUCTIONS, transcript};
 
 /// The most tokens of a request and its answer, and what to do when a conversation has more.

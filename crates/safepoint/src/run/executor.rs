@@ -9,7 +9,7 @@ use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
 use safepoint_scope::{
-    Actor, Code, Demand, Effect, Label, Permit, Reason, Scope, StopHandle, StopRequest, Task, TaskEnd,
+    Actor, Code, Demand, Effect, Label, Permit, Reason, Scope, Stop, StopHandle, StopRequest, Task, TaskEnd,
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -73,13 +73,6 @@ pub(crate) struct Job {
     pub(crate) started_at: Timestamp,
 }
 
-/// How a body's time ended.
-enum BodyEnd {
-    Returned(Result<ToolResult, TaskEnd>),
-    Stopped,
-    TimedOut,
-}
-
 /// Runs a call to its end. `post` gets the end as soon as it is known, and is dropped if the supervisor panics (S2.16);
 /// clean-ups of a dropped body follow to `cleaned`.
 pub(crate) async fn supervise(
@@ -95,15 +88,13 @@ pub(crate) async fn supervise(
     let limit = spec.timeout.or(job.limits.call_timeout);
     let body_scope = job.permit.into_scope();
     let mut body = body_scope.spawn(job.label, call_body(&job.tool, &job.cx, job.args));
-    let way = first_way(&mut body, &scope, (limit, &job.board.waits)).await;
+    let ran = first_way(&mut body, &scope, (limit, &job.board.waits)).await;
     let watch =
         Watch { scope: &scope, limits: &job.limits, spec, body, call_id: &call_id, late: Box::new(late) };
-    let mut ending = match way {
-        BodyEnd::Returned(result) => {
-            CallEnd::returned(result, scope.reason().filter(|_| scope.is_stopping()))
-        }
-        BodyEnd::Stopped => watch.stopped().await,
-        BodyEnd::TimedOut => {
+    let mut ending = match ran {
+        Some(Ok(result)) => CallEnd::returned(result, scope.reason().filter(|_| scope.is_stopping())),
+        Some(Err(_absorbed_here)) => watch.stopped().await,
+        None => {
             let reason =
                 Reason::new(Code::TIMEOUT).with_actor(Actor::Engine).with_text("its time limit passed");
             job.stop.stop(StopRequest::now().with_reason(reason));
@@ -146,21 +137,16 @@ fn call_body(
     async move { tool.call(cx, args).await }
 }
 
-/// Waits for the body, the stop or the time limit; a body that is ready wins.
+/// Waits for the body, the stop or the time limit, which gives `None`; a body that is ready wins.
 async fn first_way(
     body: &mut Task<ToolResult>,
     scope: &Scope,
     (limit, waits): (Option<Duration>, &ApprovalClock),
-) -> BodyEnd {
+) -> Option<Result<Result<ToolResult, TaskEnd>, Stop>> {
     let run = scope.run(&mut *body);
-    let ran = match limit {
+    match limit {
         None => Some(run.await),
         Some(limit) => waits.within(limit, run).await,
-    };
-    match ran {
-        Some(Ok(result)) => BodyEnd::Returned(result),
-        Some(Err(_absorbed_here)) => BodyEnd::Stopped,
-        None => BodyEnd::TimedOut,
     }
 }
 

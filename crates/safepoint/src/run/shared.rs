@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     contract::{
-        hook::{HookAnswer, HookKey},
+        hook::{HookKey, Verdict},
         model::ModelError,
         tool::Asks,
     },
@@ -23,6 +23,7 @@ use crate::{
     },
     sync::{
         Mutex,
+        callback::Panicked,
         mailbox::{Gone, Mailbox, Received},
     },
     value::{
@@ -42,7 +43,6 @@ mod tree;
 pub(crate) use allow_list::AllowList;
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
-pub(crate) use put::Put;
 pub(crate) use tree::{Decided, Reply, RunTree};
 
 /// One run, as seen from outside.
@@ -99,7 +99,7 @@ pub(crate) enum RunMessage {
     /// The question expired.
     Expired { id: ApprovalId },
     /// A hook answered.
-    Hooked { key: HookKey, answer: HookAnswer },
+    Hooked { key: HookKey, answer: Result<Verdict, Panicked> },
     /// A hook that was notified has ended, perhaps by a panic.
     HookNotified { panicked: Option<String> },
     /// The approver panicked.

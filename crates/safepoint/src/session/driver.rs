@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use safepoint_scope::{Scope, StopRequest};
+use safepoint_scope::{DropHandle, Scope, StopRequest};
 
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
     exit::{report, store_report},
     item::Policy,
+    lost_runs::LostRun,
     machine::{Action, Input, Machine, Moment, RequestAnswer},
     message::{Received, Reply, SessionMessage},
     outcome::ItemOutcome,
@@ -48,8 +49,6 @@ mod turns;
 
 use approvals::OpenApprovals;
 use items::{HeldItem, Items};
-use lost_runs::LostRuns;
-use planning::Planning;
 use queue::Queue;
 use recorder::Recorder;
 use settle::SessionEnd;
@@ -62,10 +61,12 @@ pub(super) struct Driver<T> {
     queue: Queue<T>,
     items: Items<T>,
     turns: Turns,
-    planning: Planning,
+    /// The planner that is asked now.
+    planner: Option<DropHandle>,
     approvals: OpenApprovals,
     stops: StoredStops,
-    lost: LostRuns,
+    /// Background runs of another owner that ended with it, each with the turn in which the model was notified.
+    lost: Vec<(LostRun, Option<TurnId>)>,
     recorder: Recorder,
     end: SessionEnd,
 }
@@ -105,10 +106,10 @@ impl<T: Item> Driver<T> {
             queue: Queue::new(received),
             items: Items::new(),
             turns: Turns::new(settings.history.clone()),
-            planning: Planning::default(),
+            planner: None,
             approvals: OpenApprovals::default(),
             stops: StoredStops::default(),
-            lost: LostRuns::default(),
+            lost: Vec::new(),
             recorder: Recorder::default(),
             end: SessionEnd::default(),
             cx: SessionContext { shared, settings, scope },
@@ -213,7 +214,7 @@ impl<T: Item> Driver<T> {
             Action::Gather(plan) => self.cx.shared.inbox.mark(SessionMessage::Gathered(plan)),
             Action::Plan { plan, waiting, left, wanted } => self.ask_planner(plan, &waiting, left, wanted),
             Action::DropPlan => {
-                if let Some(planner) = self.planning.planner.take() {
+                if let Some(planner) = self.planner.take() {
                     planner.drop_now();
                 }
             }

@@ -20,7 +20,7 @@ use crate::sync::{Mutex, MutexGuard};
 #[path = "inbox/count.rs"]
 mod count;
 
-pub(super) use count::{Count, Refused};
+pub(super) use count::Count;
 
 pub(super) struct Inbox<T> {
     /// Guards the counters and the known ids. Items are posted under it, so that positions are the order of
@@ -89,10 +89,11 @@ impl<T: Item> Inbox<T> {
             let ticket = Ticket { state: Arc::clone(ticket) };
             return if known == digest { Ok(ticket) } else { Err(PushError::OtherContent(item)) };
         }
-        let position = match (state.count.admit(), state.keeps_late) {
-            (Ok(position), _) => position,
-            (Err(Refused::Shut), false) => return Err(PushError::Closed(item)),
-            (Err(Refused::Shut), true) => {
+        let position = match state.count.admit() {
+            Some(position) => position,
+            None if !state.count.is_shut() => return Err(PushError::Full(item)),
+            None if !state.keeps_late => return Err(PushError::Closed(item)),
+            None => {
                 return Err(match state.is_late_again(client_id.zip(digest)) {
                     // The item is dropped as a parameter is: after the lock, so that it may call the session.
                     Some(true) => PushError::KeptLate,
@@ -103,7 +104,6 @@ impl<T: Item> Inbox<T> {
                     }
                 });
             }
-            (Err(Refused::Full), _) => return Err(PushError::Full(item)),
         };
         let ticket = Arc::new(TicketState::new(position));
         if let (Some(id), Some(digest)) = (&client_id, digest) {

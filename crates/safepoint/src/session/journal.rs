@@ -221,7 +221,7 @@ impl Journal {
         limit: Duration,
     ) -> Result<u64, store::Error> {
         within(limit, self.hold()).await?;
-        let (from, written) = (self.head(), Sought::of(&self.session, &writes));
+        let (from, written) = (self.head(), first_record(&self.session, &writes));
         let mut appending = pin!(self.store.append(&self.lease(), writes, class));
         let place = match timeout(limit, &mut appending).await {
             Ok(appended) => self.grown(appended?),
@@ -282,24 +282,24 @@ impl Journal {
 
     /// Looks for these records at `from` or later until they are found: by position and, since the store
     /// verifies the chain as it reads, by the chain. Never returns if there is nothing to find.
-    async fn find(&self, from: u64, written: Option<Sought>) -> u64 {
-        let Some(sought) = written else { return pending().await };
+    async fn find(&self, from: u64, written: Option<(Chain, u64)>) -> u64 {
+        let Some((first, records)) = written else { return pending().await };
         loop {
-            if let Ok(Some(place)) = self.place_of(from, &sought).await {
+            if let Ok(Some(place)) = self.place_of(from, &first).await {
                 // Relaxed, as in `grown`.
-                self.head.fetch_max(place + sought.records, Ordering::Relaxed);
+                self.head.fetch_max(place + records, Ordering::Relaxed);
                 return place;
             }
             sleep(ASK_AGAIN).await;
         }
     }
 
-    /// The position of this record. Each record has its time and owner, so no two are alike.
-    async fn place_of(&self, from: u64, sought: &Sought) -> Result<Option<u64>, store::Error> {
+    /// The position of the record with this mark. Each record has its time and owner, so no two are alike.
+    async fn place_of(&self, from: u64, sought: &Chain) -> Result<Option<u64>, store::Error> {
         let mut from = Some(from);
         while let Some(position) = from {
             let page = self.store.read(&self.session, position, PAGE).await?;
-            let is_it = |record: &Record| mark(&self.session, record) == sought.first;
+            let is_it = |record: &Record| mark(&self.session, record) == *sought;
             let found = page.entries.iter().find(|entry| entry.record.as_ref().is_ok_and(is_it));
             if let Some(entry) = found {
                 return Ok(Some(entry.position));
@@ -362,22 +362,15 @@ fn notify(on_lease: Option<&OnLease>, lease: &Lease) {
     }
 }
 
-/// What to look for when it is unknown whether a write happened: a mark of the first record, since records
-/// may be large.
-struct Sought {
-    first: Chain,
-    records: u64,
-}
-
-impl Sought {
-    fn of(session: &SessionId, writes: &[Write]) -> Option<Self> {
-        let mut records = writes.iter().filter_map(|write| match write {
-            Write::Record(record) => Some(record),
-            _ => None,
-        });
-        let first = mark(session, records.next()?);
-        Some(Self { first, records: 1 + records.count() as u64 })
-    }
+/// What to look for when it is unknown whether a write happened: the mark of the first record, since records may be
+/// large, and how many records there are.
+fn first_record(session: &SessionId, writes: &[Write]) -> Option<(Chain, u64)> {
+    let mut records = writes.iter().filter_map(|write| match write {
+        Write::Record(record) => Some(record),
+        _ => None,
+    });
+    let first = mark(session, records.next()?);
+    Some((first, 1 + records.count() as u64))
 }
 
 /// The mark of a record: its checksum, as if it were the session's first.

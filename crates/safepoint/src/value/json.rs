@@ -45,30 +45,17 @@ pub fn is_wide(json: &[u8]) -> bool {
 /// An upper bound on its values: one more than the commas, colons and opening brackets outside of its
 /// strings.
 fn values(json: &[u8]) -> usize {
-    let (mut values, mut place) = (1, StringState::Outside);
+    let (mut values, mut is_in_string, mut is_escaped) = (1, false, false);
     for byte in json {
-        place = match (place, byte) {
-            (StringState::Outside, b'"') | (StringState::Escaped, _) => StringState::Inside,
-            (StringState::Outside, b',' | b':' | b'[' | b'{') => {
-                values += 1;
-                StringState::Outside
-            }
-            (StringState::Inside, b'"') => StringState::Outside,
-            (StringState::Inside, b'\\') => StringState::Escaped,
-            (place, _) => place,
-        };
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_in_string => is_escaped = true,
+            b'"' => is_in_string = !is_in_string,
+            b',' | b':' | b'[' | b'{' if !is_in_string => values += 1,
+            _ => {}
+        }
     }
     values
-}
-
-/// Where in the text a byte stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StringState {
-    Outside,
-    /// In a string.
-    Inside,
-    /// In a string, behind a backslash.
-    Escaped,
 }
 
 /// How long a value is as JSON, without writing it anywhere.

@@ -5,33 +5,36 @@ use serde_json::Value;
 use super::{Callable, Toolset};
 use crate::value::json::{self, Unread};
 
-/// Why a call cannot be passed to its tool; the model gets this text.
-pub(crate) struct InvalidCall(pub(crate) String);
-
 impl Toolset {
     /// The tool of that name, if the arguments fit it (S4.11).
-    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Callable, InvalidCall> {
+    ///
+    /// # Errors
+    /// Why the call cannot be passed to it: the text for the model.
+    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Callable, String> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if let Err(misfit) = entry.schema.check(args) {
-            return Err(InvalidCall(format!(
+            return Err(format!(
                 "error: the arguments do not fit the tool `{name}`: {misfit}. Correct them and call it again."
-            )));
+            ));
         }
         Ok(&entry.work)
     }
 
-    fn unknown(&self, name: &str) -> InvalidCall {
+    fn unknown(&self, name: &str) -> String {
         let mut names: Vec<&str> = self.tools.keys().map(|name| &**name).collect();
         names.sort_unstable();
-        InvalidCall(match names.as_slice() {
+        match names.as_slice() {
             [] => format!("error: there is no tool `{name}`; this agent has no tools."),
             names => format!("error: there is no tool `{name}`. There are: {}.", names.join(", ")),
-        })
+        }
     }
 }
 
 /// What a model wrote as arguments; nothing at all is an empty object.
-pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, InvalidCall> {
+///
+/// # Errors
+/// They cannot be read: the text for the model.
+pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, String> {
     if args.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
@@ -40,6 +43,6 @@ pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, InvalidCall> {
             Unread::NotJson(error) => (format!("not JSON ({error})"), "Correct them and call it again."),
             Unread::TooManyValues => (format!("too large: {unread}"), "Call it with less at once."),
         };
-        InvalidCall(format!("error: the arguments of `{name}` are {what}. {then}"))
+        format!("error: the arguments of `{name}` are {what}. {then}")
     })
 }

@@ -8,14 +8,6 @@ use crate::value::{
     message::UserMessage,
 };
 
-/// What a measurement came to. Exhaustive: it fits, can be made to fit, or cannot.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Fit {
-    Fits,
-    Shorten(Cut),
-    Never(String),
-}
-
 /// Where a conversation is cut: what is left out, and the tokens of the request as it would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
@@ -28,25 +20,28 @@ pub(crate) struct Cut {
 const KEPT_PART: u64 = 2;
 
 impl WindowMeter {
-    pub(crate) fn fit(&self, history: &History) -> Fit {
+    /// Where the conversation must be cut; `None` if it fits as it is.
+    ///
+    /// # Errors
+    /// It cannot be made to fit, and why.
+    pub(crate) fn fit(&self, history: &History) -> Result<Option<Cut>, String> {
         let tokens = history.tokens(self.fixed);
         let room = self.window.room();
         if tokens <= room {
-            return Fit::Fits;
+            return Ok(None);
         }
         let window = self.window.tokens;
         if let OnFull::Refuse = self.window.on_full {
-            return Fit::Never(format!(
+            return Err(format!(
                 "the conversation has about {tokens} tokens; the model's window of {window} leaves room for {room}"
             ));
         }
-        match self.cut(history, tokens) {
-            Ok(cut) => Fit::Shorten(cut),
-            Err(least) => Fit::Never(format!(
+        self.cut(history, tokens).map(Some).map_err(|least| {
+            format!(
                 "the newest messages alone have about {least} tokens; the model's window of {window} leaves room \
                  for {room}"
-            )),
-        }
+            )
+        })
     }
 
     /// The first place behind which the rest is small enough; otherwise the last one, if the rest fits at
@@ -55,13 +50,13 @@ impl WindowMeter {
     fn cut(&self, history: &History, tokens: u64) -> Result<Cut, u64> {
         let entries = history.entries();
         let room = self.window.room();
-        let scale = Scale { tokens, bytes: self.fixed + history.sent().bytes() };
+        let known = (tokens, self.fixed + history.sent().bytes());
         let mut least = tokens;
         for keeps_from in [turn_start(entries), newest_said(entries)] {
             let mut fitting = None;
             for (at, rest) in places(history) {
                 let said: u64 = said_from(&entries[..at], keeps_from).map(|entry| bytes(entry)).sum();
-                let after = scale.tokens_of(self.fixed + self.stand_in() + said + rest);
+                let after = tokens_like(known, self.fixed + self.stand_in() + said + rest);
                 least = least.min(after);
                 if after <= room {
                     fitting = Some(Cut { entries: at, keeps_from, tokens });
@@ -109,29 +104,22 @@ impl WindowMeter {
         let rounds = rounds(left_out);
         let text = format!("[The beginning of this conversation, {rounds} of your messages, {text}");
         let entry = Arc::new(Message::User(UserMessage::from(text)));
-        let scale = Scale { tokens: cut.tokens, bytes: self.fixed + history.sent().bytes() };
+        let known = (cut.tokens, self.fixed + history.sent().bytes());
         let said =
             said_from(left_out, cut.keeps_from).chain(&history.entries()[cut.entries..]).chain([&entry]);
-        let tokens_after = scale.tokens_of(self.fixed + said.map(|entry| bytes(entry)).sum::<u64>());
+        let tokens_after = tokens_like(known, self.fixed + said.map(|entry| bytes(entry)).sum::<u64>());
         let omitted = Omitted { entries: cut.entries, keeps_from: cut.keeps_from, rounds, by, entry };
         Omission { omitted, tokens_before: cut.tokens, tokens_after }
     }
 }
 
-/// How many tokens this provider makes of this conversation's bytes.
-struct Scale {
-    tokens: u64,
-    bytes: u64,
-}
-
-impl Scale {
-    fn tokens_of(&self, bytes: u64) -> u64 {
-        if self.bytes == 0 {
-            return tokens_of(bytes);
-        }
-        let scaled = (u128::from(bytes) * u128::from(self.tokens)).div_ceil(u128::from(self.bytes));
-        u64::try_from(scaled).unwrap_or(u64::MAX)
+/// How many tokens this provider makes of `bytes`, if it makes `known_tokens` of `known_bytes`.
+fn tokens_like((known_tokens, known_bytes): (u64, u64), bytes: u64) -> u64 {
+    if known_bytes == 0 {
+        return tokens_of(bytes);
     }
+    let scaled = (u128::from(bytes) * u128::from(known_tokens)).div_ceil(u128::from(known_bytes));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 /// Where a conversation may be cut, oldest first, each with the bytes behind it: before a message, behind what is left

@@ -1,7 +1,7 @@
 //! Stops the work of a remote agent: sends the stop, gives the agent its time to confirm, and listens a
 //! little longer.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::{future::Future, ops::ControlFlow, pin::pin, time::Duration};
 
 use futures_util::future::{Either, FutureExt as _, select};
 use jiff::Timestamp;
@@ -52,12 +52,9 @@ pub(super) struct Stopping {
     pub(super) noted: Option<Instant>,
 }
 
-/// What listening returned. Exhaustive: an end, a reply to the stop, or nothing in its time.
-enum Received {
-    End(StopResult),
-    Reply,
-    Nothing,
-}
+/// What listening returned: `Break` with an end, or with `None` if nothing came in its time; `Continue` after a reply
+/// to the stop.
+type Listened = ControlFlow<Option<StopResult>>;
 
 impl Stopping {
     /// Fills the row before the stop is sent.
@@ -124,17 +121,16 @@ impl Stopping {
                 }
             };
             match received {
-                Received::End(result) => return Some(result),
-                Received::Nothing => return None,
+                ControlFlow::Break(result) => return result,
                 // The time to listen depends on the new reply.
-                Received::Reply => {}
+                ControlFlow::Continue(()) => {}
             }
         }
     }
 
     /// Listens to work that, as far as known, was not stopped. Under `Now` nothing more is waited for, except
     /// `time` after its reply, which may bring more. Under a grace the work may complete.
-    async fn listen_out(&mut self, time: Duration) -> Received {
+    async fn listen_out(&mut self, time: Duration) -> Listened {
         let (cx, term) = (self.cx.clone(), self.term.clone());
         let last = self.noted.map(|noted| after(noted, time));
         self.listen(async move {
@@ -147,7 +143,7 @@ impl Stopping {
     }
 
     /// Listens for `time` after the agent's reply.
-    async fn listen_briefly(&mut self, time: Duration) -> Received {
+    async fn listen_briefly(&mut self, time: Duration) -> Listened {
         let (term, last) = (self.term.clone(), after(self.noted.unwrap_or_else(Instant::now), time));
         self.listen(async move { drop(timeout_at(last, term.over()).await) }).await
     }
@@ -169,7 +165,7 @@ impl Stopping {
     }
 
     /// Listens until `over` for an end or a reply to the stop.
-    async fn listen(&mut self, over: impl Future<Output = ()>) -> Received {
+    async fn listen(&mut self, over: impl Future<Output = ()>) -> Listened {
         let mut over = pin!(over);
         // An event that is ready is received even without any time.
         let mut there = self.line.next().now_or_never();
@@ -179,49 +175,49 @@ impl Stopping {
             let said = match there.take() {
                 Some(said) => said,
                 None => match select(over.as_mut(), self.line.next()).await {
-                    Either::Left(((), _)) => return Received::Nothing,
+                    Either::Left(((), _)) => return ControlFlow::Break(None),
                     Either::Right((said, _)) => said,
                 },
             };
             match said {
                 RemoteEvent::Done(answer, end) => {
                     self.ended(end);
-                    return Received::End(StopResult::Done(answer));
+                    return ControlFlow::Break(Some(StopResult::Done(answer)));
                 }
                 RemoteEvent::Reordered(answer, end) => {
                     self.cx.host().answer_is_shown();
                     self.ended(end);
-                    return Received::End(StopResult::Done(Some(answer)));
+                    return ControlFlow::Break(Some(StopResult::Done(Some(answer))));
                 }
                 RemoteEvent::Ended { word } => {
                     self.on_reply(RemoteStopReply::confirmed(word));
-                    return Received::End(StopResult::Stopped);
+                    return ControlFlow::Break(Some(StopResult::Stopped));
                 }
                 RemoteEvent::Failed(failure) => {
                     self.ended(RemoteEnd::Reported);
-                    return Received::End(StopResult::Failed(failure));
+                    return ControlFlow::Break(Some(StopResult::Failed(failure)));
                 }
                 RemoteEvent::Lost(failure) => {
                     self.row.lost_at = Some(Timestamp::now());
                     self.row.word = failure.to_string();
                     self.report();
-                    return Received::End(StopResult::Failed(failure));
+                    return ControlFlow::Break(Some(StopResult::Failed(failure)));
                 }
                 RemoteEvent::Parted(reply) => {
                     // A reply that is sent once more has the time at which it result.
                     if self.row.stop != Some(reply.stop) || self.row.word != reply.word {
                         self.on_reply(reply);
                     }
-                    return Received::End(StopResult::Stopped);
+                    return ControlFlow::Break(Some(StopResult::Stopped));
                 }
                 RemoteEvent::Text(text) => self.more(&text),
                 RemoteEvent::Begun { task } => {
                     self.named(task);
-                    return Received::Reply;
+                    return ControlFlow::Continue(());
                 }
                 RemoteEvent::StopReply(reply) => {
                     self.on_later_reply(reply);
-                    return Received::Reply;
+                    return ControlFlow::Continue(());
                 }
                 RemoteEvent::Progress(_)
                 | RemoteEvent::Thought(_)
@@ -273,9 +269,13 @@ impl Stopping {
         };
         let result = loop {
             match self.listen(sleep_until(over)).await {
-                Received::End(result) => break Some(result),
-                Received::Reply if self.row.stop != Some(RemoteStopState::Confirmed) && !self.leaves() => {}
-                Received::Nothing | Received::Reply => break None,
+                ControlFlow::Break(result) => break result,
+                ControlFlow::Continue(())
+                    if self.row.stop == Some(RemoteStopState::Confirmed) || self.leaves() =>
+                {
+                    break None;
+                }
+                ControlFlow::Continue(()) => {}
             }
         };
         self.report_late(result);

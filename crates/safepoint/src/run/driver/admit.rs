@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Driver, LogFailure};
 use crate::{
     contract::approver::{self, ApprovalMode, RuleAction, ToolApproval, WithoutApprover},
-    definition::toolset::{self, InvalidCall},
+    definition::toolset,
     run::{
         executor,
         machine::{Allowed, Call, CallState},
@@ -44,7 +44,7 @@ impl Driver {
                         let overlaps = work.spec().may_overlap();
                         self.machine.clear(index, args, overlaps);
                     }
-                    Err(InvalidCall(why)) => self.reject_call(&call, why).await?,
+                    Err(why) => self.reject_call(&call, why).await?,
                 },
                 CallState::AwaitingApproval(_)
                 | CallState::Ready { .. }
@@ -57,11 +57,12 @@ impl Driver {
     }
 
     /// The arguments of a new call, whether its tool needs an approval, and whether it may run in parallel.
-    fn read_call(&self, call: &ToolCall) -> Result<(Arc<Value>, ToolApproval, bool), InvalidCall> {
+    /// The error is the text for the model.
+    fn read_call(&self, call: &ToolCall) -> Result<(Arc<Value>, ToolApproval, bool), String> {
         let args = toolset::parse_args(&call.name, &call.args)?;
         let tool = self.cx.def.tools.fit(&call.name, &args)?;
         if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
-            return Err(InvalidCall(TOO_DEEP.into()));
+            return Err(TOO_DEEP.into());
         }
         Ok((Arc::new(args), tool.spec().approval, tool.spec().may_overlap()))
     }
@@ -69,7 +70,7 @@ impl Driver {
     async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let (args, approval, overlaps) = match self.read_call(call) {
             Ok(read) => read,
-            Err(InvalidCall(why)) => return self.reject_call(call, why).await,
+            Err(why) => return self.reject_call(call, why).await,
         };
         let ruling = approver::rule(&self.cx.def.rules, approval, &call.name, &args);
         let Some(ruling) = self.unless_panicked("a rule", ruling) else { return Ok(()) };
@@ -116,7 +117,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let spec = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),
-            Err(InvalidCall(why)) => return self.reject_call(call, why).await,
+            Err(why) => return self.reject_call(call, why).await,
         };
         let is_same = definition.is_empty() || definition == self.cx.def.tools.definition(&call.name);
         let own = if is_same { ToolApproval::NotNeeded } else { spec.approval };

@@ -16,7 +16,7 @@ use crate::{
     run::{
         executor,
         machine::{Call, CallState},
-        shared::{Closing, DecideError, Decided, Reply, RunMessage},
+        shared::{Closing, DecideError, Reply, RunMessage},
     },
     sync::{
         self,
@@ -202,8 +202,7 @@ impl Driver {
         ruled: Ruled,
         reply: Reply,
     ) -> Result<(), LogFailure> {
-        let decided = Decided { ruled, reply: Some(reply) };
-        let Err(Decided { ruled, reply }) = self.decide_inside(&id, decided) else { return Ok(()) };
+        let Err((ruled, reply)) = self.decide_inside(&id, (ruled, Some(reply))) else { return Ok(()) };
         let taken = self.decide(&id, ruled).await?;
         if let Some(reply) = reply {
             sync::reply(reply, taken);

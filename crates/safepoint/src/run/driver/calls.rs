@@ -68,15 +68,6 @@ impl Calls {
     }
 }
 
-/// A call of which nothing runs when the run ends.
-pub(super) struct Unbegun {
-    pub(super) call: ToolCall,
-    pub(super) ending: CallEnd,
-    /// Questions about it and about the run that is its work, which are no longer asked. A child run asks
-    /// again when it is resumed (S8.3).
-    pub(super) asked: Vec<ApprovalId>,
-}
-
 impl Driver {
     /// Records the remote agent's name for the work: a later attempt asks for that, and begins nothing twice
     /// (S7.2).
@@ -137,13 +128,18 @@ impl Driver {
         recorded
     }
 
-    /// Ends calls of which nothing runs, in one append, so that a stop does not wait for each (S12.5).
-    pub(super) async fn end_unbegun(&mut self, ended: Vec<Unbegun>) -> Result<(), LogFailure> {
+    /// Ends calls of which nothing runs, in one append, so that a stop does not wait for each (S12.5). With each come
+    /// the questions about it and about the run that is its work, which are no longer asked. A child run asks
+    /// again when it is resumed (S8.3).
+    pub(super) async fn end_unbegun(
+        &mut self,
+        ended: Vec<(ToolCall, CallEnd, Vec<ApprovalId>)>,
+    ) -> Result<(), LogFailure> {
         if ended.is_empty() {
             return Ok(());
         }
         let (mut facts, mut reports) = (Vec::new(), Vec::new());
-        for Unbegun { call, ending, asked } in ended {
+        for (call, ending, asked) in ended {
             let withdrawn = asked.into_iter().map(|id| self.closed(id, &call.id, Closing::Withdrawn));
             facts.extend(withdrawn);
             let (report, result, extent) = ending.into_parts(&call, self.machine.rounds());

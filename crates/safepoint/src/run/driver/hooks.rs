@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{Driver, LogFailure, RunContext, promised_message::PromisedMessage};
 use crate::{
-    contract::hook::{HookAnswer, HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
+    contract::hook::{HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
     run::{
         executor,
         machine::{Call, Machine},
@@ -46,7 +46,7 @@ impl HookRunner {
         ask: impl Fn(&dyn Hooks) -> HookResult<Verdict>,
     ) -> Result<bool, Panicked> {
         for (place, hooks) in cx.def.hooks.iter().enumerate() {
-            let key = HookKey { of: of.clone(), place };
+            let key = (of.clone(), place);
             if self.passed.contains(&key) {
                 continue;
             }
@@ -65,15 +65,12 @@ impl HookRunner {
         let bound = cx.def.limits.callback_timeout;
         let asked = spawn(cx, asked);
         self.running.insert(key.clone(), asked.dropper());
-        let dead = HookAnswer::Panicked(DEAD.into());
+        let dead = Err(Panicked(DEAD.into()));
         let promised =
             PromisedMessage::new(&cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
         drop(cx.scope.spawn("hook's bound", async move {
-            let answer = match within(bound, asked).await {
-                Ok(Some(verdict)) => HookAnswer::Verdict(verdict),
-                Ok(None) => HookAnswer::Overdue,
-                Err(Panicked(message)) => HookAnswer::Panicked(message),
-            };
+            // The run continues without a hook that is overdue.
+            let answer = within(bound, asked).await.map(|said| said.unwrap_or(Verdict::Proceed));
             promised.send(RunMessage::Hooked { key, answer });
         }));
     }
@@ -137,29 +134,32 @@ impl Driver {
         })
     }
 
-    pub(super) async fn hooked(&mut self, key: HookKey, answer: HookAnswer) -> Result<(), LogFailure> {
+    pub(super) async fn hooked(
+        &mut self,
+        key: HookKey,
+        answer: Result<Verdict, Panicked>,
+    ) -> Result<(), LogFailure> {
         if !self.hooks.take_answer(&key) {
             return Ok(());
         }
         match answer {
-            HookAnswer::Verdict(Verdict::Proceed) | HookAnswer::Overdue => {}
-            HookAnswer::Verdict(Verdict::Stop(request)) => {
+            Ok(Verdict::Proceed) => {}
+            Ok(Verdict::Stop(request)) => {
                 let by_hook = || Reason::new(Code::HOOK).with_actor(Actor::Hook("agent".into()));
                 let has_reason = request.reason().is_some();
                 let request = if has_reason { request } else { request.with_reason(by_hook()) };
                 self.cx.shared.stop.stop(request);
             }
             // What a stop or a failure has ended is refused already.
-            HookAnswer::Verdict(Verdict::Refuse(_))
-                if self.machine.is_winding_down(self.cx.scope.demand()) => {}
-            HookAnswer::Verdict(Verdict::Refuse(why)) => self.refused(&key, why).await?,
-            HookAnswer::Panicked(message) => self.callback_panicked("a hook", &Panicked(message)),
+            Ok(Verdict::Refuse(_)) if self.machine.is_winding_down(self.cx.scope.demand()) => {}
+            Ok(Verdict::Refuse(why)) => self.refused(&key.0, why).await?,
+            Err(panic) => self.callback_panicked("a hook", &panic),
         }
         Ok(())
     }
 
-    async fn refused(&mut self, key: &HookKey, why: String) -> Result<(), LogFailure> {
-        match &key.of {
+    async fn refused(&mut self, step: &HookOf, why: String) -> Result<(), LogFailure> {
+        match step {
             HookOf::Model(_) => self.fail("callback", format!("a hook refused the model call: {why}"), None),
             HookOf::Call(id) => {
                 let is_open = |call: &&Call| call.end().is_none();

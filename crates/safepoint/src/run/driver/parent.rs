@@ -65,11 +65,7 @@ pub(super) struct Above {
 }
 
 /// Whose stop ended a run, and at which boundary.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StopOrigin {
-    by: StopSource,
-    fired: Option<SafePoints>,
-}
+type StopOrigin = (StopSource, Option<SafePoints>);
 
 impl Parent {
     fn post(&self, msg: RunMessage) {
@@ -149,10 +145,10 @@ impl Driver {
         let above = self.tree.demand_above(&self.cx.scope);
         match above {
             Some(Demand { mode: Mode::At(points), .. }) if self.queue.grace.is_over() => {
-                StopOrigin { by: StopSource::Run, fired: Some(points) }
+                (StopSource::Run, Some(points))
             }
-            Some(above) if fires(&above) => StopOrigin { by: StopSource::Run, fired },
-            Some(_) | None => StopOrigin { by: StopSource::Call, fired: None },
+            Some(above) if fires(&above) => (StopSource::Run, fired),
+            Some(_) | None => (StopSource::Call, None),
         }
     }
 
@@ -225,14 +221,14 @@ impl Driver {
         }
     }
 
-    fn stopped_ending(&self, outcome: &Outcome, origin: StopOrigin, report: ChildReport) -> CallEnding {
+    fn stopped_ending(&self, outcome: &Outcome, (by, fired): StopOrigin, report: ChildReport) -> CallEnding {
         let reason = self.stops.reason();
-        let timed_out = origin.by == StopSource::Call
-            && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
+        let timed_out =
+            by == StopSource::Call && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
         let (status, stopped_by) =
-            if timed_out { (CallStatus::TimedOut, None) } else { (CallStatus::Stopped, Some(origin.by)) };
+            if timed_out { (CallStatus::TimedOut, None) } else { (CallStatus::Stopped, Some(by)) };
         let mut ending = executor::ended_as_run(status, String::new(), self.machine.effect(), report);
-        (ending.reason, ending.stopped_by, ending.fired) = (reason, stopped_by, origin.fired);
+        (ending.reason, ending.stopped_by, ending.fired) = (reason, stopped_by, fired);
         ending.finish_text(outcome.partial_text());
         ending
     }

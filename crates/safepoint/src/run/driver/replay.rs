@@ -4,7 +4,7 @@ use super::{Driver, LogFailure, parent::ChildStart};
 use crate::{
     run::{
         machine::CallState,
-        shared::{Closing, DecideError, Decided},
+        shared::{Closing, DecideError},
     },
     sync,
     value::{
@@ -58,7 +58,7 @@ impl Driver {
         let (inside, own): (Vec<_>, Vec<_>) =
             decisions.into_iter().partition(|(id, _)| self.is_asked_below(id));
         for (id, decision) in inside {
-            self.cx.shared.tree.leave(id, Decided { ruled: resumed(decision), reply: None });
+            self.cx.shared.tree.leave(id, (resumed(decision), None));
         }
         own
     }
@@ -84,7 +84,7 @@ impl Driver {
                 continue;
             }
             self.cx.shared.tree.asks(request, &self.cx.shared);
-            let Some(Decided { ruled, reply }) = self.cx.shared.tree.take(&request.id) else {
+            let Some((ruled, reply)) = self.cx.shared.tree.take(&request.id) else {
                 // Not answered yet: an approver that is available now is asked again.
                 self.ask_approver_or_wait(request.clone());
                 continue;

@@ -11,7 +11,7 @@ use tracing::Span;
 
 use super::{
     Driver, LogFailure,
-    calls::{Unbegun, is_of_a_failure, run_failed},
+    calls::{is_of_a_failure, run_failed},
     late::unended,
     start_calls::entry_of,
 };
@@ -124,7 +124,7 @@ impl Driver {
             withdrawn.extend(asked.iter().cloned());
             let stop = (reason.clone().unwrap_or_else(run_failed), StopSource::Run);
             let ending = self.unbegun(&call, entry_of(&call), stop);
-            unbegun.push(Unbegun { call: call.call, ending, asked });
+            unbegun.push((call.call, ending, asked));
         }
         self.end_unbegun(unbegun).await
     }

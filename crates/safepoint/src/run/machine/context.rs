@@ -4,7 +4,7 @@ use safepoint_scope::{Code, SafePoints};
 
 use super::{Machine, NextStep};
 use crate::{
-    definition::window::{Fit, WindowMeter},
+    definition::window::WindowMeter,
     value::{limits::Limits, usage::Price},
 };
 
@@ -40,10 +40,10 @@ impl StepContext<'_> {
     pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> NextStep {
         let Some(meter) = self.meter else { return NextStep::CallModel { gate } };
         match (meter.fit(machine.history()), meter.summariser()) {
-            (Fit::Fits, _) => NextStep::CallModel { gate },
-            (Fit::Shorten(cut), None) => NextStep::Shorten(cut),
-            (Fit::Shorten(cut), Some(_)) => NextStep::Summarise { cut, gate },
-            (Fit::Never(text), _) => NextStep::Refuse(text),
+            (Ok(None), _) => NextStep::CallModel { gate },
+            (Ok(Some(cut)), None) => NextStep::Shorten(cut),
+            (Ok(Some(cut)), Some(_)) => NextStep::Summarise { cut, gate },
+            (Err(why), _) => NextStep::Refuse(why),
         }
     }
 

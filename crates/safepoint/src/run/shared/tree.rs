@@ -54,10 +54,7 @@ pub(crate) type Reply = oneshot::Sender<Result<(), DecideError>>;
 
 /// A decision on its way to the run that asked, and the caller that waits to learn whether it was accepted,
 /// if one does.
-pub(crate) struct Decided {
-    pub(crate) ruled: Ruled,
-    pub(crate) reply: Option<Reply>,
-}
+pub(crate) type Decided = (Ruled, Option<Reply>);
 
 impl RunTree {
     pub(super) fn new(
@@ -154,7 +151,7 @@ impl RunTree {
         if self.left_open_by(id).is_none() {
             return Err((ruled, reply));
         }
-        decided.insert(id.clone(), Decided { ruled, reply: Some(reply) });
+        decided.insert(id.clone(), (ruled, Some(reply)));
         Ok(())
     }
 

@@ -4,39 +4,32 @@
 use super::{Driver, Item, SessionEvent, TurnId};
 use crate::{run::Run, session::lost_runs::LostRun, value::ids::SteerId};
 
-/// Background runs of another owner that ended with it.
-#[derive(Default)]
-pub(super) struct LostRuns {
-    /// Each with the turn in which the model was notified.
-    notices: Vec<(LostRun, Option<TurnId>)>,
-}
-
 impl<T: Item> Driver<T> {
     pub(in crate::session) fn add_lost_runs(&mut self, lost: Vec<LostRun>) {
         for lost in lost {
             self.show(SessionEvent::BackgroundLost(lost.clone()));
-            self.lost.notices.push((lost, None));
+            self.lost.push((lost, None));
         }
     }
 
     /// Called before the run starts, so that its first request includes the notices.
     pub(super) fn notify_lost(&self, run: &Run) {
-        for (lost, _) in self.lost.notices.iter().filter(|(_, notified)| notified.is_none()) {
+        for (lost, _) in self.lost.iter().filter(|(_, notified)| notified.is_none()) {
             // The run's events show whether it is taken.
             drop(run.handle().steer(lost.notice()));
         }
     }
 
     pub(super) fn lost_notified(&mut self, turn: TurnId, notice: &SteerId) {
-        for (_, notified) in self.lost.notices.iter_mut().filter(|(lost, _)| lost.id() == *notice) {
+        for (_, notified) in self.lost.iter_mut().filter(|(lost, _)| lost.id() == *notice) {
             *notified = Some(turn);
         }
     }
 
     /// The turn is forgotten: what it began is forgotten too, and its notices are sent to the model again.
     pub(super) fn forget_lost_runs(&mut self, turn: TurnId) {
-        self.lost.notices.retain(|(lost, _)| lost.turn != turn);
-        for (_, notified) in &mut self.lost.notices {
+        self.lost.retain(|(lost, _)| lost.turn != turn);
+        for (_, notified) in &mut self.lost {
             notified.take_if(|notified| *notified == turn);
         }
     }

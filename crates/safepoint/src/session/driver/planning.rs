@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
-use safepoint_scope::{DropHandle, TaskEnd};
+use safepoint_scope::TaskEnd;
 
 use super::{
     Driver, ErrorReport, Input, Item, ItemId, Policy, Request, SessionEvent, SessionMessage, TicketState,
@@ -21,12 +21,6 @@ use crate::{
     sync::callback::{self, Panicked},
     value::message::UserMessage,
 };
-
-/// The planner's current request.
-#[derive(Default)]
-pub(super) struct Planning {
-    pub(super) planner: Option<DropHandle>,
-}
 
 impl<T: Item> Driver<T> {
     pub(super) fn ask_planner(
@@ -59,14 +53,14 @@ impl<T: Item> Driver<T> {
             };
             mailbox.post(SessionMessage::Planned(plan, made));
         });
-        self.planning.planner = Some(asked.dropper());
+        self.planner = Some(asked.dropper());
     }
 
     pub(super) async fn planned(&mut self, plan: u64, made: Result<Plan, ErrorReport>) {
         if !self.machine.is_planning(plan) {
             return;
         }
-        self.planning.planner = None;
+        self.planner = None;
         let mut request = Request::None;
         let made = match made {
             Err(error) => return self.broke(error).await,

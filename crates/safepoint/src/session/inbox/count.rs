@@ -18,28 +18,18 @@ pub(in crate::session) struct Count {
     capacity: usize,
 }
 
-/// Why an item is not let in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum Refused {
-    Full,
-    Shut,
-}
-
 impl Count {
     pub(in crate::session) fn new(capacity: usize) -> Self {
         Self { is_shut: false, next: 0, coming: 0, waiting: 0, capacity }
     }
 
-    /// Lets an item in, at the position that it is given.
-    pub(in crate::session) fn admit(&mut self) -> Result<ItemId, Refused> {
-        if self.is_shut {
-            return Err(Refused::Shut);
-        }
-        if self.waiting + self.coming >= self.capacity {
-            return Err(Refused::Full);
+    /// Lets an item in, at the position that it is given; `None` if it is shut or full.
+    pub(in crate::session) fn admit(&mut self) -> Option<ItemId> {
+        if self.is_shut || self.waiting + self.coming >= self.capacity {
+            return None;
         }
         self.coming += 1;
-        Ok(self.next_position())
+        Some(self.next_position())
     }
 
     /// The position of an item that is in the store already, and needs no room here.
