@@ -2,15 +2,13 @@
 
 use std::{error::Error as StdError, fmt};
 
-use reqwest::{
-    Url,
-    header::{HeaderMap, HeaderName, HeaderValue},
-};
+use http::{HeaderMap, HeaderName, HeaderValue};
 pub use safepoint::model::ToolChoice;
 use safepoint::model::{ModelError, ModelErrorKind, ModelSpec};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::{
     address,
