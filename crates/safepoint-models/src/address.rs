@@ -1,6 +1,6 @@
 //! Addresses: what is put behind them, and what of them is shown.
 
-use reqwest::Url;
+use url::Url;
 
 /// An address below another one. What is asked with the base stays asked: its query goes behind the path.
 pub(crate) fn below(base: &str, path: &str) -> String {

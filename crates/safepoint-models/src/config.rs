@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use reqwest::{
-    Url,
-    header::{HeaderMap, HeaderName, HeaderValue},
-};
+use http::{HeaderMap, HeaderName, HeaderValue};
 pub use safepoint::model::ToolChoice;
 use safepoint::model::{ModelError, ModelErrorKind, ModelSpec, ToolDecl};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::{
     address,

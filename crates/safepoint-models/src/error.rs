@@ -1,14 +1,13 @@
 //! From what HTTP and providers say to errors that tell a person what to do.
 
-use std::iter;
-
-use reqwest::{Url, header::HeaderValue};
+use http::HeaderValue;
 use safepoint::{
     model::{ModelError, ModelErrorKind},
     raw::json::{self, Unread},
 };
 use serde::Deserialize;
 use serde_json::Value;
+use url::Url;
 
 use crate::address;
 
@@ -129,19 +128,16 @@ pub(crate) fn is_worth_a_retry(status: u16) -> bool {
 }
 
 /// A failure of the transport before the answer.
-pub(crate) fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
-    let (url, why) = (address::shown(url.as_str()), innermost(&error.without_url()));
+pub(crate) fn unreachable(url: &Url, error: &safepoint_http::HttpError) -> ModelError {
+    let (url, why) = (address::shown(url.as_str()), error.root_cause());
     ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {why}"))
         .with_hint("check the base URL, and that the server is running and can be reached from here")
 }
 
 /// A failure of the transport inside the answer.
-pub(crate) fn broken(error: reqwest::Error) -> ModelError {
-    ModelError::new(
-        ModelErrorKind::Broken,
-        format!("the connection broke while the model answered: {}", chain(&error.without_url())),
-    )
-    .with_hint("what had arrived is kept; ask again to continue")
+pub(crate) fn broken(error: &safepoint_http::HttpError) -> ModelError {
+    ModelError::new(ModelErrorKind::Broken, format!("the connection broke while the model answered: {error}"))
+        .with_hint("what had arrived is kept; ask again to continue")
 }
 
 pub(crate) fn idle(after: std::time::Duration) -> ModelError {
@@ -190,16 +186,4 @@ pub(crate) fn in_stream(message: &str) -> ModelError {
 pub(crate) fn ended_early() -> ModelError {
     ModelError::new(ModelErrorKind::Broken, "the model's stream ended before its end")
         .with_hint("what had arrived is kept; ask again to continue")
-}
-
-/// An error with its causes: reqwest's own text names only the outermost.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
-/// The cause of causes: of a connection that was not made it says all, and what stands around it says nothing more.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let causes = iter::successors(error.source(), |cause| cause.source());
-    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }

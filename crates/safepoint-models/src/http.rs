@@ -9,12 +9,10 @@ use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use reqwest::{
-    RequestBuilder, Response,
-    header::{CONTENT_TYPE, HeaderMap, LOCATION},
-};
+use http::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
 use safepoint::{Usage, usage::UsageSource};
+use safepoint_http::{Body, Request, Response};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -201,7 +199,7 @@ impl<W: ReplyReader> Exchange<W> {
     /// Asks for what the provider kept of a reply whose stream broke.
     async fn rest(&mut self, address: &str) -> Result<(), ModelError> {
         let Outgoing { client, headers, .. } = &self.outgoing;
-        let request = client.get(self.outgoing.below(address)?).headers(headers.clone());
+        let request = client.get(&self.outgoing.below(address)?).headers(headers.clone());
         match self.send(request).await {
             Ok(response) => {
                 // What was cut of an event is sent again.
@@ -227,12 +225,12 @@ impl<W: ReplyReader> Exchange<W> {
         Ok(())
     }
 
-    fn ask(&self) -> RequestBuilder {
+    fn ask(&self) -> Request {
         let Outgoing { client, url, headers, body, .. } = &self.outgoing;
-        client.post(url.clone()).headers(headers.clone()).body(reqwest::Body::wrap(body.clone()))
+        client.post(url).headers(headers.clone()).body(Body::of_parts(body.clone()))
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Miss> {
+    async fn send(&self, request: Request) -> Result<Response, Miss> {
         let Outgoing { url, patience, .. } = &self.outgoing;
         let response = match timeout(patience.idle, request.send()).await {
             Err(_elapsed) => {
@@ -241,7 +239,7 @@ impl<W: ReplyReader> Exchange<W> {
             Ok(Err(error)) => {
                 // Once the request is out, another try might do the work twice; before that it cannot.
                 let is_worth_a_retry = error.is_connect();
-                return Err(Miss { error: error::unreachable(url, error), wait: None, is_worth_a_retry });
+                return Err(Miss { error: error::unreachable(url, &error), wait: None, is_worth_a_retry });
             }
             Ok(Ok(response)) => response,
         };
@@ -284,7 +282,7 @@ impl<W: ReplyReader> Exchange<W> {
         let idle = self.outgoing.patience.idle;
         match timeout(idle, response.chunk()).await {
             Err(_elapsed) => self.broke(error::idle(idle)),
-            Ok(Err(error)) => self.broke(error::broken(error)),
+            Ok(Err(error)) => self.broke(error::broken(&error)),
             Ok(Ok(None)) => {
                 self.phase = ExchangePhase::Over;
                 self.wire.end(&mut self.queue).or_else(|error| self.broke(error))

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use http::header::{HeaderMap, RETRY_AFTER};
 
 /// How often and how long to wait before another try.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -252,10 +252,8 @@ fn rich() -> Reply {
 async fn recorded(path: &str, body: Value) -> Vec<u8> {
     let server = ModelServer::start(Script::of([rich()])).await.unwrap();
     let url = format!("{}{path}", server.url());
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        // The crate under test was first: its choice is the same.
-    }
-    let response = reqwest::Client::new().post(url).body(body.to_string()).send().await.unwrap();
+    let url = url::Url::parse(&url).unwrap();
+    let response = safepoint_http::shared().unwrap().post(&url).body(body.to_string()).send().await.unwrap();
     response.bytes().await.unwrap().to_vec()
 }
 

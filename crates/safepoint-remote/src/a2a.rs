@@ -17,7 +17,7 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use reqwest::{Url, header::AUTHORIZATION};
+use ::http::header::AUTHORIZATION;
 use safepoint::{
     ToolContext,
     raw::remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
@@ -27,6 +27,7 @@ use safepoint::{
 };
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
+use url::Url;
 
 mod bounds;
 mod call;
@@ -107,7 +108,7 @@ impl A2a {
     /// [`AddressError`], if it is no address.
     pub fn at(url: &str) -> Result<Self, AddressError> {
         let parsed = exchange::web_address(url).ok_or_else(|| AddressError::NotWeb(url.to_owned()))?;
-        let (shown, url, headers) = exchange::apart(url, parsed).map_err(AddressError::Http)?;
+        let (shown, url, headers) = exchange::apart(url, parsed);
         let http = Http::new(headers, Bounds::default()).map_err(AddressError::Http)?;
         let spec = RemoteSpec::new(NAME, "Another agent, behind a protocol.", format!("a2a:{shown}"));
         let spec = spec.grade(StopSupport::CallerSide).rejoin(Reattach::ByTaskId);

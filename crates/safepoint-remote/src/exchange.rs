@@ -4,19 +4,18 @@
 use std::{
     fmt,
     future::Future,
-    iter,
-    sync::OnceLock,
     time::{Duration, SystemTime},
 };
 
-use reqwest::{
-    Client, RequestBuilder, Response, StatusCode, Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER},
-    redirect,
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{AUTHORIZATION, RETRY_AFTER},
 };
 use safepoint::{raw::remote::RemoteEvent, stop::Failure};
+use safepoint_http::{HttpClient, Request, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::timeout;
+use url::Url;
 
 /// Why an exchange failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,10 +133,10 @@ pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> String {
 }
 
 /// Sends the request and waits for the head of the answer.
-pub(crate) async fn send(request: RequestBuilder) -> Result<Response, Broke> {
+pub(crate) async fn send(request: Request) -> Result<Response, Broke> {
     request.send().await.map_err(|error| {
-        let why = in_full(&error);
-        if error.is_connect() || error.is_builder() { Broke::Unreachable(why) } else { Broke::Lost(why) }
+        let why = error.to_string();
+        if error.is_connect() || error.is_unusable() { Broke::Unreachable(why) } else { Broke::Lost(why) }
     })
 }
 
@@ -160,8 +159,7 @@ pub(crate) async fn whole(mut response: Response, bound: usize) -> Result<Vec<u8
     let mut body = Vec::new();
     loop {
         let chunk = response.chunk().await;
-        let chunk =
-            chunk.map_err(|error| Broke::Lost(format!("the answer broke off: {}", in_full(&error))))?;
+        let chunk = chunk.map_err(|error| Broke::Lost(format!("the answer broke off: {error}")))?;
         let Some(chunk) = chunk else { return Ok(body) };
         if body.len() + chunk.len() > bound {
             return Err(Broke::Foreign(format!("it is larger than {bound} bytes")));
@@ -170,23 +168,9 @@ pub(crate) async fn whole(mut response: Response, bound: usize) -> Result<Vec<u8
     }
 }
 
-/// The process's client for remote agents: no total time limit, no retries and no redirects. A redirect would
-/// send the message to another server.
-pub(crate) fn client() -> Result<Client, String> {
-    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    let client = CLIENT.get_or_init(|| {
-        const CONNECT: Duration = Duration::from_secs(10);
-        if rustls::crypto::ring::default_provider().install_default().is_err() {
-            // The host program chose a provider earlier, and its choice stays.
-        }
-        Client::builder()
-            .connect_timeout(CONNECT)
-            .redirect(redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .build()
-            .map_err(|error| error.to_string())
-    });
-    client.clone()
+/// The process's client. It follows no redirect, which would send the message to another server.
+pub(crate) fn client() -> Result<HttpClient, String> {
+    safepoint_http::shared().map_err(|error| error.to_string())
 }
 
 /// An http or https address.
@@ -208,21 +192,14 @@ pub(crate) fn without_query(address: &str) -> &str {
 
 /// Splits an address into one without user, password and query, which may be shown, the one of requests, and the
 /// header that carries user and password.
-pub(crate) fn apart(text: &str, url: Url) -> Result<(String, Url, HeaderMap), String> {
-    if url.username().is_empty() && url.password().is_none() {
-        return Ok((without_query(text).to_owned(), url, HeaderMap::new()));
+pub(crate) fn apart(text: &str, url: Url) -> (String, Url, HeaderMap) {
+    match safepoint_http::apart(&url) {
+        None => (without_query(text).to_owned(), url, HeaderMap::new()),
+        Some((url, known)) => {
+            let shown = without_query(url.as_str()).trim_end_matches('/').to_owned();
+            (shown, url, HeaderMap::from_iter([(AUTHORIZATION, known)]))
+        }
     }
-    let request = client()?.get(url).build().map_err(|error| in_full(&error.without_url()))?;
-    let known = request.headers().get(AUTHORIZATION).cloned();
-    let url = request.url().clone();
-    let headers = known.map(|known| (AUTHORIZATION, known)).into_iter().collect();
-    Ok((without_query(url.as_str()).trim_end_matches('/').to_owned(), url, headers))
-}
-
-/// An error with all its causes: reqwest's own message leaves out what matters.
-pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
-    let causes = iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]
@@ -269,7 +246,7 @@ mod tests {
     /// The adapter sends a password in an address, and shows it nowhere.
     #[test]
     fn a_password_in_an_address_is_not_shown() {
-        let of = |text: &str| apart(text, Url::parse(text).unwrap()).unwrap();
+        let of = |text: &str| apart(text, Url::parse(text).unwrap());
         let (shown, url, headers) = of("http://otter:s3cret@localhost:9000/");
         assert_eq!((shown.as_str(), url.as_str()), ("http://localhost:9000", "http://localhost:9000/"));
         assert!(headers[AUTHORIZATION].to_str().unwrap().starts_with("Basic "));
@@ -281,7 +258,7 @@ mod tests {
     /// S10.69: a query may hold a key. The adapter sends it, and shows it nowhere.
     #[test]
     fn a_query_of_an_address_is_not_shown() {
-        let of = |text: &str| apart(text, Url::parse(text).unwrap()).unwrap();
+        let of = |text: &str| apart(text, Url::parse(text).unwrap());
         for user in ["", "otter:s3cret@"] {
             let (shown, url, _) = of(&format!("http://{user}localhost:9000/agent?key=sk-otter#part"));
             assert_eq!(shown, "http://localhost:9000/agent");

@@ -15,10 +15,7 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use reqwest::{
-    Url,
-    header::{AUTHORIZATION, HeaderMap},
-};
+use ::http::{HeaderMap, header::AUTHORIZATION};
 use safepoint::{
     ToolContext,
     raw::remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
@@ -27,6 +24,7 @@ use safepoint::{
 };
 use secrecy::SecretString;
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::{conversation_ids::ConversationIds, exchange};
 
@@ -116,8 +114,7 @@ impl Responses {
     /// # Errors
     /// [`ProviderAddressError::NotWeb`], if it is no address.
     pub fn base_url(mut self, base: &str) -> Result<Self, ProviderAddressError> {
-        let (shown, base_url, headers) =
-            exchange::apart(base, address(base)?).map_err(ProviderAddressError::Http)?;
+        let (shown, base_url, headers) = exchange::apart(base, address(base)?);
         self.spec.peer = format!("responses:{} at {shown}", self.provider.model);
         Ok(self.with(|provider| {
             provider.http.base = base_url;

@@ -3,24 +3,25 @@
 //! **Invariants**: nothing is looked up or sent before its origin was permitted, at each redirect anew; what is connected
 //! to is an address that was judged.
 
-use std::{borrow::Cow, iter, time::Duration};
+use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
-use reqwest::{Client, ClientBuilder, Response, Url, header, redirect};
+use ::http::header;
+use reqwest::{Client, ClientBuilder, redirect};
 use safepoint::{
     ToolContext, ToolResult,
     stop::Failure,
     tool::{EffectClass, FnTool, from_fn},
 };
+use safepoint_http::{HttpClient, HttpError, Proxy, Response, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
+use url::Url;
 
 use crate::{files, limits, root::refusal};
 
 mod permit;
 mod range;
-
-use permit::Permitted;
 
 #[derive(Deserialize, JsonSchema)]
 struct HttpArgs {
@@ -64,12 +65,14 @@ async fn fetch(cx: &ToolContext, url: Url) -> ToolResult<String> {
         permit::reach(cx, &at).await?;
         let found = left.within(cx, permit::resolve(&at)).await??;
         let permitted = permit::connect(cx, &at, found).await?;
-        let client = client(&permitted)?;
-        let asked = client.get(at.clone()).send();
+        let client = client(permitted)?;
+        let asked = client.get(&at).send();
         let response = left.within(cx, asked).await?.map_err(|error| fault(&shown, &error))?;
-        match moved(&response)? {
+        // A user and a password are for the address that names them, and not for where it redirects to.
+        let at_last = safepoint_http::apart(&at).map_or(at, |(bare, _known)| bare);
+        match moved(&response, &at_last)? {
             Some(next) => at = next,
-            None => return left.within(cx, reported(response, &shown)).await?.map_err(Into::into),
+            None => return left.within(cx, reported(response, &at_last, &shown)).await?.map_err(Into::into),
         }
     }
     Err(refusal(format!("could not fetch {shown}: too many redirects")).into())
@@ -91,31 +94,30 @@ impl Remaining {
     }
 }
 
-fn fault(shown: &str, error: &reqwest::Error) -> Failure {
-    refusal(format!("could not fetch {shown}: {}", in_full(error)))
+fn fault(shown: &str, error: &HttpError) -> Failure {
+    refusal(format!("could not fetch {shown}: {error}"))
 }
 
-/// Where it says that the text is.
-fn moved(response: &Response) -> Result<Option<Url>, Failure> {
+/// Where the answer of an address says that the text is.
+fn moved(response: &Response, at: &Url) -> Result<Option<Url>, Failure> {
     let place = response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection());
     let Some(place) = place else { return Ok(None) };
-    let next = place.to_str().ok().and_then(|place| response.url().join(place).ok());
-    let next = next.ok_or_else(|| refusal(format!("{} redirects to no address", response.url())))?;
+    let next = place.to_str().ok().and_then(|place| at.join(place).ok());
+    let next = next.ok_or_else(|| refusal(format!("{at} redirects to no address")))?;
     fetchable(next).map(Some)
 }
 
-async fn reported(response: Response, shown: &str) -> Result<String, Failure> {
+async fn reported(response: Response, at: &Url, shown: &str) -> Result<String, Failure> {
     let status = response.status();
     let kind = kind_of(&response);
     if !is_text(&kind) {
         return Err(refusal(format!("{shown} answered {status} with {kind}, which is not text")));
     }
-    let place = response.url().to_string();
     let (bytes, is_whole) = body(response).await.map_err(|error| fault(shown, &error))?;
     if files::is_binary(&bytes[..bytes.len().min(limits::SNIFF_BYTES)]) {
         return Err(refusal(format!("{shown} answered {status} with something that is not text")));
     }
-    let moved = if place == shown { String::new() } else { format!("\nfrom {place}") };
+    let moved = if at.as_str() == shown { String::new() } else { format!("\nfrom {at}") };
     let cut = if is_whole { String::new() } else { format!("\n[cut after {} bytes]", bytes.len()) };
     let text = String::from_utf8_lossy(&bytes);
     let lossy = matches!(text, Cow::Owned(_));
@@ -124,7 +126,7 @@ async fn reported(response: Response, shown: &str) -> Result<String, Failure> {
 }
 
 /// The body, and whether that is all of it.
-async fn body(mut response: Response) -> reqwest::Result<(Vec<u8>, bool)> {
+async fn body(mut response: Response) -> Result<(Vec<u8>, bool), HttpError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         let room = limits::HTTP_BYTES - bytes.len();
@@ -147,14 +149,15 @@ fn is_text(kind: &str) -> bool {
     kind == "no content type" || kind.starts_with("text/") || TEXT.iter().any(|text| kind.contains(text))
 }
 
-/// A client that can connect to nothing but what was judged, and sends no referrer.
-fn client(permitted: &Permitted) -> Result<Client, Failure> {
-    client_builder()
-        .referer(false)
-        .no_proxy()
-        .resolve_to_addrs(&permitted.host, &permitted.addresses)
-        .build()
-        .map_err(|error| refusal(format!("could not set up HTTP: {}", in_full(&error))))
+/// A client that can connect to nothing but what was judged.
+fn client(addresses: Vec<SocketAddr>) -> Result<HttpClient, Failure> {
+    let settings = Settings {
+        connect_timeout: limits::HTTP_CONNECT,
+        proxy: Proxy::Direct,
+        addresses: Some(addresses),
+        ..Settings::default()
+    };
+    HttpClient::new(&settings).map_err(|error| refusal(format!("could not set up HTTP: {error}")))
 }
 
 /// A client that follows no redirect and repeats nothing.
@@ -166,10 +169,4 @@ pub(crate) fn client_builder() -> ClientBuilder {
         .connect_timeout(limits::HTTP_CONNECT)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
-}
-
-/// An error with everything behind it: reqwest's own words leave out what matters.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let causes = iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -22,11 +22,12 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 10] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 11] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
     "safepoint-golden",
+    "safepoint-http",
     "safepoint-models",
     "safepoint-remote",
     "safepoint-scope",

@@ -5,16 +5,17 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
     ("safepoint-scope", &[]),
+    ("safepoint-http", &[]),
     // For tests alone, of whatever crate.
     ("safepoint-golden", &[]),
     ("safepoint", &["safepoint-scope"]),
-    ("safepoint-models", &["safepoint"]),
-    ("safepoint-tools", &["safepoint"]),
+    ("safepoint-models", &["safepoint", "safepoint-http"]),
+    ("safepoint-tools", &["safepoint", "safepoint-http"]),
     ("safepoint-stores", &["safepoint"]),
     // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
-    ("safepoint-remote", &["safepoint", "safepoint-models", "safepoint-tools"]),
+    ("safepoint-remote", &["safepoint", "safepoint-http", "safepoint-models", "safepoint-tools"]),
     ("safepoint-testkit", &["safepoint"]),
     // Tests of the assembled product: all that it uses are dev-dependencies.
     ("safepoint-tests", &[]),
@@ -29,6 +30,7 @@ const CRATES: [(&str, &[&str]); 12] = [
 const TESTS: &str = "tests/Cargo.toml";
 
 const EVERY: &[&str] = &[
+    "safepoint-http",
     "safepoint-scope",
     "safepoint",
     "safepoint-models",

@@ -1,10 +1,12 @@
 //! What is sent, and the client that sends it.
 
-use std::{sync::OnceLock, time::Duration};
+use std::time::Duration;
 
-use reqwest::{Client, Response, Url, header::HeaderMap};
+use http::HeaderMap;
 use safepoint::model::{ModelError, ModelErrorKind};
+use safepoint_http::{HttpClient, Response};
 use tokio::time::timeout;
+use url::Url;
 
 use super::limits::Patience;
 use crate::{address, body::Parts, error};
@@ -12,7 +14,7 @@ use crate::{address, body::Parts, error};
 /// One request.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
-    pub(crate) client: Client,
+    pub(crate) client: HttpClient,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Parts,
@@ -34,7 +36,7 @@ impl Outgoing {
 /// If it is dropped, the notice may not be sent.
 pub(crate) async fn tell(outgoing: Outgoing, address: String) {
     let Ok(url) = outgoing.below(&address) else { return };
-    let sent = outgoing.client.post(url).headers(outgoing.headers).send();
+    let sent = outgoing.client.post(&url).headers(outgoing.headers).send();
     if let Ok(Ok(answer)) = timeout(outgoing.patience.idle, sent).await
         && answer.bytes().await.is_err()
     {
@@ -59,29 +61,14 @@ pub(crate) async fn read_some(mut response: Response, idle: Duration) -> Vec<u8>
     body
 }
 
-/// The process's client: one pool of connections, no total time limit, no retries, and no redirect followed: a redirect
-/// would take the key and the conversation to a server that the program did not name.
+/// The process's client. It follows no redirect, which would take the key and the conversation to a server that the
+/// program did not name.
 ///
 /// # Errors
 /// If the TLS roots of this machine cannot be loaded.
-pub(crate) fn client() -> Result<Client, ModelError> {
-    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    CLIENT
-        .get_or_init(|| {
-            const CONNECT: Duration = Duration::from_secs(10);
-            if rustls::crypto::ring::default_provider().install_default().is_err() {
-                // The host program chose a provider before us; its choice stands.
-            }
-            Client::builder()
-                .connect_timeout(CONNECT)
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .build()
-                .map_err(|error| error.to_string())
-        })
-        .clone()
-        .map_err(|error| {
-            ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
-                .with_hint("are the system's certificates installed (ca-certificates)?")
-        })
+pub(crate) fn client() -> Result<HttpClient, ModelError> {
+    safepoint_http::shared().map_err(|error| {
+        ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
+            .with_hint("are the system's certificates installed (ca-certificates)?")
+    })
 }

@@ -1,9 +1,9 @@
 //! An agent's card: its name, its endpoint and its transport.
 
-use reqwest::Url;
 use safepoint::stop::Failure;
 use serde_json::Value;
 use tokio::time::timeout;
+use url::Url;
 
 use super::{
     http::{Broke, Http, PeerRequest},

@@ -2,25 +2,27 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use reqwest::{
-    Client, RequestBuilder, Response, Url,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap},
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{ACCEPT, CONTENT_TYPE},
 };
 use safepoint::raw::json::read;
+use safepoint_http::{HttpClient, Request, Response};
 use safepoint_models::sse::SseDecoder;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 use uuid::Uuid;
 
 use super::{bounds::Bounds, wire::Wire};
-use crate::exchange::{self, in_full, send, whole};
+use crate::exchange::{self, send, whole};
 
 pub(super) use crate::exchange::Broke;
 
 /// The HTTP client and its bounds.
 #[derive(Clone)]
 pub(crate) struct Http {
-    client: Client,
+    client: HttpClient,
     pub(super) headers: HeaderMap,
     pub(super) bounds: Bounds,
 }
@@ -53,11 +55,11 @@ pub(super) struct Events {
     alive: Instant,
 }
 
-const VERSION: &str = "A2A-Version";
+const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const EVENT_STREAM: &str = "text/event-stream";
-const ONE_VALUE: &str = "application/json";
+const ONE_VALUE: HeaderValue = HeaderValue::from_static("application/json");
 /// What a message and a subscription may be answered with: some servers support only one of the two.
-const EITHER: &str = "application/json, text/event-stream";
+const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 /// How much of an invalid answer an error shows.
 const SHOWN: usize = 200;
 
@@ -68,7 +70,7 @@ impl Http {
 
     /// A card.
     pub(super) async fn card(&self, url: &Url) -> Result<Value, Broke> {
-        let request = self.client.get(url.clone()).headers(self.headers.clone());
+        let request = self.client.get(url).headers(self.headers.clone());
         let response = send(request).await?;
         let status = response.status();
         let body = whole(response, self.bounds.card_bytes).await?;
@@ -100,17 +102,14 @@ impl Http {
         Ok(Opened::Answer(exchange::within(idle, self.value(response, &id)).await?))
     }
 
-    fn encoded(
-        &self,
-        PeerRequest { url, wire, method, params }: PeerRequest<'_>,
-    ) -> (RequestBuilder, RequestId) {
+    fn encoded(&self, PeerRequest { url, wire, method, params }: PeerRequest<'_>) -> (Request, RequestId) {
         // No other request of any process has this id: some servers know their streams by it.
         let id = RequestId(Uuid::new_v4().to_string());
         let body = json!({"jsonrpc": "2.0", "id": id.0, "method": method, "params": params}).to_string();
-        let request = self.client.post(url.clone()).headers(self.headers.clone());
+        let request = self.client.post(url).headers(self.headers.clone());
         let request = request.header(CONTENT_TYPE, ONE_VALUE).body(body);
         let request = match wire.version() {
-            Some(version) => request.header(VERSION, version),
+            Some(version) => request.header(VERSION, HeaderValue::from_static(version)),
             None => request,
         };
         (request, id)
@@ -154,8 +153,7 @@ impl Events {
             let chunk = timeout_at(self.alive + self.idle, self.response.chunk()).await;
             let chunk = chunk.map_err(|_elapsed| Broke::Lost(format!("nothing came for {:?}", self.idle)))?;
             self.alive = Instant::now();
-            let chunk =
-                chunk.map_err(|error| Broke::Lost(format!("the stream broke: {}", in_full(&error))))?;
+            let chunk = chunk.map_err(|error| Broke::Lost(format!("the stream broke: {error}")))?;
             let Some(chunk) = chunk else { return Ok(None) };
             let came = &mut self.came;
             let fed = self.decoder.feed(&chunk, |event| came.push_back(event.data));

@@ -1,11 +1,10 @@
 //! Exchanges with a provider: one value each, bounded, never repeated here.
 
-use reqwest::{
-    Client, RequestBuilder, Url,
-    header::{CONTENT_TYPE, HeaderMap},
-};
+use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use safepoint::raw::json;
+use safepoint_http::{HttpClient, Request};
 use serde_json::Value;
+use url::Url;
 
 use super::limits;
 use crate::exchange::{self, Broke, send, whole};
@@ -13,7 +12,7 @@ use crate::exchange::{self, Broke, send, whole};
 /// The HTTP client, the provider's address and the bounds.
 #[derive(Clone)]
 pub(super) struct Http {
-    client: Client,
+    client: HttpClient,
     pub(super) base: Url,
     pub(super) headers: HeaderMap,
 }
@@ -25,24 +24,25 @@ impl Http {
 
     /// Begins a response.
     pub(super) async fn begin(&self, body: &Value) -> Result<Value, Broke> {
-        let request = self.client.post(self.at("")).header(CONTENT_TYPE, "application/json");
-        self.answer(request.body(body.to_string())).await
+        let kind = HeaderValue::from_static("application/json");
+        self.answer(self.client.post(&self.at("")?).header(CONTENT_TYPE, kind).body(body.to_string())).await
     }
 
     /// The response as it stands.
     pub(super) async fn look(&self, id: &str) -> Result<Value, Broke> {
-        self.answer(self.client.get(self.at(&format!("/{id}")))).await
+        self.answer(self.client.get(&self.at(&format!("/{id}"))?)).await
     }
 
     pub(super) async fn cancel(&self, id: &str) -> Result<Value, Broke> {
-        self.answer(self.client.post(self.at(&format!("/{id}/cancel")))).await
+        self.answer(self.client.post(&self.at(&format!("/{id}/cancel"))?)).await
     }
 
-    fn at(&self, place: &str) -> String {
-        format!("{}/responses{place}", self.base.as_str().trim_end_matches('/'))
+    fn at(&self, place: &str) -> Result<Url, Broke> {
+        let address = format!("{}/responses{place}", self.base.as_str().trim_end_matches('/'));
+        Url::parse(&address).map_err(|error| Broke::Unreachable(error.to_string()))
     }
 
-    async fn answer(&self, request: RequestBuilder) -> Result<Value, Broke> {
+    async fn answer(&self, request: Request) -> Result<Value, Broke> {
         exchange::within(limits::ANSWER, async {
             let response = send(request.headers(self.headers.clone())).await?;
             let (status, again) = (response.status(), exchange::again(response.headers()));

@@ -2,19 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use reqwest::Url;
 use safepoint::{ToolContext, ToolResult, approval::Decision, stop::Failure, tool::Asks};
 use serde_json::json;
+use url::Url;
 
 use super::range::Range;
 use crate::root::{refusal, why_not};
-
-/// What may be connected to.
-#[derive(Debug)]
-pub(super) struct Permitted {
-    pub(super) host: String,
-    pub(super) addresses: Vec<SocketAddr>,
-}
 
 /// Asks for the origin; a yes holds for the session.
 pub(super) async fn reach(cx: &ToolContext, url: &Url) -> ToolResult<()> {
@@ -26,7 +19,7 @@ pub(super) async fn reach(cx: &ToolContext, url: &Url) -> ToolResult<()> {
 }
 
 /// The addresses of the host.
-pub(super) async fn resolve(url: &Url) -> Result<Permitted, Failure> {
+pub(super) async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, Failure> {
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return Err(refusal(format!("{url} names no host")));
     };
@@ -41,13 +34,18 @@ pub(super) async fn resolve(url: &Url) -> Result<Permitted, Failure> {
     if addresses.is_empty() {
         return Err(refusal(format!("could not look up {host}: it has no address")));
     }
-    Ok(Permitted { host: host.to_owned(), addresses })
+    Ok(addresses)
 }
 
-/// Asks for each of the addresses that is not public: only a rule that says so lets it be reached.
-pub(super) async fn connect(cx: &ToolContext, url: &Url, found: Permitted) -> ToolResult<Permitted> {
+/// What may be connected to. Asks for each of the addresses that is not public: only a rule that says so lets it be
+/// reached.
+pub(super) async fn connect(
+    cx: &ToolContext,
+    url: &Url,
+    found: Vec<SocketAddr>,
+) -> ToolResult<Vec<SocketAddr>> {
     let origin = url.origin().ascii_serialization();
-    for address in found.addresses.iter().map(SocketAddr::ip) {
+    for address in found.iter().map(SocketAddr::ip) {
         let Some((range, place)) = Range::of(address).map(Range::names) else { continue };
         let asked = json!({"origin": origin, "address": address.to_string(), "range": range});
         let mut ruled = asked.clone();

@@ -1,0 +1,153 @@
+//! The way to a server: straight, through a tunnel, or to a proxy that asks the server itself.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Uri, uri::Scheme};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::{
+    client::{
+        legacy::connect::{Connected, Connection, HttpConnector, proxy::Tunnel},
+        proxy::matcher::{Intercept, Matcher},
+    },
+    rt::TokioIo,
+};
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use super::{Boxed, look_up::LookUp};
+use crate::{error::BoxError, settings::Settings};
+
+/// How often the system asks whether a silent server is still there, and how often in vain.
+const ALIVE: Duration = Duration::from_secs(15);
+const ALIVE_TRIES: u32 = 3;
+
+/// How long what was sent may be without the server's confirmation.
+#[cfg(target_os = "linux")]
+const UNCONFIRMED: Duration = Duration::from_secs(30);
+
+/// Finds the way to a server.
+#[derive(Clone)]
+pub(super) struct Route {
+    tcp: HttpConnector<LookUp>,
+    /// The same to a proxy, with TLS if its address says so.
+    to_proxy: HttpsConnector<HttpConnector<LookUp>>,
+    proxy: Option<Arc<Matcher>>,
+}
+
+impl Route {
+    pub(super) fn new(settings: &Settings, proxy: Option<Arc<Matcher>>, tls: &ClientConfig) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(LookUp::new(settings.addresses.as_deref()));
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(settings.connect_timeout));
+        tcp.set_keepalive(Some(ALIVE));
+        tcp.set_keepalive_interval(Some(ALIVE));
+        tcp.set_keepalive_retries(Some(ALIVE_TRIES));
+        #[cfg(target_os = "linux")]
+        tcp.set_tcp_user_timeout(Some(UNCONFIRMED));
+        // A proxy is spoken to with HTTP/1.1: a tunnel needs it.
+        let mut tls = tls.clone();
+        tls.alpn_protocols.clear();
+        Self { to_proxy: HttpsConnector::from((tcp.clone(), tls)), tcp, proxy }
+    }
+}
+
+impl Service<Uri> for Route {
+    type Response = RouteStream;
+    type Error = BoxError;
+    type Future = Boxed<RouteStream>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        match self.proxy.as_ref().and_then(|proxy| proxy.intercept(&to)) {
+            None => {
+                let connected = self.tcp.call(to);
+                Box::pin(async move {
+                    Ok(RouteStream { inner: MaybeHttpsStream::Http(connected.await?), is_proxied: false })
+                })
+            }
+            Some(proxy) if to.scheme() == Some(&Scheme::HTTPS) => {
+                let connected = tunnel(proxy, self.to_proxy.clone()).call(to);
+                Box::pin(async move { Ok(RouteStream { inner: connected.await?, is_proxied: false }) })
+            }
+            Some(proxy) => {
+                let connected = self.to_proxy.call(proxy.uri().clone());
+                Box::pin(async move { Ok(RouteStream { inner: connected.await?, is_proxied: true }) })
+            }
+        }
+    }
+}
+
+fn tunnel<C>(proxy: Intercept, to_proxy: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+    match proxy.basic_auth() {
+        Some(known) => tunnel.with_auth(known.clone()),
+        None => tunnel,
+    }
+}
+
+/// A connection to a server, before the server's own TLS.
+pub(crate) struct RouteStream {
+    inner: MaybeHttpsStream<TokioIo<TcpStream>>,
+    /// Whether requests on it name the whole address, for a proxy that asks the server itself.
+    is_proxied: bool,
+}
+
+impl RouteStream {
+    fn inner(self: Pin<&mut Self>) -> Pin<&mut MaybeHttpsStream<TokioIo<TcpStream>>> {
+        Pin::new(&mut self.get_mut().inner)
+    }
+}
+
+impl Connection for RouteStream {
+    fn connected(&self) -> Connected {
+        self.inner.connected().proxy(self.is_proxied)
+    }
+}
+
+impl Read for RouteStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.inner().poll_read(cx, bytes)
+    }
+}
+
+impl Write for RouteStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.inner().poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner().poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner().poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.inner().poll_write_vectored(cx, parts)
+    }
+}
