@@ -289,7 +289,7 @@ impl RunHandle {
         let message = steer.message.clone();
         let (landed, waits) = oneshot::channel();
         let sent = self.shared.send(RunMessage::Steer { steer, landed });
-        SteerTicket::new(message, sent.is_ok().then_some(waits))
+        SteerTicket::new(message, sent.then_some(waits))
     }
 
     /// The open questions of its whole tree, background runs included.
@@ -310,7 +310,7 @@ impl RunHandle {
     /// Withdraws a steer that was not delivered yet.
     pub(crate) async fn withdraw_steer(&self, steer: &SteerId) -> SteerWithdrawal {
         let (reply, taken) = oneshot::channel();
-        if self.shared.send(RunMessage::WithdrawSteer { steer: steer.clone(), reply }).is_err() {
+        if !self.shared.send(RunMessage::WithdrawSteer { steer: steer.clone(), reply }) {
             return SteerWithdrawal::RunEnded;
         }
         taken.await.unwrap_or(SteerWithdrawal::RunEnded)

@@ -1,5 +1,5 @@
-//! The exchange with a remote agent about one task: sent once, read to its end, resumed where the connection
-//! breaks.
+//! The exchange with a remote agent about one task: sent once, and read to its end. Where a stream breaks, `events.rs`
+//! decides how it is read on.
 //!
 //! **Invariants**: a message is never sent twice. Every wait is kept here, so dropping [`TaskCall::next`] loses
 //! nothing. After a stop whose answer does not count, only a completed task is an end.

@@ -20,19 +20,13 @@ pub use model::Cleaned;
 /// The shortest text that is taken for a secret: a shorter one stands in ordinary words.
 pub const SHORTEST: usize = 8;
 
-/// The secrets of a program, by name.
+/// The secrets of a program: each value, and the name that stands in its place.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<[Secret]>);
-
-struct Secret {
-    value: String,
-    /// What stands in its place.
-    said: String,
-}
+pub struct Secrets(Arc<[(String, String)]>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|secret| &secret.said)).finish()
+        f.debug_list().entries(self.0.iter().map(|(_value, name)| name)).finish()
     }
 }
 
@@ -41,18 +35,18 @@ impl Secrets {
     /// searched for.
     #[must_use]
     pub fn of(named: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut secrets: Vec<Secret> = Vec::new();
+        let mut secrets: Vec<(String, String)> = Vec::new();
         for (name, value) in named {
             let value = value.trim();
             for value in [value.to_owned(), value.escape_default().to_string(), in_json(value)] {
-                let is_new = secrets.iter().all(|known| known.value != value);
+                let is_new = secrets.iter().all(|(known, _)| *known != value);
                 if value.len() >= SHORTEST && is_new {
-                    secrets.push(Secret { value, said: format!("[secret {name}]") });
+                    secrets.push((value, format!("[secret {name}]")));
                 }
             }
         }
         // One that holds another goes first, or its rest would be left.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.value.len()));
+        secrets.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         Self(secrets.into())
     }
 
@@ -66,9 +60,9 @@ impl Secrets {
     #[must_use]
     pub fn clean<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
         let mut text = text.into();
-        for secret in self.0.iter().filter(|secret| !secret.value.is_empty()) {
-            if text.contains(&secret.value) {
-                text = Cow::Owned(text.replace(&secret.value, &secret.said));
+        for (value, name) in self.0.iter().filter(|(value, _)| !value.is_empty()) {
+            if text.contains(value) {
+                text = Cow::Owned(text.replace(value, name));
             }
         }
         text
@@ -145,9 +139,9 @@ impl Secrets {
     /// How many bytes of the end of the text may be the beginning of a secret.
     #[must_use]
     pub fn begun(&self, text: &str) -> usize {
-        let longest = |secret: &Secret| {
-            let ends = secret.value.char_indices().map(|(end, _)| end).skip(1);
-            ends.filter(|end| text.ends_with(&secret.value[..*end])).max().unwrap_or(0)
+        let longest = |(value, _): &(String, String)| {
+            let ends = value.char_indices().map(|(end, _)| end).skip(1);
+            ends.filter(|end| text.ends_with(&value[..*end])).max().unwrap_or(0)
         };
         self.0.iter().map(longest).max().unwrap_or(0)
     }

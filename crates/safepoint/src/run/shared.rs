@@ -24,7 +24,7 @@ use crate::{
     sync::{
         Mutex,
         callback::Panicked,
-        mailbox::{Gone, Mailbox, Received},
+        mailbox::{Mailbox, Received},
     },
     value::{
         approval::{ApprovalRequest, Ruled},
@@ -287,13 +287,14 @@ impl SharedRun {
     }
 
     pub(crate) fn post(&self, msg: RunMessage) {
-        if self.send(msg).is_err() {
+        if !self.send(msg) {
             // The driver is gone: the run is settled and quiet, and no receiver is left.
         }
     }
 
-    /// Posts a message, unless the driver is gone.
-    pub(crate) fn send(&self, msg: RunMessage) -> Result<(), Gone> {
+    /// Posts a message; false if the driver is gone.
+    #[must_use = "if the driver is gone, there is no answer"]
+    pub(crate) fn send(&self, msg: RunMessage) -> bool {
         self.mailbox.post(msg)
     }
 

@@ -55,7 +55,8 @@ use settle::SessionEnd;
 use stops::StoredStops;
 use turns::{CurrentTurn, Turns};
 
-pub(super) struct Driver<T> {
+/// Its task may be dropped at any moment, for example when its runtime shuts down: its drop gives the session an end.
+pub(super) struct Driver<T: Item> {
     cx: SessionContext<T>,
     machine: Machine,
     queue: Queue<T>,

@@ -43,13 +43,15 @@ pub(crate) struct Machine {
     /// The items of the running turn.
     items: Vec<ItemId>,
     /// Steers on their way into the running turn, or held for the turn that waits for a decision.
-    steering: Vec<Steered>,
+    steering: Vec<(ItemId, SteerTiming, IfUndelivered)>,
     preempts: Vec<Preempt>,
     /// How many turns or plans in a row were preempted.
     streak: u32,
     /// The turn that ended early and can be resumed.
     left: Option<EarlyTurn>,
-    undo: Undo,
+    /// What `left` and `barrier` were before the turn started, until it has ended: it may turn out that it could not
+    /// be begun.
+    before_turn: (Option<EarlyTurn>, Option<ItemId>),
     want: PendingStart,
     turns: u64,
     plans: u64,
@@ -84,14 +86,6 @@ pub(crate) enum SessionPhase {
     Over,
 }
 
-/// An item that steers a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Steered {
-    item: ItemId,
-    when: SteerTiming,
-    or: IfUndelivered,
-}
-
 /// The running turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts of a turn, each independent of the others")]
@@ -120,14 +114,6 @@ struct EarlyTurn {
     is_suspended: bool,
 }
 
-/// The state before a turn started, kept until the turn has ended: it may turn out that it could not be
-/// begun.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Undo {
-    left: Option<EarlyTurn>,
-    barrier: Option<ItemId>,
-}
-
 /// What is wanted of the turn that ended early, as soon as the session is between turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum PendingStart {
@@ -151,7 +137,7 @@ impl Machine {
             preempts: Vec::new(),
             streak: 0,
             left: None,
-            undo: Undo::default(),
+            before_turn: (None, None),
             want: PendingStart::Nothing,
             turns: 0,
             plans: 0,
@@ -303,7 +289,7 @@ impl Machine {
 
     /// Whether this item was sent to the running turn, which has not taken it yet.
     pub(crate) fn is_steering(&self, item: ItemId) -> bool {
-        self.steering.iter().any(|steered| steered.item == item)
+        self.steering.iter().any(|(steered, ..)| *steered == item)
     }
 
     /// Whether a turn that ended early is about to be resumed: by a planned resume, or by a decision.

@@ -115,7 +115,7 @@ impl<T> Mailbox<T> {
     }
 
     pub(super) fn post(&self, message: SessionMessage<T>) {
-        if self.0.post(message).is_err() {
+        if !self.0.post(message) {
             // The session is over and no driver is left; a caller that waits for a reply sees it dropped.
         }
     }

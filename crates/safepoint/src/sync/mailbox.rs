@@ -43,11 +43,6 @@ enum Receiving {
     Gone,
 }
 
-/// The receiver is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the receiver is gone: there is no answer"]
-pub(crate) struct Gone;
-
 /// The capacity that an empty mailbox keeps.
 const KEPT: usize = 64;
 
@@ -58,14 +53,15 @@ impl<M> Mailbox<M> {
         (Self(Arc::clone(&state)), Received(state))
     }
 
-    /// Adds a message, or drops it if the receiver is gone. Never blocks for long.
-    pub(crate) fn post(&self, mail: M) -> Result<(), Gone> {
+    /// Adds a message and returns true, or drops it if the receiver is gone. Never blocks for long.
+    #[must_use = "if the receiver is gone, there is no answer"]
+    pub(crate) fn post(&self, mail: M) -> bool {
         // Boxed before the lock, and a refused message is dropped after it: no foreign code runs under the
         // lock.
         let mail = Box::new(mail);
         let mut state = self.0.lock();
         let receiver = match &mut state.receiver {
-            Receiving::Gone => return Err(Gone),
+            Receiving::Gone => return false,
             receiver => std::mem::replace(receiver, Receiving::Awake),
         };
         state.mail.push_back(mail);
@@ -73,7 +69,7 @@ impl<M> Mailbox<M> {
         if let Receiving::Parked(waker) = receiver {
             waker.wake();
         }
-        Ok(())
+        true
     }
 
     /// Whether the receiver is gone.

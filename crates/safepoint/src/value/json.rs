@@ -61,23 +61,35 @@ fn values(json: &[u8]) -> usize {
 /// How long a value is as JSON, without writing it anywhere.
 #[must_use]
 pub fn bytes(value: &Value) -> usize {
-    measured(value).expect("a JSON value is JSON, and counting cannot fail")
+    measured(value, 0).expect("a JSON value is JSON, and counting cannot fail").bytes
 }
 
-fn measured<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<usize> {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
+/// Writes it to nothing but its first bytes: all of them, if they are no more than `most`.
+fn measured<T: Serialize + ?Sized>(value: &T, most: usize) -> serde_json::Result<Measured> {
+    let mut measured = Measured { bytes: 0, most, all: Vec::new() };
+    serde_json::to_writer(&mut measured, value)?;
+    Ok(measured)
+}
+
+/// How long a text is, and the text if it is short.
+struct Measured {
+    bytes: usize,
+    most: usize,
+    all: Vec<u8>,
+}
+
+impl io::Write for Measured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len();
+        if self.bytes <= self.most {
+            self.all.extend_from_slice(bytes);
         }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+        Ok(bytes.len())
     }
-    let mut count = Count(0);
-    serde_json::to_writer(&mut count, value)?;
-    Ok(count.0)
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// About what a value takes in memory: a list of empty objects is three bytes an entry as text, and some hundred as a value.
@@ -106,37 +118,15 @@ pub fn weight(value: &Value) -> usize {
 /// # Errors
 /// If it cannot be written as JSON.
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
-    let mut small = Small::default();
-    let written = serde_json::to_writer(&mut small, value);
-    if !small.is_full {
-        return written.map(|()| small.bytes);
+    const SHORT: usize = 64 << 10;
+    let measured = measured(value, SHORT)?;
+    if measured.bytes <= SHORT {
+        return Ok(measured.all);
     }
-    let mut whole = Vec::with_capacity(measured(value)?);
+    let mut whole = Vec::with_capacity(measured.bytes);
+    drop(measured);
     serde_json::to_writer(&mut whole, value)?;
     Ok(whole)
-}
-
-/// A buffer that takes no large value.
-#[derive(Default)]
-struct Small {
-    bytes: Vec<u8>,
-    is_full: bool,
-}
-
-impl io::Write for Small {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        const MOST: usize = 64 << 10;
-        self.is_full |= self.bytes.len() + bytes.len() > MOST;
-        if self.is_full {
-            return Err(io::Error::other("it is larger"));
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

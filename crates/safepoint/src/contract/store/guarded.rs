@@ -15,11 +15,8 @@ use crate::{
 
 /// Wraps a store so that none of its panics gets through.
 pub(crate) fn guarded(store: Arc<dyn Store>) -> Arc<dyn Store> {
-    Arc::new(Guarded(Foreign::new(store)))
+    Arc::new(Foreign::new(store))
 }
-
-#[derive(Debug)]
-struct Guarded(Foreign<dyn Store>);
 
 /// Makes one request to a borrowed store that changes nothing.
 pub(crate) async fn read<'a, T: Send>(ask: impl FnOnce() -> StoreFuture<'a, T> + Send) -> Result<T, Error> {
@@ -35,119 +32,117 @@ fn cause(Panicked(why): Panicked) -> Cause {
     Cause::new(format!("the store panicked: {why}"))
 }
 
-impl Guarded {
-    fn read<'a, T: Send + 'a>(
-        &'a self,
-        ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
-    ) -> StoreFuture<'a, T> {
-        let answered = self.0.run(ask);
-        Box::pin(async { answered.await.unwrap_or_else(|panic| Err(Error::Failed(cause(panic)))) })
-    }
-
-    fn write<'a, T: Send + 'a>(
-        &'a self,
-        ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
-    ) -> StoreFuture<'a, T> {
-        let answered = self.0.run(ask);
-        Box::pin(async { answered.await.unwrap_or_else(|panic| Err(Error::Unknown(cause(panic)))) })
-    }
+fn look<'a, T: Send + 'a>(
+    store: &'a Foreign<dyn Store>,
+    ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
+) -> StoreFuture<'a, T> {
+    let answered = store.run(ask);
+    Box::pin(async { answered.await.unwrap_or_else(|panic| Err(Error::Failed(cause(panic)))) })
 }
 
-impl Store for Guarded {
+fn change<'a, T: Send + 'a>(
+    store: &'a Foreign<dyn Store>,
+    ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
+) -> StoreFuture<'a, T> {
+    let answered = store.run(ask);
+    Box::pin(async { answered.await.unwrap_or_else(|panic| Err(Error::Unknown(cause(panic)))) })
+}
+
+impl Store for Foreign<dyn Store> {
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
-        self.write(|store| store.create(session))
+        change(self, |store| store.create(session))
     }
 
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
         let session = session.clone();
-        self.read(move |store| store.open(&session))
+        look(self, move |store| store.open(&session))
     }
 
     fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
-        self.read(move |store| store.list(most, older))
+        look(self, move |store| store.list(most, older))
     }
 
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let session = session.clone();
-        self.write(move |store| store.remove(&session))
+        change(self, move |store| store.remove(&session))
     }
 
     fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
         let session = session.clone();
-        self.write(move |store| store.acquire(&session, owner, ttl))
+        change(self, move |store| store.acquire(&session, owner, ttl))
     }
 
     fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
         let lease = lease.clone();
-        self.write(move |store| store.renew(&lease))
+        change(self, move |store| store.renew(&lease))
     }
 
     fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
         let lease = lease.clone();
-        self.write(move |store| store.release(&lease))
+        change(self, move |store| store.release(&lease))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
         let lease = lease.clone();
-        self.write(move |store| store.append(&lease, writes, class))
+        change(self, move |store| store.append(&lease, writes, class))
     }
 
     fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
         let session = session.clone();
-        self.read(move |store| store.read(&session, from, most))
+        look(self, move |store| store.read(&session, from, most))
     }
 
     fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
         let session = session.clone();
-        self.read(move |store| store.check(&session))
+        look(self, move |store| store.check(&session))
     }
 
     fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
         let session = session.clone();
-        self.write(move |store| store.push(&session, push))
+        change(self, move |store| store.push(&session, push))
     }
 
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         let session = session.clone();
-        self.read(move |store| store.inbox(&session))
+        look(self, move |store| store.inbox(&session))
     }
 
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         let session = session.clone();
-        self.write(move |store| store.withdraw(&session, item))
+        change(self, move |store| store.withdraw(&session, item))
     }
 
     fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
         let session = session.clone();
-        self.write(move |store| store.ask_stop(&session, stop))
+        change(self, move |store| store.ask_stop(&session, stop))
     }
 
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let session = session.clone();
-        self.read(move |store| store.stops(&session, after))
+        look(self, move |store| store.stops(&session, after))
     }
 
     fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
         let session = session.clone();
-        self.write(move |store| store.decide(&session, decision))
+        change(self, move |store| store.decide(&session, decision))
     }
 
     fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
         let (session, id) = (session.clone(), id.clone());
-        self.read(move |store| store.approval(&session, &id))
+        look(self, move |store| store.approval(&session, &id))
     }
 
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let session = session.clone();
-        self.read(move |store| store.approvals(&session))
+        look(self, move |store| store.approvals(&session))
     }
 
     fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
-        self.read(|store| store.stamp())
+        look(self, |store| store.stamp())
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
         let session = session.clone();
-        self.read(move |store| store.notice(&session))
+        look(self, move |store| store.notice(&session))
     }
 }

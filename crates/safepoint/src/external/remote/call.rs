@@ -21,13 +21,8 @@ use crate::{
     value::{approval::Decision, receipt::RemoteReport},
 };
 
-/// An open question of the remote agent.
-struct OpenQuestion {
-    /// Its id at the remote agent.
-    id: String,
-    tool: String,
-    decision: BoxFuture<'static, Result<Decision, Stop>>,
-}
+/// An open question of the remote agent: its id there, its tool, and the decision.
+type OpenQuestion = (String, String, BoxFuture<'static, Result<Decision, Stop>>);
 
 /// The hint for work that was not allowed.
 const ALLOW: &str = "allow what it asks for by a rule, or run it where a person can be asked";
@@ -96,11 +91,11 @@ impl CallLoop {
         }
         let line = self.line.as_mut()?;
         match receive(&mut **line, &mut self.asking).await {
-            Either::Right((question, decision)) => {
+            Either::Right(((id, tool, _), decision)) => {
                 if matches!(decision, Decision::Deny { .. }) {
-                    self.denied = Some(question.tool);
+                    self.denied = Some(tool);
                 }
-                line.answer(question.id, decision).await;
+                line.answer(id, decision).await;
                 None
             }
             Either::Left(said) => self.handle(said),
@@ -139,9 +134,9 @@ impl CallLoop {
             RemoteEvent::Question(question) => {
                 let (cx, tool) = (self.cx.clone(), question.tool.clone());
                 let asked = async move { cx.ask(question.tool, question.args).await };
-                self.asking.push(OpenQuestion { id: question.id, tool, decision: Box::pin(asked) });
+                self.asking.push((question.id, tool, Box::pin(asked)));
             }
-            RemoteEvent::Withdrawn { question } => self.asking.retain(|open| open.id != question),
+            RemoteEvent::Withdrawn { question } => self.asking.retain(|(id, ..)| *id != question),
             RemoteEvent::Done(answer, end) => return Some(self.done(answer, end)),
             RemoteEvent::Reordered(answer, end) => {
                 self.cx.host().answer_is_shown();
@@ -257,7 +252,7 @@ async fn receive(
     let next = line.next();
     let decided = pin!(poll_fn(|cx| {
         for place in 0..asking.len() {
-            match asking[place].decision.as_mut().poll(cx) {
+            match asking[place].2.as_mut().poll(cx) {
                 Poll::Ready(Ok(decision)) => return Poll::Ready((asking.swap_remove(place), decision)),
                 // The stop ends the step itself.
                 Poll::Ready(Err(_stop)) => return Poll::Pending,

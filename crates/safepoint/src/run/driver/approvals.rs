@@ -1,6 +1,6 @@
 //! Questions about calls: asked, answered once, expired or withdrawn (S8).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint_scope::DropHandle;
@@ -153,11 +153,26 @@ impl Driver {
         }
     }
 
+    /// How long a question stays open.
+    fn open_for(&self, request: &ApprovalRequest) -> Duration {
+        let left = request.expires_at.duration_since(Timestamp::now());
+        Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval_expiry)
+    }
+
+    /// Waits without an approver: a decision arrives from outside, or the question expires.
+    pub(super) fn expire_later(&mut self, request: &ApprovalRequest) {
+        let (shared, id) = (Arc::clone(&self.cx.shared), request.id.clone());
+        let open_for = self.open_for(request);
+        let task = self.cx.scope.spawn("approval", async move {
+            tokio::time::sleep(open_for).await;
+            shared.post(RunMessage::Expired { id });
+        });
+        self.approvals.asked(request.id.clone(), task.dropper());
+    }
+
     /// Lets a performer ask the approver, until the question expires.
     pub(super) fn ask_approver(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
-        let left = request.expires_at.duration_since(Timestamp::now());
-        let open_for =
-            std::time::Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval_expiry);
+        let open_for = self.open_for(&request);
         let id = request.id.clone();
         let approver = Foreign::new(approver);
         let dead = "the task that asks panicked".to_owned();

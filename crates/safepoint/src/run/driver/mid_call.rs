@@ -1,18 +1,14 @@
 //! Questions that a call asks while it runs: ruled on, asked, answered once, or withdrawn with the call (S8).
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
 
-use futures_core::future::BoxFuture;
 use jiff::Timestamp;
 use safepoint_scope::Mode;
 
 use super::{Driver, LogFailure};
 use crate::{
     contract::{
-        approver::{self, ApprovalMode, Approver, Rule, RuleAction, ToolApproval, WithoutApprover},
+        approver::{self, ApprovalMode, Rule, RuleAction, ToolApproval, WithoutApprover},
         tool::Asks,
     },
     run::{
@@ -58,15 +54,6 @@ impl MidCallApprovals {
             self.unattended.contains(id) && self.open.get(id).is_some_and(|reply| !reply.is_withdrawn())
         };
         of(&waits).difference(&of(&|id| !waits(id))).cloned().collect()
-    }
-}
-
-/// Never answers: a decision arrives from outside, or the question expires.
-struct NoApprover;
-
-impl Approver for NoApprover {
-    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'static, Decision> {
-        Box::pin(std::future::pending())
     }
 }
 
@@ -159,7 +146,7 @@ impl Driver {
 
     fn leave_unattended(&mut self, request: ApprovalRequest) {
         self.approvals.mid_call.unattended.insert(request.id.clone());
-        self.ask_approver(Arc::new(NoApprover), request);
+        self.expire_later(&request);
     }
 
     /// Takes the first answer to a question of a running call.

@@ -271,10 +271,10 @@ impl Driver {
             calls_left_out,
         };
         let (ending, status) = match &whole {
-            Completion::Complete => ("completed", spans::Status::Ok),
-            Completion::Stopped => ("stopped", spans::Status::Unset),
-            Completion::Steered => ("steered", spans::Status::Unset),
-            Completion::Failed(_) => ("failed", spans::Status::Error),
+            Completion::Complete => ("completed", spans::OK),
+            Completion::Stopped => ("stopped", spans::UNSET),
+            Completion::Steered => ("steered", spans::UNSET),
+            Completion::Failed(_) => ("failed", spans::ERROR),
         };
         spans::end(&streaming.span, ending, status);
         streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);

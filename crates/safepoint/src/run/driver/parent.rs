@@ -69,7 +69,7 @@ type StopOrigin = (StopSource, Option<SafePoints>);
 
 impl Parent {
     fn post(&self, msg: RunMessage) {
-        if self.above.mailbox.post(msg).is_err() {
+        if !self.above.mailbox.post(msg) {
             // The parent is gone: it has the report, or this run is in the background and outlives it.
         }
     }
@@ -109,7 +109,7 @@ impl Parent {
         let bound = self.above.limits.cleanup_timeout;
         drop(self.above.scope.spawn("shortening a child's answer", async move {
             ending.fit(budget, bound, &run).await;
-            if parent.post(RunMessage::CallEnded { call_id, ending }).is_err() {
+            if !parent.post(RunMessage::CallEnded { call_id, ending }) {
                 // The parent is gone; it settled without its log.
             }
         }));
@@ -173,14 +173,7 @@ impl Driver {
         if !self.cx.shared.waits_in_place && !self.tree.is_background() {
             return;
         }
-        let left = request.expires_at.duration_since(Timestamp::now());
-        let left = Duration::try_from(left).unwrap_or_default();
-        let (shared, id) = (Arc::clone(&self.cx.shared), request.id.clone());
-        let task = self.cx.scope.spawn("approval", async move {
-            tokio::time::sleep(left).await;
-            shared.post(RunMessage::Expired { id });
-        });
-        self.approvals.asked(request.id.clone(), task.dropper());
+        self.expire_later(request);
     }
 
     /// Reports to the parent how this run ended.

@@ -61,9 +61,9 @@ impl Driver {
             &Span::current(),
             ending.as_str(),
             match ending {
-                Ending::Done => spans::Status::Ok,
-                Ending::Failed => spans::Status::Error,
-                Ending::Stopped | Ending::Suspended => spans::Status::Unset,
+                Ending::Done => spans::OK,
+                Ending::Failed => spans::ERROR,
+                Ending::Stopped | Ending::Suspended => spans::UNSET,
             },
         );
         let outcome = self.outcome(ending, &receipt, persisted);

@@ -12,16 +12,16 @@ use crate::{
 };
 
 /// A stopped call is neither ok nor an error.
-pub(super) fn status_of(status: CallStatus) -> spans::Status {
+pub(super) fn status_of(status: CallStatus) -> Option<&'static str> {
     match status {
-        CallStatus::Completed => spans::Status::Ok,
-        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => spans::Status::Error,
+        CallStatus::Completed => spans::OK,
+        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => spans::ERROR,
         CallStatus::Denied
         | CallStatus::Expired
         | CallStatus::NotStarted
         | CallStatus::Stopped
         | CallStatus::Killed
-        | CallStatus::LeftRunning => spans::Status::Unset,
+        | CallStatus::LeftRunning => spans::UNSET,
     }
 }
 

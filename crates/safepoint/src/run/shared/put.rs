@@ -2,10 +2,7 @@
 //! resumed.
 
 use super::{DecideError, Reply, RunMessage, SharedRun};
-use crate::{
-    sync::mailbox::Gone,
-    value::{approval::Ruled, ids::ApprovalId},
-};
+use crate::value::{approval::Ruled, ids::ApprovalId};
 
 impl SharedRun {
     /// Passes a decision to the run that asked, or leaves it for one that has yet to be resumed. Returns
@@ -21,9 +18,7 @@ impl SharedRun {
     ) -> Result<bool, DecideError> {
         let Err((ruled, reply)) = self.tree.leave_early(id, ruled, reply) else { return Ok(false) };
         let mailbox = self.tree.asker(id).unwrap_or_else(|| self.mailbox.clone());
-        match mailbox.post(RunMessage::Decided { id: id.clone(), ruled, reply }) {
-            Ok(()) => Ok(true),
-            Err(Gone) => Err(DecideError::RunEnded),
-        }
+        let is_posted = mailbox.post(RunMessage::Decided { id: id.clone(), ruled, reply });
+        if is_posted { Ok(true) } else { Err(DecideError::RunEnded) }
     }
 }

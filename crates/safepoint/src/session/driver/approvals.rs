@@ -35,8 +35,8 @@ pub(super) struct OpenApprovals {
     pub(super) closings: Arc<Closings>,
     /// The open questions of the turn that another owner left.
     pub(super) open: HashSet<ApprovalId>,
-    /// When the open questions of the suspended turn are to be looked at.
-    pub(super) overdue: Option<Overdue>,
+    /// When the first open question of the suspended turn expires, and when to look at that clock.
+    pub(super) overdue: Option<(Timestamp, Instant)>,
 }
 
 impl OpenApprovals {
@@ -50,22 +50,13 @@ impl OpenApprovals {
 /// have slept.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Questions expire by the wall clock, which other processes share; the task's own clock only says when to
-/// check it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Overdue {
-    /// When the first open question expires.
-    at: Timestamp,
-    pub(super) look: Instant,
-}
-
-impl Overdue {
-    fn new(at: Timestamp) -> Self {
-        let left = Duration::try_from(at.duration_since(Timestamp::now()).max(SignedDuration::ZERO));
-        // Never before the expiry, despite what the clocks round away.
-        let left = left.unwrap_or_default().min(LOOK) + Duration::from_millis(1);
-        Self { at, look: Instant::now() + left }
-    }
+/// When to look at questions of which the first expires then. Questions expire by the wall clock, which other processes
+/// share; the task's own clock only says when to check it.
+fn look_for(expires: Timestamp) -> (Timestamp, Instant) {
+    let left = Duration::try_from(expires.duration_since(Timestamp::now()).max(SignedDuration::ZERO));
+    // Never before the expiry, despite what the clocks round away.
+    let left = left.unwrap_or_default().min(LOOK) + Duration::from_millis(1);
+    (expires, Instant::now() + left)
 }
 
 impl<T: Item> Driver<T> {
@@ -210,14 +201,14 @@ impl<T: Item> Driver<T> {
     /// expiry (S8.5).
     pub(super) async fn pass_time(&mut self) {
         let now = Instant::now();
-        let input = match self.approvals.overdue.take_if(|overdue| overdue.look <= now) {
-            Some(overdue) if self.machine.is_suspended() && !self.lacks_agent() => {
-                if overdue.at <= Timestamp::now() {
+        let input = match self.approvals.overdue.take_if(|(_, look)| *look <= now) {
+            Some((expires, _)) if self.machine.is_suspended() && !self.lacks_agent() => {
+                if expires <= Timestamp::now() {
                     // No decision goes with it: overdue questions expire when the run continues, and the others
                     // stay open.
                     Input::Decided
                 } else {
-                    self.approvals.overdue = Some(Overdue::new(overdue.at));
+                    self.approvals.overdue = Some(look_for(expires));
                     Input::Tick
                 }
             }
@@ -228,13 +219,13 @@ impl<T: Item> Driver<T> {
 
     /// Whether a question of the suspended turn has expired.
     pub(super) fn is_overdue(&self) -> bool {
-        self.approvals.overdue.is_some_and(|overdue| overdue.at <= Timestamp::now())
+        self.approvals.overdue.is_some_and(|(expires, _)| expires <= Timestamp::now())
     }
 
     /// Watches the questions of a turn that was just suspended.
     pub(super) fn watch_questions(&mut self, suspended: &Suspended) {
         let expiries = suspended.approvals().iter().map(|asked| asked.expires_at);
-        self.approvals.overdue = expiries.min().map(Overdue::new);
+        self.approvals.overdue = expiries.min().map(look_for);
     }
 
     /// Watches the questions of a turn that another owner left suspended; only the store knows them.
@@ -244,7 +235,7 @@ impl<T: Item> Driver<T> {
         };
         let rows = journal.store().approvals(journal.session()).await?;
         let open = rows.iter().filter(|row| matches!(row.state, ApprovalState::Open));
-        self.approvals.overdue = open.map(|row| row.asked.expires).min().map(Overdue::new);
+        self.approvals.overdue = open.map(|row| row.asked.expires).min().map(look_for);
         Ok(())
     }
 }

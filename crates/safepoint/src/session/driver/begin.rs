@@ -9,12 +9,9 @@ use crate::{
     sync::callback::{self, Panicked},
 };
 
-/// A driver whose task may be dropped at any moment, for example when its runtime shuts down.
-struct DriverGuard<T: Item>(Driver<T>);
-
-impl<T: Item> Drop for DriverGuard<T> {
+impl<T: Item> Drop for Driver<T> {
     fn drop(&mut self) {
-        self.0.dropped();
+        self.dropped();
     }
 }
 
@@ -22,8 +19,9 @@ impl<T: Item> Driver<T> {
     /// The whole life of a session. If this future is dropped early, polled or not, the session still gets an
     /// end.
     pub(in crate::session) fn into_task(self) -> impl Future<Output = ()> + Send {
-        let mut guard = DriverGuard(self);
-        async move { guard.0.run_to_end().await }
+        // Not an async function, which would have room for the driver twice.
+        let mut driver = self;
+        async move { driver.run_to_end().await }
     }
 
     /// A panic in foreign code becomes part of the exit and does not end this task.

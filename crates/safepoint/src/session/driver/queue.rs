@@ -56,7 +56,7 @@ impl<T: Item> Driver<T> {
     /// When the driver must wake without a message.
     pub(super) fn wake(&self) -> Option<Instant> {
         let at = |Moment(micros)| self.queue.began + Duration::from_micros(micros);
-        let overdue = self.approvals.overdue.map(|overdue| overdue.look);
+        let overdue = self.approvals.overdue.map(|(_, look)| look);
         self.machine.deadline().map(at).into_iter().chain(overdue).min()
     }
 }

@@ -1,6 +1,6 @@
 //! Items that come, and items that are taken back.
 
-use super::{Action, Machine, Moment, PreemptSpec, PushKind, RequestAnswer, SessionPhase, Steered};
+use super::{Action, Machine, Moment, PreemptSpec, PushKind, RequestAnswer, SessionPhase};
 use crate::{
     run::steer::SteerTiming,
     session::outcome::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
@@ -74,11 +74,11 @@ impl Machine {
     fn push_steer(&mut self, item: ItemId, when: SteerTiming, or: IfUndelivered, out: &mut Vec<Action>) {
         match (self.phase, self.target(), or) {
             (SessionPhase::Running(running), _, _) => {
-                self.steering.push(Steered { item, when, or });
+                self.steering.push((item, when, or));
                 out.push(Action::Steer(running.turn, item, when));
             }
             (_, Some(turn), IfUndelivered::Queue) => {
-                self.steering.push(Steered { item, when, or });
+                self.steering.push((item, when, or));
                 out.push(Action::Held(turn, item));
             }
             (_, None, IfUndelivered::Queue) => self.wait_again(item),
@@ -100,7 +100,7 @@ impl Machine {
 
     /// Steers that the turn no longer used wait, or are returned.
     pub(super) fn return_steers(&mut self, out: &mut Vec<Action>) {
-        for Steered { item, or, .. } in std::mem::take(&mut self.steering) {
+        for (item, _, or) in std::mem::take(&mut self.steering) {
             match or {
                 IfUndelivered::Queue => {
                     self.wait_again(item);
@@ -147,6 +147,6 @@ impl Machine {
     }
 
     fn place_of_steer(&self, item: ItemId) -> Option<usize> {
-        self.steering.iter().position(|steered| steered.item == item)
+        self.steering.iter().position(|(steered, ..)| *steered == item)
     }
 }

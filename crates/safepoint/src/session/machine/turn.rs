@@ -2,7 +2,7 @@
 
 use super::{
     Action, EarlyTurn, Machine, PendingStart, PlanRequest, PlanResult, Running, SessionPhase, StartFrom,
-    StopWhy, TurnEnd, Undo,
+    StopWhy, TurnEnd,
 };
 use crate::{
     session::{
@@ -121,7 +121,7 @@ impl Machine {
                     self.barrier = Some(seen);
                     return;
                 }
-                self.undo.left = self.left.take();
+                self.before_turn.0 = self.left.take();
                 self.items = taken;
                 self.turns += 1;
                 self.start(TurnId::new(self.turns), StartFrom::Plan, out);
@@ -145,7 +145,7 @@ impl Machine {
         let is_protected =
             self.streak >= self.rules.max_preempted && !matches!(from, StartFrom::Withdrawal(_));
         let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.spec.forgets);
-        self.undo.barrier = self.barrier.take();
+        self.before_turn.1 = self.barrier.take();
         self.phase = SessionPhase::Running(Running {
             turn,
             is_protected,
@@ -155,7 +155,7 @@ impl Machine {
             from,
             is_read: false,
         });
-        let steers = self.steering.iter().map(|steered| (steered.item, steered.when)).collect();
+        let steers = self.steering.iter().map(|(item, when, _)| (*item, *when)).collect();
         out.push(Action::Start { turn, from, steers });
     }
 
@@ -165,7 +165,7 @@ impl Machine {
         if running.turn != turn {
             return;
         }
-        self.undo = Undo::default();
+        self.before_turn = (None, None);
         let fate = self.outcome_of(running, end);
         self.phase = SessionPhase::Ending { turn, is_quiet: false, is_read: running.is_read };
         if let ItemOutcome::Suspended(_) = fate {
@@ -177,7 +177,7 @@ impl Machine {
         out.push(Action::TurnEnded(turn, fate));
         // The remaining steers still belong to the turn: its next model request includes them, however it
         // resumes.
-        out.extend(self.steering.iter().map(|steered| Action::Held(turn, steered.item)));
+        out.extend(self.steering.iter().map(|(item, ..)| Action::Held(turn, *item)));
     }
 
     /// S6.11: a failure is a failure; a natural end that came first is complete; a stop of the session
@@ -280,7 +280,7 @@ impl Machine {
         {
             self.phase = SessionPhase::Idle;
             let items = std::mem::take(&mut self.items);
-            let Undo { left, barrier } = std::mem::take(&mut self.undo);
+            let (left, barrier) = std::mem::take(&mut self.before_turn);
             self.barrier = barrier;
             let is_suspended = match running.from {
                 StartFrom::Plan => {

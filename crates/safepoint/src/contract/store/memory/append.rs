@@ -18,23 +18,29 @@ use super::{
 impl Session {
     pub(super) fn append(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<Appended, Error> {
         let before = (self.records.len(), self.chain, Arc::clone(&self.side));
-        let mut done = Done::default();
+        let (mut moved, mut decided) = (Vec::new(), Vec::new());
         for write in writes {
-            if let Err(error) = self.write(write, now, &mut done) {
+            if let Err(error) = self.write(write, now, &mut moved, &mut decided) {
                 self.records.truncate(before.0);
                 (self.chain, self.side) = (before.1, before.2);
-                self.items.undo(done.moved);
+                self.items.undo(moved);
                 return Err(error);
             }
         }
         let next = self.records.len() as u64;
-        Ok(Appended { first: before.0 as u64, next, chain: self.chain, decided: done.decided })
+        Ok(Appended { first: before.0 as u64, next, chain: self.chain, decided })
     }
 
-    fn write(&mut self, write: Write, now: Timestamp, done: &mut Done) -> Result<(), Error> {
+    fn write(
+        &mut self,
+        write: Write,
+        now: Timestamp,
+        moved: &mut Vec<Moved>,
+        decided: &mut Vec<ApprovalId>,
+    ) -> Result<(), Error> {
         use ItemState::{Removed, Taken, Waiting};
         let mut shift = |number, from: &[ItemState], to| {
-            done.moved.push(self.items.shift(number, from, to)?);
+            moved.push(self.items.shift(number, from, to)?);
             Ok(())
         };
         match write {
@@ -45,17 +51,10 @@ impl Session {
                 self.chain = self.chain.then(self.records.len() as u64, &record);
                 self.records.push((record, self.chain));
             }
-            other => return Arc::make_mut(&mut self.side).write(other, now, &mut done.decided),
+            other => return Arc::make_mut(&mut self.side).write(other, now, decided),
         }
         Ok(())
     }
-}
-
-/// What an append has done so far.
-#[derive(Default)]
-struct Done {
-    moved: Vec<Moved>,
-    decided: Vec<ApprovalId>,
 }
 
 impl Side {

@@ -16,13 +16,8 @@ pub(super) struct ItemRows {
     waiting: usize,
 }
 
-/// The state of an item before it was moved.
-#[derive(Debug)]
-pub(super) struct Moved {
-    number: u64,
-    state: ItemState,
-    bytes: Option<Vec<u8>>,
-}
+/// An item before it was moved: its number, its state and what is removed of it.
+pub(super) type Moved = (u64, ItemState, Option<Vec<u8>>);
 
 impl ItemRows {
     pub(super) fn known(&self, push: &NewItem) -> Option<Pushed> {
@@ -60,12 +55,12 @@ impl ItemRows {
         let state = std::mem::replace(&mut item.state, to);
         self.waiting -= usize::from(state == ItemState::Waiting);
         self.waiting += usize::from(to == ItemState::Waiting);
-        Ok(Moved { number, state, bytes })
+        Ok((number, state, bytes))
     }
 
     /// Undoes these moves.
     pub(super) fn undo(&mut self, moved: Vec<Moved>) {
-        for Moved { number, state, bytes } in moved.into_iter().rev() {
+        for (number, state, bytes) in moved.into_iter().rev() {
             let Some(item) = index(number).and_then(|index| self.rows.get_mut(index)) else { continue };
             self.waiting -= usize::from(item.state == ItemState::Waiting);
             self.waiting += usize::from(state == ItemState::Waiting);
