@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt, io, iter, time::Duration};
 
 use hyper_util::client::legacy;
 
-/// Why an exchange failed, in words that hold nothing of the address.
+/// Why an exchange failed, in words that hold no user, password, path or query of the address.
 #[derive(Debug)]
 pub struct HttpError {
     stage: Stage,

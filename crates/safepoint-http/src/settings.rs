@@ -11,10 +11,13 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// What connections go through. Default: what the environment names.
     pub proxy: Proxy,
-    /// Certificates in PEM that are trusted besides those of the platform. Default none.
+    /// Certificates in PEM that are trusted besides those of the platform. The platform's are read once for all clients
+    /// without others, together with the crypto provider that the program has chosen by then (ring if it has none), and a
+    /// later change has no effect on these. Default none.
     pub certificates: String,
-    /// The addresses that every name has for this client, in place of a look-up; a port that the URL names is used in
-    /// place of theirs. Default: names are looked up.
+    /// The addresses that every name has for this client, in place of a look-up; a port that the URL names, other than its
+    /// scheme's own, is used in place of theirs. A proxy's name has them too, so they go with [`Proxy::Direct`]. Default:
+    /// names are looked up.
     pub addresses: Option<Vec<SocketAddr>>,
 }
 
