@@ -9,16 +9,18 @@ use safepoint::{
     outcome::Persisted,
     raw::{
         StoredStop, encode_item,
-        store::{ApprovalsToWithdraw, StopIntent},
+        store::{ApprovalsToWithdraw, ItemState, StopIntent},
     },
     session::{ItemOutcome, Policy, RejectReason, SessionEvent, SessionStop},
     store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
     fault_store::{At, FaultStore, OperationFault},
+    script::Reply,
     tool_gate::ToolGate,
     wait,
 };
+use serde_json::json;
 
 use super::{
     desk::{Desk, Reading, asks},
@@ -106,6 +108,25 @@ async fn a_decision_does_not_wait_for_the_store_without_end() {
         matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
     };
     seen(&session, completed).await;
+}
+
+/// S6.12, S6.10: a withdrawal that could not be recorded gives nothing back: the next owner runs the item, once.
+#[tokio::test(start_paused = true)]
+async fn an_item_whose_withdrawal_is_not_recorded_stays() {
+    let desk = Desk::new([Reply::call("pay", json!({}))]);
+    let (session, store, inner) = on(OperationFault::Refused, &desk).await;
+    let first = session.push("pay".to_owned()).unwrap();
+    desk.tools.gate().came(1).await;
+    let second = session.push("hi".to_owned()).unwrap();
+    assert_eq!(second.recorded().await, Some(2));
+    store.arm_named("append", 0);
+    assert_eq!(session.withdraw(second.id()).await, None);
+    assert_eq!((second.outcome().await, second.take_back()), (ItemOutcome::Unhandled, None));
+    let exit = session.done().await;
+    assert!(matches!(exit.persisted(), Persisted::No(_)));
+    assert!(matches!(first.outcome().await, ItemOutcome::Interrupted(_)));
+    let waits = inner.inbox(&id()).await.unwrap().into_iter().filter(|row| row.state == ItemState::Waiting);
+    assert_eq!(waits.map(|row| row.number).collect::<Vec<_>>(), [2]);
 }
 
 /// S6.2: a missing answer is not a failure: an item that the store has is accepted, and runs once.

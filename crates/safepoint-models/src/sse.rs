@@ -89,9 +89,10 @@ impl SseDecoder {
     /// Forgets the event that was lent last. The room of a large one is free then.
     pub(crate) fn forget(&mut self) {
         let SseEvent { name, data } = &mut self.event;
-        name.clear();
-        data.clear();
-        data.shrink_to(KEPT);
+        for text in [name, data] {
+            text.clear();
+            text.shrink_to(KEPT);
+        }
         self.is_given = false;
     }
 

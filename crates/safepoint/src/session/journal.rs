@@ -242,11 +242,12 @@ impl Journal {
     }
 
     /// Puts an item into the inbox. As with [`append_within`](Self::append_within), a missing answer does not
-    /// yet mean unknown: the store is asked whether the item is there.
+    /// yet mean unknown: the store is asked whether the item is there. One that was there before is another sender's.
     pub(super) async fn push(&self, item: NewItem) -> Result<Pushed, store::Error> {
         let (digest, client_id) = (item.digest.clone(), item.client_id.clone());
+        let began = store::truncate_to_micros(Timestamp::now());
         let is_it = |row: &InboxRow| {
-            let is_same = row.digest == digest && row.client_id == client_id;
+            let is_same = row.digest == digest && row.client_id == client_id && row.at >= began;
             is_same && row.state == ItemState::Waiting && self.item_of(row.number).is_none()
         };
         match in_time(self.store.push(&self.session, item)).await {

@@ -204,7 +204,7 @@ impl Stopping {
                     return ControlFlow::Break(Some(StopResult::Failed(failure)));
                 }
                 RemoteEvent::Parted(reply) => {
-                    // A reply that is sent once more has the time at which it result.
+                    // A reply that is sent once more keeps the time of the first.
                     if self.row.stop != Some(reply.stop) || self.row.word != reply.word {
                         self.on_reply(reply);
                     }

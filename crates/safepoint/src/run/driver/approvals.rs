@@ -153,18 +153,12 @@ impl Driver {
         }
     }
 
-    /// How long a question stays open.
-    fn open_for(&self, request: &ApprovalRequest) -> Duration {
-        let left = request.expires_at.duration_since(Timestamp::now());
-        Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval_expiry)
-    }
-
     /// Waits without an approver: a decision arrives from outside, or the question expires.
     pub(super) fn expire_later(&mut self, request: &ApprovalRequest) {
         let (shared, id) = (Arc::clone(&self.cx.shared), request.id.clone());
-        let open_for = self.open_for(request);
+        let left = time_left(request);
         let task = self.cx.scope.spawn("approval", async move {
-            tokio::time::sleep(open_for).await;
+            tokio::time::sleep(left).await;
             shared.post(RunMessage::Expired { id });
         });
         self.approvals.asked(request.id.clone(), task.dropper());
@@ -172,7 +166,7 @@ impl Driver {
 
     /// Lets a performer ask the approver, until the question expires.
     pub(super) fn ask_approver(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
-        let open_for = self.open_for(&request);
+        let open_for = time_left(&request).min(self.cx.def.limits.approval_expiry);
         let id = request.id.clone();
         let approver = Foreign::new(approver);
         let dead = "the task that asks panicked".to_owned();
@@ -282,4 +276,9 @@ impl Driver {
         self.cx.shared.tree.closes(&id, closing.into());
         Fact::ApprovalResolved { id, call_id: call_id.clone(), answer }
     }
+}
+
+/// How long a question stays open.
+fn time_left(request: &ApprovalRequest) -> Duration {
+    Duration::try_from(request.expires_at.duration_since(Timestamp::now())).unwrap_or_default()
 }

@@ -7,7 +7,10 @@ use super::{
     RunHandle, SessionEvent, SessionMessage, TicketState, TurnId, UserMessage, report,
 };
 use crate::{
-    run::steer::{Steer, SteerTiming, SteerWithdrawal},
+    run::{
+        outcome::Persisted,
+        steer::{Steer, SteerTiming, SteerWithdrawal},
+    },
     session::{machine::PushKind, outcome::RejectReason},
     sync::{
         self,
@@ -113,7 +116,10 @@ impl<T: Item> Driver<T> {
         let content = self.items.held.get(&item).map(|held| callback::call(|| held.item.clone())).transpose();
         let was_waiting = self.step_with(input, Request::None).await == Some(RequestAnswer::Withdrawn);
         match content {
-            Ok(content) => sync::reply(reply, content.filter(|_| was_waiting)),
+            Ok(content) => {
+                let is_recorded = self.recorder.persisted == Persisted::Yes;
+                sync::reply(reply, content.filter(|_| was_waiting && is_recorded));
+            }
             // The item stays in its ticket.
             Err(Panicked(why)) => self.broke(report("copying an item panicked", &why)).await,
         }
@@ -131,8 +137,12 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Reports where an item is, and releases it unless its turn may be resumed.
+    /// Reports where an item is, and releases it unless its turn may be resumed. An item goes back only if that is
+    /// recorded: the store may still have it otherwise, and the next owner would run it.
     pub(super) fn settle_item(&mut self, item: ItemId, fate: ItemOutcome) {
+        let goes_back = matches!(fate, ItemOutcome::Returned(_) | ItemOutcome::Withdrawn);
+        let is_recorded = self.recorder.persisted == Persisted::Yes;
+        let fate = if goes_back && !is_recorded { ItemOutcome::Unhandled } else { fate };
         self.show(SessionEvent::ItemSettled { item, fate });
         if fate.is_open() {
             if let Some(held) = self.items.held.get(&item) {

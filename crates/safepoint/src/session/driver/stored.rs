@@ -29,6 +29,8 @@ impl<T: Item> Driver<T> {
         };
         let sealed = callback::call(|| encode_item(&item, policy, client_id, self.cx.settings.inbox));
         let why = match sealed {
+            // This owner writes nothing more.
+            _ if self.recorder.persisted != Persisted::Yes => RejectReason::NotRecorded,
             Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
             Ok(Ok(push)) => {
                 self.items.being_stored = Some((item, Arc::clone(ticket)));
