@@ -73,14 +73,12 @@ fn loom_a_steer_that_is_taken_back_as_the_run_ends_is_in_one_place() {
             let (mailbox, received) = Mailbox::new();
             let outcome = Arc::new(Watched::new(false));
             let (landed, mut lands) = oneshot::channel();
-            mailbox.post(Msg::Steer(landed)).expect("the run receives");
+            assert!(mailbox.post(Msg::Steer(landed)), "the run receives");
             let ends = Arc::clone(&outcome);
             let run = thread::spawn(move || conduct(course, received, &ends));
             let (reply, answer) = oneshot::channel();
-            let taken = match mailbox.post(Msg::TakeBack(reply)) {
-                Ok(()) => block_on(answer).unwrap_or(TakenBack::Over),
-                Err(_gone) => TakenBack::Over,
-            };
+            let is_posted = mailbox.post(Msg::TakeBack(reply));
+            let taken = if is_posted { block_on(answer).unwrap_or(TakenBack::Over) } else { TakenBack::Over };
             block_on(outcome.wait(|is_over| is_over.then_some(())));
             run.join().expect("no panic");
             match (taken, lands.try_recv().is_ok()) {

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::{block_on, explore, thread};
-use crate::sync::mailbox::{Gone, Mailbox};
+use crate::sync::mailbox::Mailbox;
 
 /// S12.30, S6.12: a caller asks as the receiver goes, and holds a mailbox itself all the while: it gets an answer, or learns that
 /// there is none. It never waits without end.
@@ -16,7 +16,7 @@ fn loom_a_caller_that_asks_as_the_receiver_goes_is_not_left_waiting() {
             let (reply, answer) = oneshot::channel();
             let posted = asks.post(reply);
             let answered = block_on(answer).is_ok();
-            assert!(posted.is_ok() || !answered, "what was refused was answered");
+            assert!(posted || !answered, "what was refused was answered");
             answered
         });
         let taken = received.now().map(|reply| reply.send(()).expect("he waits"));
@@ -24,7 +24,7 @@ fn loom_a_caller_that_asks_as_the_receiver_goes_is_not_left_waiting() {
         assert_eq!(asker.join().expect("no panic"), taken.is_some());
         let (reply, _answer) = oneshot::channel();
         assert!(mailbox.is_gone());
-        assert_eq!(mailbox.post(reply), Err(Gone));
+        assert!(!mailbox.post(reply));
     });
 }
 
@@ -38,7 +38,7 @@ fn loom_a_receiver_that_parks_is_woken_and_gets_all() {
                 let mailbox = mailbox.clone();
                 thread::spawn(move || {
                     for count in 0..=who {
-                        mailbox.post((who, count)).expect("the receiver is there");
+                        assert!(mailbox.post((who, count)), "the receiver is there");
                     }
                 })
             })

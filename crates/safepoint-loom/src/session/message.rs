@@ -22,7 +22,7 @@ impl<T> Mailbox<T> {
     }
 
     pub(crate) fn post(&self, mail: SessionMessage<T>) {
-        if self.0.post(mail).is_err() {
+        if !self.0.post(mail) {
             // A caller that waits for a reply sees it dropped.
         }
     }
