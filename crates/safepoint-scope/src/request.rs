@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::reason::{Code, Reason};
 
+pub(crate) mod check_time;
 pub(crate) mod demand;
 pub(crate) mod points;
 

@@ -156,10 +156,10 @@ impl Scope {
             return Err(stop);
         }
         let mut work = pin!(work);
-        let mut alarm = Alarm::new(&self.node);
+        let mut alarm = pin!(Alarm::new(&self.node));
         poll_fn(move |cx| match work.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => alarm.poll(cx, |node| node.firing(None).map(Stop::new)).map(Err),
+            Poll::Pending => alarm.as_mut().poll(cx, |node| node.firing(None).map(Stop::new)).map(Err),
         })
         .await
     }
@@ -177,8 +177,8 @@ impl Scope {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn stopped(&self) -> Stop {
-        let mut alarm = Alarm::new(&self.node);
-        poll_fn(move |cx| alarm.poll(cx, |node| node.firing(None).map(Stop::new))).await
+        let mut alarm = pin!(Alarm::new(&self.node));
+        poll_fn(move |cx| alarm.as_mut().poll(cx, |node| node.firing(None).map(Stop::new))).await
     }
 
     /// Waits until what is demanded is no longer `seen`: a request came, or a deadline did.
@@ -186,8 +186,12 @@ impl Scope {
     /// # Cancel safety
     /// Nothing is lost.
     pub fn changed(&self, seen: Option<Demand>) -> impl Future<Output = Demand> + Send + 'static {
-        let mut alarm = Alarm::new(&self.node);
-        poll_fn(move |cx| alarm.poll(cx, |node| node.demand().filter(|demand| Some(*demand) != seen)))
+        let alarm = Alarm::new(&self.node);
+        async move {
+            let mut alarm = pin!(alarm);
+            let is_new = |demand: &Demand| Some(*demand) != seen;
+            poll_fn(move |cx| alarm.as_mut().poll(cx, |node| node.demand().filter(is_new))).await
+        }
     }
 
     /// Takes back a stop that this scope issued.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::request::points::SafePoints;
+use crate::request::{check_time::CheckTime, points::SafePoints};
 
 /// How soon. Exhaustive: at a safe point or at once, there is no third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,11 @@ impl Demand {
             Some(deadline) if deadline <= now => Self { mode: Mode::Now, deadline: None, ..self },
             _ => self,
         }
+    }
+
+    /// The demand as it stands at the time of a check.
+    pub(crate) fn at(self, check: &CheckTime) -> Self {
+        if self.deadline.is_some() { self.due(check.now()) } else { self }
     }
 
     /// Whether it takes effect at a boundary that is one of `gate`.

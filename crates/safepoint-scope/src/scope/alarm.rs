@@ -7,30 +7,37 @@ use std::{
     task::{Context, Poll},
 };
 
+use pin_project_lite::pin_project;
 use tokio::{
-    sync::futures::OwnedNotified,
+    sync::{Notify, futures::OwnedNotified},
     time::{Sleep, sleep_until},
 };
 
 use crate::scope::node::Node;
 
+pin_project! {
 /// Wakes its task when a request or a deadline may have changed what reaches a node.
 ///
 /// A waiter waits only after it has registered and then looked: a request between the two wakes it, so none is missed.
 pub(crate) struct Alarm {
     node: Arc<Node>,
-    wakes: Vec<Pin<Box<OwnedNotified>>>,
+    // On the notification of the node's own run. In place, since most nodes have no other on their path.
+    #[pin]
+    own: Option<OwnedNotified>,
+    // On those of the runs around it.
+    outer: Vec<Pin<Box<OwnedNotified>>>,
     sleep: Option<Pin<Box<Sleep>>>,
+}
 }
 
 impl Alarm {
     pub(crate) fn new(node: &Arc<Node>) -> Self {
-        Self { node: Arc::clone(node), wakes: Vec::new(), sleep: None }
+        Self { node: Arc::clone(node), own: None, outer: Vec::new(), sleep: None }
     }
 
     /// Looks with `look`, and if that finds nothing leaves the waker wherever something could change.
     pub(crate) fn poll<T>(
-        &mut self,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         look: impl Fn(&Arc<Node>) -> Option<T>,
     ) -> Poll<T> {
@@ -44,7 +51,7 @@ impl Alarm {
             }
             // Registered before the look that ends in waiting, every time: a notification that was for another waiter (a sibling's end, a stop of one
             // call alone) uses the registration up, and the next one must not be missed.
-            self.register(cx);
+            self.as_mut().register(cx);
             if self.node.is_silent() {
                 return Poll::Pending;
             }
@@ -55,25 +62,38 @@ impl Alarm {
             }
             let Some(deadline) = deadline else { return Poll::Pending };
             // The timer in hand is kept while its deadline holds: arming one costs far more than asking it.
-            let held = self.sleep.take().filter(|sleep| sleep.deadline() == deadline);
+            let slot = self.as_mut().project().sleep;
+            let held = slot.take().filter(|sleep| sleep.deadline() == deadline);
             let mut sleep = held.unwrap_or_else(|| Box::pin(sleep_until(deadline)));
             let passed = sleep.as_mut().poll(cx).is_ready();
-            self.sleep = (!passed).then_some(sleep);
+            *slot = (!passed).then_some(sleep);
             if !passed {
                 return Poll::Pending;
             }
         }
     }
 
-    fn register(&mut self, cx: &mut Context<'_>) {
-        if self.wakes.is_empty() {
-            self.wakes = self.node.wakes().map(|wake| Box::pin(Arc::clone(wake).notified_owned())).collect();
+    fn register(self: Pin<&mut Self>, cx: &mut Context<'_>) {
+        let mut this = self.project();
+        let own = &this.node.run.wake;
+        if this.own.is_none() {
+            this.own.set(Some(Arc::clone(own).notified_owned()));
+            let outer = this.node.wakes().skip(1);
+            *this.outer = outer.map(|wake| Box::pin(Arc::clone(wake).notified_owned())).collect();
         }
-        for (held, wake) in self.wakes.iter_mut().zip(self.node.wakes()) {
-            while held.as_mut().poll(cx).is_ready() {
-                held.set(Arc::clone(wake).notified_owned());
-            }
+        if let Some(held) = this.own.as_pin_mut() {
+            hear(held, own, cx);
         }
+        for (held, wake) in this.outer.iter_mut().zip(this.node.wakes().skip(1)) {
+            hear(held.as_mut(), wake, cx);
+        }
+    }
+}
+
+/// Registers, again if the registration was used up.
+fn hear(mut held: Pin<&mut OwnedNotified>, wake: &Arc<Notify>, cx: &mut Context<'_>) {
+    while held.as_mut().poll(cx).is_ready() {
+        held.set(Arc::clone(wake).notified_owned());
     }
 }
 

@@ -10,11 +10,12 @@ use crate::{
     reason::Reason,
     request::{
         StopRequest,
+        check_time::CheckTime,
         demand::{Demand, Mode, Reach},
         points::SafePoints,
     },
     scope::{
-        fired::Fired,
+        fired::{Fired, Rank},
         logged::{LoggedRequest, StopAck},
     },
     sync::{AtomicU32, Mutex, Ordering, lock},
@@ -77,6 +78,10 @@ impl Core {
         };
         let seq = log.len() as u64;
         let onset = request.onset();
+        // Most logs have one entry, which is large.
+        if seq == 0 {
+            log.reserve_exact(1);
+        }
         log.push(LoggedRequest { seq, at: now, reason: request.into_reason(), asked, demand, joined, onset });
         // Release, after the push: a reader that sees the bit finds the entry. One that does not see it yet
         // acted before the request.
@@ -104,17 +109,27 @@ impl Core {
     }
 
     /// Why what takes effect here does; of a demand that takes effect nowhere yet, why it was asked first.
-    pub(crate) fn reason(&self, gate: Option<SafePoints>, now: Instant) -> Option<Reason> {
+    pub(crate) fn reason(&self, gate: Option<SafePoints>, check: &CheckTime) -> Option<Reason> {
         if !self.is_asked() {
             return None;
         }
         let log = lock(&self.log);
-        let fired = Fired::first(log.iter(), gate, now).map(|fired| fired.request.reason);
+        let fired = Fired::first(log.iter(), gate, check).map(|(_, fired)| fired.request.reason);
         fired.or_else(|| log.first().map(|first| first.reason.clone()))
     }
 
-    pub(crate) fn log(&self) -> Vec<LoggedRequest> {
-        if self.is_asked() { lock(&self.log).clone() } else { Vec::new() }
+    /// The request of this log that takes effect here, if one does, and its rank among those of other logs.
+    pub(crate) fn first_to_fire(&self, gate: Option<SafePoints>, check: &CheckTime) -> Option<(Rank, Fired)> {
+        if self.is_asked() { Fired::first(lock(&self.log).iter(), gate, check) } else { None }
+    }
+
+    /// Adds a copy of the log to `all`.
+    pub(crate) fn add_log_to(&self, all: &mut Vec<LoggedRequest>) {
+        if self.is_asked() {
+            let log = lock(&self.log);
+            all.reserve_exact(log.len());
+            all.extend_from_slice(&log);
+        }
     }
 }
 

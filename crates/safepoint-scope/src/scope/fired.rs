@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::{
-    request::{Onset, demand::Mode, points::SafePoints},
+    request::{Onset, check_time::CheckTime, demand::Mode, points::SafePoints},
     scope::logged::LoggedRequest,
 };
 
@@ -28,29 +28,29 @@ pub enum FiredBy {
 }
 
 impl Fired {
-    /// The first of these, the outermost log first, to take effect: what was `Now` ends the work when it becomes that, so the earliest of those
-    /// came first; else, at a boundary, the earliest that names one of its points.
+    /// The first of one log to take effect, and its rank: what was `Now` ends the work when it becomes that, so the
+    /// earliest of those came first; else, at a boundary, the earliest that names one of its points.
     pub(crate) fn first<'l>(
         log: impl Iterator<Item = &'l LoggedRequest>,
         gate: Option<SafePoints>,
-        now: Instant,
-    ) -> Option<Self> {
-        let ranked = log.filter_map(|logged| rank(logged, gate, now).map(|(rank, by)| (rank, logged, by)));
+        check: &CheckTime,
+    ) -> Option<(Rank, Self)> {
+        let ranked = log.filter_map(|logged| rank(logged, gate, check).map(|(rank, by)| (rank, logged, by)));
         // Of several that are alike the first.
-        let (_, request, by) = ranked.min_by_key(|(rank, ..)| *rank)?;
-        Some(Self { request: request.clone(), by })
+        let (rank, request, by) = ranked.min_by_key(|(rank, ..)| *rank)?;
+        Some((rank, Self { request: request.clone(), by }))
     }
 }
 
 /// What ends the work at once comes before what waits for a boundary; in one instant a grace is over before anything is
 /// asked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+pub(crate) enum Rank {
     Now(Instant, FiredBy),
     AtABoundary(Instant),
 }
 
-fn rank(logged: &LoggedRequest, gate: Option<SafePoints>, now: Instant) -> Option<(Rank, FiredBy)> {
+fn rank(logged: &LoggedRequest, gate: Option<SafePoints>, check: &CheckTime) -> Option<(Rank, FiredBy)> {
     match (logged.demand.mode, logged.demand.deadline) {
         (Mode::Now, _) => {
             let by = match logged.onset {
@@ -59,7 +59,7 @@ fn rank(logged: &LoggedRequest, gate: Option<SafePoints>, now: Instant) -> Optio
             };
             Some((Rank::Now(logged.at, FiredBy::Request), by))
         }
-        (Mode::At(_), Some(deadline)) if deadline <= now => {
+        (Mode::At(_), Some(deadline)) if deadline <= check.now() => {
             Some((Rank::Now(deadline, FiredBy::Deadline), FiredBy::Deadline))
         }
         (Mode::At(points), _) => {

@@ -12,6 +12,7 @@ use tokio::{sync::Notify, time::Instant};
 use crate::{
     reason::Reason,
     request::{
+        check_time::CheckTime,
         demand::{Demand, Mode},
         points::SafePoints,
     },
@@ -118,10 +119,13 @@ impl Node {
         }
     }
 
-    /// What reaches this node at `now`, from the inside out.
-    fn reaching(self: &Arc<Self>, now: Instant) -> impl Iterator<Item = (&Arc<Self>, Demand)> {
+    /// What reaches this node at the time of a check, from the inside out.
+    fn reaching<'n, 'c>(
+        self: &'n Arc<Self>,
+        check: &'c CheckTime,
+    ) -> impl Iterator<Item = (&'n Arc<Self>, Demand)> + use<'n, 'c> {
         self.path().filter_map(move |(node, filter)| {
-            let demand = node.core.demand()?.due(now);
+            let demand = node.core.demand()?.at(check);
             filter.lets_through(&demand).then_some((node, demand))
         })
     }
@@ -131,7 +135,7 @@ impl Node {
         if self.is_silent() {
             return None;
         }
-        self.reaching(Instant::now()).map(|(_, demand)| demand).reduce(Demand::join)
+        self.reaching(&CheckTime::default()).map(|(_, demand)| demand).reduce(Demand::join)
     }
 
     /// The join of what reaches this node from `outer` and from beyond it; none if `outer` does not enclose it.
@@ -139,17 +143,17 @@ impl Node {
         if self.is_silent() {
             return None;
         }
-        let now = Instant::now();
+        let check = CheckTime::default();
         self.path()
             .skip_while(|(node, _)| !Arc::ptr_eq(node, outer))
-            .filter_map(|(node, filter)| node.core.demand().map(|demand| (filter, demand.due(now))))
+            .filter_map(|(node, filter)| node.core.demand().map(|demand| (filter, demand.at(&check))))
             .filter_map(|(filter, demand)| filter.lets_through(&demand).then_some(demand))
             .reduce(Demand::join)
     }
 
     pub(crate) fn is_now(self: &Arc<Self>) -> bool {
         // The common answer without the clock: nothing asked.
-        !self.is_silent() && self.reaching(Instant::now()).any(|(_, demand)| demand.mode == Mode::Now)
+        !self.is_silent() && self.reaching(&CheckTime::default()).any(|(_, demand)| demand.mode == Mode::Now)
     }
 
     /// The outermost node whose demand takes effect here: an enclosing stop outranks an inner one.
@@ -161,16 +165,16 @@ impl Node {
     /// Apart, so that the silent path is small enough to stand where it is used.
     #[cold]
     fn firing_of_asked(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<Firing<'_>> {
-        let now = Instant::now();
+        let check = CheckTime::default();
         let origin = self
-            .reaching(now)
+            .reaching(&check)
             .filter(|(_, demand)| match gate {
                 Some(gate) => demand.fires_at(gate),
                 None => demand.mode == Mode::Now,
             })
             .map(|(node, _)| node)
             .last()?;
-        Some(Firing { origin, reason: origin.core.reason(gate, now)? })
+        Some(Firing { origin, reason: origin.core.reason(gate, &check)? })
     }
 
     /// The request that takes effect here, if one does: under this gate, or without one only what is `Now`.
@@ -178,19 +182,19 @@ impl Node {
         if self.is_silent() {
             return None;
         }
-        let now = Instant::now();
-        let logs: Vec<Vec<LoggedRequest>> = self.reaching(now).map(|(node, _)| node.core.log()).collect();
-        // An enclosing stop outranks an inner one.
-        Fired::first(logs.iter().rev().flatten(), gate, now)
+        let check = CheckTime::default();
+        let firsts = self.reaching(&check).filter_map(|(node, _)| node.core.first_to_fire(gate, &check));
+        // From the inside out, and of several that are alike the last: an enclosing stop outranks an inner one.
+        firsts.reduce(|inner, outer| if outer.0 <= inner.0 { outer } else { inner }).map(|(_, fired)| fired)
     }
 
     /// When the next deadline on the path may change what reaches this node.
     pub(crate) fn next_deadline(self: &Arc<Self>) -> Option<Instant> {
-        let now = Instant::now();
+        let check = CheckTime::default();
         self.path()
             .filter_map(|(node, filter)| node.core.demand().filter(|demand| filter.may_let_through(demand)))
             .filter_map(|demand| demand.deadline)
-            .filter(|deadline| *deadline > now)
+            .filter(|deadline| *deadline > check.now())
             .min()
     }
 
@@ -199,9 +203,15 @@ impl Node {
         if self.is_silent() {
             return Vec::new();
         }
-        let mut all: Vec<LoggedRequest> =
-            self.reaching(Instant::now()).flat_map(|(node, _)| node.core.log()).collect();
-        all.sort_by_key(|logged| (logged.at, logged.seq));
+        let (mut all, mut logs) = (Vec::new(), 0);
+        for (node, _) in self.reaching(&CheckTime::default()) {
+            node.core.add_log_to(&mut all);
+            logs += 1;
+        }
+        // One log is in order.
+        if logs > 1 {
+            all.sort_by_key(|logged: &LoggedRequest| (logged.at, logged.seq));
+        }
         all
     }
 

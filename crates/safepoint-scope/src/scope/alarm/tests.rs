@@ -30,11 +30,11 @@ async fn a_deadline_that_comes_after_the_look_is_seen() {
     let node = Node::root();
     node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
     let deadline = node.core.demand().and_then(|demand| demand.deadline).expect("it has a grace");
-    let mut alarm = Alarm::new(&node);
+    let mut alarm = Box::pin(Alarm::new(&node));
     let looks = AtomicU32::new(0);
     // In a separate task: the time-out's wake must not be what makes it look again.
     let noticed = tokio::spawn(poll_fn(move |cx| {
-        alarm.poll(cx, |node| {
+        alarm.as_mut().poll(cx, |node| {
             assert!(looks.fetch_add(1, Ordering::Relaxed) < 100, "it goes round");
             let seen = node.demand().filter(|demand: &Demand| demand.mode == Mode::Now);
             while Instant::now() < deadline {
@@ -56,11 +56,11 @@ fn look(node: &Arc<Node>) -> Option<Demand> {
 fn what_has_been_woken_waits_nowhere_any_more() {
     let node = Node::root();
     let mut cx = Context::from_waker(Waker::noop());
-    let mut alarm = Alarm::new(&node);
-    assert!(alarm.poll(&mut cx, look).is_pending());
+    let mut alarm = pin!(Alarm::new(&node));
+    assert!(alarm.as_mut().poll(&mut cx, look).is_pending());
     node.core.ask(StopRequest::now(), Instant::now);
     node.run.wake.notify_waiters();
-    assert!(alarm.poll(&mut cx, look).is_ready());
+    assert!(alarm.as_mut().poll(&mut cx, look).is_ready());
     // A notification for one goes to a waiter. Without a waiter it is kept for the next one.
     node.run.wake.notify_one();
     assert!(pin!(node.run.wake.notified()).poll(&mut cx).is_ready());
@@ -73,9 +73,9 @@ fn a_silent_path_is_not_looked_into() {
     let node = outer.child_run(Link::Attached).child();
     let looks = Cell::new(0);
     let mut cx = Context::from_waker(Waker::noop());
-    let mut alarm = Alarm::new(&node);
+    let mut alarm = pin!(Alarm::new(&node));
     let mut polled = || {
-        let poll = alarm.poll(&mut cx, |node| {
+        let poll = alarm.as_mut().poll(&mut cx, |node| {
             looks.set(looks.get() + 1);
             look(node)
         });
@@ -121,9 +121,9 @@ async fn a_deadline_that_does_not_reach_is_not_awaited() {
 async fn a_waiter_sleeps_until_the_deadline() {
     let node = Node::root();
     node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
-    let (mut alarm, looks, began) = (Alarm::new(&node), Cell::new(0), Instant::now());
+    let (mut alarm, looks, began) = (pin!(Alarm::new(&node)), Cell::new(0), Instant::now());
     let noticed = poll_fn(|cx| {
-        alarm.poll(cx, |node| {
+        alarm.as_mut().poll(cx, |node| {
             looks.set(looks.get() + 1);
             assert!(looks.get() <= 4, "it goes round");
             look(node)

@@ -12,11 +12,20 @@ use super::{Core, StopAck};
 use crate::{
     reason::{Code, Reason},
     request::{StopRequest, demand::Mode, points::SafePoints},
-    scope::fired::{Fired, FiredBy},
+    scope::{
+        fired::{Fired, FiredBy},
+        logged::LoggedRequest,
+    },
 };
 
 fn at_model() -> StopRequest {
     StopRequest::at(SafePoints::AFTER_MODEL)
+}
+
+fn log_of(core: &Core) -> Vec<LoggedRequest> {
+    let mut log = Vec::new();
+    core.add_log_to(&mut log);
+    log
 }
 
 /// S1.4, S1.9: two requests at once are both in the log, one is the first, and their join is in force.
@@ -30,7 +39,7 @@ fn loom_two_requests_join_in_any_order() {
         let mine = core.ask(at_model(), || now);
         let theirs = thread.join().expect("no panic");
         assert!((mine == StopAck::First) != (theirs == StopAck::First));
-        assert_eq!(core.log().len(), 2);
+        assert_eq!(log_of(&core).len(), 2);
         assert_eq!(core.demand().expect("asked").mode, Mode::Now);
     });
 }
@@ -62,7 +71,7 @@ fn loom_a_seen_word_implies_a_readable_demand() {
         let thread = thread::spawn(move || other.ask(at_model(), || now));
         if core.is_asked() {
             assert!(core.demand().is_some());
-            assert!(core.reason(None, now).is_some());
+            assert!(core.reason(None, &now.into()).is_some());
         }
         assert_eq!(thread.join().expect("no panic"), StopAck::First);
     });
@@ -85,12 +94,12 @@ fn loom_the_log_is_in_the_order_of_time() {
         });
         core.ask(at_model(), clock(ticks));
         thread.join().expect("no panic");
-        let log = core.log();
+        let log = log_of(&core);
         assert!(log.windows(2).all(|pair| pair[0].at < pair[1].at), "{log:?}");
         assert_eq!(log.last().map(|last| last.joined.mode), Some(Mode::Now));
         let now = start + Duration::from_secs(1);
         for gate in [None, Some(SafePoints::AFTER_MODEL), Some(SafePoints::AFTER_ALL_CALLS)] {
-            let fired = Fired::first(log.iter(), gate, now).expect("something is asked");
+            let (_, fired) = Fired::first(log.iter(), gate, &now.into()).expect("something is asked");
             assert_eq!((fired.by, fired.request.reason.code()), (FiredBy::Request, &Code::SHUTDOWN));
         }
     });
