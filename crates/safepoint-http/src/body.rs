@@ -16,7 +16,7 @@ pub struct Body(Kind);
 enum Kind {
     /// What is left of it.
     Bytes(Bytes),
-    Parts(Pin<Box<dyn HttpBody<Data = Bytes, Error = Infallible> + Send>>),
+    Parts(Pin<Box<dyn HttpBody<Data = Bytes, Error = Infallible> + Send + Sync>>),
 }
 
 impl Body {
@@ -28,7 +28,7 @@ impl Body {
 
     /// Sends the parts of another body. Nothing is copied.
     #[must_use]
-    pub fn of_parts(parts: impl HttpBody<Data = Bytes, Error = Infallible> + Send + 'static) -> Self {
+    pub fn of_parts(parts: impl HttpBody<Data = Bytes, Error = Infallible> + Send + Sync + 'static) -> Self {
         Self(Kind::Parts(Box::pin(parts)))
     }
 }

@@ -1,12 +1,6 @@
 //! How a connection is made: looked up, through a proxy or not, with TLS or not, within a time.
 
-use std::{
-    fmt,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
@@ -25,16 +19,13 @@ mod tls;
 
 use route::{Route, RouteStream};
 
+/// A connection to a server, with its TLS if the address says so.
+pub(crate) type Stream = MaybeHttpsStream<RouteStream>;
+
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
-/// Makes connections.
-#[derive(Clone)]
+/// Makes connections, with or without TLS, within a time.
 pub(crate) struct Connector {
-    way: Arc<Way>,
-}
-
-/// With or without TLS, within a time.
-struct Way {
     https: HttpsConnector<Route>,
     most: Duration,
 }
@@ -44,26 +35,17 @@ impl Connector {
         let tls = tls::config(&settings.certificates)?;
         let route = Route::new(settings, proxy, &tls);
         let https = HttpsConnector::from((route, tls));
-        Ok(Self { way: Arc::new(Way { https, most: settings.connect_timeout }) })
-    }
-}
-
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<RouteStream>;
-    type Error = BoxError;
-    type Future = Boxed<Self::Response>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
+        Ok(Self { https, most: settings.connect_timeout })
     }
 
-    fn call(&mut self, to: Uri) -> Self::Future {
-        let most = self.way.most;
-        let connected = self.way.https.clone().call(to);
-        Box::pin(async move {
-            let connected = timeout(most, connected).await;
-            connected.unwrap_or_else(|_elapsed| Err(NoConnection(most).into()))
-        })
+    /// A connection to this server.
+    ///
+    /// # Cancel safety
+    /// What was made of it is closed.
+    pub(crate) async fn connect(&self, to: Uri) -> Result<Stream, HttpError> {
+        let connected = timeout(self.most, self.https.clone().call(to)).await;
+        let connected = connected.unwrap_or_else(|_elapsed| Err(NoConnection(self.most).into()));
+        connected.map_err(HttpError::connect)
     }
 }
 

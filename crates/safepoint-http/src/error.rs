@@ -2,8 +2,6 @@
 
 use std::{error::Error as StdError, fmt, io, iter, time::Duration};
 
-use hyper_util::client::legacy;
-
 /// Why an exchange failed, in words that hold no user, password, path or query of the address.
 #[derive(Debug)]
 pub struct HttpError {
@@ -30,12 +28,11 @@ impl HttpError {
         Self { stage: Stage::Address, cause: cause.into() }
     }
 
-    pub(crate) fn exchange(error: legacy::Error) -> Self {
-        let stage = if error.is_connect() { Stage::Connect } else { Stage::Exchange };
-        Self { stage, cause: error.into() }
+    pub(crate) fn connect(cause: impl Into<BoxError>) -> Self {
+        Self { stage: Stage::Connect, cause: cause.into() }
     }
 
-    pub(crate) fn body(error: hyper::Error) -> Self {
+    pub(crate) fn exchange(error: hyper::Error) -> Self {
         Self { stage: Stage::Exchange, cause: error.into() }
     }
 
@@ -69,14 +66,11 @@ impl HttpError {
     /// What went wrong, and what caused it, from the outside in.
     fn causes(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
         let outermost: &(dyn StdError + 'static) = &*self.cause;
-        // The pool says only at which stage it was.
-        let is_said = outermost.is::<legacy::Error>() && outermost.source().is_some();
-        let first = if is_said { outermost.source() } else { Some(outermost) };
         fn inner<'a>(cause: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
             let cause: &'a _ = *cause;
             cause.source()
         }
-        iter::successors(first, inner)
+        iter::successors(Some(outermost), inner)
     }
 }
 

@@ -27,6 +27,7 @@ mod pool;
 mod request;
 mod response;
 mod settings;
+mod target;
 
 pub use body::Body;
 pub use client::{HttpClient, shared};

@@ -1,23 +1,23 @@
 //! A request, before it is sent.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Uri,
+    HeaderMap, HeaderName, HeaderValue, Method,
     header::{ACCEPT, AUTHORIZATION},
 };
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::{body::Body, error::HttpError, pool::Pool, response::Response};
+use crate::{body::Body, error::HttpError, pool::Pool, response::Response, target::Target};
 
 /// A request, before it is sent.
 #[must_use = "a request is sent by `send`"]
 pub struct Request {
     pool: Pool,
-    /// The address was none that can be requested, otherwise.
-    to: Result<Uri, HttpError>,
+    /// What is wrong with the address, if it is none that can be requested.
+    to: Result<Arc<Target>, Arc<str>>,
     method: Method,
     headers: HeaderMap,
     body: Body,
@@ -29,10 +29,18 @@ impl Request {
         let to = match apart(address) {
             Some((bare, known)) => {
                 headers.insert(AUTHORIZATION, known);
-                target(&bare)
+                Target::new(&bare, |to| pool.known_to_proxy(to))
             }
-            None => target(address),
+            None => Target::new(address, |to| pool.known_to_proxy(to)),
         };
+        let to = to.map(Arc::new).map_err(Arc::from);
+        Self { pool, to, method, headers, body: Body::empty() }
+    }
+
+    /// The same request without its body, to be sent beside this one. Nothing of the address is read anew.
+    pub fn again(&self) -> Self {
+        let Self { pool, to, method, headers, body: _ } = self;
+        let (pool, to, method, headers) = (pool.clone(), to.clone(), method.clone(), headers.clone());
         Self { pool, to, method, headers, body: Body::empty() }
     }
 
@@ -67,13 +75,13 @@ impl Request {
     /// The exchange ends: an HTTP/1.1 connection is closed, an HTTP/2 stream is reset. What was sent may have arrived.
     pub async fn send(self) -> Result<Response, HttpError> {
         let Self { pool, to, method, mut headers, body } = self;
+        let to = to.map_err(|wrong| HttpError::address(&*wrong))?;
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         let mut request = http::Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = to?;
         *request.headers_mut() = headers;
-        let answer = pool.exchange(request).await.map_err(HttpError::exchange)?;
-        Ok(Response::new(answer))
+        let (answer, lent) = pool.exchange(&to, request).await?;
+        Ok(Response::new(answer, lent))
     }
 }
 
@@ -82,14 +90,6 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
     }
-}
-
-/// The address as the pool takes it: of a web server, and without a fragment.
-fn target(address: &Url) -> Result<Uri, HttpError> {
-    if !matches!(address.scheme(), "http" | "https") {
-        return Err(HttpError::address("its scheme is neither http: nor https:"));
-    }
-    address.as_str().parse().map_err(HttpError::address)
 }
 
 /// Splits an address with a user or a password into one without them, and the value of the header `Authorization` that

@@ -1,13 +1,17 @@
 //! An answer, whose body is read piece by piece.
 
-use std::{future::poll_fn, pin::Pin};
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, response::Parts};
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 
-use crate::error::HttpError;
+use crate::{error::HttpError, pool::Lent};
 
 /// An answer, whose body is read piece by piece.
 ///
@@ -16,12 +20,19 @@ use crate::error::HttpError;
 pub struct Response {
     head: Parts,
     body: Incoming,
+    /// The connection of HTTP/1.1, until the body is read to its end.
+    lent: Option<Lent>,
 }
 
 impl Response {
-    pub(crate) fn new(answer: http::Response<Incoming>) -> Self {
+    /// An answer, and the connection of HTTP/1.1 that it comes over. That of HTTP/2 is driven elsewhere.
+    pub(crate) fn new(answer: http::Response<Incoming>, lent: Option<Lent>) -> Self {
         let (head, body) = answer.into_parts();
-        Self { head, body }
+        let mut response = Self { head, body, lent };
+        if response.body.is_end_stream() {
+            response.lent.take().into_iter().for_each(Lent::give_back);
+        }
+        response
     }
 
     /// What became of the request.
@@ -34,6 +45,14 @@ impl Response {
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.head.headers
+    }
+
+    /// The answer without its headers. These hold on to the memory that the answer is read into, so a body that is long on
+    /// its way takes less without them.
+    #[must_use]
+    pub fn without_headers(mut self) -> Self {
+        self.head.headers = HeaderMap::new();
+        self
     }
 
     /// How many bytes of the body are left, if the server named its length.
@@ -51,8 +70,8 @@ impl Response {
     /// Nothing is lost.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
-            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
-            let Some(frame) = frame.transpose().map_err(HttpError::body)? else { return Ok(None) };
+            let frame = poll_fn(|cx| self.poll_frame(cx)).await;
+            let Some(frame) = frame.transpose().map_err(HttpError::exchange)? else { return Ok(None) };
             // Other frames are headers after the body, which are of no use here.
             if let Ok(bytes) = frame.into_data() {
                 return Ok(Some(bytes));
@@ -73,5 +92,19 @@ impl Response {
             whole.extend_from_slice(&bytes);
         }
         Ok(whole.freeze())
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Self { body, lent, .. } = self;
+        let Some(Lent { connection, .. }) = lent else { return Pin::new(body).poll_frame(cx) };
+        let frame = connection.poll_driven(cx, |cx| Pin::new(&mut *body).poll_frame(cx));
+        let is_over = match &frame {
+            Poll::Pending => false,
+            Poll::Ready(frame) => frame.is_none() || body.is_end_stream(),
+        };
+        if is_over {
+            lent.take().into_iter().for_each(Lent::give_back);
+        }
+        frame
     }
 }

@@ -7,6 +7,7 @@ mod http {
 
     mod answers;
     mod connections;
+    mod idle;
     mod proxies;
     mod tls;
 }

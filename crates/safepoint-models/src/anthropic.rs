@@ -3,6 +3,7 @@
 //! On a stop the response is dropped: an HTTP/1 connection closes, an HTTP/2 stream is reset. Input tokens of a cut
 //! call are exact (they are named at its start), output is what was named last or a floor.
 
+use http::{HeaderName, HeaderValue};
 use safepoint::{
     History,
     model::{Conversation, ModelSpec},
@@ -101,21 +102,24 @@ impl Wire for Messages {
 impl HttpModel<Messages> {
     /// Lets the model think, for at most this number of tokens.
     pub fn thinking(mut self, budget_tokens: u64) -> Self {
-        self.fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget_tokens}));
+        self.set
+            .change()
+            .fields
+            .insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget_tokens}));
         self
     }
     /// Marks instructions, tools and the newest message for the provider's prompt cache.
     pub fn cache(mut self) -> Self {
-        self.wire.is_cached = true;
+        self.set.change().wire.is_cached = true;
         self
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
         let mut fields = self.settings(spec);
-        fields.set("model", self.wire_name.as_str());
+        fields.set("model", self.set.wire_name.as_str());
         fields.set("stream", true);
         let mark = |mut value: Value| {
-            if self.wire.is_cached
+            if self.set.wire.is_cached
                 && let Some(object) = value.as_object_mut()
             {
                 object.insert("cache_control".into(), json!({"type": "ephemeral"}));
@@ -137,14 +141,18 @@ impl HttpModel<Messages> {
     }
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<MessageEncoder, MessagesReader> {
-        let mut endpoint = self.endpoint.of(spec);
-        endpoint.headers.insert(0, ("anthropic-version".into(), VERSION.into()));
         HttpConversation {
-            endpoint,
-            path: "messages".into(),
-            auth: Auth::ApiKey,
+            prepared: self.set.prepared(|set| {
+                let version =
+                    [(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))];
+                set.endpoint.prepare("messages", Auth::ApiKey, version.into_iter().collect())
+            }),
+            output_bytes: spec.output_bytes,
             wire: (Messages::NAME, parts::anthropic),
-            encoder: EncodedHistory::new(self.prefix(spec), MessageEncoder::new(self.wire.is_cached)),
+            encoder: EncodedHistory::new(
+                self.set.prefix(spec, || self.prefix(spec)),
+                MessageEncoder::new(self.set.wire.is_cached),
+            ),
             reader: MessagesReader::default,
         }
     }

@@ -3,9 +3,9 @@
 //! **Invariants**: bytes that were appended are never touched again; a request shares them and adds only its tail.
 
 use std::{
-    collections::VecDeque,
     convert::Infallible,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -23,12 +23,12 @@ impl Growing {
     /// Appends bytes. Neighbours are merged while the newer is as large as the older, so that a body of n appends has
     /// about log n chunks and each byte is copied about log n times in its life. What is large stays as it is: it is never in
     /// memory twice.
-    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn push(&mut self, bytes: Bytes) {
         if bytes.is_empty() {
             return;
         }
         const LARGE: usize = 1 << 20;
-        let mut newest = Bytes::from(bytes);
+        let mut newest = bytes;
         let is_small = |bytes: &Bytes| bytes.len() < LARGE;
         while is_small(&newest)
             && let Some(older) = self.chunks.pop_if(|older| is_small(older) && older.len() <= newest.len())
@@ -42,18 +42,19 @@ impl Growing {
     }
 
     /// The body of one request.
-    pub(crate) fn with_tail(&self, tail: Vec<u8>) -> Parts {
-        let mut parts: VecDeque<Bytes> = self.chunks.iter().cloned().collect();
-        parts.push_back(Bytes::from(tail));
-        let left = parts.iter().map(|part| part.len() as u64).sum();
-        Parts { parts, left }
+    pub(crate) fn with_tail(&self, tail: &'static [u8]) -> Parts {
+        let left = self.chunks.iter().map(Bytes::len).sum::<usize>() + tail.len();
+        let tail = Bytes::from_static(tail);
+        Parts { parts: self.chunks.iter().cloned().chain([tail]).collect(), next: 0, left: left as u64 }
     }
 }
 
 /// A body of known length in parts that are shared, not copied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
-    parts: VecDeque<Bytes>,
+    parts: Arc<[Bytes]>,
+    /// Which of them is sent next.
+    next: usize,
     left: u64,
 }
 
@@ -64,10 +65,7 @@ impl Parts {
 
     /// All of it in one piece.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.parts.into_iter().fold(Vec::new(), |mut all, part| {
-            all.extend_from_slice(&part);
-            all
-        })
+        self.parts.concat()
     }
 }
 
@@ -79,13 +77,14 @@ impl Body for Parts {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = self.parts.pop_front();
-        self.left -= next.as_ref().map_or(0, |part| part.len() as u64);
-        Poll::Ready(next.map(|part| Ok(Frame::data(part))))
+        let Some(part) = self.parts.get(self.next).cloned() else { return Poll::Ready(None) };
+        self.next += 1;
+        self.left -= part.len() as u64;
+        Poll::Ready(Some(Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.parts.is_empty()
+        self.next == self.parts.len()
     }
 
     fn size_hint(&self) -> SizeHint {

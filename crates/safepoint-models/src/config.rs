@@ -11,11 +11,7 @@ use url::Url;
 
 use crate::{
     address,
-    body::Parts,
-    http::{
-        Patience,
-        outgoing::{Outgoing, client},
-    },
+    http::{Patience, outgoing::Prepared},
 };
 
 /// A model cannot be configured so, and what to do instead.
@@ -36,8 +32,6 @@ pub(crate) struct Endpoint {
     pub(crate) key: Option<SecretString>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) patience: Patience,
-    /// The most bytes of one reply; of the conversation, once there is one.
-    pub(crate) output_bytes: usize,
 }
 
 /// Without its secrets: neither the headers nor what may be one in the address is shown.
@@ -50,12 +44,7 @@ impl fmt::Debug for Endpoint {
 impl Endpoint {
     pub(crate) fn new(base_url: &str) -> Self {
         let (base_url, headers) = (base_url.to_owned(), Vec::new());
-        Self { base_url, key: None, headers, patience: Patience::default(), output_bytes: usize::MAX }
-    }
-
-    /// The same for one conversation.
-    pub(crate) fn of(&self, spec: &ModelSpec) -> Self {
-        Self { output_bytes: spec.output_bytes, ..self.clone() }
+        Self { base_url, key: None, headers, patience: Patience::default() }
     }
 
     /// An endpoint with the key and the base URL of these variables.
@@ -70,14 +59,14 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Everything of a request but its body.
-    pub(crate) fn prepare(&self, path: &str, auth: Auth) -> Result<Outgoing, ModelError> {
+    /// Everything of a request but its body, with a wire's own headers under those that are set.
+    pub(crate) fn prepare(&self, path: &str, auth: Auth, own: HeaderMap) -> Result<Prepared, ModelError> {
         let text = address::below(&self.base_url, &format!("/{path}"));
         let url = Url::parse(&text).map_err(|error| {
             bad(format!("the base URL {} is none: {error}", address::shown(&self.base_url)))
                 .with_hint("it looks like http://127.0.0.1:8080/v1")
         })?;
-        let mut headers = HeaderMap::new();
+        let mut headers = own;
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("accept", HeaderValue::from_static("text/event-stream"));
         if let Some(key) = &self.key {
@@ -97,8 +86,7 @@ impl Endpoint {
             let (name, value) = parsed.ok_or_else(|| bad(format!("`{name}` is not a header")))?;
             headers.insert(name, value);
         }
-        let (body, patience, output_bytes) = (Parts::default(), self.patience.clone(), self.output_bytes);
-        Ok(Outgoing { client: client()?, url, headers, body, patience, output_bytes })
+        Prepared::new(url, headers, self.patience.clone())
     }
 }
 

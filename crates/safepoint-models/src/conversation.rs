@@ -1,22 +1,26 @@
 //! A conversation over HTTP: each request has the whole history, encoded as its wire wants it.
 
+use std::sync::Arc;
+
 use safepoint::{
     History,
     model::{Conversation, DeltaStream, ModelError},
 };
 
 use crate::{
-    config::{Auth, Endpoint},
     encoded_history::{EncodedHistory, Entries},
-    http::{ReplyReader, exchange, outgoing::Outgoing},
+    http::{
+        ReplyReader, exchange,
+        outgoing::{Outgoing, Prepared},
+    },
     parts::{self, Write},
 };
 
 /// A conversation on one wire, with a new reader for each reply.
 pub(crate) struct HttpConversation<E, R> {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) path: String,
-    pub(crate) auth: Auth,
+    /// Shared by the conversations of a model.
+    pub(crate) prepared: Result<Arc<Prepared>, ModelError>,
+    pub(crate) output_bytes: usize,
     /// The wire's name, and how it writes an image or a file.
     pub(crate) wire: (&'static str, Write),
     pub(crate) encoder: EncodedHistory<E>,
@@ -29,12 +33,8 @@ impl<E: Entries, R> HttpConversation<E, R> {
         let body = self.encoder.encode(history);
         let (name, write) = self.wire;
         parts::fit(history, name, write)?;
-        Ok(Outgoing { body, ..self.empty_request()? })
-    }
-
-    /// A request without a body.
-    pub(crate) fn empty_request(&self) -> Result<Outgoing, ModelError> {
-        self.endpoint.prepare(&self.path, self.auth)
+        let prepared = Arc::clone(self.prepared.as_ref().map_err(ModelError::clone)?);
+        Ok(Outgoing { prepared, body, output_bytes: self.output_bytes })
     }
 
     /// The bodies of the requests with these histories, one after the other.

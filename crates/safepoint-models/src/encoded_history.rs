@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use safepoint::{History, history::Message};
 
 use crate::body::{Growing, Parts};
@@ -20,7 +21,7 @@ pub(crate) trait Entries: Clone + Send + 'static {
 /// Encodes one conversation.
 #[derive(Debug)]
 pub(crate) struct EncodedHistory<E> {
-    prefix: Vec<u8>,
+    prefix: Bytes,
     empty: E,
     body: Growing,
     entries: E,
@@ -31,7 +32,7 @@ pub(crate) struct EncodedHistory<E> {
 
 impl<E: Entries> EncodedHistory<E> {
     /// Begins with what stands before the first entry, the list's bracket included.
-    pub(crate) fn new(prefix: Vec<u8>, empty: E) -> Self {
+    pub(crate) fn new(prefix: Bytes, empty: E) -> Self {
         let (body, entries) = (Growing::default(), empty.clone());
         Self { prefix, empty, body, entries, encoded: 0, ends: None }
     }
@@ -51,10 +52,10 @@ impl<E: Entries> EncodedHistory<E> {
         for entry in &entries[self.encoded..] {
             self.entries.entry(&mut out, entry);
         }
-        self.body.push(out);
+        self.body.push(out.into());
         self.encoded = entries.len();
         self.ends = entries.first().zip(entries.last()).map(|(first, last)| [first.clone(), last.clone()]);
-        self.body.with_tail(self.entries.tail().to_vec())
+        self.body.with_tail(self.entries.tail())
     }
 
     /// Whether what is encoded is the beginning of these entries. The first one too: a history that was shortened can

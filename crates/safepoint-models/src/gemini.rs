@@ -3,6 +3,7 @@
 //! On a stop the response is dropped: an HTTP/1 connection closes, an HTTP/2 stream is reset. Usage is cumulative on
 //! the chunks, so the figures of a cut call are what the provider had named last, or a floor where more had arrived.
 
+use http::HeaderMap;
 use safepoint::{
     History,
     model::{Conversation, ModelSpec},
@@ -98,17 +99,18 @@ fn generation(fields: &mut Map<String, Value>) -> &mut Value {
 impl HttpModel<GenerateContent> {
     /// Sets how hard the model thinks, in the provider's words (`low`, `high`): for models from Gemini 3 on.
     pub fn thinking_level(mut self, level: impl Into<String>) -> Self {
-        generation(&mut self.fields)["thinkingConfig"]["thinkingLevel"] = Value::String(level.into());
+        generation(&mut self.set.change().fields)["thinkingConfig"]["thinkingLevel"] =
+            Value::String(level.into());
         self
     }
     /// Lets the model think for at most this number of tokens: for models before Gemini 3.
     pub fn thinking_budget(mut self, tokens: u64) -> Self {
-        generation(&mut self.fields)["thinkingConfig"]["thinkingBudget"] = tokens.into();
+        generation(&mut self.set.change().fields)["thinkingConfig"]["thinkingBudget"] = tokens.into();
         self
     }
     /// Asks for a summary of the thoughts.
     pub fn thoughts(mut self) -> Self {
-        generation(&mut self.fields)["thinkingConfig"]["includeThoughts"] = true.into();
+        generation(&mut self.set.change().fields)["thinkingConfig"]["includeThoughts"] = true.into();
         self
     }
 
@@ -128,11 +130,16 @@ impl HttpModel<GenerateContent> {
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<Contents, GeminiReader> {
         HttpConversation {
-            endpoint: self.endpoint.of(spec),
-            path: format!("models/{}:streamGenerateContent?alt=sse", self.wire_name),
-            auth: Auth::GoogKey,
+            prepared: self.set.prepared(|set| {
+                let path = format!("models/{}:streamGenerateContent?alt=sse", set.wire_name);
+                set.endpoint.prepare(&path, Auth::GoogKey, HeaderMap::new())
+            }),
+            output_bytes: spec.output_bytes,
             wire: (GenerateContent::NAME, parts::gemini),
-            encoder: EncodedHistory::new(self.prefix(spec), Contents::for_model(&self.wire_name)),
+            encoder: EncodedHistory::new(
+                self.set.prefix(spec, || self.prefix(spec)),
+                Contents::for_model(&self.set.wire_name),
+            ),
             reader: GeminiReader::default,
         }
     }

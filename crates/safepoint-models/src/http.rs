@@ -5,73 +5,51 @@
 //! it and releases the connection; what stood before an error in the stream is given before the error; no more than one
 //! event is taken between two awaits, and no more is collected than the reply may bring and one event.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    mem,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
-use http::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+use bytes::{Buf as _, Bytes};
+use futures_core::{Stream, future::BoxFuture};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use http::header::{CONTENT_TYPE, LOCATION};
 use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
 use safepoint::{Usage, usage::UsageSource};
-use safepoint_http::{Body, Request, Response};
-use tokio::time::{sleep, timeout};
+use safepoint_http::{HttpError, Request, Response};
+use tokio::{
+    task::coop,
+    time::{Sleep, sleep},
+};
 
 use crate::{
+    body::Parts,
     error,
     retry::retry_after,
-    sse::{SseDecoder, SseError, SseEvent},
+    sse::{SseDecoder, SseError},
 };
 
 mod limits;
 pub(crate) mod outgoing;
+mod quiet;
+mod reader;
 
 pub use limits::Patience;
+pub(crate) use reader::ReplyReader;
 
-use outgoing::{Outgoing, read_some};
-
-/// Reads one wire's events into deltas.
-pub(crate) trait ReplyReader: Send + Sync + 'static {
-    /// Takes one event.
-    fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
-    /// The stream is over; whether it had said so.
-    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
-    /// Whether the message is complete, so that nothing more needs to be read.
-    fn is_complete(&self) -> bool;
-    /// Bytes of the message that were taken and not given yet: a part of it that is not complete.
-    fn held(&self) -> usize;
-    /// Whether the rest of a reply can be read elsewhere if its stream breaks, once the reply is named.
-    fn is_kept(&self) -> bool {
-        false
-    }
-    /// Where the rest of the reply can be read if the stream breaks, as what follows the request's own address; none
-    /// where a broken stream is lost.
-    fn resume(&self) -> Option<String> {
-        None
-    }
-}
+use outgoing::{Outgoing, Prepared, read_some};
+use quiet::Quiet;
 
 /// One exchange as a stream of deltas; nothing is sent before it is polled.
 pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl ReplyReader) -> DeltaStream {
-    let outgoing = match outgoing {
-        Ok(outgoing) => outgoing,
-        Err(error) => return stream::once(async move { Err(error) }).boxed(),
-    };
-    let decoder = SseDecoder::new(outgoing.patience.event_bytes);
-    // Boxed, since it is moved with every delta.
-    let exchange = Box::new(Exchange {
-        outgoing,
-        wire,
-        decoder,
-        queue: VecDeque::new(),
-        error: None,
-        phase: ExchangePhase::Start,
-        broke: None,
-        given: 0,
-    });
-    stream::unfold(exchange, |mut exchange| async move {
-        let next = exchange.next().await?;
-        Some((next, exchange))
-    })
-    .boxed()
+    match outgoing {
+        Ok(outgoing) => Box::pin(Exchange::new(outgoing, wire)),
+        Err(error) => stream::once(async move { Err(error) }).boxed(),
+    }
 }
 
 struct Exchange<W> {
@@ -82,6 +60,7 @@ struct Exchange<W> {
     /// How it failed, once what had arrived before that is given.
     error: Option<ModelError>,
     phase: ExchangePhase,
+    quiet: Quiet,
     /// Where the stream broke last, and how often it did there.
     broke: Option<(String, u32)>,
     /// Bytes of the message that were given.
@@ -90,22 +69,24 @@ struct Exchange<W> {
 
 enum ExchangePhase {
     Start,
-    Send {
-        failed: u32,
-    },
-    Wait {
-        failed: u32,
-        after: Duration,
-    },
-    /// The stream broke, and its rest is asked for after a wait.
-    Rest {
-        after: Duration,
-        address: String,
-    },
-    Read(Box<Response>),
+    /// The head of an answer is waited for.
+    Send(AskedPart, BoxFuture<'static, Result<Response, HttpError>>),
+    /// An answer that is no reply is read for what it says.
+    Refused(AskedPart, BoxFuture<'static, Miss>),
+    /// Before another try.
+    Wait(AskedPart, Pin<Box<Sleep>>),
     /// What was read holds more events, perhaps.
-    Decode(Box<Response>, Bytes),
+    Read(Response, Bytes),
     Over,
+}
+
+/// What is asked for.
+#[derive(Clone)]
+enum AskedPart {
+    /// The reply, after this number of failed tries.
+    Reply { failed: u32 },
+    /// The rest of a reply whose stream broke, at this address.
+    Rest(Arc<str>),
 }
 
 /// Why a try gave nothing, and how long the server asked to wait.
@@ -115,60 +96,113 @@ struct Miss {
     is_worth_a_retry: bool,
 }
 
-impl<W: ReplyReader> Exchange<W> {
-    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+impl<W: ReplyReader> Stream for Exchange<W> {
+    type Item = Result<Delta, ModelError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let exchange = self.get_mut();
         loop {
-            if let Some(delta) = self.queue.pop_front() {
-                return Some(Ok(delta));
+            if let Some(delta) = exchange.queue.pop_front() {
+                return Poll::Ready(Some(Ok(delta)));
             }
-            if let Some(error) = self.error.take() {
-                self.phase = ExchangePhase::Over;
-                return Some(Err(error));
+            if let Some(error) = exchange.error.take() {
+                exchange.phase = ExchangePhase::Over;
+                return Poll::Ready(Some(Err(error)));
             }
-            // One event may hold both what arrived and what went wrong behind it.
-            self.error = self.step().await?.err();
+            if matches!(exchange.phase, ExchangePhase::Over) {
+                return Poll::Ready(None);
+            }
             // A flood of events that say nothing must not delay a stop.
-            tokio::task::coop::consume_budget().await;
+            ready!(coop::poll_proceed(cx)).made_progress();
+            // One event may hold both what arrived and what went wrong behind it.
+            exchange.error = ready!(exchange.poll_step(cx)).err();
+        }
+    }
+}
+
+impl<W: ReplyReader> Exchange<W> {
+    fn new(outgoing: Outgoing, wire: W) -> Self {
+        let Patience { idle, event_bytes, .. } = outgoing.prepared.patience;
+        Self {
+            outgoing,
+            wire,
+            decoder: SseDecoder::new(event_bytes),
+            queue: VecDeque::new(),
+            error: None,
+            phase: ExchangePhase::Start,
+            quiet: Quiet::new(idle),
+            broke: None,
+            given: 0,
         }
     }
 
-    async fn step(&mut self) -> Option<Result<(), ModelError>> {
-        match std::mem::replace(&mut self.phase, ExchangePhase::Over) {
-            ExchangePhase::Over => None,
-            ExchangePhase::Start => {
-                self.sent();
-                self.phase = ExchangePhase::Send { failed: 0 };
-                Some(Ok(()))
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
+        Poll::Ready(match &mut self.phase {
+            ExchangePhase::Over => Ok(()),
+            ExchangePhase::Start => self.ask(AskedPart::Reply { failed: 0 }),
+            ExchangePhase::Wait(asked, timer) => {
+                ready!(timer.as_mut().poll(cx));
+                let asked = asked.clone();
+                self.ask(asked)
             }
-            ExchangePhase::Wait { failed, after } => {
-                sleep(after).await;
-                self.sent();
-                self.phase = ExchangePhase::Send { failed };
-                Some(Ok(()))
-            }
-            ExchangePhase::Rest { after, address } => {
-                sleep(after).await;
-                Some(self.rest(&address).await)
-            }
-            ExchangePhase::Send { failed } => Some(match self.send(self.ask()).await {
-                Ok(response) => {
-                    self.opened();
-                    self.phase = ExchangePhase::Read(Box::new(response));
-                    Ok(())
+            ExchangePhase::Send(asked, head) => match head.as_mut().poll(cx) {
+                Poll::Ready(answered) => {
+                    let asked = asked.clone();
+                    self.answered(asked, answered)
                 }
-                Err(miss) => self.missed(miss, failed + 1),
-            }),
-            ExchangePhase::Read(response) => Some(self.read(response).await),
-            ExchangePhase::Decode(response, bytes) => Some(self.decode(response, bytes)),
+                Poll::Pending => {
+                    ready!(self.quiet.poll_too_long(cx));
+                    let asked = asked.clone();
+                    let error = error::idle(self.outgoing.prepared.patience.idle);
+                    self.missed(asked, Miss { error, wait: None, is_worth_a_retry: false })
+                }
+            },
+            ExchangePhase::Refused(asked, miss) => {
+                let miss = ready!(miss.as_mut().poll(cx));
+                let asked = asked.clone();
+                self.missed(asked, miss)
+            }
+            ExchangePhase::Read(_, bytes) if !bytes.is_empty() => self.decode(),
+            ExchangePhase::Read(response, _) => {
+                let chunk = pin!(response.chunk()).poll(cx);
+                if chunk.is_pending() {
+                    ready!(self.quiet.poll_too_long(cx));
+                }
+                self.read(chunk)
+            }
+        })
+    }
+
+    /// Takes what was read; what is still pending has been too long.
+    fn read(&mut self, chunk: Poll<Result<Option<Bytes>, HttpError>>) -> Result<(), ModelError> {
+        self.quiet.ended();
+        match chunk {
+            Poll::Ready(Ok(Some(more))) => {
+                if let ExchangePhase::Read(_, bytes) = &mut self.phase {
+                    *bytes = more;
+                }
+                Ok(())
+            }
+            Poll::Ready(Ok(None)) => {
+                self.phase = ExchangePhase::Over;
+                self.wire.end(&mut self.queue).or_else(|error| self.broke(error))
+            }
+            Poll::Ready(Err(error)) => self.broke(error::broken(&error)),
+            Poll::Pending => self.broke(error::idle(self.outgoing.prepared.patience.idle)),
         }
     }
 
-    fn opened(&mut self) {
-        self.queue.push_back(Delta::Opened);
-        // Nothing is sent again from here on; what another try would need is let go, but for who asks for the rest.
-        if !self.wire.is_kept() {
-            self.outgoing.headers = HeaderMap::new();
-        }
+    fn ask(&mut self, asked: AskedPart) -> Result<(), ModelError> {
+        let request: Request = match &asked {
+            AskedPart::Reply { .. } => {
+                self.sent();
+                self.outgoing.request()
+            }
+            AskedPart::Rest(address) => self.outgoing.prepared.get(address)?,
+        };
+        self.quiet.ended();
+        self.phase = ExchangePhase::Send(asked, request.send().boxed());
+        Ok(())
     }
 
     fn sent(&mut self) {
@@ -183,33 +217,58 @@ impl<W: ReplyReader> Exchange<W> {
         }));
     }
 
-    fn missed(&mut self, miss: Miss, failed: u32) -> Result<(), ModelError> {
-        let retry = &self.outgoing.patience.retry;
-        match retry.after(failed, miss.wait) {
+    fn answered(&mut self, asked: AskedPart, answer: Result<Response, HttpError>) -> Result<(), ModelError> {
+        let url = &self.outgoing.prepared.url;
+        let response = match answer {
+            Ok(response) => response,
+            Err(error) => {
+                // Once the request is out, another try might do the work twice; before that it cannot.
+                let is_worth_a_retry = error.is_connect();
+                let error = error::unreachable(url, &error);
+                return self.missed(asked, Miss { error, wait: None, is_worth_a_retry });
+            }
+        };
+        self.quiet.ended();
+        let status = response.status();
+        if status.is_redirection() {
+            let error = error::elsewhere(status.as_u16(), url, response.headers().get(LOCATION));
+            return self.missed(asked, Miss { error, wait: None, is_worth_a_retry: false });
+        }
+        if status.is_success() && is_stream(&response) {
+            self.opened(&asked, response);
+            return Ok(());
+        }
+        let miss = refused(response, Arc::clone(&self.outgoing.prepared)).boxed();
+        self.phase = ExchangePhase::Refused(asked, miss);
+        Ok(())
+    }
+
+    fn opened(&mut self, asked: &AskedPart, response: Response) {
+        match asked {
+            AskedPart::Reply { .. } => self.queue.push_back(Delta::Opened),
+            // What was cut of an event is sent again.
+            AskedPart::Rest(_) => self.decoder = SseDecoder::new(self.outgoing.prepared.patience.event_bytes),
+        }
+        // Nothing is sent again from here on: what another try would need is let go.
+        self.outgoing.body = Parts::default();
+        self.phase = ExchangePhase::Read(response.without_headers(), Bytes::new());
+    }
+
+    fn missed(&mut self, asked: AskedPart, miss: Miss) -> Result<(), ModelError> {
+        let AskedPart::Reply { failed } = asked else {
+            // The provider does not keep the reply, or does not let us have it.
+            let is_final = !miss.is_worth_a_retry && miss.error.status().is_some();
+            return if is_final { Err(miss.error) } else { self.broke(miss.error) };
+        };
+        let failed = failed + 1;
+        match self.outgoing.prepared.patience.retry.after(failed, miss.wait) {
             Ok(after) if miss.is_worth_a_retry => {
                 self.queue.push_back(Delta::Retrying { failed, after, error: miss.error.to_string() });
-                self.phase = ExchangePhase::Wait { failed, after };
+                self.phase = ExchangePhase::Wait(AskedPart::Reply { failed }, Box::pin(sleep(after)));
                 Ok(())
             }
             Ok(_) | Err(None) => Err(miss.error),
             Err(Some(too_long)) => Err(miss.error.with_hint(too_long)),
-        }
-    }
-
-    /// Asks for what the provider kept of a reply whose stream broke.
-    async fn rest(&mut self, address: &str) -> Result<(), ModelError> {
-        let Outgoing { client, headers, .. } = &self.outgoing;
-        let request = client.get(&self.outgoing.below(address)?).headers(headers.clone());
-        match self.send(request).await {
-            Ok(response) => {
-                // What was cut of an event is sent again.
-                self.decoder = SseDecoder::new(self.outgoing.patience.event_bytes);
-                self.phase = ExchangePhase::Read(Box::new(response));
-                Ok(())
-            }
-            // The provider does not keep it, or does not let us have it.
-            Err(miss) if !miss.is_worth_a_retry && miss.error.status().is_some() => Err(miss.error),
-            Err(miss) => self.broke(miss.error),
         }
     }
 
@@ -218,96 +277,30 @@ impl<W: ReplyReader> Exchange<W> {
         let Some(address) = self.wire.resume() else { return Err(error) };
         let before = self.broke.take().filter(|(place, _)| *place == address).map_or(0, |(_, failed)| failed);
         let failed = before + 1;
-        let Ok(after) = self.outgoing.patience.retry.after(failed, None) else { return Err(error) };
+        let Ok(after) = self.outgoing.prepared.patience.retry.after(failed, None) else { return Err(error) };
         self.queue.push_back(Delta::Reconnecting { failed, after, error: error.to_string() });
-        self.broke = Some((address.clone(), failed));
-        self.phase = ExchangePhase::Rest { after, address };
+        let rest = AskedPart::Rest(address.as_str().into());
+        self.broke = Some((address, failed));
+        self.phase = ExchangePhase::Wait(rest, Box::pin(sleep(after)));
         Ok(())
     }
 
-    fn ask(&self) -> Request {
-        let Outgoing { client, url, headers, body, .. } = &self.outgoing;
-        client.post(url).headers(headers.clone()).body(Body::of_parts(body.clone()))
-    }
-
-    async fn send(&self, request: Request) -> Result<Response, Miss> {
-        let Outgoing { url, patience, .. } = &self.outgoing;
-        let response = match timeout(patience.idle, request.send()).await {
-            Err(_elapsed) => {
-                return Err(Miss { error: error::idle(patience.idle), wait: None, is_worth_a_retry: false });
-            }
-            Ok(Err(error)) => {
-                // Once the request is out, another try might do the work twice; before that it cannot.
-                let is_worth_a_retry = error.is_connect();
-                return Err(Miss { error: error::unreachable(url, &error), wait: None, is_worth_a_retry });
-            }
-            Ok(Ok(response)) => response,
-        };
-        let status = response.status();
-        if status.is_success() {
-            return self.check_type(response).await;
-        }
-        if status.is_redirection() {
-            let error = error::elsewhere(status.as_u16(), url, response.headers().get(LOCATION));
-            return Err(Miss { error, wait: None, is_worth_a_retry: false });
-        }
-        let wait = retry_after(response.headers());
-        let body = read_some(response, patience.idle).await;
-        let error = error::of_status(status.as_u16(), &body, url);
-        // Some servers answer 500 to what does not fit their window.
-        let is_worth_a_retry =
-            error::is_worth_a_retry(status.as_u16()) && error.kind() != ModelErrorKind::ContextWindow;
-        Err(Miss { error, wait, is_worth_a_retry })
-    }
-
-    /// A success that is not a stream of events is none: an error body, a login page, a whole message.
-    async fn check_type(&self, response: Response) -> Result<Response, Miss> {
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        // Some servers name no type at all; the decoder then decides.
-        if kind.is_empty() || kind.starts_with("text/event-stream") {
-            return Ok(response);
-        }
-        let kind = kind.to_owned();
-        let body = read_some(response, self.outgoing.patience.idle).await;
-        let error = match error::provider_words(&body) {
-            Some(words) => error::in_stream(&words),
-            None => {
-                error::malformed(format!("it answered with {kind} where a stream of events was asked for"))
-            }
-        };
-        Err(Miss { error, wait: None, is_worth_a_retry: false })
-    }
-
-    async fn read(&mut self, mut response: Box<Response>) -> Result<(), ModelError> {
-        let idle = self.outgoing.patience.idle;
-        match timeout(idle, response.chunk()).await {
-            Err(_elapsed) => self.broke(error::idle(idle)),
-            Ok(Err(error)) => self.broke(error::broken(&error)),
-            Ok(Ok(None)) => {
-                self.phase = ExchangePhase::Over;
-                self.wire.end(&mut self.queue).or_else(|error| self.broke(error))
-            }
-            Ok(Ok(Some(bytes))) => {
-                self.phase = ExchangePhase::Decode(response, bytes);
-                Ok(())
-            }
-        }
-    }
-
     /// Takes the next event of what was read.
-    fn decode(&mut self, response: Box<Response>, bytes: Bytes) -> Result<(), ModelError> {
+    fn decode(&mut self) -> Result<(), ModelError> {
+        let ExchangePhase::Read(_, bytes) = &mut self.phase else { return Ok(()) };
         let mut rest = &bytes[..];
         let event = self.decoder.next(&mut rest).map_err(|wrong| match wrong {
             SseError::TooLarge => {
-                error::too_much("one event of the stream", self.outgoing.patience.event_bytes)
+                error::too_much("one event of the stream", self.outgoing.prepared.patience.event_bytes)
             }
             SseError::NotUtf8 => error::malformed(wrong),
         })?;
         let Some(event) = event else {
-            self.phase = ExchangePhase::Read(response);
+            *bytes = Bytes::new();
             return Ok(());
         };
-        let rest = bytes.slice(bytes.len() - rest.len()..);
+        let left = rest.len();
+        bytes.advance(bytes.len() - left);
         let read = self.wire.event(event, &mut self.queue);
         self.decoder.forget();
         self.given = self.queue.iter().fold(self.given, |given, delta| given.saturating_add(delta.bytes()));
@@ -318,18 +311,50 @@ impl<W: ReplyReader> Exchange<W> {
         read?;
         // A complete message is read on to the end of its body only if that end is here already: the connection is then
         // reused, and otherwise nothing is waited for.
-        if !self.wire.is_complete() {
-            self.phase = ExchangePhase::Decode(response, rest);
-            return Ok(());
+        if self.wire.is_complete()
+            && let ExchangePhase::Read(response, _) = mem::replace(&mut self.phase, ExchangePhase::Over)
+        {
+            finish(response);
+            return self.wire.end(&mut self.queue);
         }
-        finish(*response);
-        self.wire.end(&mut self.queue)
+        Ok(())
     }
+}
+
+/// Whether it is a stream of events. Some servers name no type at all; the decoder then decides.
+fn is_stream(response: &Response) -> bool {
+    let kind = kind(response);
+    kind.is_empty() || kind.starts_with("text/event-stream")
+}
+
+fn kind(response: &Response) -> &str {
+    response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+/// Why an answer is no reply, in its own words: a failure, or a success that is not a stream of events (an error body, a
+/// login page, a whole message).
+async fn refused(response: Response, prepared: Arc<Prepared>) -> Miss {
+    let (status, wait) = (response.status(), retry_after(response.headers()));
+    let (kind, idle) = (kind(&response).to_owned(), prepared.patience.idle);
+    let body = read_some(response, idle).await;
+    if status.is_success() {
+        let error = match error::provider_words(&body) {
+            Some(words) => error::in_stream(&words),
+            None => {
+                error::malformed(format!("it answered with {kind} where a stream of events was asked for"))
+            }
+        };
+        return Miss { error, wait: None, is_worth_a_retry: false };
+    }
+    let error = error::of_status(status.as_u16(), &body, &prepared.url);
+    // Some servers answer 500 to what does not fit their window.
+    let is_worth_a_retry =
+        error::is_worth_a_retry(status.as_u16()) && error.kind() != ModelErrorKind::ContextWindow;
+    Miss { error, wait, is_worth_a_retry }
 }
 
 /// Reads what is there already to the end, so that the pool gets the connection back.
 fn finish(mut response: Response) {
-    use futures_util::FutureExt as _;
     const MOST: usize = 8;
     for _ in 0..MOST {
         let Some(Ok(Some(_rest))) = response.chunk().now_or_never() else { return };

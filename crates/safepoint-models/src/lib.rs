@@ -19,6 +19,7 @@ pub mod fuzz;
 pub mod gemini;
 mod http;
 mod kept;
+mod made;
 pub mod openai;
 mod parts;
 mod reply;

@@ -3,6 +3,7 @@
 //! On a stop the response is dropped: an HTTP/1 connection closes, an HTTP/2 stream is reset. The provider names no
 //! usage of a cut stream, so the figures of a cut call are a floor, marked estimated.
 
+use http::HeaderMap;
 use safepoint::{
     History,
     model::{Conversation, ModelSpec},
@@ -85,18 +86,18 @@ impl Wire for Chat {
 impl HttpModel<Chat> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
     pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
-        self.fields.insert("reasoning_effort".into(), effort.into().into());
+        self.set.change().fields.insert("reasoning_effort".into(), effort.into().into());
         self
     }
     /// Marks the stable prefix for the provider's prompt cache.
     pub fn prompt_cache_key(mut self, key: impl Into<String>) -> Self {
-        self.fields.insert("prompt_cache_key".into(), key.into().into());
+        self.set.change().fields.insert("prompt_cache_key".into(), key.into().into());
         self
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
         let mut fields = self.settings(spec);
-        fields.set("model", self.wire_name.as_str());
+        fields.set("model", self.set.wire_name.as_str());
         fields.set("stream", true);
         fields.set_tools(spec, |tool| {
             json!({"type": "function", "function": {
@@ -111,11 +112,15 @@ impl HttpModel<Chat> {
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<ChatEncoder, ChatReader> {
         HttpConversation {
-            endpoint: self.endpoint.of(spec),
-            path: "chat/completions".into(),
-            auth: Auth::Bearer,
+            prepared: self
+                .set
+                .prepared(|set| set.endpoint.prepare("chat/completions", Auth::Bearer, HeaderMap::new())),
+            output_bytes: spec.output_bytes,
             wire: (Chat::NAME, parts::chat),
-            encoder: EncodedHistory::new(self.prefix(spec), ChatEncoder::behind(spec.system.as_deref())),
+            encoder: EncodedHistory::new(
+                self.set.prefix(spec, || self.prefix(spec)),
+                ChatEncoder::behind(spec.system.as_deref()),
+            ),
             reader: ChatReader::default,
         }
     }

@@ -5,7 +5,10 @@
 //! sends its cancel, and a connection that breaks is taken up again where it broke. No usage is named of a cut stream,
 //! so the figures of a cut call are a floor, marked estimated.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
+use http::HeaderMap;
 use safepoint::{
     History,
     model::{Conversation, DeltaStream, ModelSpec},
@@ -96,37 +99,37 @@ impl Wire for Stateless {
 impl HttpModel<Stateless> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
     pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
-        self.wire.reasoning.insert("effort".into(), effort.into().into());
+        self.set.change().wire.reasoning.insert("effort".into(), effort.into().into());
         self
     }
     /// Asks for a summary of the reasoning, in the provider's words: `auto`, `concise`, `detailed`.
     pub fn reasoning_summary(mut self, summary: impl Into<String>) -> Self {
-        self.wire.reasoning.insert("summary".into(), summary.into().into());
+        self.set.change().wire.reasoning.insert("summary".into(), summary.into().into());
         self
     }
     /// Marks the stable prefix for the provider's prompt cache.
     pub fn prompt_cache_key(mut self, key: impl Into<String>) -> Self {
-        self.fields.insert("prompt_cache_key".into(), key.into().into());
+        self.set.change().fields.insert("prompt_cache_key".into(), key.into().into());
         self
     }
     /// Lets the provider run each response in the background: it outlives its connection, so a connection that breaks
     /// is taken up again at the next event, and a stop sends the response's cancel. The provider stores the response.
     pub fn background(mut self) -> Self {
-        self.fields.insert("background".into(), true.into());
-        self.fields.insert("store".into(), true.into());
-        self.wire.is_background = true;
+        self.set.change().fields.insert("background".into(), true.into());
+        self.set.change().fields.insert("store".into(), true.into());
+        self.set.change().wire.is_background = true;
         self
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
         let mut fields = self.settings(spec);
-        fields.set("model", self.wire_name.as_str());
+        fields.set("model", self.set.wire_name.as_str());
         fields.set("stream", true);
         if let Some(system) = &spec.system {
             fields.set("instructions", &**system);
         }
-        if !self.wire.reasoning.is_empty() {
-            fields.set("reasoning", self.wire.reasoning.clone());
+        if !self.set.wire.reasoning.is_empty() {
+            fields.set("reasoning", self.set.wire.reasoning.clone());
         }
         fields.set_tools(spec, |tool| {
             json!({"type": "function", "name": tool.name, "description": tool.description,
@@ -137,14 +140,15 @@ impl HttpModel<Stateless> {
 
     fn conversation(&self, spec: &ModelSpec) -> ResponsesConversation {
         let http = HttpConversation {
-            endpoint: self.endpoint.of(spec),
-            path: "responses".into(),
-            auth: Auth::Bearer,
+            prepared: self
+                .set
+                .prepared(|set| set.endpoint.prepare("responses", Auth::Bearer, HeaderMap::new())),
+            output_bytes: spec.output_bytes,
             wire: (Stateless::NAME, parts::responses as parts::Write),
-            encoder: EncodedHistory::new(self.prefix(spec), ItemEncoder::default()),
+            encoder: EncodedHistory::new(self.set.prefix(spec, || self.prefix(spec)), ItemEncoder::default()),
             reader: ResponsesReader::default,
         };
-        ResponsesConversation { http, is_background: self.wire.is_background, latest: Handle::default() }
+        ResponsesConversation { http, is_background: self.set.wire.is_background, latest: Handle::default() }
     }
 }
 
@@ -164,8 +168,8 @@ impl Conversation for ResponsesConversation {
     /// A response in the background is called off at its own address.
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         let id = self.latest.take()?;
-        let outgoing = self.http.empty_request().ok()?;
-        Some(Box::pin(outgoing::tell(outgoing, format!("/{id}/cancel"))))
+        let prepared = Arc::clone(self.http.prepared.as_ref().ok()?);
+        Some(Box::pin(outgoing::tell(prepared, format!("/{id}/cancel"))))
     }
 }
 

@@ -12,15 +12,22 @@ use serde_json::{Map, Value};
 use crate::{
     config::{ConfigError, Endpoint, Fields, ToolChoice},
     http::Patience,
+    made::Settled,
 };
 
 /// A model that is reached over HTTP, on the wire `W`.
 #[derive(Clone, Debug)]
 #[must_use = "a setting returns the changed value"]
 pub struct HttpModel<W> {
+    name: String,
+    pub(crate) set: Settled<Set<W>>,
+}
+
+/// What is set of a model.
+#[derive(Clone, Debug)]
+pub(crate) struct Set<W> {
     /// The model's name as the provider knows it.
     pub(crate) wire_name: String,
-    name: String,
     pub(crate) endpoint: Endpoint,
     pub(crate) fields: Map<String, Value>,
     extra: Map<String, Value>,
@@ -90,8 +97,8 @@ impl<W: Wire> HttpModel<W> {
     /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
     pub fn new(name: impl Into<String>) -> Self {
         let wire_name = W::wire_name(name.into());
-        Self {
-            name: format!("{}:{wire_name}", W::NAME),
+        let name = format!("{}:{wire_name}", W::NAME);
+        let set = Set {
             wire_name,
             endpoint: Endpoint::new(W::DEFAULT_BASE),
             fields: W::defaults(),
@@ -99,7 +106,8 @@ impl<W: Wire> HttpModel<W> {
             choice: None,
             is_single_call: false,
             wire: W::default(),
-        }
+        };
+        Self { name, set: Settled::new(set) }
     }
 
     /// A model with the key and, where it is set, the base URL of the wire's variables.
@@ -108,37 +116,39 @@ impl<W: Wire> HttpModel<W> {
     /// If neither is set: without a base URL a key is needed.
     pub fn from_env(name: impl Into<String>) -> Result<Self, ConfigError> {
         let endpoint = Endpoint::from_env(W::DEFAULT_BASE, W::KEY_VARIABLE, W::BASE_VARIABLE)?;
-        Ok(Self { endpoint, ..Self::new(name) })
+        let mut model = Self::new(name);
+        model.set.change().endpoint = endpoint;
+        Ok(model)
     }
 
     /// The part of the address before the wire's own path (`/chat/completions`, `/responses`, `/messages`, `/models`); it
     /// includes `/v1`, or `/v1beta`.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.endpoint.base_url = url.into();
+        self.set.change().endpoint.base_url = url.into();
         self
     }
 
     /// Sets the key.
     pub fn api_key(mut self, key: SecretString) -> Self {
-        self.endpoint.key = Some(key);
+        self.set.change().endpoint.key = Some(key);
         self
     }
 
     /// Adds a header to each request.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.endpoint.headers.push((name.into(), value.into()));
+        self.set.change().endpoint.headers.push((name.into(), value.into()));
         self
     }
 
     /// Sets how long to wait and how often to try.
     pub fn patience(mut self, patience: Patience) -> Self {
-        self.endpoint.patience = patience;
+        self.set.change().endpoint.patience = patience;
         self
     }
 
     /// Sets the temperature.
     pub fn temperature(mut self, temperature: f64) -> Self {
-        W::temperature(&mut self.fields, temperature);
+        W::temperature(&mut self.set.change().fields, temperature);
         self
     }
 
@@ -146,14 +156,14 @@ impl<W: Wire> HttpModel<W> {
     /// that know only the older `max_tokens`, use [`HttpModel::extra`]), `max_output_tokens` of Responses,
     /// `maxOutputTokens` of Gemini, `max_tokens` of messages, where it is 8,192 unless set: that wire wants a figure.
     pub fn max_tokens(mut self, tokens: u64) -> Self {
-        W::max_tokens(&mut self.fields, tokens);
+        W::max_tokens(&mut self.set.change().fields, tokens);
         self
     }
 
     /// Sets which tool it must use.
     pub fn tool_choice(mut self, choice: &ToolChoice) -> Self {
-        W::tool_choice(&mut self.fields, choice);
-        self.choice = Some(choice.clone());
+        W::tool_choice(&mut self.set.change().fields, choice);
+        self.set.change().choice = Some(choice.clone());
         self
     }
 
@@ -161,25 +171,25 @@ impl<W: Wire> HttpModel<W> {
     /// `disable_parallel_tool_use` of messages. Gemini has no such setting, and gets none. How many calls run at once
     /// is another matter: see [`Limits::parallel_calls`](safepoint::Limits).
     pub fn one_call_at_a_time(mut self) -> Self {
-        self.is_single_call = true;
+        self.set.change().is_single_call = true;
         self
     }
 
     /// Adds a field to each request as it is, over what is set otherwise. Only `tools` is added to what is there: the
     /// agent's own tools stay, and the provider's (such as a search) stand behind them.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
+        self.set.change().extra.insert(name.into(), value.into());
         self
     }
 
     /// What is set, to which the wire adds what is of this conversation.
     pub(crate) fn settings(&self, spec: &ModelSpec) -> Fields {
-        let mut fields = self.fields.clone();
+        let mut fields = self.set.fields.clone();
         if !spec.tools.is_empty() {
-            if let (None, Some(choice), true) = (&self.choice, &spec.choice, W::may_force(&fields)) {
+            if let (None, Some(choice), true) = (&self.set.choice, &spec.choice, W::may_force(&fields)) {
                 W::tool_choice(&mut fields, choice);
             }
-            if self.is_single_call {
+            if self.set.is_single_call {
                 W::one_call(&mut fields);
             }
         }
@@ -188,7 +198,7 @@ impl<W: Wire> HttpModel<W> {
 
     /// The body up to its list of messages, which comes last so that it can grow: what is extra over these fields.
     pub(crate) fn opened(&self, mut fields: Fields, list: &str) -> Vec<u8> {
-        fields.merge(&self.extra);
+        fields.merge(&self.set.extra);
         let mut bytes = fields.open();
         let comma = if bytes.len() > 1 { "," } else { "" };
         bytes.extend_from_slice(format!("{comma}\"{list}\":[").as_bytes());

@@ -6,7 +6,6 @@
 use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
 use ::http::header;
-use reqwest::{Client, ClientBuilder, redirect};
 use safepoint::{
     ToolContext, ToolResult,
     stop::Failure,
@@ -158,15 +157,4 @@ fn client(addresses: Vec<SocketAddr>) -> Result<HttpClient, Failure> {
         ..Settings::default()
     };
     HttpClient::new(&settings).map_err(|error| refusal(format!("could not set up HTTP: {error}")))
-}
-
-/// A client that follows no redirect and repeats nothing.
-pub(crate) fn client_builder() -> ClientBuilder {
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        // the host program chose a provider before us; its choice stands
-    }
-    Client::builder()
-        .connect_timeout(limits::HTTP_CONNECT)
-        .redirect(redirect::Policy::none())
-        .retry(reqwest::retry::never())
 }

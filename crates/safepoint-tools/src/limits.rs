@@ -80,6 +80,10 @@ pub(crate) const OPEN_TRIES: usize = 16;
 pub const MCP_START: Duration = Duration::from_secs(30);
 /// The largest message of an MCP server that is read; a larger one is a failed call.
 pub const MCP_MESSAGE_BYTES: usize = 16 << 20;
+/// The largest refusal of an MCP server over HTTP that is read; of a larger one the status alone counts.
+pub const MCP_REFUSAL_BYTES: usize = 64 << 10;
+/// Bytes of an answer that is no message that an error quotes.
+pub const MCP_UNREAD_BYTES: usize = 256;
 /// Bytes of an MCP server's standard error that are kept, half of them its head and half its tail.
 pub const MCP_ERROR_BYTES: usize = 16 << 10;
 /// How long an MCP server may take to end by itself after its input was closed, before it gets SIGINT.

@@ -73,8 +73,7 @@ impl Lines {
         if self.line.len() + part.len() <= self.limit {
             return self.line.extend_from_slice(part);
         }
-        let mut scan = Scan::default();
-        scan.feed(&mem::take(&mut self.line));
+        let mut scan = Scan::of(&mem::take(&mut self.line));
         scan.feed(part);
         self.too_long = Some(scan);
     }
@@ -82,11 +81,7 @@ impl Lines {
     fn end_of_line(&mut self) -> TextLine {
         match self.too_long.take() {
             Some(scan) => TextLine::TooLong(scan),
-            None if json::is_wide(&self.line) => {
-                let mut scan = Scan::default();
-                scan.feed(&mem::take(&mut self.line));
-                TextLine::TooLong(scan)
-            }
+            None if json::is_wide(&self.line) => TextLine::TooLong(Scan::of(&mem::take(&mut self.line))),
             None => TextLine::Whole(mem::take(&mut self.line)),
         }
     }

@@ -7,6 +7,7 @@ mod mcp {
     pub(crate) mod support;
 
     mod calls;
+    mod http;
     mod listing;
     mod stdio;
     mod stops;

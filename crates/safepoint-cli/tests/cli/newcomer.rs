@@ -7,8 +7,11 @@ use safepoint_testkit::wait::until;
 use super::kept::Kept;
 use crate::{run, safepoint, signal};
 
-const SLEEPS: &str =
-    r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"sleep 1000"}}]},{"text":"ok"}]}"#;
+/// Each of two runs has a call that sleeps.
+const SLEEPS: &str = r#"{"replies":[
+    {"calls":[{"name":"shell","args":{"command":"sleep 1000"}}]},
+    {"calls":[{"name":"shell","args":{"command":"sleep 1000"}}]}
+]}"#;
 const ASKS: &str =
     r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"echo ran"}}]},{"text":"ok"}]}"#;
 

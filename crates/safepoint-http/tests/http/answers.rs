@@ -1,9 +1,15 @@
 //! What is sent with a request, and what is made of an answer.
 
+use std::{
+    future::{Future as _, poll_fn},
+    pin::pin,
+};
+
 use ::http::{
-    HeaderMap, HeaderValue,
+    HeaderMap, HeaderValue, StatusCode,
     header::{ACCEPT, AUTHORIZATION, LOCATION},
 };
+use tokio::{io::AsyncWriteExt as _, task::coop::consume_budget};
 
 use super::peer::{Peer, direct, listen, soon};
 
@@ -99,4 +105,25 @@ async fn a_body_that_breaks_off_is_an_error() {
     drop(peer);
     let error = soon(answer.chunk()).await.unwrap_err();
     assert!(!error.is_connect() && !error.to_string().is_empty(), "{error:?}");
+}
+
+/// An answer arrives in a task that has used nearly all of its turn: its head is seen, whatever the body's end waits for.
+#[tokio::test]
+async fn a_head_is_seen_at_the_end_of_a_turn() {
+    const TURN: usize = 128;
+    for used in TURN - 4..TURN {
+        let (listener, address) = listen().await;
+        let mut send = Box::pin(direct().get(&address).send());
+        let asked = tokio::spawn(poll_fn(move |cx| {
+            for _ in 0..used {
+                let _spent = pin!(consume_budget()).poll(cx);
+            }
+            send.as_mut().poll(cx)
+        }));
+        let mut peer = Peer::accept(&listener).await;
+        peer.request().await;
+        let begun = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nso\r\n";
+        peer.stream.write_all(begun).await.unwrap();
+        assert_eq!(soon(asked).await.unwrap().unwrap().status(), StatusCode::OK, "after {used}");
+    }
 }

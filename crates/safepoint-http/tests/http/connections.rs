@@ -201,3 +201,11 @@ async fn an_address_that_is_not_of_the_web_is_refused() {
     assert!(error.is_unusable() && !error.is_connect(), "{error:?}");
     assert_eq!(error.to_string(), "its scheme is neither http: nor https:");
 }
+
+/// A request that waits for its answer has no room for the making of a connection.
+#[tokio::test]
+async fn a_request_that_waits_is_small() {
+    let sent = direct().get(&Url::parse("http://name.invalid/").unwrap()).send();
+    let bytes = size_of_val(&sent);
+    assert!(bytes <= 4096, "{bytes} bytes");
+}

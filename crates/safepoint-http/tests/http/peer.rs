@@ -62,6 +62,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         String::from_utf8(std::mem::replace(&mut self.read, rest)).unwrap()
     }
 
+    /// The same, however long it takes.
+    pub(crate) async fn closes(&mut self) {
+        let mut bytes = [0; 1];
+        assert_eq!(self.stream.read(&mut bytes).await.unwrap_or(0), 0);
+    }
+
     async fn more(&mut self) -> bool {
         let mut bytes = [0; 4096];
         let count = soon(self.stream.read(&mut bytes)).await.unwrap_or(0);

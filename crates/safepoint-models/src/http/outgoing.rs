@@ -1,32 +1,55 @@
 //! What is sent, and the client that sends it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use safepoint::model::{ModelError, ModelErrorKind};
-use safepoint_http::{HttpClient, Response};
+use safepoint_http::{Body, HttpClient, HttpError, Request, Response};
 use tokio::time::timeout;
 use url::Url;
 
 use super::limits::Patience;
 use crate::{address, body::Parts, error};
 
+/// What all requests of a model have in common: everything but the body.
+pub(crate) struct Prepared {
+    client: HttpClient,
+    pub(crate) url: Url,
+    headers: HeaderMap,
+    /// The request itself, to be repeated.
+    request: Request,
+    pub(crate) patience: Patience,
+}
+
+impl Prepared {
+    pub(crate) fn new(url: Url, headers: HeaderMap, patience: Patience) -> Result<Self, ModelError> {
+        let client = client()?;
+        let request = client.post(&url).headers(headers.clone());
+        Ok(Self { client, url, headers, request, patience })
+    }
+
+    /// A request for what lies below this address. It has no body.
+    pub(super) fn get(&self, address: &str) -> Result<Request, ModelError> {
+        Ok(self.client.get(&self.below(address)?).headers(self.headers.clone()))
+    }
+
+    fn below(&self, address: &str) -> Result<Url, ModelError> {
+        Url::parse(&address::below(self.url.as_str(), address)).map_err(error::malformed)
+    }
+}
+
 /// One request.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
-    pub(crate) client: HttpClient,
-    pub(crate) url: Url,
-    pub(crate) headers: HeaderMap,
+    pub(crate) prepared: Arc<Prepared>,
     pub(crate) body: Parts,
-    pub(crate) patience: Patience,
     /// The most bytes of the reply, in all its fields.
     pub(crate) output_bytes: usize,
 }
 
 impl Outgoing {
-    /// An address below the request's own.
-    pub(crate) fn below(&self, address: &str) -> Result<Url, ModelError> {
-        Url::parse(&address::below(self.url.as_str(), address)).map_err(error::malformed)
+    pub(super) fn request(&self) -> Request {
+        self.prepared.request.again().body(Body::of_parts(self.body.clone()))
     }
 }
 
@@ -34,10 +57,10 @@ impl Outgoing {
 ///
 /// # Cancel safety
 /// If it is dropped, the notice may not be sent.
-pub(crate) async fn tell(outgoing: Outgoing, address: String) {
-    let Ok(url) = outgoing.below(&address) else { return };
-    let sent = outgoing.client.post(&url).headers(outgoing.headers).send();
-    if let Ok(Ok(answer)) = timeout(outgoing.patience.idle, sent).await
+pub(crate) async fn tell(prepared: Arc<Prepared>, address: String) {
+    let Ok(url) = prepared.below(&address) else { return };
+    let sent = prepared.client.post(&url).headers(prepared.headers.clone()).send();
+    if let Ok(Ok(answer)) = timeout(prepared.patience.idle, sent).await
         && answer.bytes().await.is_err()
     {
         // The notice arrived. The answer was only read so that the connection can be used again.
@@ -66,8 +89,8 @@ pub(crate) async fn read_some(mut response: Response, idle: Duration) -> Vec<u8>
 ///
 /// # Errors
 /// If the TLS roots of this machine cannot be loaded.
-pub(crate) fn client() -> Result<HttpClient, ModelError> {
-    safepoint_http::shared().map_err(|error| {
+fn client() -> Result<HttpClient, ModelError> {
+    safepoint_http::shared().map_err(|error: HttpError| {
         ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
             .with_hint("are the system's certificates installed (ca-certificates)?")
     })

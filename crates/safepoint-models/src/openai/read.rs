@@ -77,9 +77,29 @@ pub(crate) struct ChatReader {
     open: Option<(u32, ToolCall)>,
     /// The number of the call that began last.
     last: Option<u32>,
-    /// The numbers of all that have begun.
-    begun: HashSet<u32>,
+    begun: Begun,
     ending: Ending,
+}
+
+/// The numbers of all calls that have begun: servers count from nought, if they count.
+#[derive(Debug, Default)]
+struct Begun {
+    /// All below this one have.
+    below: u64,
+    others: HashSet<u32>,
+}
+
+impl Begun {
+    /// Adds a number, if it is new.
+    fn insert(&mut self, number: u32) -> bool {
+        let is_next = u64::from(number) == self.below && !self.others.contains(&number);
+        self.below += u64::from(is_next);
+        is_next || u64::from(number) >= self.below && self.others.insert(number)
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.below).unwrap_or(usize::MAX).saturating_add(self.others.len())
+    }
 }
 
 impl ReplyReader for ChatReader {
@@ -133,7 +153,7 @@ impl ReplyReader for ChatReader {
         const NUMBER: usize = 16;
         let open = self.open.as_ref();
         let call = open.map_or(0, |(_, call)| call.id.as_str().len() + call.name.len() + call.args.len());
-        call + self.begun.len() * NUMBER
+        self.begun.len().saturating_mul(NUMBER).saturating_add(call)
     }
 }
 

@@ -19,13 +19,8 @@ impl Handle {
         Self { is_kept, ..Self::default() }
     }
 
-    /// Whether the provider keeps the response, named or not yet.
-    pub(super) fn is_kept(&self) -> bool {
-        self.is_kept
-    }
-
     pub(super) fn is_named(&self, id: String) {
-        if self.is_kept() {
+        if self.is_kept {
             self.lock().get_or_insert(id);
         }
     }

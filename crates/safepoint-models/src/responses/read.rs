@@ -123,10 +123,6 @@ impl ReplyReader for ResponsesReader {
         self.args.len()
     }
 
-    fn is_kept(&self) -> bool {
-        self.handle.is_kept()
-    }
-
     fn resume(&self) -> Option<String> {
         let id = self.handle.kept()?;
         let after = self.seen.map_or_else(String::new, |seen| format!("&starting_after={seen}"));

@@ -40,6 +40,13 @@ const WORD_BYTES: usize = 24;
 const TOP: usize = 1;
 
 impl Scan {
+    /// What is seen of this line.
+    pub(crate) fn of(line: &[u8]) -> Self {
+        let mut scan = Self::default();
+        scan.feed(line);
+        scan
+    }
+
     /// Looks at more of the line.
     pub fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {

@@ -27,16 +27,6 @@ pub(super) fn one(address: &str) -> String {
     format!("{scheme}://{}{path}", authority.rsplit('@').next().unwrap_or_default())
 }
 
-/// An error's text without the secrets of the address that it is about, wherever in the text they are.
-pub(super) fn of_error(error: &reqwest::Error) -> String {
-    let text = error.to_string();
-    let text = match error.url() {
-        Some(url) => text.replace(url.as_str(), &one(url.as_str())),
-        None => text,
-    };
-    scrubbed(&text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -144,7 +144,7 @@ impl Client {
             Fault::Refused(why) | Fault::Lost(why) | Fault::Answered { ours: why, .. } => {
                 wrong(Kind::Wrong, format!("did not tell its tools: {why}"))
             }
-            Fault::Cut => wrong(Kind::Wrong, format!("did not tell its tools: {}", cut())),
+            Fault::Cut => wrong(Kind::Wrong, format!("did not tell its tools: {CUT}")),
         })?;
         let names: Vec<String> =
             reported.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
@@ -200,7 +200,7 @@ impl Client {
                 Err(Fault::Answered { ours, theirs }) => return Err(self.answered(&ours, &theirs)),
                 Err(Fault::Cut) => {
                     let lost = link.why_lost(live.number).await;
-                    return Err(lost.map_or_else(|| self.answered(&cut(), ""), |why| self.lost(&why)));
+                    return Err(lost.map_or_else(|| self.answered(CUT, ""), |why| self.lost(&why)));
                 }
                 Err(Fault::Lost(why)) => {
                     return Err(self.lost(&link.why_lost(live.number).await.unwrap_or(why)));
@@ -244,10 +244,7 @@ impl Client {
 }
 
 /// What is known of an answer that broke off while its server can still be reached.
-fn cut() -> String {
-    let limit = limits::MCP_MESSAGE_BYTES;
-    format!("began to answer, and its answer broke off or is larger than {limit} bytes")
-}
+const CUT: &str = "began to answer, and its answer broke off";
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

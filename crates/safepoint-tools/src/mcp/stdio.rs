@@ -8,11 +8,9 @@ use std::{io, sync::Arc};
 use futures_util::FutureExt as _;
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::Transport,
 };
-use safepoint::raw::json;
-use serde_json::error::Category;
 use tokio::{
     io::AsyncWriteExt as _,
     net::unix::pipe::{Receiver, Sender},
@@ -20,7 +18,7 @@ use tokio::{
     task::unconstrained,
 };
 
-use super::{depth, own};
+use super::message;
 use crate::{
     limits,
     lines::{Lines, Scan, TextLine},
@@ -44,52 +42,13 @@ impl Pipes {
 /// What a line says, if it says anything.
 fn message(line: &TextLine) -> Option<ServerJsonRpcMessage> {
     match line {
-        TextLine::Whole(line) => read(line),
-        TextLine::TooLong(scan) => {
-            let (limit, values) = (limits::MCP_MESSAGE_BYTES, json::MOST_VALUES);
-            failed(
-                scan,
-                format!("answered with more than {limit} bytes or {values} values, which were not read"),
-            )
-        }
+        TextLine::Whole(line) if line.trim_ascii().is_empty() => None,
+        TextLine::Whole(line) => match message::read(line) {
+            Ok(read) => Some(read.message),
+            Err(why) => message::failed(&Scan::of(line), why),
+        },
+        TextLine::TooLong(scan) => message::failed(scan, message::too_large()),
     }
-}
-
-fn read(line: &[u8]) -> Option<ServerJsonRpcMessage> {
-    if line.trim_ascii().is_empty() {
-        return None;
-    }
-    let whole = serde_json::from_slice(line);
-    // A reader of JSON refuses all of a text that is nested deeply somewhere: the rest of it costs that nothing.
-    let read = whole.or_else(|error| match depth::cut(line, limits::MCP_DEPTH) {
-        Some(kept) => serde_json::from_slice(&kept),
-        None => Err(error),
-    });
-    match read {
-        Ok(message) => Some(message),
-        Err(error) => {
-            let mut scan = Scan::default();
-            scan.feed(line);
-            tracing::debug!(%error, bytes = line.len(), "a line of an MCP server is no message");
-            // The error may quote the server; where it is quoted it stands in the log alone.
-            failed(&scan, format!("answered, but its answer is no valid message ({})", flaw(&error)))
-        }
-    }
-}
-
-/// The end of the call that a line answers, where that can be seen.
-fn failed(scan: &Scan, why: String) -> Option<ServerJsonRpcMessage> {
-    let id = scan.answers()?;
-    Some(ServerJsonRpcMessage::error(own::unread(why), Some(RequestId::Number(id))))
-}
-
-/// What is wrong with a line, without its words.
-fn flaw(error: &serde_json::Error) -> String {
-    let what = match error.classify() {
-        Category::Data => "it is not as the protocol says",
-        Category::Syntax | Category::Eof | Category::Io => "it is not JSON",
-    };
-    format!("{what}, at its byte {}", error.column())
 }
 
 impl Transport<RoleClient> for Pipes {

@@ -98,6 +98,8 @@ impl TimelineBuilder {
                     format!("{turn} is abandoned and cannot be resumed");
             }
             Ok(JournalFact::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
+            // What it says was said before.
+            Ok(JournalFact::Checkpoint) => {}
             Ok(other) => {
                 self.mark(Kind::Other, None, position, at).title = format!("{other:?}");
             }
