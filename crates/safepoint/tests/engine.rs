@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "engine/before_the_outcome.rs"]
+mod before_the_outcome;
+#[path = "engine/blocking.rs"]
+mod blocking;
 #[path = "engine/children.rs"]
 mod children;
 #[path = "engine/children_background.rs"]

@@ -146,6 +146,13 @@ impl Trouble {
     }
 }
 
+/// Whether a transaction has anything to commit.
+enum Written {
+    Some,
+    /// Its only request was refused.
+    Nothing,
+}
+
 struct Thread {
     connection: Connection,
     turn: Option<WriteTurn>,
@@ -241,11 +248,18 @@ impl Thread {
     fn share_in_turn(&mut self, batch: &mut [Box<dyn Job>], until: &Until) -> Result<(), Trouble> {
         let class = batch.iter().map(|job| job.class()).max().unwrap_or(Durability::Recorded);
         self.begin(class, until).map_err(Trouble::NotBegun)?;
-        if let Err(error) = self.write(batch) {
-            self.undo();
-            return Err(Trouble::Undone(error));
+        match self.write(batch) {
+            Ok(Written::Some) => {}
+            Ok(Written::Nothing) => {
+                self.undo();
+                return Ok(());
+            }
+            Err(error) => {
+                self.undo();
+                return Err(Trouble::Undone(error));
+            }
         }
-        if let Err(error) = self.connection.execute_batch("COMMIT") {
+        if let Err(error) = self.run_statement("COMMIT") {
             self.undo();
             let error = fail::reported_of_commit(error);
             return Err(if error.is_uncertain() {
@@ -263,26 +277,38 @@ impl Thread {
         self.set(class).map_err(fail::reported)?;
         self.connection.busy_timeout(until.left()).map_err(fail::reported)?;
         self.probe(Moment::Begin)?;
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail::reported)
+        self.run_statement("BEGIN IMMEDIATE").map_err(fail::reported)
     }
 
-    /// Each in its own savepoint, so that a failed one is undone alone.
-    fn write(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
-        let run = |sql| self.connection.execute_batch(sql).map_err(fail::reported);
-        for job in batch {
-            run("SAVEPOINT one")?;
+    /// Each in its own savepoint, so that a failed one is undone alone. One that is alone needs none.
+    fn write(&self, batch: &mut [Box<dyn Job>]) -> Result<Written, Error> {
+        let run = |sql| self.run_statement(sql).map_err(fail::reported);
+        let is_shared = batch.len() > 1;
+        for job in &mut *batch {
+            if is_shared {
+                run("SAVEPOINT one")?;
+            }
             job.run(&self.connection);
             if self.connection.is_autocommit() {
                 let why = "the transaction was undone by the failure of one of its requests";
                 return Err(Error::Failed(Cause::new(why)));
             }
-            if !job.went_well() {
-                run("ROLLBACK TO one")?;
+            if is_shared {
+                if !job.went_well() {
+                    run("ROLLBACK TO one")?;
+                }
+                run("RELEASE one")?;
             }
-            run("RELEASE one")?;
             self.probe(Moment::Written)?;
         }
-        self.probe(Moment::Commit)
+        self.probe(Moment::Commit)?;
+        let is_nothing = !is_shared && batch.iter().all(|job| !job.went_well());
+        Ok(if is_nothing { Written::Nothing } else { Written::Some })
+    }
+
+    /// Runs a statement of the transaction, which is kept prepared.
+    fn run_statement(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
     fn undo(&self) {

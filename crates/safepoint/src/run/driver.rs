@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Reason, Scope, StopRequest};
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
     sync::{callback, mailbox::Received},
     value::{
         approval::Decision,
-        event::{ErrorReport, Fact},
+        event::{Completion, ErrorReport, Fact},
         history::{History, Message},
         ids::ApprovalId,
         message::UserMessage,
@@ -52,6 +53,7 @@ mod promised_message;
 mod queue;
 mod recorder;
 mod replay;
+mod running;
 mod settle;
 mod start_calls;
 mod steers;
@@ -207,6 +209,7 @@ impl Driver {
         };
         if persisted != Persisted::Yes {
             self.calls.end_for_failure();
+            self.watch_since(Some(Instant::now()));
         }
         let receipt: Arc<Receipt> = Box::pin(self.settle(ending, persisted)).await;
         Box::pin(self.quieten(receipt)).await;
@@ -226,7 +229,7 @@ impl Driver {
                 Box::pin(self.handle(*msg)).await?;
             }
             self.keep_time().await?;
-            self.notice().await?;
+            let asked = self.asked();
             let demand = self.cx.scope.demand();
             let def = Arc::clone(&self.cx.def);
             let steered = self.steers.urgency();
@@ -237,6 +240,15 @@ impl Driver {
                 steered,
             };
             let due = self.machine.next_step(demand, &bounds);
+            if matches!(due, NextStep::CutModel(Completion::Stopped)) {
+                // What was asked is recorded together with what it does.
+                self.cut_model(Completion::Stopped, asked).await?;
+                continue;
+            }
+            if !asked.is_empty() {
+                self.record_all(asked).await?;
+                continue;
+            }
             match &due {
                 NextStep::Wait => self.report_idle(),
                 NextStep::Settle(Ending::Suspended) => {}
@@ -247,7 +259,7 @@ impl Driver {
                 NextStep::Shorten(cut) => self.shorten(&cut).await?,
                 NextStep::Summarise { cut, gate } => Box::pin(self.summarise(cut, gate)).await?,
                 NextStep::Refuse(text) => self.refuse(text),
-                NextStep::CutModel(whole) => self.cut_model(whole).await?,
+                NextStep::CutModel(whole) => self.cut_model(whole, Vec::new()).await?,
                 NextStep::TakeSteer => self.take_steers().await?,
                 NextStep::Judge(calls) => self.check(calls).await?,
                 NextStep::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
@@ -261,6 +273,9 @@ impl Driver {
                         self.calls.end_for_failure();
                     }
                     self.end_waiting_calls();
+                    if demand.is_some() || self.machine.failure().is_some() {
+                        self.watch_ending_calls();
+                    }
                     self.wait().await?;
                 }
             }
@@ -273,6 +288,11 @@ impl Driver {
         fact: impl Into<Arc<Fact>>,
     ) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
         self.recorder.record(&mut self.machine, &self.cx, fact.into())
+    }
+
+    /// Records facts in one append, and then applies and shows them.
+    fn record_all(&mut self, facts: Vec<Arc<Fact>>) -> impl Future<Output = Result<(), LogFailure>> + Send {
+        self.recorder.record_all(&mut self.machine, &self.cx, facts)
     }
 
     fn fail(&mut self, code: &str, message: impl Into<String>, hint: Option<&str>) {

@@ -1,52 +1,65 @@
-//! Runs one call: its body in its own task, watched by a supervisor that knows its contract (S4).
+//! Runs one call in one task: its body, what the stop's contract does to it, and its end (S4).
 //!
-//! **Invariants**: each supervised call posts exactly one end; a result that existed when the stop arrived is
-//! kept; a supervisor never waits for a body beyond its contract.
+//! A body that blocks its thread keeps that task from doing anything, so a second one, the [watch], is begun where a body must
+//! end: by the driver when a stop is known and the call's task has not ended it in [`AT_ONCE`], and from the start where the
+//! call has a time limit. Whichever of the two holds the call's one [`Claim`] ends it.
+//!
+//! **Invariants**: each call posts exactly one end; a result that existed when the stop arrived is kept; nothing waits for a
+//! body beyond its contract.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    thread,
+    time::Duration,
+};
 
 use futures_core::future::BoxFuture;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, FutureExt as _, select};
 use jiff::Timestamp;
-use safepoint_scope::{
-    Actor, Code, Demand, Effect, Label, Permit, Reason, Scope, Stop, StopHandle, StopRequest, Task, TaskEnd,
-};
+use safepoint_scope::{Effect, Permit, Scope, StopHandle, TaskEnd};
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
+use tracing::Span;
 
 use crate::{
     contract::{
         log::Recorded,
-        tool::{OnStop, Tool, ToolContext, ToolResult, ToolSpec},
+        tool::{OnStop, Tool, ToolContext, ToolResult},
     },
     definition::secret::Secrets,
     run::spans,
     sync::callback::{self, Guarded},
     value::{
-        ids::CallId,
-        limits::{Limits, after},
+        limits::Limits,
         receipt::{CleanupEnd, CleanupReport},
     },
 };
 
 mod approval_clock;
 mod board;
+mod body;
 mod call_reply;
 mod ending;
 mod output;
 mod status;
+mod watch;
 
 pub(crate) use board::{CallBoard, Cleanup};
 pub(crate) use call_reply::CallReply;
 pub(crate) use ending::{
     CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,
 };
+pub(crate) use watch::watch;
 
 use approval_clock::ApprovalClock;
+use body::Body;
 use status::{effect_of, failed, status_of};
 
-/// How long "at once" may wait for a dropped body to be gone, before it is reported as still running (S4.3).
-const AT_ONCE: Duration = Duration::from_millis(50);
+/// How long "at once" may wait for a body to be gone, before it is reported as still running (S4.3).
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// The effect of running a tool.
 #[derive(Debug)]
@@ -56,197 +69,222 @@ impl Effect for RunCall {
     type Announcement = Recorded;
 }
 
-/// Everything a supervisor needs.
-pub(crate) struct Job {
-    pub(crate) permit: Permit<RunCall>,
+/// Where the end of a call goes, and what follows it.
+pub(crate) trait Mail: Send + Sync + 'static {
+    /// The call is over.
+    fn ended(&self, ending: Box<CallEnd>);
+    /// The clean-ups of a call that was over at once are done.
+    fn cleaned(&self, cleanups: Vec<CleanupReport>);
+    /// A body that was left running has ended.
+    fn late(&self, what: String);
+}
+
+/// A call that runs, for its task and for its watch.
+pub(crate) struct RunningCall<M> {
+    pub(crate) scope: Scope,
     /// The call's own stop handle, for its time limit.
     pub(crate) stop: StopHandle,
     pub(crate) tool: Arc<dyn Tool>,
-    /// What its body is called among what is alive.
-    pub(crate) label: Label,
-    pub(crate) cx: ToolContext,
-    pub(crate) args: Value,
     pub(crate) board: Arc<CallBoard>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) secrets: Secrets,
     pub(crate) run: Scope,
     pub(crate) started_at: Timestamp,
+    pub(crate) span: Span,
+    pub(crate) mail: M,
 }
 
-/// Runs a call to its end. `post` gets the end as soon as it is known, and is dropped if the supervisor panics (S2.16);
-/// clean-ups of a dropped body follow to `cleaned`.
-pub(crate) async fn supervise(
-    job: Job,
-    post: impl FnOnce(CallEnd) + Send,
-    cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
-    late: impl FnOnce(CallId, String) + Send + 'static,
-) {
-    let tool = Arc::clone(&job.tool);
-    let spec = tool.spec();
-    let call_id = job.cx.call_id().clone();
-    let scope = job.permit.scope().clone();
-    let limit = spec.timeout.or(job.limits.call_timeout);
-    let body_scope = job.permit.into_scope();
-    let mut body = body_scope.spawn(job.label, call_body(&job.tool, &job.cx, job.args));
-    let ran = first_way(&mut body, &scope, (limit, &job.board.waits)).await;
-    let watch =
-        Watch { scope: &scope, limits: &job.limits, spec, body, call_id: &call_id, late: Box::new(late) };
-    let mut ending = match ran {
-        Some(Ok(result)) => CallEnd::returned(result, scope.reason().filter(|_| scope.is_stopping())),
-        Some(Err(_absorbed_here)) => watch.stopped().await,
-        None => {
-            let reason =
-                Reason::new(Code::TIMEOUT).with_actor(Actor::Engine).with_text("its time limit passed");
-            job.stop.stop(StopRequest::now().with_reason(reason));
-            watch.timed_out(limit.unwrap_or_default()).await
-        }
-    };
-    ending.name_stop(&scope, (&job.run, job.board.ends_with_the_run()));
-    ending.name_remote(job.board.see_remote());
-    ending.ruled = job.board.take_ruled();
-    ending.judge_effect(spec.effect);
-    ending.started_at = Some(job.started_at);
-    ending.finish(job.board.take_emitted());
-    // First: what is cut may be in the middle of a secret, and the whole goes to a file.
-    ending = ending.without(&job.secrets);
-    ending
-        .fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup_timeout, &job.run)
-        .await;
-    spans::end(&tracing::Span::current(), ending.status.as_str(), status_of(ending.status));
-    let resolved_at_once =
-        ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
-    if resolved_at_once {
-        ending.name_rows(job.board.take_rows());
-        post(ending);
-        let reports = clean_up(&scope, &job.board, job.limits.cleanup_timeout).await;
-        cleaned(call_id, reports);
-    } else {
-        ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup_timeout).await;
-        ending.name_rows(job.board.take_rows());
-        post(ending);
-    }
+/// The right to end a call. There is one, so a call has one end.
+#[must_use = "the call has no end if this is dropped"]
+pub(crate) struct Claim<M: Mail> {
+    call: Arc<RunningCall<M>>,
+    is_spent: bool,
 }
 
-/// The tool's own code runs inside the task from its first line, so that a panic anywhere in it is caught there.
-fn call_body(
-    tool: &Arc<dyn Tool>,
-    cx: &ToolContext,
-    args: Value,
-) -> impl Future<Output = ToolResult> + Send + 'static {
-    let (tool, cx) = (Arc::clone(tool), cx.clone());
-    async move { tool.call(cx, args).await }
-}
-
-/// Waits for the body, the stop or the time limit, which gives `None`; a body that is ready wins.
-async fn first_way(
-    body: &mut Task<ToolResult>,
-    scope: &Scope,
-    (limit, waits): (Option<Duration>, &ApprovalClock),
-) -> Option<Result<Result<ToolResult, TaskEnd>, Stop>> {
-    let run = scope.run(&mut *body);
-    match limit {
-        None => Some(run.await),
-        Some(limit) => waits.within(limit, run).await,
-    }
-}
-
-/// A body that must end, and how long it may take.
-struct Watch<'a> {
-    scope: &'a Scope,
-    limits: &'a Limits,
-    spec: &'a ToolSpec,
-    call_id: &'a CallId,
-    body: Task<ToolResult>,
-    late: Box<dyn FnOnce(CallId, String) + Send>,
-}
-
-/// How a body ended whose time was over. Exhaustive: it returned, it was dropped, or it is still running.
+/// How a body ended. Exhaustive: it returned, it was dropped, or it is still running.
 enum BodyOutcome {
     Returned(Result<ToolResult, TaskEnd>),
     Dropped,
     LeftRunning,
 }
 
-impl Watch<'_> {
-    async fn stopped(self) -> CallEnd {
-        let reason = self.scope.reason();
-        match self.end().await {
-            BodyOutcome::Returned(result) => CallEnd::returned(result, reason),
-            BodyOutcome::Dropped => CallEnd::stopped(reason),
-            BodyOutcome::LeftRunning => CallEnd::left_running(reason),
-        }
-    }
-
-    async fn timed_out(self, limit: Duration) -> CallEnd {
-        match self.end().await {
-            BodyOutcome::Returned(_) | BodyOutcome::Dropped => CallEnd::timed_out(limit),
-            BodyOutcome::LeftRunning => CallEnd::timed_out(limit).with_live_body(),
-        }
-    }
-
-    /// Gives the body the time of its contract, and then drops it, if possible.
-    async fn end(mut self) -> BodyOutcome {
-        let time = match self.spec.on_stop {
-            OnStop::Drop => None,
-            OnStop::Detach => {
-                self.leave();
-                return BodyOutcome::LeftRunning;
+/// Runs a call to its end, and posts that, unless its watch has ended it.
+///
+/// # Cancel safety
+/// Dropped, as its runtime goes, it posts nothing.
+pub(crate) async fn perform<M: Mail>(
+    permit: Permit<RunCall>,
+    call: Arc<RunningCall<M>>,
+    (cx, args): (ToolContext, Value),
+) {
+    let _unwatched = Unwatched(&call);
+    let scope = permit.into_scope();
+    let mut body = Body::begin(&call.tool, cx, args);
+    let (outcome, limit) = match until_stopped(&mut body, &scope).await {
+        // A result that came together with the time limit is a result.
+        Some(result @ Ok(Ok(_))) => (BodyOutcome::Returned(result), None),
+        Some(result) => (BodyOutcome::Returned(result), call.board.time_passed()),
+        None => (call.end_body(&mut body).await, call.board.time_passed()),
+    };
+    let is_left = matches!(outcome, BodyOutcome::LeftRunning);
+    match call.claim() {
+        None => call.report_late(outcome, &mut body).await,
+        Some(claim) => {
+            let end = claim.end(Box::new(call.ending(outcome, limit)));
+            if is_left {
+                // In another task, since the body may block this one from its next poll on.
+                drop(call.run.spawn("the end of a call that was left running", end));
+                call.report_late(BodyOutcome::LeftRunning, &mut body).await;
+            } else {
+                end.await;
             }
+        }
+    }
+}
+
+/// Waits for the body, or for the stop, which gives `None`. A stop that is there is seen first: the body is then polled by its
+/// contract alone.
+async fn until_stopped(body: &mut Body, scope: &Scope) -> Option<Result<ToolResult, TaskEnd>> {
+    let mut stopped = pin!(scope.stopped());
+    poll_fn(|cx| {
+        if scope.stopping().is_some() {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut *body).poll(cx) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            // Registers for the stop, and looks once more: one that came during the body's poll is not missed.
+            Poll::Pending => stopped.as_mut().poll(cx).map(|_absorbed_by_the_contract| None),
+        }
+    })
+    .await
+}
+
+impl<M: Mail> RunningCall<M> {
+    /// The time limit of the call, if it has one.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.tool.spec().timeout.or(self.limits.call_timeout)
+    }
+
+    /// How long the body may continue after a stop; `None`: nothing waits for it.
+    pub(crate) fn time_to_end(&self) -> Option<Duration> {
+        match self.tool.spec().on_stop {
+            OnStop::Detach => None,
+            OnStop::Drop => Some(Duration::ZERO),
             OnStop::Cooperate(time) => Some(time.unwrap_or(self.limits.cleanup_timeout)),
             OnStop::Finish(time) => Some(time.unwrap_or(self.limits.finish_grace)),
-        };
-        if let Some(time) = time
-            && let Some(result) = self.within(time).await
-        {
-            return BodyOutcome::Returned(result);
         }
-        self.drop_body().await
     }
 
-    /// A body that yields is gone at its next poll. One that blocks its thread cannot be dropped: it
-    /// continues, and its result is reported as late (S4.8). The wait is short, and only a blocking body uses
-    /// all of it.
-    async fn drop_body(mut self) -> BodyOutcome {
-        if !self.spec.is_blocking {
-            self.body.drop_now();
+    /// Takes the right to end the call. Only the first gets it.
+    fn claim(self: &Arc<Self>) -> Option<Claim<M>> {
+        self.board.claim().then(|| Claim { call: Arc::clone(self), is_spent: false })
+    }
+
+    /// Gives the body the time of its contract, and then drops it, if possible. A body on a separate thread cannot be dropped:
+    /// it continues, and its result is reported as late (S4.8).
+    async fn end_body(&self, body: &mut Body) -> BodyOutcome {
+        let Some(time) = self.time_to_end() else {
+            // A result that is there already is kept (S4.5).
+            return body.now_or_never().map_or(BodyOutcome::LeftRunning, BodyOutcome::Returned);
+        };
+        if self.tool.spec().on_stop != OnStop::Drop {
+            let over = pin!(watch::over(&self.scope, Instant::now(), time));
+            // The body is polled first: a result that is ready wins over the end of its time.
+            if let Either::Left((result, _)) = select(&mut *body, over).await {
+                return BodyOutcome::Returned(result);
+            }
         }
-        match timeout(AT_ONCE, &mut self.body).await {
+        if !self.tool.spec().is_blocking {
+            body.drop_now();
+            return BodyOutcome::Dropped;
+        }
+        match timeout(AT_ONCE, body).await {
             Ok(Ok(result)) => BodyOutcome::Returned(Ok(result)),
             Ok(Err(_gone)) => BodyOutcome::Dropped,
-            Err(_elapsed) => {
-                self.leave();
-                BodyOutcome::LeftRunning
-            }
+            Err(_elapsed) => BodyOutcome::LeftRunning,
         }
     }
 
-    async fn within(&mut self, time: Duration) -> Option<Result<ToolResult, TaskEnd>> {
-        let began = Instant::now();
-        let mut seen: Option<Demand> = self.scope.demand();
-        loop {
-            let time = time.min(seen.map_or(time, |demand| demand.cleanup_cap));
-            let over = pin!(sleep_until(after(began, time)));
-            let changed = pin!(self.scope.changed(seen));
-            let wait = select(over, changed);
-            // The body is polled first: a result that is ready wins over the end of its time and over a stronger demand.
-            // `changed` gets the demand seen last, so no change between two rounds is missed.
-            match select(&mut self.body, wait).await {
-                Either::Left((result, _)) => return Some(result),
-                Either::Right((Either::Left(_over), _)) => return None,
-                Either::Right((Either::Right((demand, _)), _)) => seen = Some(demand),
-            }
+    /// What the body's end makes of the call, whose time limit may have passed.
+    fn ending(&self, outcome: BodyOutcome, limit: Option<Duration>) -> CallEnd {
+        let reason = if self.scope.is_stopping() { self.scope.reason() } else { None };
+        match (limit, outcome) {
+            (None, BodyOutcome::Returned(result)) => CallEnd::returned(result, reason),
+            (None, BodyOutcome::Dropped) => CallEnd::stopped(reason),
+            (None, BodyOutcome::LeftRunning) => CallEnd::left_running(reason),
+            (Some(limit), BodyOutcome::Returned(_) | BodyOutcome::Dropped) => CallEnd::timed_out(limit),
+            (Some(limit), BodyOutcome::LeftRunning) => CallEnd::timed_out(limit).with_live_body(),
         }
     }
 
-    /// Leaves the body running, and has its late result reported.
-    fn leave(self) {
-        let Watch { scope, body, late, call_id, .. } = self;
-        let call_id = call_id.clone();
-        let ended = scope.spawn("a call that was left running", async move {
-            let result = body.await;
-            late(call_id, status::describe(&result));
-        });
-        drop(ended);
+    /// Reports the end of a body whose call was over before, when it comes.
+    async fn report_late(&self, outcome: BodyOutcome, body: &mut Body) {
+        let result = match outcome {
+            BodyOutcome::Returned(result) => result,
+            BodyOutcome::Dropped => Err(TaskEnd::Dropped),
+            BodyOutcome::LeftRunning => body.await,
+        };
+        self.mail.late(status::describe(&result));
+    }
+}
+
+impl<M: Mail> Claim<M> {
+    /// Completes the end and posts it. What a stop has ended at once is posted before its clean-ups, which follow.
+    async fn end(mut self, mut ending: Box<CallEnd>) {
+        let call = Arc::clone(&self.call);
+        let spec = call.tool.spec();
+        ending.name_stop(&call.scope, (&call.run, call.board.ends_with_the_run()));
+        ending.name_remote(call.board.see_remote());
+        ending.ruled = call.board.take_ruled();
+        ending.judge_effect(spec.effect);
+        ending.started_at = Some(call.started_at);
+        ending.finish(call.board.take_emitted());
+        // First: what is cut may be in the middle of a secret, and the whole goes to a file.
+        ending.clean(&call.secrets);
+        ending
+            .fit(
+                spec.output_bytes.unwrap_or(call.limits.call_output_bytes),
+                call.limits.cleanup_timeout,
+                &call.run,
+            )
+            .await;
+        spans::end(&call.span, ending.status.as_str(), status_of(ending.status));
+        let resolved_at_once =
+            ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
+        if resolved_at_once {
+            self.post(ending);
+            let reports = clean_up(&call.scope, &call.board, call.limits.cleanup_timeout).await;
+            call.mail.cleaned(reports);
+        } else {
+            ending.cleanups = clean_up(&call.scope, &call.board, call.limits.cleanup_timeout).await;
+            self.post(ending);
+        }
+    }
+
+    fn post(&mut self, mut ending: Box<CallEnd>) {
+        ending.name_rows(self.call.board.take_rows());
+        self.is_spent = true;
+        self.call.mail.ended(ending);
+    }
+}
+
+impl<M: Mail> Drop for Claim<M> {
+    /// A panic on the way to the end is an end too (S2.16).
+    fn drop(&mut self) {
+        if !self.is_spent && thread::panicking() {
+            self.call.mail.ended(Box::new(CallEnd::unwatched()));
+        }
+    }
+}
+
+/// Ends the call as one whose end was not seen, if the task that holds this panics before anything ends it (S2.16).
+struct Unwatched<'a, M: Mail>(&'a Arc<RunningCall<M>>);
+
+impl<M: Mail> Drop for Unwatched<'_, M> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            drop(self.0.claim());
+        }
     }
 }
 

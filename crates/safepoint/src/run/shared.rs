@@ -40,7 +40,7 @@ mod closings;
 mod put;
 mod tree;
 
-pub(crate) use allow_list::AllowList;
+pub(crate) use allow_list::{AllowList, AllowState};
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 pub(crate) use tree::{Decided, Reply, RunTree};
@@ -80,8 +80,8 @@ pub(crate) enum RunMessage {
     ModelEnded { round: u32, error: Option<ModelError> },
     /// The model's message exceeds its limit.
     TooLong { round: u32 },
-    /// A call is over.
-    CallEnded { call_id: CallId, ending: CallEnd },
+    /// A call is over. Boxed: it is the largest message, and is handed on several times.
+    CallEnded { call_id: CallId, ending: Box<CallEnd> },
     /// The clean-ups of a stopped call are done.
     Cleaned { call_id: CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport> },
     /// A call that was left running has ended.

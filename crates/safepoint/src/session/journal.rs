@@ -30,6 +30,7 @@ use crate::{
 };
 
 mod approvals;
+mod checkpoint;
 mod line;
 mod read;
 mod recover;

@@ -3,7 +3,9 @@
 //!
 //! **Invariants**: such a run is never resumed; calls that may have had effects are named.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::{
     run::steer::Steer,
@@ -52,17 +54,19 @@ impl LostRun {
     }
 }
 
-/// What the records say of background runs, as they are read.
-#[derive(Default)]
+/// What the records say of background runs, as they are read. A checkpoint of the journal keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoldedBackground {
     /// Runs whose calls have reported them as running in the background.
     begun: Vec<(TurnId, Path)>,
     /// How runs below the root have ended; `None`: not yet.
-    ended: HashMap<(TurnId, Path), Option<Ending>>,
+    #[serde(with = "crate::value::json::pairs")]
+    ended: BTreeMap<(TurnId, Path), Option<Ending>>,
     /// Calls that may have changed something, and have no end.
     open: Vec<(TurnId, Path, CallId, String)>,
     /// The notices that the model got, and in which turn.
-    notified: HashMap<SteerId, TurnId>,
+    #[serde(with = "crate::value::json::pairs")]
+    notified: BTreeMap<SteerId, TurnId>,
 }
 
 impl FoldedBackground {
@@ -91,6 +95,11 @@ impl FoldedBackground {
             }
             _ => {}
         }
+    }
+
+    /// How much there is of it.
+    pub(super) fn entries(&self) -> usize {
+        self.begun.len() + self.ended.len() + self.open.len() + self.notified.len()
     }
 
     /// Removes a turn from the conversation, with the runs that it began and the notices that it got.

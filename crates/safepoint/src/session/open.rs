@@ -187,6 +187,11 @@ impl<T: Item> SessionBuilder<T> {
     async fn own(mut self, journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Result<Session<T>, Error> {
         let mut found = recover(journal).await?;
         reconcile(journal, &mut found).await?;
+        if let Some(checkpoint) = found.checkpoint.take()
+            && journal.append(vec![checkpoint], Durability::Recorded).await.is_err()
+        {
+            // Nothing depends on it; the same failure is met by the records that matter.
+        }
         let (shared, received) = self.shared();
         let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
         self.settings.history = found.history.clone();

@@ -230,14 +230,13 @@ impl Marks {
     const STILL: u64 = 16;
 
     fn read(file: &fs::File) -> Self {
-        let read = |at| {
-            let mut count = [0; 8];
-            match file.read_exact_at(&mut count, at) {
-                Ok(()) => u64::from_le_bytes(count),
-                Err(_none_yet) => 0,
-            }
-        };
-        Self { ended: read(Self::ENDED), passed: read(Self::PASSED), still: read(Self::STILL) }
+        // In one read; what is not there yet is 0.
+        let mut marks = [[0; 8]; 3];
+        if file.read_at(marks.as_flattened_mut(), 0).is_err() {
+            // As where there is none.
+        }
+        let [ended, passed, still] = marks.map(u64::from_le_bytes);
+        Self { ended, passed, still }
     }
 
     fn write(file: &fs::File, at: u64, count: u64) {

@@ -32,6 +32,11 @@ impl Guarded {
         self.name.as_deref().unwrap_or(UNNAMED)
     }
 
+    /// The name, shared.
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        self.name.as_ref().map_or_else(|_unnamed| UNNAMED.into(), Arc::clone)
+    }
+
     /// A conversation, or one that only reports the panic.
     pub(crate) fn open(&self, spec: ModelSpec) -> GuardedConversation {
         let opened = match &self.name {

@@ -22,7 +22,7 @@ use crate::{
         history::{History, Message, OpenEnd},
         limits::millis,
         message::{AssistantMessage, CallResult, ToolCall},
-        receipt::{CallReport, CallStatus, Ending, Receipt, StopReport, StopSource},
+        receipt::{CallReport, CallStatus, Ending, Receipt, RequestReport, StopReport, StopSource},
         usage::Usage,
     },
 };
@@ -64,7 +64,7 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
     let shared = cell.shared();
     let phase = if state.begun_at.is_some() { "call" } else { "before the start" };
     let effect = state.fired.as_ref().filter(|_| ending == Ending::Stopped);
-    let stop = StopReport::of(&shared.scope.requests(), effect, phase);
+    let stop = StopReport::of(&shared.scope.requests(), |logged| RequestReport::from(logged), effect, phase);
     let row = state.begun_at.map(|at| row(cell, state, ending, at));
     let receipt = Receipt {
         run: shared.run.clone(),

@@ -169,8 +169,8 @@ impl Driver {
         let open_for = time_left(&request).min(self.cx.def.limits.approval_expiry);
         let id = request.id.clone();
         let approver = Foreign::new(approver);
-        let dead = "the task that asks panicked".to_owned();
-        let promised = PromisedMessage::new(&self.cx.shared, RunMessage::AskingPanicked { message: dead });
+        let dead = || RunMessage::AskingPanicked { message: "the task that asks panicked".to_owned() };
+        let promised = PromisedMessage::new(&self.cx.shared, dead);
         let task = self.cx.scope.spawn("approval", async move {
             let id = request.id.clone();
             let asking = approver.run(move |approver| approver.try_ask(request));

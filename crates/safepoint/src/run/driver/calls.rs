@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Reason, Scope, StopHandle, StopRequest};
 
-use super::{Driver, LogFailure, RunContext};
+use super::{Driver, LogFailure, RunContext, running::WatchableCall};
 use crate::{
     contract::tool::OnToolFailure,
     run::{
@@ -36,6 +36,8 @@ pub(super) struct CallScope {
     pub(super) stop: StopHandle,
     pub(super) board: Arc<CallBoard>,
     pub(super) started_at: Option<Timestamp>,
+    /// Its body, while that is the call's work.
+    pub(super) running: Option<WatchableCall>,
 }
 
 impl Calls {
@@ -44,12 +46,21 @@ impl Calls {
         self.open.entry(id.clone()).or_insert_with(|| {
             let (scope, stop) = cx.scope.child();
             cx.shared.name_call(id.clone(), stop.clone());
-            CallScope { scope, stop, board: Arc::default(), started_at: None }
+            CallScope { scope, stop, board: Arc::default(), started_at: None, running: None }
         })
     }
 
     pub(super) fn get(&self, id: &CallId) -> Option<&CallScope> {
         self.open.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &CallId) -> Option<&mut CallScope> {
+        self.open.get_mut(id)
+    }
+
+    /// The calls that run as bodies.
+    pub(super) fn running(&mut self) -> impl Iterator<Item = &mut WatchableCall> {
+        self.open.values_mut().filter_map(|site| site.running.as_mut())
     }
 
     /// Removes a call that has ended or continues elsewhere: later requests come too late.
@@ -78,9 +89,13 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) async fn call_ended(&mut self, id: CallId, ending: CallEnd) -> Result<(), LogFailure> {
+    pub(super) async fn call_ended(
+        &mut self,
+        id: CallId,
+        mut ending: Box<CallEnd>,
+    ) -> Result<(), LogFailure> {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
-        let ending = ending.without(&self.cx.def.secrets);
+        ending.clean(&self.cx.def.secrets);
         self.child_ended(&id, &ending);
         self.note_waiting_end(&id, &ending);
         let is_bad = matches!(
@@ -96,10 +111,11 @@ impl Driver {
                 .is_some_and(|work| work.spec().on_failure == OnToolFailure::EndRun);
         let failure =
             fatal.then(|| (super::failure::of(&call, &ending, self.cx.def.is_remote), ending.hint.clone()));
+        let mut asked = Vec::new();
         if ending.stopped_by == Some(StopSource::Run) {
-            self.observe(None).await?;
+            asked = self.observed(None);
         }
-        self.end_call(&call, ending).await?;
+        self.end_call_after(asked, &call, ending).await?;
         if let Some((message, hint)) = failure {
             self.fail("tool", message, hint.as_deref());
         }
@@ -108,16 +124,37 @@ impl Driver {
 
     /// Records the end of one call. [`end_unbegun`](Self::end_unbegun) records the ends of the calls of which nothing runs
     /// when the run ends. No other function records one.
-    pub(super) async fn end_call(&mut self, call: &ToolCall, ending: CallEnd) -> Result<(), LogFailure> {
+    pub(super) fn end_call(
+        &mut self,
+        call: &ToolCall,
+        ending: impl Into<Box<CallEnd>>,
+    ) -> impl Future<Output = Result<(), LogFailure>> + Send {
+        self.end_call_after(Vec::new(), call, ending.into())
+    }
+
+    /// Records the end of one call behind `asked`, in one append where no question of the call stands between them.
+    async fn end_call_after(
+        &mut self,
+        mut asked: Vec<Arc<Fact>>,
+        call: &ToolCall,
+        ending: Box<CallEnd>,
+    ) -> Result<(), LogFailure> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
         let given = answer_given(&report, &result);
         let ended = Arc::new(Fact::CallEnded { report, result, extent });
-        let withdrawn = self.withdraw_of_call(&call.id).await;
+        let mut before = Ok(());
+        if self.machine.live().any(|request| request.call_id == call.id) {
+            before = self.record_all(std::mem::take(&mut asked)).await;
+            if before.is_ok() {
+                before = self.withdraw_of_call(&call.id).await;
+            }
+        }
         if let Some(site) = self.calls.settle(&call.id) {
             self.call_over(&site, given);
         }
-        let recorded = match withdrawn {
-            Ok(()) => self.record(Arc::clone(&ended)).await.map(drop),
+        asked.push(Arc::clone(&ended));
+        let recorded = match before {
+            Ok(()) => self.record_all(asked).await,
             Err(broken) => Err(broken),
         };
         let Fact::CallEnded { report, .. } = &*ended else { return recorded };
@@ -141,15 +178,15 @@ impl Driver {
         let (mut facts, mut reports) = (Vec::new(), Vec::new());
         for (call, ending, asked) in ended {
             let withdrawn = asked.into_iter().map(|id| self.closed(id, &call.id, Closing::Withdrawn));
-            facts.extend(withdrawn);
+            facts.extend(withdrawn.map(Arc::new));
             let (report, result, extent) = ending.into_parts(&call, self.machine.rounds());
-            facts.push(Fact::CallEnded { report: report.clone(), result, extent });
+            facts.push(Arc::new(Fact::CallEnded { report: report.clone(), result, extent }));
             reports.push(report);
             if let Some(site) = self.calls.settle(&call.id) {
                 self.call_over(&site, LastWords::default());
             }
         }
-        if let Err(broken) = self.recorder.record_all(&mut self.machine, &self.cx, facts).await {
+        if let Err(broken) = self.record_all(facts).await {
             self.recorder.keep_unrecorded(reports);
             return Err(broken);
         }

@@ -45,7 +45,7 @@ impl Driver {
             }
             Ending::Stopped
         };
-        let origin = self.origin();
+        let origin = self.tree.parent.is_some().then(|| self.origin());
         self.cx.shared.stop.settle();
         let receipt = Arc::new(self.receipt(ending, Vec::new()));
         let outcome = self.outcome(ending, &receipt, Persisted::No(UNRECORDED.into()));
@@ -53,7 +53,9 @@ impl Driver {
         self.attempt.release();
         let settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
         self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
-        self.report_to_parent(&outcome, origin);
+        if let Some(origin) = origin {
+            self.report_to_parent(&outcome, origin);
+        }
         receipt
     }
 }

@@ -65,9 +65,9 @@ impl HookRunner {
         let bound = cx.def.limits.callback_timeout;
         let asked = spawn(cx, asked);
         self.running.insert(key.clone(), asked.dropper());
-        let dead = Err(Panicked(DEAD.into()));
-        let promised =
-            PromisedMessage::new(&cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
+        let asked_key = key.clone();
+        let dead = move || RunMessage::Hooked { key: asked_key, answer: Err(Panicked(DEAD.into())) };
+        let promised = PromisedMessage::new(&cx.shared, dead);
         drop(cx.scope.spawn("hook's bound", async move {
             // The run continues without a hook that is overdue.
             let answer = within(bound, asked).await.map(|said| said.unwrap_or(Verdict::Proceed));
@@ -89,8 +89,8 @@ impl HookRunner {
         let bound = cx.def.limits.callback_timeout;
         let work = spawn(cx, work);
         self.notified += 1;
-        let promised =
-            PromisedMessage::new(&cx.shared, RunMessage::HookNotified { panicked: Some(DEAD.into()) });
+        let dead = || RunMessage::HookNotified { panicked: Some(DEAD.into()) };
+        let promised = PromisedMessage::new(&cx.shared, dead);
         drop(cx.scope.spawn("hook's bound", async move {
             let panicked = within(bound, work).await.err().map(|Panicked(message)| message);
             promised.send(RunMessage::HookNotified { panicked });

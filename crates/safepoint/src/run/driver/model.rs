@@ -154,11 +154,12 @@ impl Driver {
         // A remote agent makes no model call here: its message counts as sent only if it says so.
         let draft = Draft::new(&self.cx.def.limits, self.cx.def.is_remote);
         let shared_draft = SharedDraft { draft, permission: Writer::default(), retries: Vec::new() };
-        let model = summary.as_ref().map_or_else(|| self.cx.def.model.name(), |summary| summary.model());
+        let model =
+            summary.as_ref().map_or_else(|| self.cx.def.model.shared_name(), |summary| summary.model());
         let mut streaming = ModelCall {
             round,
-            model: model.into(),
-            span: spans::model_call(model, round),
+            span: spans::model_call(&model, round),
+            model,
             summary,
             started_at: Timestamp::now(),
             draft: Arc::new(Mutex::new(shared_draft)),
@@ -188,19 +189,23 @@ impl Driver {
         }
         let refused = streaming.task.is_none();
         self.model.streaming = Some(streaming);
-        if refused { self.cut_model(Completion::Stopped).await } else { Ok(()) }
+        if refused { self.cut_model(Completion::Stopped, Vec::new()).await } else { Ok(()) }
     }
 
     /// Ends the exchange on this side, and keeps what has arrived. An exchange that a steer cuts is released
-    /// in any case.
-    pub(super) async fn cut_model(&mut self, whole: Completion) -> Result<(), LogFailure> {
-        let Some(mut streaming) = self.model.streaming.take() else { return Ok(()) };
+    /// in any case. `asked` is recorded first, in the same append.
+    pub(super) async fn cut_model(
+        &mut self,
+        whole: Completion,
+        mut asked: Vec<Arc<Fact>>,
+    ) -> Result<(), LogFailure> {
+        let Some(mut streaming) = self.model.streaming.take() else { return self.record_all(asked).await };
         if whole == Completion::Stopped {
-            self.observe(None).await?;
+            asked.extend(self.observed(None));
         }
         let is_drained = self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
         if is_drained && streaming.task.is_some() && streaming.summary.is_none() {
-            self.end_model(&mut streaming, Completion::Stopped, ModelState::Draining).await?;
+            self.end_model(&mut streaming, (Completion::Stopped, ModelState::Draining), asked).await?;
             self.model.drain(&self.cx, streaming);
             return Ok(());
         }
@@ -208,7 +213,7 @@ impl Driver {
             task.dropper().drop_now();
         }
         self.model.release(&self.cx, &mut streaming);
-        self.end_model(&mut streaming, whole, ModelState::Closed).await
+        self.end_model(&mut streaming, (whole, ModelState::Closed), asked).await
     }
 
     /// The message exceeds its limit: the limit's stop ends the call, whatever else is known of its end by
@@ -240,14 +245,15 @@ impl Driver {
             (None, Some(Finish::Natural | Finish::Other(_))) => (Completion::Complete, ModelState::Completed),
             (None, None) => (Completion::Failed(endless()), ModelState::Closed),
         };
-        self.end_model(&mut streaming, whole, state).await
+        self.end_model(&mut streaming, (whole, state), Vec::new()).await
     }
 
+    /// Records the end of a call behind what was `asked`, in one append.
     async fn end_model(
         &mut self,
         streaming: &mut ModelCall,
-        whole: Completion,
-        state: ModelState,
+        (whole, state): (Completion, ModelState),
+        mut asked: Vec<Arc<Fact>>,
     ) -> Result<(), LogFailure> {
         let (message, usage, state, model, retries, calls_left_out) = {
             let mut locked = streaming.draft.lock();
@@ -270,24 +276,33 @@ impl Driver {
             retries,
             calls_left_out,
         };
-        let (ending, status) = match &whole {
-            Completion::Complete => ("completed", spans::OK),
-            Completion::Stopped => ("stopped", spans::UNSET),
-            Completion::Steered => ("steered", spans::UNSET),
-            Completion::Failed(_) => ("failed", spans::ERROR),
-        };
-        spans::end(&streaming.span, ending, status);
-        streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);
-        streaming.span.record("gen_ai.usage.output_tokens", report.usage.output);
         let message = Arc::new(message);
         if let Some(summary) = &mut streaming.summary {
+            self.record_all(asked).await?;
+            end_span(&streaming.span, &whole, &report);
             return Box::pin(self.summarised(summary, &message, (whole, report))).await;
         }
-        let recorded = self.record(Fact::ModelEnded { message, whole, report }).await?;
-        let Fact::ModelEnded { message, whole, report } = &**recorded.fact() else { return Ok(()) };
+        let ended = Arc::new(Fact::ModelEnded { message, whole, report });
+        asked.push(Arc::clone(&ended));
+        self.record_all(asked).await?;
+        let Fact::ModelEnded { message, whole, report } = &*ended else { return Ok(()) };
+        end_span(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
         self.notify(|hooks| hooks.after_model(&hooked()));
         Ok(())
     }
+}
+
+/// Ends the span of a call. After its record: what subscribes to spans is not ours, and may panic.
+fn end_span(span: &Span, whole: &Completion, report: &ModelReport) {
+    let (ending, status) = match whole {
+        Completion::Complete => ("completed", spans::OK),
+        Completion::Stopped => ("stopped", spans::UNSET),
+        Completion::Steered => ("steered", spans::UNSET),
+        Completion::Failed(_) => ("failed", spans::ERROR),
+    };
+    spans::end(span, ending, status);
+    span.record("gen_ai.usage.input_tokens", report.usage.input);
+    span.record("gen_ai.usage.output_tokens", report.usage.output);
 }

@@ -31,13 +31,13 @@ pub(super) fn dead() -> ModelError {
 
 /// What is kept of a failed try.
 pub(super) fn retry(delta: &Delta) -> Option<RetryReport> {
-    let at = Timestamp::now();
     match delta {
         Delta::Retrying { after, error, .. } | Delta::Reconnecting { after, error, .. } => {
+            let at = Timestamp::now();
             Some(RetryReport { at, error: error.clone(), after_ms: millis(*after), instead: None })
         }
         Delta::FailedOver { to, error, .. } => {
-            let instead = Some(to.to_string());
+            let (at, instead) = (Timestamp::now(), Some(to.to_string()));
             Some(RetryReport { at, error: error.clone(), after_ms: 0, instead })
         }
         _ => None,

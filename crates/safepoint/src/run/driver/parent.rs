@@ -102,14 +102,14 @@ impl Parent {
         let budget = self.child.spec().output_bytes.unwrap_or(self.above.limits.call_output_bytes);
         let call_id = self.call_id.clone();
         if ending.is_within(budget) {
-            self.post(RunMessage::CallEnded { call_id, ending });
+            self.post(RunMessage::CallEnded { call_id, ending: Box::new(ending) });
             return;
         }
         let (parent, run) = (self.above.mailbox.clone(), self.above.scope.clone());
         let bound = self.above.limits.cleanup_timeout;
         drop(self.above.scope.spawn("shortening a child's answer", async move {
             ending.fit(budget, bound, &run).await;
-            if !parent.post(RunMessage::CallEnded { call_id, ending }) {
+            if !parent.post(RunMessage::CallEnded { call_id, ending: Box::new(ending) }) {
                 // The parent is gone; it settled without its log.
             }
         }));

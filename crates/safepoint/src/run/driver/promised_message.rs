@@ -6,14 +6,15 @@ use crate::run::shared::{RunMessage, SharedRun};
 
 /// Sent once: by the performer, or by its death in a panic. If the driver drops the performer, nothing is
 /// sent.
-pub(super) struct PromisedMessage {
+pub(super) struct PromisedMessage<P: FnOnce() -> RunMessage> {
     shared: Arc<SharedRun>,
-    on_panic: Option<RunMessage>,
+    /// Makes the message of a performer that dies; made only then.
+    on_panic: Option<P>,
 }
 
-impl PromisedMessage {
-    /// Sends `on_panic` unless another message is sent first.
-    pub(super) fn new(shared: &Arc<SharedRun>, on_panic: RunMessage) -> Self {
+impl<P: FnOnce() -> RunMessage> PromisedMessage<P> {
+    /// Sends what `on_panic` makes unless another message is sent first.
+    pub(super) fn new(shared: &Arc<SharedRun>, on_panic: P) -> Self {
         Self { shared: Arc::clone(shared), on_panic: Some(on_panic) }
     }
 
@@ -23,12 +24,12 @@ impl PromisedMessage {
     }
 }
 
-impl Drop for PromisedMessage {
+impl<P: FnOnce() -> RunMessage> Drop for PromisedMessage<P> {
     fn drop(&mut self) {
         if thread::panicking()
-            && let Some(msg) = self.on_panic.take()
+            && let Some(on_panic) = self.on_panic.take()
         {
-            self.shared.post(msg);
+            self.shared.post(on_panic());
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::task::Poll;
 
 use futures_util::future::poll_fn;
+use tokio::task::yield_now;
 
-use super::{Driver, LogFailure, clock::Clock, grace::Grace, stops::StopTracker};
+use super::{Driver, LogFailure, clock::Clock, grace::Grace, running::WatchTimer, stops::StopTracker};
 use crate::{
     run::{executor, shared::RunMessage},
     sync::{self, callback::Panicked, mailbox::Received},
@@ -16,6 +17,7 @@ pub(super) struct Queue {
     mailbox: Received<RunMessage>,
     pub(super) clock: Clock,
     pub(super) grace: Grace,
+    pub(super) watches: WatchTimer,
 }
 
 /// What ended a wait. Exhaustive: the driver must handle each.
@@ -23,12 +25,13 @@ enum Woken {
     Msg(Box<RunMessage>),
     Demand,
     Grace,
+    Watches,
     Clock,
 }
 
 impl Queue {
     pub(super) fn new(mailbox: Received<RunMessage>) -> Self {
-        Self { mailbox, clock: Clock::new(), grace: Grace::default() }
+        Self { mailbox, clock: Clock::new(), grace: Grace::default(), watches: WatchTimer::default() }
     }
 
     /// The next message, if it has come.
@@ -54,6 +57,9 @@ impl Queue {
             if self.grace.poll(cx).is_ready() {
                 return Poll::Ready(Woken::Grace);
             }
+            if self.watches.poll(cx).is_ready() {
+                return Poll::Ready(Woken::Watches);
+            }
             self.clock.poll(cx).map(|()| Woken::Clock)
         })
         .await
@@ -66,6 +72,9 @@ impl Driver {
         match self.queue.woken(&mut self.stops).await {
             Woken::Msg(msg) => Box::pin(self.handle(*msg)).await?,
             Woken::Grace => self.stop_for_grace(),
+            Woken::Watches => self.watch_overdue(),
+            // A stop wakes all of a tree at once. What runs in it sees it first, and the runs below the root record after that.
+            Woken::Demand if self.tree.parent.is_some() => yield_now().await,
             Woken::Demand | Woken::Clock => {}
         }
         Ok(())
@@ -107,7 +116,10 @@ impl Driver {
             }
             RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
             RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
-            RunMessage::Look => self.withdraw_unwanted().await?,
+            RunMessage::Look => {
+                self.watch_asked_calls();
+                self.withdraw_unwanted().await?;
+            }
         }
         Ok(())
     }

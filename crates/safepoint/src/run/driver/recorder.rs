@@ -40,21 +40,30 @@ impl Recorder {
     ) -> Result<Recorded, LogFailure> {
         let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append_timeout);
         let recorded = recording.await.map_err(LogFailure::Log)?;
-        take_in(machine, cx, &recorded);
+        apply(machine, cx, &recorded);
+        cx.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
         Ok(recorded)
     }
 
-    /// Records several facts in one append.
+    /// Records several facts in one append, if the log can do that: a stop does not wait for each. Then they are
+    /// applied and shown, in their order.
     pub(super) async fn record_all(
         &mut self,
         machine: &mut Machine,
         cx: &RunContext,
-        facts: Vec<Fact>,
+        mut facts: Vec<Arc<Fact>>,
     ) -> Result<(), LogFailure> {
-        let facts = facts.into_iter().map(Arc::new).collect();
+        if facts.len() < 2 {
+            let Some(fact) = facts.pop() else { return Ok(()) };
+            return self.record(machine, cx, fact).await.map(drop);
+        }
         let recording = log::record_all(&*self.log, &cx.shared.path, facts, cx.def.limits.append_timeout);
         let recorded = recording.await.map_err(LogFailure::Log)?;
-        recorded.iter().for_each(|recorded| take_in(machine, cx, recorded));
+        for recorded in &recorded {
+            apply(machine, cx, recorded);
+        }
+        let shown = recorded.iter().map(|recorded| EventKind::Fact(Arc::clone(recorded.fact())));
+        cx.shared.feed.push_all(shown);
         Ok(())
     }
 
@@ -93,8 +102,7 @@ impl Recorder {
     }
 }
 
-fn take_in(machine: &mut Machine, cx: &RunContext, recorded: &Recorded) {
+fn apply(machine: &mut Machine, cx: &RunContext, recorded: &Recorded) {
     machine.apply(recorded);
     cx.shared.tree.always.take(recorded.fact());
-    cx.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
 }

@@ -6,7 +6,10 @@ use std::{pin::pin, sync::Arc};
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
 use safepoint_scope::DEFAULT_CLEANUP_CAP;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    task::yield_now,
+    time::{Instant, timeout_at},
+};
 use tracing::Span;
 
 use super::{
@@ -33,11 +36,12 @@ use crate::{
 };
 
 impl Driver {
-    /// Fixes the outcome. Later requests come too late.
+    /// Fixes the outcome. Later requests come too late. What no caller waits for is done once it is published.
     pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
         self.hooks.end();
         self.steers.return_all();
-        let origin = self.origin();
+        // Asked before anything that is open is closed.
+        let origin = self.tree.parent.is_some().then(|| self.origin());
         let mut withdrawn = self.approvals.mid_call.take_withdrawn();
         if persisted == Persisted::Yes
             && let Err(broken) = self.close_open(ending, &mut withdrawn).await
@@ -56,6 +60,13 @@ impl Driver {
                 Arc::new(Receipt { unrecorded: self.recorder.lost().cloned(), ..Receipt::clone(&receipt) });
             settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
         }
+        let outcome = self.outcome(ending, &receipt, persisted);
+        // Released before the outcome is visible, so that a reader of it can resume the run.
+        self.attempt.release();
+        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        if let Some(origin) = origin {
+            self.report_to_parent(&outcome, origin);
+        }
         self.cx.def.times.note(&receipt);
         spans::end(
             &Span::current(),
@@ -66,14 +77,9 @@ impl Driver {
                 Ending::Stopped | Ending::Suspended => spans::UNSET,
             },
         );
-        let outcome = self.outcome(ending, &receipt, persisted);
         if ending == Ending::Stopped {
             self.notify(|hooks| hooks.on_stop(&receipt));
         }
-        // Released before the outcome is visible, so that a reader of it can resume the run.
-        self.attempt.release();
-        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
-        self.report_to_parent(&outcome, origin);
         receipt
     }
 
@@ -97,17 +103,19 @@ impl Driver {
         ending: Ending,
         withdrawn: &mut Vec<ApprovalId>,
     ) -> Result<(), LogFailure> {
-        self.notice().await?;
-        if matches!(ending, Ending::Suspended | Ending::Done) {
-            return Ok(());
-        }
+        let mut asked = self.asked();
         if ending == Ending::Stopped {
-            self.observe(None).await?;
+            asked.extend(self.observed(None));
+        }
+        self.record_all(asked).await?;
+        let open = self.machine.open_calls();
+        if open.is_empty() || matches!(ending, Ending::Suspended | Ending::Done) {
+            return Ok(());
         }
         let reason = self.stops.reason();
         let keeps_questions = self.keeps_questions(ending);
         let mut unbegun = Vec::new();
-        for call in self.machine.open_calls() {
+        for call in open {
             let asked: Vec<ApprovalId> = match &call.step {
                 // Nothing here waits for the answer; the question stays open until the run is resumed.
                 CallState::AwaitingApproval(request) if keeps_questions => {
@@ -192,11 +200,17 @@ impl Driver {
         }
     }
 
-    pub(super) fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
+    /// The outcome, which takes the history over: nothing is added to it any more.
+    pub(super) fn outcome(
+        &mut self,
+        ending: Ending,
+        receipt: &Arc<Receipt>,
+        persisted: Persisted,
+    ) -> Outcome {
         let said = self.said_last();
         let ended = Arc::new(OutcomeContext {
             receipt: Arc::clone(receipt),
-            history: self.machine.history_now(),
+            history: self.machine.take_history(),
             said: said.clone(),
             persisted,
             log: Arc::clone(self.recorder.log()),
@@ -229,6 +243,11 @@ impl Driver {
     /// Waits until nothing is alive, or names what is. Messages that arrive meanwhile are late: they go to
     /// the audit and into the final receipt, and change nothing else.
     pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
+        if receipt.ending == Ending::Stopped {
+            // What a stop woke together with this driver goes first: the run's own tasks end, and of many runs that are
+            // stopped at once each has its outcome before the first is cleared away.
+            yield_now().await;
+        }
         let cap = self.cx.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
         let drain = self.model.drain_time(&self.cx);
         let patience = cap.saturating_add(drain).saturating_add(self.cx.def.limits.quiet_timeout);

@@ -1,15 +1,12 @@
-//! Tool calls: announced, permitted, and handed to a supervisor.
+//! Tool calls: announced, permitted, and handed to a task.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Label, Mode, Reason, SafePoints};
+use safepoint_scope::{Mode, Reason, SafePoints};
 use serde_json::Value;
-use tracing::Instrument as _;
 
-use super::{
-    Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, promised_message::PromisedMessage,
-};
+use super::{Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, running::CallMail};
 use crate::{
     contract::{
         hook::{HookCall, HookOf},
@@ -17,9 +14,8 @@ use crate::{
     },
     definition::toolset::Callable,
     run::{
-        executor::{self, CallEnd, Job, RunCall},
+        executor::{RunCall, RunningCall},
         machine::{Call, CallState},
-        shared::RunMessage,
         spans,
     },
     value::{event::Fact, ids::CallId, message::ToolCall, receipt::StopSource},
@@ -59,10 +55,11 @@ impl Driver {
         gate: SafePoints,
         (entry, named): (ChildStart, Option<String>),
     ) -> Result<(), LogFailure> {
-        let Ok(work) = self.cx.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
+        // Its arguments fitted when it was let begin, and neither they nor the tools have changed since.
+        let Some(work) = self.cx.def.tools.get(&call.name).cloned() else { return Ok(()) };
         let round = self.machine.rounds();
         let started_at = Timestamp::now();
-        let key = format!("{}:{}", self.cx.shared.run, call.id);
+        let key = [self.cx.shared.run.as_str(), call.id.as_str()].join(":");
         let announced = self
             .record(Fact::CallStarted {
                 call_id: call.id.clone(),
@@ -95,40 +92,21 @@ impl Driver {
         let host = RunHost::new(&self.cx.shared, call.id.clone(), permit.scope(), &site.board, &self.cx.def);
         let earlier = if self.cx.def.is_remote { self.machine.history_now().earlier() } else { Vec::new() };
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
-        let job = Job {
-            cx: ToolContext::new(permit.scope().clone(), site_of, Arc::new(host)),
-            permit,
+        let cx = ToolContext::new(permit.scope().clone(), site_of, Arc::new(host));
+        let running = RunningCall {
+            scope: permit.scope().clone(),
             stop: site.stop.clone(),
-            label: Label::of("tool ", self.cx.def.tools.name(&call.name)),
             tool,
-            args: Arc::unwrap_or_clone(args),
             board: Arc::clone(&site.board),
             limits: Arc::clone(&self.cx.def.limits),
             secrets: self.cx.def.secrets.clone(),
             run: self.cx.scope.clone(),
             started_at,
+            span: spans::tool_call(&call.name, call.id.as_str()),
+            mail: CallMail::new(&self.cx.shared, &call.id),
         };
-        self.supervise(job, call.id.clone());
+        self.run_call(permit, Arc::new(running), (cx, Arc::unwrap_or_clone(args)));
         Ok(())
-    }
-
-    fn supervise(&self, job: Job, call_id: CallId) {
-        let unwatched = RunMessage::CallEnded { call_id: call_id.clone(), ending: CallEnd::unwatched() };
-        let ended = PromisedMessage::new(&self.cx.shared, unwatched);
-        let cleaned = Arc::clone(&self.cx.shared);
-        let late = Arc::clone(&self.cx.shared);
-        let label = Label::of("call ", call_id.shared());
-        let span = spans::tool_call(job.cx.name(), call_id.as_str());
-        let supervised = executor::supervise(
-            job,
-            move |ending| ended.send(RunMessage::CallEnded { call_id, ending }),
-            move |call_id, cleanups| {
-                cleaned.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() })
-            },
-            move |call_id, what| late.post(RunMessage::Late { call_id, what }),
-        );
-        // Dropping the handle leaves the task running; its end arrives as a message.
-        drop(self.cx.scope.spawn(label, supervised.instrument(span)));
     }
 
     async fn not_started(

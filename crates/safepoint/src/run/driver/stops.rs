@@ -3,17 +3,18 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
-use safepoint_scope::{Demand, FiredBy, LoggedRequest, Mode, Reason, SafePoints, Scope};
+use safepoint_scope::{Demand, FiredBy, LoggedRequest, Mode, Onset, Reason, SafePoints, Scope};
 
 use super::{Driver, LogFailure};
 use crate::{
     run::machine::Machine,
     value::{
         event::Fact,
-        receipt::{StopReport, TookEffect},
+        receipt::{RequestReport, StopReport, TookEffect},
     },
 };
 
@@ -23,11 +24,28 @@ pub(super) struct StopTracker {
     seen: Option<Demand>,
     changed: Option<Pin<Box<dyn Future<Output = Demand> + Send>>>,
     /// Requests of several nodes reach a child run, and a wider reach admits older ones later.
-    noticed: Vec<LoggedRequest>,
+    noticed: Vec<NoticedRequest>,
     phase: Option<&'static str>,
     observed: Option<TookEffect>,
     /// The safe points at which this stop has ended child runs and calls that only waited.
     closing: Option<SafePoints>,
+}
+
+/// A request, and the fact of it: made once, so that the receipt says the same.
+struct NoticedRequest {
+    logged: LoggedRequest,
+    fact: Arc<Fact>,
+}
+
+impl NoticedRequest {
+    fn is(&self, other: &LoggedRequest) -> bool {
+        let mine = &self.logged;
+        (mine.seq, mine.at, &mine.reason) == (other.seq, other.at, &other.reason)
+    }
+
+    fn report(&self) -> Option<&RequestReport> {
+        if let Fact::StopRequested(report) = &*self.fact { Some(report) } else { None }
+    }
 }
 
 impl StopTracker {
@@ -55,22 +73,36 @@ impl StopTracker {
         self.scope.demand().is_some_and(|demand| self.seen != Some(demand))
     }
 
-    /// Notices the demand, in `phase` if it is the first. Returns whether a deadline has just turned a stop
-    /// at a safe point into an immediate one; `None` without a demand.
-    fn see(&mut self, phase: &'static str) -> Option<bool> {
-        let demand = self.scope.demand()?;
+    /// Notices what is demanded, in `phase` if it is the first: the facts that are not recorded yet. None without a new
+    /// demand.
+    fn see(&mut self, phase: impl FnOnce() -> &'static str) -> Option<Vec<Arc<Fact>>> {
+        let demand = self.scope.demand().filter(|demand| self.seen != Some(*demand))?;
         let before = self.seen.replace(demand);
         self.changed = None;
-        self.phase.get_or_insert(phase);
-        let by_deadline = self.scope.fired().is_some_and(|fired| fired.by == FiredBy::Deadline);
+        self.phase.get_or_insert_with(phase);
+        // Read after the demand: all that was requested up to the demand is among these.
+        let mut facts = Vec::new();
+        for logged in self.scope.requests() {
+            if !self.noticed.iter().any(|noticed| noticed.is(&logged)) {
+                let fact = Arc::new(Fact::StopRequested((&logged).into()));
+                facts.push(Arc::clone(&fact));
+                self.noticed.push(NoticedRequest { logged, fact });
+            }
+        }
         let was_now = before.is_some_and(|before| before.mode == Mode::Now);
-        Some(demand.mode == Mode::Now && by_deadline && !was_now)
+        if demand.mode == Mode::Now && !was_now && self.has_grace_ended() {
+            facts.push(Arc::new(Fact::StopEscalated));
+        }
+        Some(facts)
     }
 
-    /// The oldest request that is not recorded yet.
-    fn unrecorded(&self) -> Option<LoggedRequest> {
-        let is_recorded = |asked: &LoggedRequest| self.noticed.iter().any(|noticed| is_same(noticed, asked));
-        self.scope.requests().into_iter().find(|asked| !is_recorded(asked))
+    /// Whether the stop is `Now` because a grace is over.
+    fn has_grace_ended(&self) -> bool {
+        let has_grace = |noticed: &NoticedRequest| {
+            noticed.logged.demand.deadline.is_some() || noticed.logged.onset == Onset::GraceOver
+        };
+        self.noticed.iter().any(has_grace)
+            && self.scope.fired().is_some_and(|fired| fired.by == FiredBy::Deadline)
     }
 
     /// The boundaries at which the run is for its stop: the machine's, and those at which the stop has ended
@@ -108,44 +140,46 @@ impl StopTracker {
 
     /// The report of the stop; `None` if none was requested.
     fn report(&self, phase: impl FnOnce() -> &'static str) -> Option<StopReport> {
-        StopReport::of(&self.scope.requests(), self.observed.as_ref(), self.phase.unwrap_or_else(phase))
+        let report = |logged: &LoggedRequest| {
+            let noticed = self.noticed.iter().find(|noticed| noticed.is(logged));
+            noticed.and_then(NoticedRequest::report).cloned().unwrap_or_else(|| logged.into())
+        };
+        let phase = self.phase.unwrap_or_else(phase);
+        StopReport::of(&self.scope.requests(), report, self.observed.as_ref(), phase)
     }
 }
 
 impl Driver {
-    /// Records requests and escalations that are not recorded yet.
-    pub(super) async fn notice(&mut self) -> Result<(), LogFailure> {
-        if !self.stops.is_asked_anew() {
-            return Ok(());
-        }
-        let phase = self.phase();
-        let Some(is_escalated) = self.stops.see(phase) else { return Ok(()) };
-        while let Some(asked) = self.stops.unrecorded() {
-            self.record(Fact::StopRequested((&asked).into())).await?;
-            self.stops.noticed.push(asked);
-        }
+    /// Notices requests and escalations: the facts that are to be recorded before anything else is done.
+    pub(super) fn asked(&mut self) -> Vec<Arc<Fact>> {
+        let (machine, children, def) = (&self.machine, &self.tree.children, &self.cx.def);
+        let waits = || machine.waits_for_a_person(children.waiting(), def.limits.parallel_calls);
+        let Some(facts) = self.stops.see(|| phase(machine, waits())) else { return Vec::new() };
         if let Some(grace) = self.tree.grace(&self.cx.scope) {
             self.queue.grace.arm(grace);
         }
-        if is_escalated {
-            self.record(Fact::StopEscalated).await?;
-        }
-        Ok(())
+        facts
     }
 
     /// Records the first effect of a demand: it ended something, or kept it from beginning at the run's
     /// boundary or at `gate`.
     pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), LogFailure> {
-        if let Some(effect) = self.stops.take_effect(&self.machine, gate) {
-            let at = effect.at;
-            self.record(Fact::StopObserved { at }).await?;
-        }
-        Ok(())
+        let observed = self.observed(gate);
+        self.record_all(observed).await
+    }
+
+    /// The first effect of a demand, to be recorded before what comes of it. Requests that are not recorded yet come before
+    /// it: what runs may have seen one before this task did.
+    pub(super) fn observed(&mut self, gate: Option<SafePoints>) -> Vec<Arc<Fact>> {
+        let mut facts = self.asked();
+        let effect = self.stops.take_effect(&self.machine, gate);
+        facts.extend(effect.map(|effect| Arc::new(Fact::StopObserved { at: effect.at })));
+        facts
     }
 
     /// Where the run is, for people and histograms.
     fn phase(&self) -> &'static str {
-        if self.waits_for_a_person() { "it waited for a decision" } else { self.machine.phase() }
+        phase(&self.machine, self.waits_for_a_person())
     }
 
     /// The report of the stop; `None` if none was requested.
@@ -162,6 +196,7 @@ fn either(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoin
     }
 }
 
-fn is_same(one: &LoggedRequest, other: &LoggedRequest) -> bool {
-    (one.seq, one.at, &one.reason) == (other.seq, other.at, &other.reason)
+/// Where a run is, which waits for a person or not.
+fn phase(machine: &Machine, waits: bool) -> &'static str {
+    if waits { "it waited for a decision" } else { machine.phase() }
 }

@@ -75,10 +75,9 @@ pub(super) async fn perform(
     on_cut: OnModelStop,
 ) {
     let scope = permit.into_scope();
-    let promised = PromisedMessage::new(
-        &writer.shared,
-        RunMessage::ModelEnded { round: writer.round, error: Some(dead()) },
-    );
+    let round = writer.round;
+    let unread = move || RunMessage::ModelEnded { round, error: Some(dead()) };
+    let promised = PromisedMessage::new(&writer.shared, unread);
     let reading = read(reply, &writer, (on_cut, &scope));
     let read = match on_cut {
         // The performer observes the stop itself, so that the exchange is released while the driver still

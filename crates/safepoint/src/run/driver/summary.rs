@@ -37,8 +37,8 @@ impl SummaryCall {
         self.conversation.release()
     }
 
-    pub(super) fn model(&self) -> &str {
-        self.model.name()
+    pub(super) fn model(&self) -> Arc<str> {
+        self.model.shared_name()
     }
 }
 

@@ -1,7 +1,9 @@
-//! What a running call leaves for its supervisor: its progress, its rows, and its clean-ups.
+//! What a running call leaves for its end: its progress, its rows, and its clean-ups. And who ends it.
 //!
-//! **Invariants**: what arrives after the supervisor has taken its share is returned to the caller, never
-//! lost silently.
+//! **Invariants**: what arrives after the end has taken its share is returned to the caller, never lost silently; the right
+//! to end the call is given once.
+
+use std::time::Duration;
 
 use futures_core::future::BoxFuture;
 
@@ -15,10 +17,10 @@ use crate::{
     },
 };
 
-/// What a running call leaves for its supervisor.
+/// What a running call leaves for its end.
 #[derive(Default)]
 pub(crate) struct CallBoard {
-    /// Held for one entry or one taking. The body of the call and its supervisor take it, and no other lock
+    /// Held for one entry or one taking. The body of the call and what ends it take it, and no other lock
     /// is taken under it. Clean-ups are only moved under it; they run after it. Whether an entry comes before
     /// the taking or after it is decided here, so it is in the share or goes back to its caller.
     posted: Mutex<Posted>,
@@ -36,10 +38,21 @@ struct Posted {
     processes: Vec<ProcessReport>,
     remote: Option<RemoteReport>,
     ruled: Vec<RuledReport>,
-    /// Whether rows are sent as messages, because the supervisor has finished.
+    /// Whether rows are sent as messages, because the call is over.
     is_by_mail: bool,
     /// Whether a stop of the call alone is the run's, which is at a safe point while the call waits.
     is_stopped_by_run: bool,
+    end: Ending,
+}
+
+/// How far the end of a call is. Exhaustive: nothing ends it yet; its time limit has passed, and nothing ends it yet; or
+/// something does, and the limit had passed by then or not.
+#[derive(Clone, Copy, Default)]
+enum Ending {
+    #[default]
+    Open,
+    Due(Duration),
+    Claimed(Option<Duration>),
 }
 
 /// The text of the call's answer so far: the only copy while the call runs (S12.4). Exhaustive: more may
@@ -60,6 +73,32 @@ impl Default for AnswerText {
 pub(crate) type Cleanup = (String, BoxFuture<'static, ()>);
 
 impl CallBoard {
+    /// Takes the right to end the call; true the first time. The lock decides between the call's task and its watch.
+    pub(super) fn claim(&self) -> bool {
+        let end = &mut self.posted.lock().end;
+        let limit = match *end {
+            Ending::Open => None,
+            Ending::Due(limit) => Some(limit),
+            Ending::Claimed(_) => return false,
+        };
+        *end = Ending::Claimed(limit);
+        true
+    }
+    /// The time limit has passed; nothing changes if the call is over.
+    pub(super) fn pass_time(&self, limit: Duration) {
+        let end = &mut self.posted.lock().end;
+        if let Ending::Open = end {
+            *end = Ending::Due(limit);
+        }
+    }
+    /// The time limit, if it passed before anything ended the call.
+    pub(super) fn time_passed(&self) -> Option<Duration> {
+        match self.posted.lock().end {
+            Ending::Open => None,
+            Ending::Due(limit) => Some(limit),
+            Ending::Claimed(limit) => limit,
+        }
+    }
     pub(crate) fn progress(&self, text: &str, budget: usize) {
         let mut posted = self.posted.lock();
         let room = budget.saturating_sub(posted.progress.len());
@@ -75,7 +114,7 @@ impl CallBoard {
         posted.cleanups.push(cleanup);
         None
     }
-    /// Adds a process's row, or returns it if the call's supervisor has ended.
+    /// Adds a process's row, or returns it if the call has ended.
     pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
         let mut posted = self.posted.lock();
         if posted.is_by_mail {
@@ -84,7 +123,7 @@ impl CallBoard {
         posted.processes.push(process);
         None
     }
-    /// Sets what is known of the remote agent, or returns it if the call's supervisor has ended.
+    /// Sets what is known of the remote agent, or returns it if the call has ended.
     pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
         let mut posted = self.posted.lock();
         if posted.is_by_mail {

@@ -54,16 +54,15 @@ pub(crate) struct CallEnd {
 
 impl CallEnd {
     /// Removes secrets from its texts: text that arrived in pieces, or in a failure, is complete only here.
-    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+    pub(crate) fn clean(&mut self, secrets: &Secrets) {
         if !secrets.is_empty() {
-            self.text = secrets.clean_text(self.text);
-            self.hint = self.hint.map(|hint| secrets.clean_text(hint));
+            self.text = secrets.clean_text(std::mem::take(&mut self.text));
+            self.hint = self.hint.take().map(|hint| secrets.clean_text(hint));
             if let Some(value) = &mut self.structured {
                 secrets.clean_value(value);
             }
             secrets.clean_parts(&mut self.parts);
         }
-        self
     }
 
     pub(crate) fn new(status: CallStatus, text: impl Into<String>) -> Self {
@@ -142,7 +141,7 @@ impl CallEnd {
         Self { reason, stopped_by: Some(StopSource::Run), ..Self::new(CallStatus::Stopped, "") }
     }
 
-    /// The supervisor panicked: the end was not seen.
+    /// The task that ends it panicked: the end was not seen.
     pub(crate) fn unwatched() -> Self {
         let text = "error: the task that watches the call panicked";
         Self { effect: SideEffect::Unknown, ..Self::new(CallStatus::Failed, text) }
@@ -268,7 +267,7 @@ impl CallEnd {
             self.structured = None;
             let whole = std::mem::take(&mut self.text);
             if self.extent == OutputExtent::All {
-                (self.text, self.extent) = output::shorten(whole, budget, patience, run).await;
+                (self.text, self.extent) = Box::pin(output::shorten(whole, budget, patience, run)).await;
             } else {
                 // The tool has already named where the whole output is.
                 self.text = output::narrowed(&whole, budget);

@@ -16,11 +16,15 @@ use crate::value::{
     receipt::{CallReport, Ending},
 };
 
+/// Up to this number of calls a search is faster than an index.
+const FEW: usize = 8;
+
 /// The calls of one message, in its order.
 #[derive(Debug)]
 pub(crate) struct Round {
     message: Arc<AssistantMessage>,
     calls: Vec<Call>,
+    /// Where each call is; empty while they are few.
     index: HashMap<CallId, usize>,
     tally: Tally,
     /// Calls that the model requested beyond the limit of one message.
@@ -30,7 +34,8 @@ pub(crate) struct Round {
 impl Round {
     pub(super) fn new(message: Arc<AssistantMessage>, left_out: u64) -> Self {
         let calls: Vec<Call> = message.calls().map(|call| Call::new(call.clone())).collect();
-        let index = calls.iter().enumerate().map(|(place, call)| (call.call.id.clone(), place)).collect();
+        let placed = calls.iter().enumerate().filter(|_| calls.len() > FEW);
+        let index = placed.map(|(place, call)| (call.call.id.clone(), place)).collect();
         let mut tally = Tally::default();
         calls.iter().for_each(|call| tally.add(call));
         Self { message, calls, index, tally, left_out }
@@ -45,7 +50,10 @@ impl Round {
     }
 
     pub(super) fn place(&self, id: &CallId) -> Option<usize> {
-        self.index.get(id).copied()
+        if self.calls.len() > FEW {
+            return self.index.get(id).copied();
+        }
+        self.calls.iter().position(|call| call.call.id == *id)
     }
 
     /// The one way in which a call changes.

@@ -20,13 +20,23 @@ use crate::{
 impl Machine {
     /// The conversation as it would be passed on now, including its open end.
     pub(crate) fn history_now(&self) -> History {
-        let mut history = self.history.clone();
+        self.with_tail(self.history.clone())
+    }
+
+    /// The same conversation of a run that has ended: moved out, since it may be long.
+    pub(crate) fn take_history(&mut self) -> History {
+        let closed = std::mem::take(&mut self.history);
+        self.with_tail(closed)
+    }
+
+    /// `closed` with the open end.
+    fn with_tail(&self, mut closed: History) -> History {
         match &self.stage {
-            RunStage::Cut(message) => history.leave_open(OpenEnd::Cut { message: Arc::clone(message) }),
-            RunStage::Calls(round) => history.leave_open(round.tail()),
+            RunStage::Cut(message) => closed.leave_open(OpenEnd::Cut { message: Arc::clone(message) }),
+            RunStage::Calls(round) => closed.leave_open(round.tail()),
             RunStage::Ready | RunStage::Summarising | RunStage::Streaming | RunStage::Answered(_) => {}
         }
-        history
+        closed
     }
 
     /// The closed part, for the next model call.

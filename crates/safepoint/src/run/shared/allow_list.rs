@@ -4,7 +4,9 @@
 //! already allows nothing further. An approval is valid for the tool as it was declared when the question was
 //! asked, and on the same host.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use crate::{
     sync::Mutex,
@@ -21,24 +23,48 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct AllowList(Mutex<AllowState>);
 
-#[derive(Debug, Default)]
-struct AllowState {
-    asked: HashMap<ApprovalId, About>,
+/// What was asked and allowed so far. A checkpoint of a session's journal keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AllowState {
+    asked: BTreeMap<ApprovalId, About>,
     /// Tools by name and definition.
-    tools: HashSet<(String, String)>,
+    tools: BTreeSet<(String, String)>,
     /// Calls by their whole digest.
-    calls: HashSet<String>,
+    calls: BTreeSet<String>,
 }
 
 /// What a question is about.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct About {
     tool: (String, String),
     digest: String,
     holds: Holds,
 }
 
+impl AllowState {
+    /// How much there is of it.
+    pub(crate) fn entries(&self) -> usize {
+        self.asked.len() + self.tools.len() + self.calls.len()
+    }
+}
+
+impl From<AllowState> for AllowList {
+    fn from(state: AllowState) -> Self {
+        Self(Mutex::new(state))
+    }
+}
+
 impl AllowList {
+    /// How much was asked and allowed so far.
+    pub(crate) fn entries(&self) -> usize {
+        self.0.lock().entries()
+    }
+
+    /// What was asked and allowed so far.
+    pub(crate) fn state(&self) -> AllowState {
+        self.0.lock().clone()
+    }
+
     /// Applies a recorded fact.
     pub(crate) fn take(&self, fact: &Fact) {
         match fact {

@@ -10,7 +10,7 @@ use crate::{
     session::outcome::ItemOutcome,
     value::{
         event::Fact,
-        history::{Message, View},
+        history::{History, Message, View},
         ids::{Path, TurnId},
         json,
     },
@@ -79,6 +79,18 @@ pub(in crate::session) struct Grown {
     /// Which part of it is sent.
     #[serde(default, skip_serializing_if = "crate::value::is_default")]
     pub(in crate::session) view: View,
+}
+
+impl Grown {
+    /// The history that adds this to `before`.
+    pub(in crate::session) fn onto(self, before: &History) -> History {
+        let mut history = History::new();
+        for entry in before.entries().iter().take(self.base).cloned().chain(self.entries) {
+            history.push_shared(entry);
+        }
+        history.see(self.view);
+        history
+    }
 }
 
 impl JournalLine {

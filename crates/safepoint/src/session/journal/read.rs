@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::JournalLine;
+use super::{JournalLine, checkpoint::is_checkpoint};
 use crate::{
     contract::store::{self, Damage, Store, export},
     session::outcome::ItemOutcome,
@@ -68,6 +68,8 @@ pub enum JournalFact {
         /// Which.
         turn: TurnId,
     },
+    /// What the records before some turn say was written once more, so that opening the session need not read them (S7.17).
+    Checkpoint,
     /// Nothing of the turn was alive any more, or what was had been named.
     Quiet {
         /// Which.
@@ -93,9 +95,12 @@ pub async fn read_journal(
 ) -> Result<(), store::Error> {
     export(store, session, |entry| {
         let position = entry.position;
-        let line = entry.record.and_then(|record| JournalLine::read(position, &record));
+        let line = entry.record.and_then(|record| {
+            (!is_checkpoint(&record)).then(|| JournalLine::read(position, &record)).transpose()
+        });
         each(match line {
-            Ok(line) => past(position, line),
+            Ok(Some(line)) => past(position, line),
+            Ok(None) => JournalStep { position, at: None, what: Ok(JournalFact::Checkpoint) },
             Err(damage) => JournalStep { position, at: None, what: Err(damage) },
         });
     })

@@ -4,11 +4,15 @@ use std::{collections::HashSet, sync::Arc};
 
 use safepoint_scope::Code;
 
-use super::{Journal, JournalLine, TurnLog, turn_log::restore};
+use super::{
+    Journal, JournalLine, PAGE, TurnLog,
+    checkpoint::{self, EVERY, Folded, FoundCheckpoint, Sides, is_checkpoint},
+    turn_log::restore,
+};
 use crate::{
     contract::{
         log::{self, Log},
-        store,
+        store::{self, Chain, Write},
     },
     run::{machine::Machine, shared::AllowList},
     session::{
@@ -23,9 +27,6 @@ use crate::{
         receipt::Ending,
     },
 };
-
-/// How many records are read at once.
-const PAGE: usize = 1024;
 
 /// What the records say.
 #[derive(Default)]
@@ -42,6 +43,8 @@ pub(in crate::session) struct Recovered {
     pub(in crate::session) background: HashSet<Path>,
     /// Those of them that the model has not been notified of.
     pub(in crate::session) lost: Vec<LostRun>,
+    /// What keeps the next owner from reading all of this again, if that is much.
+    pub(in crate::session) checkpoint: Option<Write>,
 }
 
 /// A turn that can be resumed.
@@ -122,62 +125,158 @@ impl FoldedTurn {
     }
 }
 
-/// Folds everything. An unreadable record is an error that says where, and nothing is changed.
+/// Folds the records: from the newest checkpoint on if it is one of this journal, else all of them. An unreadable record is an
+/// error that says where, and nothing is changed.
 pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Recovered, store::Error> {
-    let mut history = History::new();
-    let always = Arc::new(AllowList::default());
-    let mut turn: Option<FoldedTurn> = None;
-    let (mut background, mut folded) = (HashSet::new(), FoldedBackground::default());
-    let mut from = Some(0);
-    while let Some(position) = from {
-        let page = journal.store().read(journal.session(), position, PAGE).await?;
-        for entry in page.entries {
-            let damaged = |damage| store::Error::Damaged(journal.session().clone(), damage);
-            let record = entry.record.map_err(damaged)?;
-            match JournalLine::read(entry.position, &record).map_err(damaged)? {
-                JournalLine::Planned { turn: next, items, .. } => {
-                    if let Some(last) = turn.take() {
-                        history = last.after();
-                    }
-                    let mut before = history.clone();
-                    before.close();
-                    turn = Some(FoldedTurn::new(next, entry.position, items, before));
-                }
-                JournalLine::Fact { turn: of, path, fact, grown, .. } => {
-                    always.take(&fact);
-                    background.extend(background_begun(&fact));
-                    folded.take(of, &path, &fact);
-                    if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
-                        // A resumed turn is running again.
-                        turn.fate = None;
-                        turn.take(restore(&turn.before, fact, grown));
-                    }
-                }
-                JournalLine::Ended { turn: of, fate, .. } => {
-                    if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
-                        turn.fate = Some(fate);
-                    }
-                }
-                JournalLine::Forgotten { turn: of, .. } => {
-                    folded.forget(of);
-                    if let Some(last) = turn.take_if(|turn| turn.turn == of) {
-                        history = last.before;
-                        let empty = FoldedTurn::new(of, entry.position, last.items, history.clone());
-                        turn = Some(FoldedTurn { fate: Some(ItemOutcome::RolledBack(of)), ..empty });
-                    }
-                }
-                JournalLine::GivenUp { turn: of, .. } => {
-                    if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
-                        turn.after = StoppedTurn::Abandoned;
-                    }
-                }
-                // Only for readers of the journal.
-                JournalLine::Quiet { .. } => {}
-            }
-        }
-        from = page.next;
+    Ok(fold(journal).await?.recovered(journal))
+}
+
+async fn fold(journal: &Journal) -> Result<Fold, store::Error> {
+    if journal.head() < EVERY {
+        return Fold::default().read_on(journal).await;
     }
-    Ok(Recovered { always, background, lost: folded.lost(), ..found(journal, history, turn) })
+    // No other owner appends to it any more.
+    let row = journal.store().open(journal.session()).await?;
+    if let Some(found) = checkpoint::newest(journal, row.head).await {
+        let fold = Fold::from(found).read_on(journal).await;
+        if let Ok(fold) = fold
+            && (fold.position, fold.chain) == (row.head, Some(row.chain))
+        {
+            return Ok(fold);
+        }
+    }
+    Fold::of_all(journal).read_on(journal).await
+}
+
+/// The records so far.
+#[derive(Default)]
+struct Fold {
+    /// Where the next one stands.
+    position: u64,
+    /// The checksum of the last one; `None` where it is not needed.
+    chain: Option<Chain>,
+    history: History,
+    turn: Option<FoldedTurn>,
+    always: Arc<AllowList>,
+    background: HashSet<Path>,
+    runs: FoldedBackground,
+    /// Where the last checkpoint stands that was passed, believed or not: another one is due later than that.
+    passed: u64,
+    /// The checkpoint that this began from.
+    before: Option<FoundCheckpoint>,
+    /// The next one.
+    due: Option<Folded>,
+}
+
+impl From<FoundCheckpoint> for Fold {
+    fn from(before: FoundCheckpoint) -> Self {
+        let Folded { at, chain, history, sides } = before.folded.clone();
+        let Sides { always, background, runs } = sides;
+        let always = Arc::new(AllowList::from(always));
+        let chain = Some(chain);
+        Self {
+            position: at,
+            chain,
+            history,
+            always,
+            background,
+            runs,
+            before: Some(before),
+            ..Self::default()
+        }
+    }
+}
+
+impl Fold {
+    fn of_all(journal: &Journal) -> Self {
+        Self { chain: Some(Chain::of(journal.session())), ..Self::default() }
+    }
+
+    /// Folds what the store has from here on.
+    async fn read_on(mut self, journal: &Journal) -> Result<Self, store::Error> {
+        let damaged = |damage| store::Error::Damaged(journal.session().clone(), damage);
+        let mut from = Some(self.position);
+        while let Some(position) = from {
+            let page = journal.store().read(journal.session(), position, PAGE).await?;
+            for entry in page.entries {
+                let record = entry.record.map_err(damaged)?;
+                if is_checkpoint(&record) {
+                    self.passed = entry.position;
+                } else {
+                    self.take(entry.position, JournalLine::read(entry.position, &record).map_err(damaged)?);
+                }
+                self.chain = self.chain.map(|chain| chain.then(entry.position, &record));
+                self.position = entry.position + 1;
+            }
+            from = page.next;
+        }
+        Ok(self)
+    }
+
+    fn take(&mut self, position: u64, line: JournalLine) {
+        let of = |turn: TurnId| move |folded: &&mut FoldedTurn| folded.turn == turn;
+        match line {
+            JournalLine::Planned { turn: next, items, .. } => self.begin(position, next, items),
+            JournalLine::Fact { turn, path, fact, grown, .. } => {
+                self.always.take(&fact);
+                self.background.extend(background_begun(&fact));
+                self.runs.take(turn, &path, &fact);
+                if let Some(turn) = self.turn.as_mut().filter(of(turn)).filter(|_| path.is_root()) {
+                    // A resumed turn is running again.
+                    turn.fate = None;
+                    turn.take(restore(&turn.before, fact, grown));
+                }
+            }
+            JournalLine::Ended { turn, fate, .. } => {
+                if let Some(turn) = self.turn.as_mut().filter(of(turn)) {
+                    turn.fate = Some(fate);
+                }
+            }
+            JournalLine::Forgotten { turn, .. } => {
+                self.runs.forget(turn);
+                if let Some(last) = self.turn.take_if(|last| last.turn == turn) {
+                    self.history = last.before;
+                    let empty = FoldedTurn::new(turn, position, last.items, self.history.clone());
+                    self.turn = Some(FoldedTurn { fate: Some(ItemOutcome::RolledBack(turn)), ..empty });
+                }
+            }
+            JournalLine::GivenUp { turn, .. } => {
+                if let Some(turn) = self.turn.as_mut().filter(of(turn)) {
+                    turn.after = StoppedTurn::Abandoned;
+                }
+            }
+            // Only for readers of the journal.
+            JournalLine::Quiet { .. } => {}
+        }
+    }
+
+    /// A turn begins at `position`: what was before it can be kept.
+    fn begin(&mut self, position: u64, next: TurnId, items: Vec<u64>) {
+        if let Some(last) = self.turn.take() {
+            self.history = last.after();
+        }
+        let mut before = self.history.clone();
+        before.close();
+        let last = self.before.as_ref().map_or(0, |before| before.folded.at);
+        // It stands for more records than it says things again that the one before it said. So the size of all of them grows as the
+        // journal does.
+        let repeated = self.always.entries() + self.background.len() + self.runs.entries();
+        if let Some(chain) = self.chain
+            && Folded::may_be_due(position, last.max(self.passed), self.due.as_ref())
+            && position - last >= repeated as u64
+        {
+            let (background, runs) = (self.background.clone(), self.runs.clone());
+            let sides = Sides { always: self.always.state(), background, runs };
+            self.due = Some(Folded { at: position, chain, history: before.clone(), sides });
+        }
+        self.turn = Some(FoldedTurn::new(next, position, items, before));
+    }
+
+    fn recovered(self, journal: &Arc<Journal>) -> Recovered {
+        let Self { history, turn, always, background, runs, before, due, .. } = self;
+        let checkpoint = due.and_then(|due| due.write(before.as_ref()));
+        Recovered { always, background, checkpoint, lost: runs.lost(), ..found(journal, history, turn) }
+    }
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> Recovered {
@@ -201,3 +300,6 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> 
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

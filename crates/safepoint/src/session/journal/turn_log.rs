@@ -8,7 +8,10 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use super::{APPEND, Journal, JournalLine, PAGE, approvals::answer_as_before, line::Grown, within};
+use super::{
+    APPEND, Journal, JournalLine, PAGE, approvals::answer_as_before, checkpoint::is_checkpoint, line::Grown,
+    within,
+};
 use crate::{
     contract::{
         log::{Log, LogError, RunRecord},
@@ -252,6 +255,9 @@ impl TurnLog {
                 journal.store().read(journal.session(), position, PAGE).await.map_err(LogError::new)?;
             for entry in page.entries {
                 let record = entry.record.map_err(LogError::new)?;
+                if is_checkpoint(&record) {
+                    continue;
+                }
                 let line = JournalLine::read(entry.position, &record).map_err(LogError::new)?;
                 if let JournalLine::Fact { turn, path, fact, grown, .. } = line
                     && turn == self.turn
@@ -293,15 +299,10 @@ pub(super) fn restore(base: &History, fact: Arc<Fact>, grown: Option<Grown>) -> 
     else {
         return fact;
     };
-    let mut history = History::new();
-    for entry in base.entries().iter().take(grown.base).cloned().chain(grown.entries) {
-        history.push_shared(entry);
-    }
-    history.see(grown.view);
     Arc::new(Fact::AttemptOpened {
         run: run.clone(),
         attempt: *attempt,
-        history: Some(history),
+        history: Some(grown.onto(base)),
         at: *at,
         on_unknown: *on_unknown,
         limits: limits.clone(),

@@ -81,24 +81,33 @@ impl<K: StreamEvent> Feed<K> {
         self.offer(kind);
     }
 
+    /// Shows events one after the other, and wakes readers once.
+    pub(crate) fn push_all(&self, kinds: impl IntoIterator<Item = K>) {
+        self.show(kinds, false);
+    }
+
     /// Shows an event, and returns whether it was shown.
     pub(crate) fn offer(&self, kind: K) -> Took {
-        self.show(kind, false)
+        self.show([kind], false)
     }
 
     /// Shows the last event.
     pub(crate) fn close(&self, last: K) {
-        self.show(last, true);
+        self.show([last], true);
     }
 
-    fn show(&self, kind: K, is_last: bool) -> Took {
+    /// Returns whether the last of them was shown.
+    fn show(&self, kinds: impl IntoIterator<Item = K>, is_last: bool) -> Took {
         let mut state = self.state.lock();
         if state.is_closed {
             return Took::Nothing;
         }
-        // Under the lock, so that two events of a child have the same order above as here.
-        let took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
-        state.push(kind);
+        let (mut took, at) = (Took::It, Timestamp::now());
+        for kind in kinds {
+            // Under the lock, so that two events of a child have the same order above as here.
+            took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
+            state.push(kind, at);
+        }
         state.trim(self.retained_deltas);
         state.is_closed = is_last;
         drop(state);
@@ -112,12 +121,12 @@ impl<K: StreamEvent> Feed<K> {
 }
 
 impl<K: StreamEvent> FeedState<K> {
-    fn push(&mut self, kind: K) {
+    fn push(&mut self, kind: K, at: Timestamp) {
         if kind.is_provisional() {
             self.deltas += 1;
             self.weight += kind.weight();
         }
-        self.events.push_back(Event { seq: self.next, at: Timestamp::now(), kind });
+        self.events.push_back(Event { seq: self.next, at, kind });
         self.next += 1;
     }
 

@@ -43,9 +43,16 @@ impl TookEffect {
 }
 
 impl StopReport {
-    /// The report; `None` without a request. `phase` is where the run was at the request.
-    pub(crate) fn of(requests: &[LoggedRequest], effect: Option<&TookEffect>, phase: &str) -> Option<Self> {
+    /// The report; `None` without a request. `report` is what is said of each, and `phase` is where the run was at the
+    /// first.
+    pub(crate) fn of(
+        requests: &[LoggedRequest],
+        report: impl Fn(&LoggedRequest) -> RequestReport,
+        effect: Option<&TookEffect>,
+        phase: &str,
+    ) -> Option<Self> {
         let first = requests.first()?;
+        let requests: Vec<RequestReport> = requests.iter().map(report).collect();
         let mode = effect.map(|effect| effect.mode);
         let escalated = match (first.demand.mode, mode) {
             (Mode::At(_), Some(Mode::Now)) if effect.is_some_and(TookEffect::is_by_deadline) => {
@@ -59,10 +66,10 @@ impl StopReport {
             asked: mode_name(first.demand.mode),
             fired: mode.map(mode_name),
             escalated,
-            requested_at: wall(first.at),
+            requested_at: requests.first()?.at,
             observed_at: effect.map(|effect| effect.at),
             phase: phase.to_owned(),
-            requests: requests.iter().map(RequestReport::from).collect(),
+            requests,
         })
     }
 }

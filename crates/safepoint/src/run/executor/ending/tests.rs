@@ -221,7 +221,8 @@ fn what_was_emitted_stands_before_what_is_known() {
 fn an_ending_tells_no_secret() {
     let secrets = Secrets::of([("KEY".to_owned(), "hunter22".to_owned())]);
     let failure = Failure::new("said hunter22").with_hint("not hunter22");
-    let ending = CallEnd::returned(Ok(Err(Halt::Failed(failure))), None).without(&secrets);
+    let mut ending = CallEnd::returned(Ok(Err(Halt::Failed(failure))), None);
+    ending.clean(&secrets);
     assert_eq!(ending.hint.as_deref(), Some("not [secret KEY]"));
     assert_eq!(ending.text, "error: said [secret KEY]\nhint: not [secret KEY]");
 }
