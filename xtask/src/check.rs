@@ -1,7 +1,7 @@
 //! `check`: what CI runs, one step after the other, up to the first failure.
 
 use crate::{
-    cargo,
+    bench, cargo,
     first_minute::{self, Measured},
     fuzz, peers, spec, tidy, watched,
 };
@@ -13,6 +13,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     tidy::tidy()?;
     first_minute::first_minute(Measured::Crates)?;
     watched::watched(&[])?;
+    bench::counts(&[])?;
     fuzz::smoke()?;
     peers::peers(&peers::Wanted::of(&[])?)?;
     spec::spec(&[])?;

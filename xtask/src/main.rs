@@ -26,7 +26,8 @@ cargo xtask RECIPE
   api            what each crate shows against its api.txt; --write writes these anew
   watched [ARGS] the tests of the workspace, or `cargo test ARGS`; one that hangs is ended, with all that is known of it
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
-  bench [ARGS]   the benchmarks, against a bare loop in the same run
+  bench [PARTS]  the benchmarks, beside loops written by hand; --write: into docs/benchmarks.md too. `bench counts`: what a
+                 round and a stop have, against what is written down; CI runs it
   backends       measures what a stop does to each backend, and writes it into docs/backends.md
   first-minute   what a newcomer waits for, from cold: crates, demo, binary, dev build; --crates counts only
   package        packs every published crate from a clean tree and builds it; --no-verify only packs

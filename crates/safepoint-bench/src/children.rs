@@ -23,11 +23,7 @@ use safepoint::{
 use safepoint_scope::Scope;
 use tokio::sync::Notify;
 
-use crate::{
-    models::model,
-    table::{Table, median},
-    timing::micros,
-};
+use crate::{figures::median, models::model, table::Table, timing::micros};
 
 const REPEATS: usize = 5;
 /// Children of a fan, and of each node of a tree.
@@ -199,7 +195,11 @@ async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, li
     }
     let what = |until: &str| format!("stop of {what}: until {until}, a live node");
     table.alone(&what("it is in force in every leaf's scope"), "µs", median(in_force), 5.0);
-    table.alone(&what("the last leaf's call has seen it"), "µs", median(noticed), 5.0);
+    let noticed = median(noticed);
+    table.alone(&what("the last leaf's call has seen it"), "µs", noticed, 5.0);
+    if live.leaves == FAN {
+        table.goal_alone(&what("the last leaf of 10,000 knows"), "µs", noticed, 3.0);
+    }
 }
 
 /// Microseconds a leaf until the last leaf's exchange was dropped, and until the root has its outcome.
@@ -253,6 +253,8 @@ async fn cost(table: &mut Table) {
     }
     let pair = (median(kids), median(plains));
     table.ratio("a child run beside a plain call, model calls not counted", "µs", pair, 2.0);
+    let added = pair.0 - pair.1;
+    table.goal_alone("a child beyond a plain call, model calls not counted", "µs", added, 5.0);
 }
 
 /// Microseconds of one run, until its outcome.

@@ -31,7 +31,8 @@ use safepoint_tools::{
 use serde_json::json;
 
 use crate::{
-    table::{Table, median},
+    figures::median,
+    table::Table,
     timing::{Times, micros, settle_down},
 };
 

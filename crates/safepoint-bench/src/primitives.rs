@@ -11,7 +11,7 @@ use std::{
 
 use safepoint_scope::{Effect, SafePoints, Scope};
 
-use crate::table::{Table, median};
+use crate::{figures::median, table::Table};
 
 struct PassedStep;
 impl Effect for PassedStep {

@@ -18,9 +18,10 @@ use safepoint::{
 use tokio::sync::mpsc;
 
 use crate::{
-    crowd::{in_a_process, resident, resident_at_rest, switches_in},
+    figures::{median, median_of},
     models::model,
-    table::{Table, median, median_of},
+    process::{in_a_process, resident, resident_at_rest, switches_in},
+    table::Table,
     timing::micros,
 };
 
@@ -181,6 +182,7 @@ fn idle(table: &mut Table) -> anyhow::Result<()> {
     }
     let pair = (median_of(&fresh, 0), median_of(&tasks, 0));
     table.added("10,000 idle sessions: memory of one, above an idle task", "KiB", pair, 4.0);
+    table.goal_alone("memory of an idle session, above an idle task", "KiB", pair.0 - pair.1, 2.0);
     let same = "the same after one turn: its events, its run's log and its conversation";
     table.beside(same, "KiB", median_of(&used, 0));
     let most = median_of(&tasks, 1).max(STRAY);

@@ -17,7 +17,8 @@ use safepoint::{
 use safepoint_stores::SqliteStore;
 
 use crate::{
-    table::{Table, median},
+    figures::median,
+    table::Table,
     timing::{join, micros, took},
 };
 

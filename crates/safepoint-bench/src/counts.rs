@@ -1,0 +1,224 @@
+//! Counts of one round and of one stop: allocations, tasks, wake-ups of the thread, syncs. They do not depend on how busy a
+//! machine is, so each is a gate: a tenth above what is written down in the document fails.
+
+use std::{future::Future, sync::Arc};
+
+use anyhow::ensure;
+use safepoint::{approval::ToolApproval, store::Store, tool::EffectClass};
+use safepoint_stores::SqliteStore;
+use tokio::runtime::Handle;
+
+use crate::{
+    bare::{HyperLoop, ReqwestLoop},
+    client::Ours,
+    cpus::Cpu,
+    document::Document,
+    durable,
+    figures::median_of,
+    peer::{Peer, Running as _},
+    race::ModelServer,
+    serving::Count,
+};
+
+/// Allocations so far, and their bytes.
+type Allocated = fn() -> [u64; 2];
+
+/// What is counted, in the order of the columns.
+const UNITS: [&str; 5] = ["allocations", "bytes allocated", "tasks", SLEEPS, SYNCS];
+const SLEEPS: &str = "sleeps of the thread";
+const SYNCS: &str = "syncs";
+
+/// What may happen beside the work: a timer of the store, or a piece of a reply that comes alone.
+const SLACK: f64 = 0.1;
+/// What a count may be, in relation to the one written down.
+const MORE: f64 = 1.1;
+
+/// Where the counts are written down: the section of the document.
+const SECTION: &str = "counts";
+
+const ROUND: &str = "a round over chat completions, 20 a run";
+const STOP: &str = "a run that is stopped on a silent stream";
+const UNSAFE: &str = "a round of a durable session, one unsafe call";
+const READ_ONLY: &str = "a round of a durable session, one read-only call";
+
+/// One line of the table.
+struct Counted {
+    what: &'static str,
+    unit: &'static str,
+    /// Of the bare loops, where they do this at all.
+    others: [Option<f64>; 2],
+    ours: f64,
+}
+
+impl Counted {
+    /// The line as it is written down.
+    fn line(&self) -> String {
+        let [hyper, reqwest] = self.others.map(|count| count.map_or(String::new(), shown));
+        format!("| {} | {} | {hyper} | {reqwest} | {} |", self.what, self.unit, shown(self.ours))
+    }
+
+    /// The count that a table has for it.
+    fn written(&self, table: &str) -> Option<f64> {
+        let begins = format!("| {} | {} |", self.what, self.unit);
+        let line = table.lines().find(|line| line.starts_with(&begins))?;
+        line.trim_end_matches(" |").rsplit("| ").next()?.parse().ok()
+    }
+}
+
+/// Counts, and prints what was counted beside what is written down; or writes it down.
+///
+/// # Errors
+/// If a count is more than a tenth above what is written down.
+pub(crate) fn run(allocated: Allocated, is_written: bool) -> anyhow::Result<()> {
+    const HEAD: &str = "| what | count | bare hyper | bare reqwest | Safepoint |";
+    const LINE: &str = "|---|---|---|---|---|";
+    let (document, counted) = (Document::of_this_project(), count(allocated)?);
+    if is_written {
+        let lines: String = counted.iter().map(|counted| format!("{}\n", counted.line())).collect();
+        document.write(&[(SECTION, format!("{HEAD}\n{LINE}\n{lines}"))])?;
+    }
+    let table = document.section(SECTION)?;
+    let mut over = 0;
+    println!("{HEAD} at most |\n{LINE}---|");
+    for counted in counted {
+        let most = counted.written(&table).unwrap_or_default() * MORE + SLACK;
+        let is_over = counted.ours > most;
+        over += usize::from(is_over);
+        println!("{} {}{} |", counted.line(), shown(most), if is_over { " **exceeded**" } else { "" });
+    }
+    ensure!(
+        over == 0,
+        "{over} counts are more than a tenth above what docs/benchmarks.md has: find out what was added, or run \
+         `cargo xtask bench counts --write`"
+    );
+    Ok(())
+}
+
+fn count(allocated: Allocated) -> anyhow::Result<Vec<Counted>> {
+    let server = ModelServer::start(Cpu::Any)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (url, control) = (server.url.as_str(), server.control.as_str());
+    let (hyper, reqwest, ours) = (HyperLoop::to(url), ReqwestLoop::to(url)?, Ours::to(url));
+    runtime.block_on(async {
+        let bare = [of_rounds(allocated, &hyper).await?, of_rounds(allocated, &reqwest).await?];
+        let rounds = (ROUND, bare.map(Some), of_rounds(allocated, &ours).await?);
+        let bare =
+            [of_stops(allocated, &hyper, control).await?, of_stops(allocated, &reqwest, control).await?];
+        let stops = (STOP, bare.map(Some), of_stops(allocated, &ours, control).await?);
+        let once = (UNSAFE, [None; 2], of_sessions(allocated, EffectClass::Unsafe).await?);
+        let again = (READ_ONLY, [None; 2], of_sessions(allocated, EffectClass::ReadOnly).await?);
+        let lines = [rounds, stops, once, again].into_iter().flat_map(|(what, bare, ours)| {
+            UNITS.iter().enumerate().map(move |(at, unit)| {
+                let others = bare.map(|counts| counts.map(|counts| counts[at]));
+                Counted { what, unit, others, ours: ours[at] }
+            })
+        });
+        // Without a store there is nothing to sync; with one, how often the thread sleeps is a matter of the store's threads.
+        let has_store = |line: &Counted| line.others[0].is_none();
+        Ok(lines.filter(|line| line.unit != if has_store(line) { SLEEPS } else { SYNCS }).collect())
+    })
+}
+
+fn shown(figure: f64) -> String {
+    let digits = if figure.abs() >= 100.0 { 0 } else { 2 };
+    // Not "-0.00".
+    format!("{:.digits$}", if figure.abs() < 0.005 { 0.0 } else { figure })
+}
+
+/// The counts so far; syncs are counted by a store.
+async fn totals(allocated: Allocated, syncs: u64) -> anyhow::Result<[f64; UNITS.len()]> {
+    // Ids of tasks count up from the process's first one. The task that asks is one itself.
+    let task = tokio::spawn(async {});
+    let tasks: u64 = task.id().to_string().parse()?;
+    task.await?;
+    let [allocations, bytes] = allocated();
+    let sleeps = Handle::current().metrics().worker_park_count(0);
+    Ok([allocations, bytes, tasks, sleeps, syncs].map(|count| count as f64))
+}
+
+/// The counts of one of some pieces of work, in the middle of a few goes, after a warm one.
+async fn of<W: Future<Output = anyhow::Result<()>>>(
+    allocated: Allocated,
+    pieces: usize,
+    syncs: impl Fn() -> u64,
+    work: impl Fn() -> W,
+) -> anyhow::Result<[f64; UNITS.len()]> {
+    const GOES: usize = 3;
+    work().await?;
+    let mut goes = Vec::new();
+    for _ in 0..GOES {
+        let before = totals(allocated, syncs()).await?;
+        work().await?;
+        let mut after = totals(allocated, syncs()).await?;
+        // The task that counted.
+        after[2] -= 1.0;
+        goes.push(std::array::from_fn::<f64, { UNITS.len() }, _>(|at| {
+            (after[at] - before[at]) / pieces as f64
+        }));
+    }
+    Ok(std::array::from_fn(|at| median_of(&goes, at)))
+}
+
+async fn of_rounds(allocated: Allocated, peer: &impl Peer) -> anyhow::Result<[f64; UNITS.len()]> {
+    const RUNS: usize = 10;
+    const ROUNDS: usize = 20;
+    let work = || async {
+        for _ in 0..RUNS {
+            ensure!(peer.begin(format!("do:chain {ROUNDS}")).ended().await, "a conversation failed");
+        }
+        Ok(())
+    };
+    of(allocated, RUNS * ROUNDS, || 0, work).await
+}
+
+async fn of_stops(
+    allocated: Allocated,
+    peer: &impl Peer,
+    control: &str,
+) -> anyhow::Result<[f64; UNITS.len()]> {
+    const STOPS: usize = 20;
+    let count = tokio::sync::Mutex::new(Count::of(control).await?);
+    let work = || async {
+        let mut count = count.lock().await;
+        for _ in 0..STOPS {
+            let run = peer.begin("do:hang".to_owned());
+            count.reaches(1).await?;
+            run.stop();
+            ensure!(!run.ended().await, "the conversation ended before it was stopped");
+            count.reaches(0).await?;
+        }
+        Ok(())
+    };
+    of(allocated, STOPS, || 0, work).await
+}
+
+async fn of_sessions(allocated: Allocated, effect: EffectClass) -> anyhow::Result<[f64; UNITS.len()]> {
+    const TURNS: usize = 1;
+    let folder = tempfile::tempdir()?;
+    let store = Arc::new(SqliteStore::open(folder.path().join("counted.db"))?);
+    let agent = durable::agent(durable::TURN, effect, ToolApproval::NotNeeded);
+    let session = durable::open(&(Arc::clone(&store) as Arc<dyn Store>), "counted", &agent).await?;
+    let work = || async {
+        for _ in 0..TURNS {
+            durable::turn(&session).await?;
+        }
+        Ok(())
+    };
+    let counted = of(allocated, TURNS * durable::TURN, || store.commits().durable, work).await?;
+    durable::close(session).await;
+    Ok(counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_found_in_the_table_that_was_written() {
+        let of = |unit, ours| Counted { what: "a round", unit, others: [Some(1.0), None], ours };
+        let table = format!("head\n{}\n{}\n", of("tasks", 4.15).line(), of("allocations", 156.4).line());
+        assert_eq!(of("tasks", 0.0).written(&table), Some(4.15));
+        assert_eq!(of("allocations", 0.0).written(&table), Some(156.0));
+        assert_eq!(of("syncs", 0.0).written(&table), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Safepoint beside loops that a good engineer writes by hand: times in `cargo xtask bench`, counts in `counts`.
+
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
+mod bare;
+mod children;
+mod client;
+mod counts;
+mod cpus;
+mod document;
+mod durable;
+mod figures;
+mod goals;
+mod growth;
+mod lost;
+mod mcp;
+mod models;
+mod peer;
+mod primitives;
+mod process;
+mod race;
+mod serving;
+mod sessions;
+mod store;
+mod table;
+mod timing;
+mod tools;
+mod wire_server;
+mod wires;
+
+use crate::{cpus::Cpu, document::Document, process::allow_files, table::Table};
+
+/// Runs the benchmarks that the arguments name, or a part of one that such a process has started.
+///
+/// # Errors
+/// If something could not be measured.
+pub fn run() -> anyhow::Result<()> {
+    safepoint_testkit::mcp::serve_if_asked();
+    prepare();
+    let mut args = std::env::args().skip(1);
+    let first = args.next();
+    match first.as_deref() {
+        Some(client::CLIENT) => return client::run(args),
+        Some(race::SERVER) => return serve(&args.next().unwrap_or_default()),
+        _ => {}
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut next = || args.next().unwrap_or_default();
+    match first.as_deref() {
+        Some(wire_server::WIRES) => runtime.block_on(wire_server::serve(next().parse()?)),
+        Some(durable::ROUNDS) => runtime.block_on(durable::rounds(&next())),
+        Some(sessions::IDLE) => runtime.block_on(sessions::gather(&next())),
+        Some(growth::GROWTH) => runtime.block_on(growth::gather(&next())),
+        _ => {
+            let all: Vec<String> = first.into_iter().chain(args).collect();
+            let (flags, parts): (Vec<&str>, Vec<&str>) =
+                all.iter().map(String::as_str).partition(|arg| arg.starts_with("--"));
+            anyhow::ensure!(flags.iter().all(|flag| *flag == WRITE), "there is one flag: {WRITE}");
+            runtime.block_on(bench(&parts, !flags.is_empty()))
+        }
+    }
+}
+
+/// Writes what was measured into the documentation too: the whole table, or the whole of what grows.
+const WRITE: &str = "--write";
+
+/// Counts what a round and a stop have, and fails where it is more than is written down; or writes it down.
+///
+/// # Errors
+/// If a count is exceeded, or something could not be counted.
+pub fn counts(allocated: fn() -> [u64; 2]) -> anyhow::Result<()> {
+    prepare();
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some(race::SERVER) => serve(&args.next().unwrap_or_default()),
+        first => counts::run(allocated, first == Some(WRITE)),
+    }
+}
+
+fn prepare() {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        // Already there: it is the same one.
+    }
+}
+
+/// The model server, on this processor, in one thread.
+fn serve(cpu: &str) -> anyhow::Result<()> {
+    Cpu::of(cpu)?.pin()?;
+    allow_files()?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serving::serve())
+}
+
+/// Measures the parts whose names begin as one of these, which is all of them when there are none.
+async fn bench(parts: &[&str], is_written: bool) -> anyhow::Result<()> {
+    let mut table = Table::default();
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|only| part.starts_with(only));
+    for (part, measure) in [
+        ("rounds", goals::rounds as fn(&mut Table) -> _),
+        ("stops", goals::stops),
+        ("crowd", goals::crowd),
+        ("tools", goals::tools),
+    ] {
+        if wanted(part) {
+            measure(&mut table)?;
+        }
+    }
+    if wanted("durable") {
+        durable::measure(&mut table).await?;
+    }
+    if wanted("children") {
+        children::measure(&mut table).await;
+    }
+    if wanted("sessions") {
+        sessions::measure(&mut table).await?;
+    }
+    if wanted("primitives") {
+        primitives::measure(&mut table);
+    }
+    if wanted("wires") {
+        wires::measure(&mut table).await?;
+    }
+    if wanted("lost") {
+        lost::measure(&mut table).await?;
+    }
+    if wanted("mcp") {
+        mcp::measure(&mut table).await?;
+    }
+    if wanted("store") {
+        store::measure(&mut table).await?;
+    }
+    println!("{table}");
+    let (document, mut sections) = (Document::of_this_project(), Vec::new());
+    // A table of some rows would take the place of the whole one.
+    if parts.is_empty() {
+        sections = vec![("goals", table.goals()), ("parts", table.parts())];
+    }
+    let named = parts.iter().find_map(|part| part.strip_prefix("growth"));
+    if let Some(only) = named.or(parts.is_empty().then_some("")) {
+        let is_whole = only.is_empty();
+        let folder = if is_written { document.pictures() } else { std::env::temp_dir().join("growth") };
+        let grown = growth::measure(only.trim_start_matches('-'), &folder)?;
+        println!("{grown}\nThe plots are in {}", folder.display());
+        sections.extend(is_whole.then_some(("growth", grown)));
+    }
+    if is_written {
+        document.write(&sections)?;
+    }
+    Ok(())
+}
