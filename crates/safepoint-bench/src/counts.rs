@@ -30,6 +30,8 @@ const UNITS: [&str; 5] = ["allocations", "bytes allocated", "tasks", SLEEPS, SYN
 const SLEEPS: &str = "sleeps of the thread";
 const SYNCS: &str = "syncs";
 
+/// How often a piece of work is counted, and how often all of it before a count has exceeded its limit.
+const GOES: usize = 3;
 /// What may happen beside the work: a timer of the store, or a piece of a reply that comes alone.
 const SLACK: f64 = 0.1;
 /// What a count may be, in relation to the one written down.
@@ -82,19 +84,26 @@ impl Counted {
 pub(crate) fn run(allocated: Allocated, is_written: bool) -> anyhow::Result<()> {
     const HEAD: &str = "| what | count | bare hyper | bare reqwest | Safepoint |";
     const LINE: &str = "|---|---|---|---|---|";
-    let (document, counted) = (Document::of_this_project(), count(allocated)?);
+    let document = Document::of_this_project();
+    let mut counted = count(allocated)?;
     if is_written {
         let lines: String = counted.iter().map(|counted| format!("{}\n", counted.line())).collect();
         document.write(&[(SECTION, format!("{HEAD}\n{LINE}\n{lines}"))])?;
     }
     let table = document.section(SECTION)?;
-    let mut over = 0;
+    let exceeds = |counted: &Counted| counted.ours > counted.most(&table);
+    // What is always there is counted again: a reply that came in two pieces once is not.
+    for _ in 1..GOES {
+        if counted.iter().any(exceeds) {
+            let again = counted.into_iter().zip(count(allocated)?);
+            counted = again.map(|(old, new)| if exceeds(&old) { new } else { old }).collect();
+        }
+    }
+    let over = counted.iter().filter(|counted| exceeds(counted)).count();
     println!("{HEAD} at most |\n{LINE}---|");
-    for counted in counted {
-        let most = counted.most(&table);
-        let is_over = counted.ours > most;
-        over += usize::from(is_over);
-        println!("{} {}{} |", counted.line(), shown(most), if is_over { " **exceeded**" } else { "" });
+    for counted in &counted {
+        let verdict = if exceeds(counted) { " **exceeded**" } else { "" };
+        println!("{} {}{verdict} |", counted.line(), shown(counted.most(&table)));
     }
     ensure!(
         over == 0,
@@ -153,7 +162,6 @@ async fn of<W: Future<Output = anyhow::Result<()>>>(
     syncs: impl Fn() -> u64,
     work: impl Fn() -> W,
 ) -> anyhow::Result<[f64; UNITS.len()]> {
-    const GOES: usize = 3;
     work().await?;
     let mut goes = Vec::new();
     for _ in 0..GOES {
