@@ -3,7 +3,7 @@
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::Uri;
-use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -15,12 +15,14 @@ use crate::{
 
 mod look_up;
 mod route;
+mod stream;
 mod tls;
 
 use route::{Route, RouteStream};
+use stream::MaybeTls;
 
 /// A connection to a server, with its TLS if the address says so.
-pub(crate) type Stream = MaybeHttpsStream<RouteStream>;
+pub(crate) type Stream = MaybeTls<RouteStream>;
 
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
@@ -45,7 +47,7 @@ impl Connector {
     pub(crate) async fn connect(&self, to: Uri) -> Result<Stream, HttpError> {
         let connected = timeout(self.most, self.https.clone().call(to)).await;
         let connected = connected.unwrap_or_else(|_elapsed| Err(NoConnection(self.most).into()));
-        connected.map_err(HttpError::connect)
+        connected.map(Stream::from).map_err(HttpError::connect)
     }
 }
 

@@ -1,19 +1,16 @@
 //! The way to a server: straight, through a tunnel, or to a proxy that asks the server itself.
 
 use std::{
-    io,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use http::{Uri, uri::Scheme};
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_rustls::HttpsConnector;
 use hyper_util::{
     client::{
-        legacy::connect::{Connected, Connection, HttpConnector, proxy::Tunnel},
+        legacy::connect::{HttpConnector, proxy::Tunnel},
         proxy::matcher::{Intercept, Matcher},
     },
     rt::TokioIo,
@@ -22,7 +19,7 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::{Boxed, look_up::LookUp};
+use super::{Boxed, look_up::LookUp, stream::MaybeTls};
 use crate::{error::BoxError, settings::Settings};
 
 /// How often the system asks whether a silent server is still there, and how often in vain.
@@ -32,6 +29,9 @@ const ALIVE_TRIES: u32 = 3;
 /// How long what was sent may be without the server's confirmation.
 #[cfg(target_os = "linux")]
 const UNCONFIRMED: Duration = Duration::from_secs(30);
+
+/// A connection to a server, before the server's own TLS.
+pub(crate) type RouteStream = MaybeTls<TokioIo<TcpStream>>;
 
 /// Finds the way to a server.
 #[derive(Clone)]
@@ -73,17 +73,15 @@ impl Service<Uri> for Route {
         match self.proxy.as_ref().and_then(|proxy| proxy.intercept(&to)) {
             None => {
                 let connected = self.tcp.call(to);
-                Box::pin(async move {
-                    Ok(RouteStream { inner: MaybeHttpsStream::Http(connected.await?), is_proxied: false })
-                })
+                Box::pin(async move { Ok(RouteStream::plain(connected.await?)) })
             }
             Some(proxy) if to.scheme() == Some(&Scheme::HTTPS) => {
                 let connected = tunnel(proxy, self.to_proxy.clone()).call(to);
-                Box::pin(async move { Ok(RouteStream { inner: connected.await?, is_proxied: false }) })
+                Box::pin(async move { Ok(RouteStream::from(connected.await?)) })
             }
             Some(proxy) => {
                 let connected = self.to_proxy.call(proxy.uri().clone());
-                Box::pin(async move { Ok(RouteStream { inner: connected.await?, is_proxied: true }) })
+                Box::pin(async move { Ok(RouteStream::from(connected.await?).proxied()) })
             }
         }
     }
@@ -94,60 +92,5 @@ fn tunnel<C>(proxy: Intercept, to_proxy: C) -> Tunnel<C> {
     match proxy.basic_auth() {
         Some(known) => tunnel.with_auth(known.clone()),
         None => tunnel,
-    }
-}
-
-/// A connection to a server, before the server's own TLS.
-pub(crate) struct RouteStream {
-    inner: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// Whether requests on it name the whole address, for a proxy that asks the server itself.
-    is_proxied: bool,
-}
-
-impl RouteStream {
-    fn inner(self: Pin<&mut Self>) -> Pin<&mut MaybeHttpsStream<TokioIo<TcpStream>>> {
-        Pin::new(&mut self.get_mut().inner)
-    }
-}
-
-impl Connection for RouteStream {
-    fn connected(&self) -> Connected {
-        self.inner.connected().proxy(self.is_proxied)
-    }
-}
-
-impl Read for RouteStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.inner().poll_read(cx, bytes)
-    }
-}
-
-impl Write for RouteStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.inner().poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.inner().poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.inner().poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.inner().poll_write_vectored(cx, parts)
     }
 }

@@ -77,3 +77,15 @@ impl Http1 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Http1;
+
+    /// A connection that waits for a model has no room for a TLS state that it does not have.
+    #[test]
+    fn a_connection_without_tls_is_small() {
+        let bytes = std::mem::size_of::<Http1>();
+        assert!(bytes <= 768, "a connection takes {bytes} bytes");
+    }
+}
