@@ -4,7 +4,6 @@ use std::{
     future::{Future, poll_fn},
     pin::pin,
     sync::Arc,
-    task::Poll,
 };
 
 use crate::{
@@ -22,16 +21,18 @@ pub(crate) mod permit;
 pub(crate) mod stop;
 pub(crate) mod task;
 pub(crate) mod tracker;
+mod waiting;
 
 use alarm::Alarm;
 use fired::Fired;
 use handle::StopHandle;
 use logged::LoggedRequest;
-use node::{Node, QuietGuard};
+use node::{Node, QuietGuard, WakeOrder};
 use permit::{Effect, Permit};
 use stop::Stop;
 use task::Task;
 use tracker::Label;
+use waiting::{Changed, Running};
 
 use self::core::Filter;
 
@@ -151,17 +152,8 @@ impl Scope {
     ///
     /// # Cancel safety
     /// `work` is dropped with this future.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Stop> {
-        if let Some(stop) = self.stopping() {
-            return Err(stop);
-        }
-        let mut work = pin!(work);
-        let mut alarm = pin!(Alarm::new(&self.node));
-        poll_fn(move |cx| match work.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => alarm.as_mut().poll(cx, |node| node.firing(None).map(Stop::new)).map(Err),
-        })
-        .await
+    pub fn run<F: Future>(&self, work: F) -> impl Future<Output = Result<F::Output, Stop>> {
+        Running::new(self, work)
     }
 
     /// Runs `work` to its end, whatever is asked. It says so in the code, that is all it does.
@@ -177,21 +169,17 @@ impl Scope {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn stopped(&self) -> Stop {
-        let mut alarm = pin!(Alarm::new(&self.node));
+        let mut alarm = pin!(Alarm::new(&self.node, WakeOrder::Ending));
         poll_fn(move |cx| alarm.as_mut().poll(cx, |node| node.firing(None).map(Stop::new))).await
     }
 
-    /// Waits until what is demanded is no longer `seen`: a request came, or a deadline did.
+    /// Waits until what is demanded is no longer `seen`: a request came, or a deadline did. A request wakes those that wait
+    /// here after all that [run](Self::run) work or wait until they are [stopped](Self::stopped) by it.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub fn changed(&self, seen: Option<Demand>) -> impl Future<Output = Demand> + Send + 'static {
-        let alarm = Alarm::new(&self.node);
-        async move {
-            let mut alarm = pin!(alarm);
-            let is_new = |demand: &Demand| Some(*demand) != seen;
-            poll_fn(move |cx| alarm.as_mut().poll(cx, |node| node.demand().filter(is_new))).await
-        }
+        Changed::new(self, seen)
     }
 
     /// Takes back a stop that this scope issued.

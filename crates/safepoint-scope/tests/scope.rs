@@ -2,10 +2,12 @@
 
 use std::{
     future::pending,
+    pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Wake, Waker},
     time::Duration,
 };
 
@@ -290,6 +292,37 @@ async fn changes_are_reported() {
     assert_eq!(first.mode, Mode::At(SafePoints::AFTER_MODEL));
     let second = at_last(scope.changed(Some(first))).await;
     assert_eq!((second.mode, second.deadline), (Mode::Now, None));
+}
+
+/// Notes who is woken.
+struct Woken(&'static str, Arc<Mutex<Vec<&'static str>>>);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.1.lock().expect("no panic").push(self.0);
+    }
+}
+
+/// S9.6: a request wakes all that must end before those that follow it, whoever waited first and however deep.
+#[test]
+fn what_must_end_is_woken_before_what_follows() {
+    let (outer, handle) = Scope::root();
+    let (nested, _) = outer.child_run(Link::Attached);
+    let woken = Arc::default();
+    let wait = |name, future: &mut dyn FnMut(&mut Context<'_>) -> bool| {
+        let waker = Waker::from(Arc::new(Woken(name, Arc::clone(&woken))));
+        assert!(future(&mut Context::from_waker(&waker)), "{name} waits");
+    };
+    let mut followers = [pin!(outer.changed(None)), pin!(nested.changed(None))];
+    let mut ends = [pin!(outer.stopped()), pin!(nested.stopped())];
+    for follower in &mut followers {
+        wait("follows", &mut |cx| follower.as_mut().poll(cx).is_pending());
+    }
+    for end in &mut ends {
+        wait("ends", &mut |cx| end.as_mut().poll(cx).is_pending());
+    }
+    handle.stop(StopRequest::now());
+    assert_eq!(*woken.lock().expect("no panic"), ["ends", "ends", "follows", "follows"]);
 }
 
 /// S3.1: `?` keeps a stop and a failure apart.

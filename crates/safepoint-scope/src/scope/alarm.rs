@@ -13,7 +13,7 @@ use tokio::{
     time::{Sleep, sleep_until},
 };
 
-use crate::scope::node::Node;
+use crate::scope::node::{Node, WakeOrder};
 
 pin_project! {
 /// Wakes its task when a request or a deadline may have changed what reaches a node.
@@ -21,6 +21,7 @@ pin_project! {
 /// A waiter waits only after it has registered and then looked: a request between the two wakes it, so none is missed.
 pub(crate) struct Alarm {
     node: Arc<Node>,
+    order: WakeOrder,
     // On the notification of the node's own run. In place, since most nodes have no other on their path.
     #[pin]
     own: Option<OwnedNotified>,
@@ -31,8 +32,8 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    pub(crate) fn new(node: &Arc<Node>) -> Self {
-        Self { node: Arc::clone(node), own: None, outer: Vec::new(), sleep: None }
+    pub(crate) fn new(node: &Arc<Node>, order: WakeOrder) -> Self {
+        Self { node: Arc::clone(node), order, own: None, outer: Vec::new(), sleep: None }
     }
 
     /// Looks with `look`, and if that finds nothing leaves the waker wherever something could change.
@@ -75,16 +76,17 @@ impl Alarm {
 
     fn register(self: Pin<&mut Self>, cx: &mut Context<'_>) {
         let mut this = self.project();
-        let own = &this.node.run.wake;
+        let order = *this.order;
+        let own = this.node.run.waiters(order);
         if this.own.is_none() {
             this.own.set(Some(Arc::clone(own).notified_owned()));
-            let outer = this.node.wakes().skip(1);
+            let outer = this.node.wakes(order).skip(1);
             *this.outer = outer.map(|wake| Box::pin(Arc::clone(wake).notified_owned())).collect();
         }
         if let Some(held) = this.own.as_pin_mut() {
             hear(held, own, cx);
         }
-        for (held, wake) in this.outer.iter_mut().zip(this.node.wakes().skip(1)) {
+        for (held, wake) in this.outer.iter_mut().zip(this.node.wakes(order).skip(1)) {
             hear(held.as_mut(), wake, cx);
         }
     }

@@ -44,7 +44,7 @@ impl StopHandle {
         let asked = self.node.core.ask(request, Instant::now);
         match asked {
             // After the request is in the log: a waiter that registers later looks after this, and finds it.
-            StopAck::First | StopAck::Strengthened => self.node.run.wake.notify_waiters(),
+            StopAck::First | StopAck::Strengthened => self.node.run.wake(),
             StopAck::Unchanged | StopAck::TooLate => {}
         }
         asked

@@ -2,7 +2,7 @@
 //! children.
 //!
 //! **Invariants**: a check that finds every word on its path silent touches neither clock nor lock. There is one
-//! notification per *run*; a waiter registers on the notification of each run on its path, so a request anywhere on
+//! notification per *run* and [`WakeOrder`]; a waiter registers on that of each run on its path, so a request anywhere on
 //! the path wakes it, and a request elsewhere does not.
 
 use std::sync::Arc;
@@ -36,9 +36,34 @@ pub(crate) struct Node {
 /// every other call for nothing.
 #[derive(Debug, Default)]
 pub(crate) struct RunPart {
-    pub(crate) wake: Arc<Notify>,
+    ending: Arc<Notify>,
+    following: Arc<Notify>,
     pub(crate) ended: Notify,
     pub(crate) tracker: Tracker,
+}
+
+/// When a request wakes a waiter. Exhaustive: at once, because it may have to end; or after all of those, because it
+/// follows what is asked, and what they come to. In a wide tree the last that must end is then not behind the work of
+/// those that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WakeOrder {
+    Ending,
+    Following,
+}
+
+impl RunPart {
+    pub(crate) fn waiters(&self, order: WakeOrder) -> &Arc<Notify> {
+        match order {
+            WakeOrder::Ending => &self.ending,
+            WakeOrder::Following => &self.following,
+        }
+    }
+
+    /// Wakes all that wait for a request.
+    pub(crate) fn wake(&self) {
+        self.ending.notify_waiters();
+        self.following.notify_waiters();
+    }
 }
 
 /// Keeps a run from being quiet while it lives.
@@ -242,11 +267,11 @@ impl Node {
     }
 
     /// The notifications that a waiter on this node must hear: one per run on the path.
-    pub(crate) fn wakes(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Notify>> {
+    pub(crate) fn wakes(self: &Arc<Self>, order: WakeOrder) -> impl Iterator<Item = &Arc<Notify>> {
         let mut last: Option<*const RunPart> = None;
         self.path().filter_map(move |(node, _)| {
             let run = Arc::as_ptr(&node.run);
-            (last.replace(run) != Some(run)).then_some(&node.run.wake)
+            (last.replace(run) != Some(run)).then(|| node.run.waiters(order))
         })
     }
 }

@@ -51,8 +51,18 @@ impl<T: Send + 'static> Task<T> {
         label: Label,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Self {
-        let handle = tokio::spawn(Tracked { work: Some(work), _hold: hold });
+        let handle = tokio::spawn(Tracked { work: Some(work), _hold: Some(hold) });
         Self { handle, is_blocking: false, label }
+    }
+
+    /// Spawns work that belongs to no scope: nothing waits for it to be quiet. For what outlives the scope that it serves,
+    /// such as the task that settles a run.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn unscoped(label: impl Into<Label>, work: impl Future<Output = T> + Send + 'static) -> Self {
+        let handle = tokio::spawn(Tracked { work: Some(work), _hold: None });
+        Self { handle, is_blocking: false, label: label.into() }
     }
 
     pub(crate) fn spawn_blocking(
@@ -120,7 +130,7 @@ pin_project! {
 struct Tracked<F> {
     #[pin]
     work: Option<F>,
-    _hold: QuietGuard,
+    _hold: Option<QuietGuard>,
 }
 }
 

@@ -71,6 +71,11 @@ impl Tracker {
                 slot
             }
             None => {
+                // Most runs have one thing alive at a time, and wait with it.
+                if slots.labels.is_empty() {
+                    slots.labels.reserve_exact(1);
+                    slots.free.reserve_exact(1);
+                }
                 slots.labels.push(Some(label));
                 slots.labels.len() - 1
             }

@@ -21,7 +21,10 @@ use crate::{
         demand::{Demand, Mode, Reach},
         points::SafePoints,
     },
-    scope::{Link, node::Node},
+    scope::{
+        Link,
+        node::{Node, WakeOrder},
+    },
 };
 
 /// S1.7: a deadline that comes just after the alarm has looked is not lost.
@@ -30,7 +33,7 @@ async fn a_deadline_that_comes_after_the_look_is_seen() {
     let node = Node::root();
     node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
     let deadline = node.core.demand().and_then(|demand| demand.deadline).expect("it has a grace");
-    let mut alarm = Box::pin(Alarm::new(&node));
+    let mut alarm = Box::pin(Alarm::new(&node, WakeOrder::Ending));
     let looks = AtomicU32::new(0);
     // In a separate task: the time-out's wake must not be what makes it look again.
     let noticed = tokio::spawn(poll_fn(move |cx| {
@@ -56,14 +59,15 @@ fn look(node: &Arc<Node>) -> Option<Demand> {
 fn what_has_been_woken_waits_nowhere_any_more() {
     let node = Node::root();
     let mut cx = Context::from_waker(Waker::noop());
-    let mut alarm = pin!(Alarm::new(&node));
+    let mut alarm = pin!(Alarm::new(&node, WakeOrder::Ending));
     assert!(alarm.as_mut().poll(&mut cx, look).is_pending());
     node.core.ask(StopRequest::now(), Instant::now);
-    node.run.wake.notify_waiters();
+    node.run.wake();
     assert!(alarm.as_mut().poll(&mut cx, look).is_ready());
     // A notification for one goes to a waiter. Without a waiter it is kept for the next one.
-    node.run.wake.notify_one();
-    assert!(pin!(node.run.wake.notified()).poll(&mut cx).is_ready());
+    let waiters = node.run.waiters(WakeOrder::Ending);
+    waiters.notify_one();
+    assert!(pin!(waiters.notified()).poll(&mut cx).is_ready());
 }
 
 /// S2.14: without a request, a waiter looks at nothing but the words on its path.
@@ -73,7 +77,7 @@ fn a_silent_path_is_not_looked_into() {
     let node = outer.child_run(Link::Attached).child();
     let looks = Cell::new(0);
     let mut cx = Context::from_waker(Waker::noop());
-    let mut alarm = pin!(Alarm::new(&node));
+    let mut alarm = pin!(Alarm::new(&node, WakeOrder::Ending));
     let mut polled = || {
         let poll = alarm.as_mut().poll(&mut cx, |node| {
             looks.set(looks.get() + 1);
@@ -121,7 +125,8 @@ async fn a_deadline_that_does_not_reach_is_not_awaited() {
 async fn a_waiter_sleeps_until_the_deadline() {
     let node = Node::root();
     node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
-    let (mut alarm, looks, began) = (pin!(Alarm::new(&node)), Cell::new(0), Instant::now());
+    let (mut alarm, looks, began) =
+        (pin!(Alarm::new(&node, WakeOrder::Ending)), Cell::new(0), Instant::now());
     let noticed = poll_fn(|cx| {
         alarm.as_mut().poll(cx, |node| {
             looks.set(looks.get() + 1);
