@@ -7,6 +7,8 @@
 mod accepted;
 #[path = "session/always.rs"]
 mod always;
+#[path = "session/announced.rs"]
+mod announced;
 #[path = "session/aside.rs"]
 mod aside;
 #[path = "session/at_once.rs"]
@@ -19,6 +21,8 @@ mod behind;
 mod blank;
 #[path = "session/callbacks.rs"]
 mod callbacks;
+#[path = "session/checkpoint.rs"]
+mod checkpoint;
 #[path = "session/damage.rs"]
 mod damage;
 #[path = "session/deep.rs"]

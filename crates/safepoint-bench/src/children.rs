@@ -108,7 +108,9 @@ fn silent(leaves: &Arc<Leaves>) -> impl Model {
 
 /// Asks for a fixed number of calls of `work` in each of a fixed number of rounds, and then answers.
 fn asks(calls: usize, rounds: usize) -> AgentBuilder {
-    let limits = Limits { parallel_calls: calls, max_rounds: u32::MAX, ..Limits::default() };
+    let most = calls.max(1);
+    let limits =
+        Limits { parallel_calls: most, message_calls: most, max_rounds: u32::MAX, ..Limits::default() };
     let asks = model(move |history| {
         let done =
             history.entries().iter().filter(|entry| matches!(&***entry, Message::Results { .. })).count();

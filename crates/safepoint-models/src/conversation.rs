@@ -30,9 +30,10 @@ pub(crate) struct HttpConversation<E, R> {
 impl<E: Entries, R> HttpConversation<E, R> {
     /// The next request, with this history.
     pub(crate) fn request(&mut self, history: &History) -> Result<Outgoing, ModelError> {
-        let body = self.encoder.encode(history);
         let (name, write) = self.wire;
-        parts::fit(history, name, write)?;
+        // What was encoded before was looked at then.
+        parts::fit(&history.entries()[self.encoder.known(history)..], name, write)?;
+        let body = self.encoder.encode(history);
         let prepared = Arc::clone(self.prepared.as_ref().map_err(ModelError::clone)?);
         Ok(Outgoing { prepared, body, output_bytes: self.output_bytes })
     }
@@ -46,5 +47,9 @@ impl<E: Entries, R> HttpConversation<E, R> {
 impl<E: Entries, R: ReplyReader> Conversation for HttpConversation<E, R> {
     fn stream(&mut self, history: &History) -> DeltaStream {
         exchange(self.request(history), (self.reader)())
+    }
+
+    fn never_blocks(&self) -> bool {
+        true
     }
 }

@@ -37,12 +37,15 @@ impl<E: Entries> EncodedHistory<E> {
         Self { prefix, empty, body, entries, encoded: 0, ends: None }
     }
 
+    /// How many entries of this history are encoded already.
+    pub(crate) fn known(&self, history: &History) -> usize {
+        if self.has_grown_to(history.entries()) { self.encoded } else { 0 }
+    }
+
     /// The body of a request with this history.
     pub(crate) fn encode(&mut self, history: &History) -> Parts {
         let entries = history.entries();
-        if !self.has_grown_to(entries) {
-            self.encoded = 0;
-        }
+        self.encoded = self.known(history);
         if self.encoded == 0 {
             self.body = Growing::default();
             self.body.push(self.prefix.clone());

@@ -84,6 +84,10 @@ impl Conversation for FailoverConversation {
         // Only the model that was asked last can have a reply under way.
         self.conversations.iter_mut().find_map(|(_, conversation)| conversation.release())
     }
+
+    fn never_blocks(&self) -> bool {
+        self.conversations.iter().all(|(_, conversation)| conversation.never_blocks())
+    }
 }
 
 /// A call as it moves from model to model.

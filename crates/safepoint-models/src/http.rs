@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use futures_core::{Stream, future::BoxFuture};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -35,6 +35,7 @@ use crate::{
 
 mod limits;
 pub(crate) mod outgoing;
+mod piece;
 mod quiet;
 mod reader;
 
@@ -206,6 +207,8 @@ impl<W: ReplyReader> Exchange<W> {
     }
 
     fn sent(&mut self) {
+        // An event seldom brings more.
+        self.queue.reserve_exact(2);
         self.queue.push_back(Delta::Sent);
         // A floor until the provider says more: it may never get to, if it is silent or cut.
         let bytes = usize::try_from(self.outgoing.body.len()).unwrap_or(usize::MAX);
@@ -288,19 +291,13 @@ impl<W: ReplyReader> Exchange<W> {
     /// Takes the next event of what was read.
     fn decode(&mut self) -> Result<(), ModelError> {
         let ExchangePhase::Read(_, bytes) = &mut self.phase else { return Ok(()) };
-        let mut rest = &bytes[..];
-        let event = self.decoder.next(&mut rest).map_err(|wrong| match wrong {
+        let event = piece::next_event(&mut self.decoder, bytes).map_err(|wrong| match wrong {
             SseError::TooLarge => {
                 error::too_much("one event of the stream", self.outgoing.prepared.patience.event_bytes)
             }
             SseError::NotUtf8 => error::malformed(wrong),
         })?;
-        let Some(event) = event else {
-            *bytes = Bytes::new();
-            return Ok(());
-        };
-        let left = rest.len();
-        bytes.advance(bytes.len() - left);
+        let Some(event) = event else { return Ok(()) };
         let read = self.wire.event(event, &mut self.queue);
         self.decoder.forget();
         self.given = self.queue.iter().fold(self.given, |given, delta| given.saturating_add(delta.bytes()));

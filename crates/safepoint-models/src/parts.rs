@@ -1,9 +1,8 @@
 //! Images and files as each wire wants them, and an error before anything is sent for what a wire does not take.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use safepoint::{
-    History,
     history::Message,
     message::{CallResult, Part, PartKind, PartSource},
     model::{ModelError, ModelErrorKind},
@@ -16,12 +15,12 @@ use serde_json::{Value, json};
 /// Why the wire does not take it.
 pub(crate) type Write = fn(&Part) -> Result<Value, &'static str>;
 
-/// Whether the wire takes every part of what would be sent.
+/// Whether the wire takes every part of these entries, which would be sent.
 ///
 /// # Errors
 /// A refusal that names the first that it does not.
-pub(crate) fn fit(history: &History, wire: &str, write: Write) -> Result<(), ModelError> {
-    let parts = history.entries().iter().filter_map(|entry| match &**entry {
+pub(crate) fn fit(entries: &[Arc<Message>], wire: &str, write: Write) -> Result<(), ModelError> {
+    let parts = entries.iter().filter_map(|entry| match &**entry {
         Message::User(message) => Some(&message.parts),
         Message::Assistant(_) | Message::Results { .. } => None,
     });

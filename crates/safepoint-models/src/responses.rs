@@ -171,6 +171,10 @@ impl Conversation for ResponsesConversation {
         let prepared = Arc::clone(self.http.prepared.as_ref().ok()?);
         Some(Box::pin(outgoing::tell(prepared, format!("/{id}/cancel"))))
     }
+
+    fn never_blocks(&self) -> bool {
+        true
+    }
 }
 
 /// The encoded request body, for tests of the encoding.

@@ -11,6 +11,7 @@ pub(crate) mod message;
 pub(crate) mod receipt;
 pub(crate) mod schema;
 pub(crate) mod spill;
+pub(crate) mod tagged;
 pub(crate) mod text;
 pub(crate) mod usage;
 

@@ -34,6 +34,8 @@ mod limits;
 mod outcomes;
 #[path = "engine/panics.rs"]
 mod panics;
+#[path = "engine/read_here.rs"]
+mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
 #[path = "engine/which.rs"]

@@ -50,8 +50,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "value",
         &[
-            "ids", "json", "text", "limits", "spill", "schema", "usage", "message", "history", "effect",
-            "approval", "receipt", "event",
+            "ids", "json", "tagged", "text", "limits", "spill", "schema", "usage", "message", "history",
+            "effect", "approval", "receipt", "event",
         ],
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),

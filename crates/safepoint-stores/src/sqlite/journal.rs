@@ -45,9 +45,15 @@ pub(super) fn append(
         append.write(write)?;
     }
     let Append { head, chain, decided, .. } = append;
-    connection
-        .prepare_cached("UPDATE sessions SET updated = ?2, head = ?3, chain = ?4 WHERE key = ?1")?
-        .execute(params![key, micros(now), int(head), chain.as_bytes()])?;
+    if writes.iter().any(Write::is_news) {
+        connection
+            .prepare_cached("UPDATE sessions SET updated = ?2, head = ?3, chain = ?4 WHERE key = ?1")?
+            .execute(params![key, micros(now), int(head), chain.as_bytes()])?;
+    } else {
+        connection
+            .prepare_cached("UPDATE sessions SET head = ?2, chain = ?3 WHERE key = ?1")?
+            .execute(params![key, int(head), chain.as_bytes()])?;
+    }
     Ok(Appended { first, next: head, chain, decided })
 }
 

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use safepoint::{
-    raw::store::{Liveness, NewItem, NewSession, Pushed, Withdrawn, Write},
+    raw::store::{Liveness, NewItem, NewSession, Pushed, Record, Withdrawn, Write},
     store::{Error, SessionRow},
 };
 
-use super::{Bed, BrokenStore, Fresh, TTL, a_record, item, must, not_there, owner, refused, same, wish};
+use super::{
+    Bed, BrokenStore, Fresh, TTL, a_record, item, must, not_there, owner, record, refused, same, wish,
+};
 
 /// Sessions are made once, found, listed newest first, and removed with all that is theirs.
 ///
@@ -121,7 +123,17 @@ async fn newest_first(bed: &Bed) -> Result<(), BrokenStore> {
     same("one that was written", names(&newest), vec!["a", "b"])?;
     let words = |row: &SessionRow| [row.label.clone(), row.title.clone(), row.setup.clone()].join(", ");
     same("what is shown of it", newest.first().map(words), Some("runs, words, with what".into()))?;
-    same("that it is held", newest.first().map(|row| row.holder.is_some()), Some(true))
+    same("that it is held", newest.first().map(|row| row.holder.is_some()), Some(true))?;
+    bed.time.pass(SECOND);
+    bed.other.push(&"b".into(), item("2", "hello")).await?;
+    bed.time.pass(SECOND);
+    let again = Record { kind: Record::CHECKPOINT.into(), ..record("what was said before") };
+    let appended = bed.append(&lease, vec![Write::Record(again.clone())]).await?;
+    let row = bed.store.open(&"a".into()).await?;
+    same("one that says nothing new", names(&bed.store.list(2, None).await?), vec!["b", "a"])?;
+    same("its record", (row.head, row.chain), (appended.next, appended.chain))?;
+    bed.append(&lease, vec![Write::Record(again), Write::Record(record("news"))]).await?;
+    same("one that also says something new", names(&bed.store.list(1, None).await?), vec!["a"])
 }
 
 async fn removed_entirely(bed: &Bed) -> Result<(), BrokenStore> {

@@ -41,6 +41,13 @@ pub trait Conversation: Send {
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         None
     }
+
+    /// Whether no poll of a reply blocks its thread, nor does more than a little work: the run's own task then reads the
+    /// replies, and a round has one task less. Only wires say so whose every wait is one of the runtime.
+    #[doc(hidden)]
+    fn never_blocks(&self) -> bool {
+        false
+    }
 }
 
 /// One reply as it arrives.

@@ -120,6 +120,10 @@ impl Draft {
         if self.blocks.len() >= UNCOUNTED {
             self.bytes = self.bytes.saturating_add(BLOCK_BYTES);
         }
+        // Most messages have one, and many runs wait with it.
+        if self.blocks.is_empty() {
+            self.blocks.reserve_exact(1);
+        }
         self.blocks.push(block);
     }
 

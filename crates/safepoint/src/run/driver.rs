@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, Reason, Scope, StopRequest};
+use safepoint_scope::{Actor, Code, Reason, Scope, StopRequest, Task};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -33,6 +33,7 @@ use crate::{
 };
 
 mod admit;
+mod ahead;
 mod approvals;
 mod begin;
 mod calls;
@@ -51,6 +52,7 @@ mod model_errors;
 mod parent;
 mod promised_message;
 mod queue;
+mod reading;
 mod recorder;
 mod replay;
 mod running;
@@ -178,12 +180,11 @@ impl Driver {
         }
     }
 
-    /// Starts the attempt. The driver outlives the run's tasks, so it has a scope that is never stopped. Not an
-    /// async function: a driver's future would then contain that of its child run's driver.
+    /// Starts the attempt. The driver outlives the run's tasks, so it is in no scope. Not an async function: a
+    /// driver's future would then contain that of its child run's driver.
     pub(crate) fn spawn(self, start: Start) {
         let span = spans::run(self.cx.shared.run.as_str(), self.cx.def.model.name());
-        let (engine, _never_stopped) = Scope::root();
-        drop(engine.spawn("driver", Box::pin(Box::new(self).run(start)).instrument(span)));
+        drop(Task::unscoped("driver", Box::pin(Box::new(self).run(start)).instrument(span)));
     }
 
     /// The whole life of an attempt: until its outcome is fixed, and then until it is quiet. Rare work is
@@ -226,7 +227,8 @@ impl Driver {
             // (S12.5).
             for _ in 0..MAIL_BETWEEN_LOOKS {
                 let Some(msg) = self.queue.now() else { break };
-                Box::pin(self.handle(*msg)).await?;
+                self.note_phase();
+                Box::pin(self.handle(msg)).await?;
             }
             self.keep_time().await?;
             let asked = self.asked();
@@ -287,11 +289,18 @@ impl Driver {
         &mut self,
         fact: impl Into<Arc<Fact>>,
     ) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
+        self.model.leave_reading(&self.cx);
         self.recorder.record(&mut self.machine, &self.cx, fact.into())
     }
 
-    /// Records facts in one append, and then applies and shows them.
-    fn record_all(&mut self, facts: Vec<Arc<Fact>>) -> impl Future<Output = Result<(), LogFailure>> + Send {
+    /// Records facts in one append, and then applies and shows them. The last of them is returned.
+    fn record_all(
+        &mut self,
+        facts: Vec<Arc<Fact>>,
+    ) -> impl Future<Output = Result<Option<Recorded>, LogFailure>> + Send {
+        if !facts.is_empty() {
+            self.model.leave_reading(&self.cx);
+        }
         self.recorder.record_all(&mut self.machine, &self.cx, facts)
     }
 

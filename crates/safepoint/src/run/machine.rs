@@ -36,7 +36,7 @@ mod view;
 pub(crate) use call::{Allowed, Call, CallState};
 pub(crate) use children::ChildUsage;
 pub(crate) use context::{PendingSteer, StepContext, over_attempts};
-pub(crate) use round::Round;
+pub(crate) use round::{Round, first_starts};
 
 use spent::Spent;
 
@@ -156,6 +156,27 @@ impl Machine {
         }
     }
 
+    /// Whether a model call is next once this end of a call is applied, if nothing else comes in between.
+    pub(crate) fn calls_model_after(&self, ended: &CallReport, bounds: &StepContext<'_>) -> bool {
+        let RunStage::Calls(round) = &self.stage else { return false };
+        let is_answer =
+            |form: &Arc<AnswerSchema>| round.message().calls().any(|call| call.name == form.name());
+        // What a run below has used counts towards the limits, and what is added to the history may fill the window.
+        let is_counted = ended.child.is_some() || bounds.meter.is_some();
+        self.failure.is_none()
+            && ended.stopped_by.is_none()
+            && round.waits_only_for(&ended.call_id)
+            && !is_counted
+            && !self.form.as_ref().is_some_and(is_answer)
+            && bounds.steered == PendingSteer::No
+            && bounds.reached(self).is_none()
+    }
+
+    /// The gate of the next call of the round, if there is a round.
+    pub(crate) fn call_gate(&self) -> Option<SafePoints> {
+        if let RunStage::Calls(round) = &self.stage { Some(round.gate()) } else { None }
+    }
+
     fn due_ready(&self, demand: Option<Demand>, bounds: &StepContext<'_>) -> NextStep {
         let gate = self.ready_gate();
         if demand.is_some_and(|demand| demand.fires_at(gate)) {
@@ -171,7 +192,7 @@ impl Machine {
     }
 
     /// Before the first model call nothing has happened, so the state is complete for every set of points.
-    fn ready_gate(&self) -> SafePoints {
+    pub(crate) fn ready_gate(&self) -> SafePoints {
         match self.model {
             None => SafePoints::ANY,
             Some(_) => SafePoints::AFTER_STARTED_CALLS | SafePoints::AFTER_ALL_CALLS,

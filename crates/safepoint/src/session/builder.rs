@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock, OnceLock},
     time::Duration,
 };
 
@@ -29,7 +29,6 @@ use super::{
 pub(super) struct Settings<T> {
     pub(super) planner: Foreign<dyn Planner<T>>,
     pub(super) reader: Option<Foreign<dyn Reader>>,
-    pub(super) history: History,
     pub(super) rules: Rules,
     pub(super) strategy: Duration,
     pub(super) callback: Duration,
@@ -41,6 +40,7 @@ pub(super) struct Settings<T> {
 #[must_use = "a session begins with `start`"]
 pub struct SessionBuilder<T> {
     pub(super) settings: Settings<T>,
+    pub(super) history: History,
     pub(super) keeps_late: bool,
     pub(super) retained_deltas: usize,
     pub(super) setup: Option<String>,
@@ -66,7 +66,6 @@ impl<T: Item> SessionBuilder<T> {
         let settings = Settings {
             planner: Foreign::new(Arc::new(planner)),
             reader: None,
-            history: History::new(),
             rules: Rules { max_preempted: PATIENCE, on_failure: OnTurnFailure::Wait },
             strategy: STRATEGY,
             callback: CALLBACK,
@@ -75,6 +74,7 @@ impl<T: Item> SessionBuilder<T> {
         };
         Self {
             settings,
+            history: History::new(),
             keeps_late: false,
             retained_deltas: RETAINED,
             setup: None,
@@ -90,7 +90,7 @@ impl<T: Item> SessionBuilder<T> {
     }
     /// Starts the session from an existing conversation.
     pub fn history(mut self, history: History) -> Self {
-        self.settings.history = history;
+        self.history = history;
         self
     }
     /// Keeps what comes after the end, for [`SessionExit::take_late`](super::SessionExit::take_late).
@@ -137,10 +137,9 @@ impl<T: Item> SessionBuilder<T> {
     pub fn start(self) -> Session<T> {
         let (shared, received) = self.shared();
         let machine = Machine::new(self.settings.rules);
-        let (engine, _never_stopped) = Scope::root();
-        let driver =
-            Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
-        drop(engine.spawn("session", driver.into_task()));
+        let settings = Arc::new(self.settings);
+        let driver = Driver::new(Arc::clone(&shared), settings, self.history, received, machine);
+        drop(engine().spawn("session", driver.into_task()));
         Session { handle: SessionHandle { shared } }
     }
 
@@ -160,6 +159,13 @@ impl<T: Item> SessionBuilder<T> {
         };
         (Arc::new(shared), received)
     }
+}
+
+/// Where the tasks of all sessions of this process run that are no part of a run. It is never stopped, and its quiet is
+/// never waited for, so that one is enough.
+pub(super) fn engine() -> &'static Scope {
+    static ENGINE: LazyLock<Scope> = LazyLock::new(|| Scope::root().0);
+    &ENGINE
 }
 
 impl<T> fmt::Debug for SessionBuilder<T> {

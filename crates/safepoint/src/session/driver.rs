@@ -9,6 +9,7 @@ use safepoint_scope::{DropHandle, Scope, StopRequest};
 
 use super::{
     Item, Settings, SharedSession,
+    builder::engine,
     event::SessionEvent,
     exit::{report, store_report},
     item::Policy,
@@ -40,6 +41,7 @@ mod items;
 mod lost_runs;
 mod planning;
 mod queue;
+mod rare;
 mod recorder;
 mod resume;
 mod settle;
@@ -50,6 +52,7 @@ mod turns;
 use approvals::OpenApprovals;
 use items::{HeldItem, Items};
 use queue::Queue;
+use rare::Rare;
 use recorder::Recorder;
 use settle::SessionEnd;
 use stops::StoredStops;
@@ -64,12 +67,12 @@ pub(super) struct Driver<T: Item> {
     turns: Turns,
     /// The planner that is asked now.
     planner: Option<DropHandle>,
-    approvals: OpenApprovals,
-    stops: StoredStops,
+    approvals: Rare<OpenApprovals>,
+    stops: Rare<StoredStops>,
     /// Background runs of another owner that ended with it, each with the turn in which the model was notified.
     lost: Vec<(LostRun, Option<TurnId>)>,
-    recorder: Recorder,
-    end: SessionEnd,
+    recorder: Rare<Recorder>,
+    end: Rare<SessionEnd>,
 }
 
 /// What comes with an input and the machine does not need. Exhaustive: each caller that performs an answer
@@ -90,15 +93,15 @@ struct SessionContext<T> {
     shared: Arc<SharedSession<T>>,
     settings: Arc<Settings<T>>,
     /// Where planners, followers and readers run, and the driver itself.
-    scope: Scope,
+    scope: &'static Scope,
 }
 
 impl<T: Item> Driver<T> {
-    /// Creates a driver that is not running yet; the caller spawns it in `scope`.
+    /// Creates a driver that is not running yet; the caller spawns it.
     pub(super) fn new(
-        scope: Scope,
         shared: Arc<SharedSession<T>>,
         settings: Arc<Settings<T>>,
+        history: History,
         received: Received<T>,
         machine: Machine,
     ) -> Self {
@@ -106,14 +109,14 @@ impl<T: Item> Driver<T> {
             machine,
             queue: Queue::new(received),
             items: Items::new(),
-            turns: Turns::new(settings.history.clone()),
+            turns: Turns::new(history),
             planner: None,
-            approvals: OpenApprovals::default(),
-            stops: StoredStops::default(),
+            approvals: Rare::default(),
+            stops: Rare::default(),
             lost: Vec::new(),
-            recorder: Recorder::default(),
-            end: SessionEnd::default(),
-            cx: SessionContext { shared, settings, scope },
+            recorder: Rare::default(),
+            end: Rare::default(),
+            cx: SessionContext { shared, settings, scope: engine() },
         }
     }
 

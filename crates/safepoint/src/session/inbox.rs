@@ -4,7 +4,7 @@
 //! nothing is accepted.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{BTreeMap, btree_map::Entry},
     sync::Arc,
 };
 
@@ -32,10 +32,11 @@ pub(super) struct Inbox<T> {
 
 struct InboxState<T> {
     count: Count,
-    known: HashMap<String, ([u8; 32], Arc<TicketState<T>>)>,
-    late: LateItems<T>,
+    known: BTreeMap<String, ([u8; 32], Arc<TicketState<T>>)>,
+    /// Made when it is first needed: most sessions end without any.
+    late: Option<LateItems<T>>,
     /// What came late under an id of its sender.
-    late_ids: HashMap<String, [u8; 32]>,
+    late_ids: BTreeMap<String, [u8; 32]>,
     /// Whether items that come after the end are kept for the exit (S6.10). Otherwise they go back.
     keeps_late: bool,
 }
@@ -63,9 +64,9 @@ impl<T: Item> Inbox<T> {
     pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, keeps_late: bool) -> Self {
         let state = InboxState {
             count: Count::new(capacity),
-            known: HashMap::new(),
-            late: LateItems::default(),
-            late_ids: HashMap::new(),
+            known: BTreeMap::new(),
+            late: None,
+            late_ids: BTreeMap::new(),
             keeps_late,
         };
         Self { state: Mutex::new(state), mailbox }
@@ -99,7 +100,7 @@ impl<T: Item> Inbox<T> {
                     Some(true) => PushError::KeptLate,
                     Some(false) => PushError::OtherContent(item),
                     None => {
-                        state.late.lock().push(item);
+                        state.late.get_or_insert_default().lock().push(item);
                         PushError::KeptLate
                     }
                 });
@@ -169,7 +170,7 @@ impl<T: Item> Inbox<T> {
 
     /// Holds the items that arrive after the end, and nothing else of the session.
     pub(super) fn late(&self) -> LateItems<T> {
-        Arc::clone(&self.lock().late)
+        Arc::clone(self.lock().late.get_or_insert_default())
     }
 
     fn lock(&self) -> MutexGuard<'_, InboxState<T>> {

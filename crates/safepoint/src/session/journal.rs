@@ -31,12 +31,14 @@ use crate::{
 
 mod approvals;
 mod checkpoint;
+mod deadline;
 mod line;
 mod read;
 mod recover;
 mod turn_log;
 
 pub(super) use approvals::reconcile;
+use deadline::{Deadline, TimeOver};
 pub(super) use line::JournalLine;
 pub use read::{JournalFact, JournalStep, read_journal};
 pub(super) use recover::{LeftTurn, Recovered, recover};
@@ -106,6 +108,8 @@ pub(super) struct Journal {
     has_title: bool,
     /// Held for one look-up or one entry; the three tables change together. No other lock is taken under it.
     numbers: Mutex<Numbers>,
+    /// Of the writes of a run.
+    deadline: Deadline,
 }
 
 /// Called with the end of the lease, as the time since the machine's start.
@@ -137,6 +141,7 @@ impl Journal {
             on_lease,
             has_title: !row.title.is_empty(),
             numbers: Mutex::default(),
+            deadline: Deadline::default(),
         }
     }
 
@@ -210,7 +215,10 @@ impl Journal {
     }
 
     pub(super) async fn append(&self, writes: Vec<Write>, class: Durability) -> Result<u64, store::Error> {
-        self.append_within(writes, class, APPEND).await
+        let appended = self.append_within(writes, class, APPEND).await;
+        // A turn begins or ends: no timer outlasts it.
+        self.deadline.rest();
+        appended
     }
 
     /// Writes all records and returns the position of the first. A late answer does not yet mean unknown: the
@@ -224,9 +232,9 @@ impl Journal {
         within(limit, self.hold()).await?;
         let (from, written) = (self.head(), first_record(&self.session, &writes));
         let mut appending = pin!(self.store.append(&self.lease(), writes, class));
-        let place = match timeout(limit, &mut appending).await {
+        let place = match self.deadline.within(limit, &mut appending).await {
             Ok(appended) => self.grown(appended?),
-            Err(_elapsed) => {
+            Err(TimeOver) => {
                 let asking = pin!(self.find(from, written));
                 // Either future may finish first: both have seen the same, and the dropped one has changed
                 // nothing that is not in the store.

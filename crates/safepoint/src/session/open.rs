@@ -2,10 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use safepoint_scope::Scope;
-
 use super::{
     Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
+    builder::engine,
     driver::Driver,
     journal::{Journal, LEASE, LeftTurn, Recovered, reconcile, recover},
     machine::Machine,
@@ -184,7 +183,7 @@ impl<T: Item> SessionBuilder<T> {
     }
 
     /// Recovers what the last owner left, and starts.
-    async fn own(mut self, journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Result<Session<T>, Error> {
+    async fn own(self, journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Result<Session<T>, Error> {
         let mut found = recover(journal).await?;
         reconcile(journal, &mut found).await?;
         if let Some(checkpoint) = found.checkpoint.take()
@@ -194,10 +193,8 @@ impl<T: Item> SessionBuilder<T> {
         }
         let (shared, received) = self.shared();
         let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
-        self.settings.history = found.history.clone();
-        let (engine, _never_stopped) = Scope::root();
-        let mut driver =
-            Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
+        let settings = Arc::new(self.settings);
+        let mut driver = Driver::new(Arc::clone(&shared), settings, found.history, received, machine);
         driver.inherit(Arc::clone(journal), (found.left, found.always), items);
         driver.add_lost_runs(found.lost);
         driver.watch_recovered().await?;
@@ -209,8 +206,8 @@ impl<T: Item> SessionBuilder<T> {
         }
         watcher.look().await?;
         shared.mailbox.post(super::message::SessionMessage::Inherited);
-        drop(engine.spawn("session", driver.into_task()));
-        drop(engine.spawn("session's watcher", watcher.watch()));
+        drop(engine().spawn("session", driver.into_task()));
+        drop(engine().spawn("session's watcher", watcher.watch()));
         Ok(Session { handle: SessionHandle { shared } })
     }
 

@@ -35,6 +35,11 @@ pub(crate) fn run<F: Future>(work: F) -> Guarded<F> {
     Guarded(Some(Box::pin(work)))
 }
 
+/// Like [`run`], for a future that is boxed already.
+pub(crate) fn guard<T>(work: BoxFuture<'static, T>) -> Guarded<dyn Future<Output = T> + Send> {
+    Guarded(Some(work))
+}
+
 /// Like [`run`], for what is called to get a future that is boxed already. A panic of the call is a value too.
 pub(crate) async fn run_boxed<'a, T>(ask: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, Panicked> {
     Guarded(Some(call(ask)?)).await

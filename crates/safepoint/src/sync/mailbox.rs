@@ -84,6 +84,11 @@ impl<M> Received<M> {
         self.0.lock().next()
     }
 
+    /// Whether no message waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().mail.is_empty()
+    }
+
     /// The next message; otherwise the task is woken when there is one. A task that receives many messages
     /// yields now and then.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Box<M>> {

@@ -5,12 +5,13 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::value::{
     ids::CallId,
     is_default,
     message::{AssistantMessage, CallResult, ResultStatus, UserMessage},
+    tagged::{self, Tagged},
 };
 
 mod close;
@@ -25,7 +26,7 @@ pub(crate) use omit::{View, bytes, bytes_of, said_from, tokens_of};
 pub use repair::Repair;
 
 /// One step of a conversation. Exhaustive: every wire must place each of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
     /// A person's message.
@@ -37,6 +38,31 @@ pub enum Message {
         /// One result a call.
         results: Vec<CallResult>,
     },
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        tagged::read(from)
+    }
+}
+
+impl<'de> Tagged<'de> for Message {
+    const TAG: &'static str = "role";
+
+    fn read<D: Deserializer<'de>>(name: &str, fields: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Results {
+            results: Vec<CallResult>,
+        }
+        match name {
+            "user" => UserMessage::deserialize(fields).map(Self::User),
+            "assistant" => {
+                AssistantMessage::deserialize(fields).map(|message| Self::Assistant(Arc::new(message)))
+            }
+            "results" => Results::deserialize(fields).map(|Results { results }| Self::Results { results }),
+            _ => Err(D::Error::unknown_variant(name, &["user", "assistant", "results"])),
+        }
+    }
 }
 
 /// A conversation: cheap to clone, growing at its end, with at most one open end.

@@ -86,7 +86,7 @@ pub fn bytes(value: &Value) -> usize {
 
 /// Writes it to nothing but its first bytes: all of them, if they are no more than `most`.
 fn measured<T: Serialize + ?Sized>(value: &T, most: usize) -> serde_json::Result<Measured> {
-    let mut measured = Measured { bytes: 0, most, all: Vec::new() };
+    let mut measured = Measured { bytes: 0, most, bound: usize::MAX, all: Vec::new() };
     serde_json::to_writer(&mut measured, value)?;
     Ok(measured)
 }
@@ -95,12 +95,17 @@ fn measured<T: Serialize + ?Sized>(value: &T, most: usize) -> serde_json::Result
 struct Measured {
     bytes: usize,
     most: usize,
+    /// Beyond this many bytes it is not measured.
+    bound: usize,
     all: Vec<u8>,
 }
 
 impl io::Write for Measured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len();
+        if self.bytes > self.bound {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         if self.bytes <= self.most {
             self.all.extend_from_slice(bytes);
         }
@@ -130,6 +135,24 @@ pub fn weight(value: &Value) -> usize {
             })
         }
     }
+}
+
+/// The JSON of a value, as [`to_vec`] writes it; `None` if it has more than `bound` bytes, of which none is kept then.
+///
+/// # Errors
+/// If it cannot be written as JSON.
+pub(crate) fn to_vec_within<T: Serialize + ?Sized>(
+    value: &T,
+    bound: usize,
+) -> serde_json::Result<Option<Vec<u8>>> {
+    let mut measured = Measured { bytes: 0, most: 0, bound, all: Vec::new() };
+    match serde_json::to_writer(&mut measured, value) {
+        Err(_) if measured.bytes > bound => return Ok(None),
+        measured => measured?,
+    }
+    let mut whole = Vec::with_capacity(measured.bytes);
+    serde_json::to_writer(&mut whole, value)?;
+    Ok(Some(whole))
 }
 
 /// The JSON of a value, in a buffer of its size. A growing buffer needs as much as three times that for a moment
@@ -182,6 +205,20 @@ mod tests {
         for text in [r#"{"a":[1,null,"x\n"]}"#, "[]", "\"\""] {
             assert_eq!(bytes(&read(text.as_bytes()).expect("it is JSON")), text.len());
         }
+    }
+
+    /// S12.4, S7.17: what is longer than it may be is not written, and is not walked to its end.
+    #[test]
+    fn what_is_longer_than_it_may_be_is_not_written() {
+        struct Endless;
+        impl Serialize for Endless {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_seq(std::iter::repeat("x"))
+            }
+        }
+        assert_eq!(to_vec_within(&Endless, 1 << 20).expect("it is JSON"), None);
+        assert_eq!(to_vec_within("x", 2).expect("it is JSON"), None);
+        assert_eq!(to_vec_within("x", 3).expect("it is JSON"), Some(b"\"x\"".to_vec()));
     }
 
     /// S12.4: a value is written as it is, a large one into a buffer of its size.

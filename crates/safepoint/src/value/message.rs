@@ -2,10 +2,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
-use crate::value::ids::CallId;
+use crate::value::{
+    ids::CallId,
+    tagged::{self, Tagged},
+};
 
 mod part;
 
@@ -58,7 +61,7 @@ pub struct AssistantMessage {
 }
 
 /// One piece of a model's message. Exhaustive: every wire must place each of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
     /// Text for people.
@@ -70,6 +73,29 @@ pub enum Block {
     Reasoning(Reasoning),
     /// A call that the model asks for, its arguments complete.
     Call(ToolCall),
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        tagged::read(from)
+    }
+}
+
+impl<'de> Tagged<'de> for Block {
+    const TAG: &'static str = "type";
+
+    fn read<D: Deserializer<'de>>(name: &str, fields: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Text {
+            text: String,
+        }
+        match name {
+            "text" => Text::deserialize(fields).map(|Text { text }| Self::Text { text }),
+            "reasoning" => Reasoning::deserialize(fields).map(Self::Reasoning),
+            "call" => ToolCall::deserialize(fields).map(Self::Call),
+            _ => Err(D::Error::unknown_variant(name, &["text", "reasoning", "call"])),
+        }
+    }
 }
 
 /// A stretch of reasoning. Some providers refuse it later unless their seal comes back with it, unchanged.

@@ -71,6 +71,14 @@ impl GuardedConversation {
         callback::call(|| open.release()).ok().flatten()
     }
 
+    /// Whether no poll of a reply blocks its thread.
+    pub(crate) fn never_blocks(&self) -> bool {
+        match &self.0 {
+            Some(Ok(open)) => callback::call(|| open.never_blocks()).unwrap_or(false),
+            Some(Err(_)) | None => false,
+        }
+    }
+
     /// Drops the conversation; a panic of that is returned.
     pub(crate) fn end(&mut self) -> Result<(), Panicked> {
         callback::drop_caught(self.0.take())

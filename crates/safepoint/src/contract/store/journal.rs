@@ -46,6 +46,14 @@ pub enum Write {
     Setup(String),
 }
 
+impl Write {
+    /// Whether it says something new, so that the session has changed.
+    #[must_use]
+    pub fn is_news(&self) -> bool {
+        !matches!(self, Self::Record(record) if record.is_checkpoint())
+    }
+}
+
 /// What an append has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {

@@ -199,7 +199,8 @@ impl Store for MemoryStore {
     fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Durability) -> StoreFuture<'_, Appended> {
         self.change(lease.session(), |session, now| {
             session.held_by(lease)?;
-            Ok((session.append(writes, now)?, true))
+            let is_news = writes.iter().any(Write::is_news);
+            Ok((session.append(writes, now)?, is_news))
         })
     }
 

@@ -16,6 +16,16 @@ pub struct Record {
 }
 
 impl Record {
+    /// The kind of a record that says once more what the records before it say (S7.17). An append of nothing else is no news: it leaves
+    /// the time at which the session last changed as it is.
+    pub const CHECKPOINT: &str = "checkpoint";
+
+    /// Whether it says nothing that the records before it do not, whatever its version.
+    #[must_use]
+    pub fn is_checkpoint(&self) -> bool {
+        self.kind == Self::CHECKPOINT
+    }
+
     /// The content, if the caller knows its version.
     ///
     /// # Errors

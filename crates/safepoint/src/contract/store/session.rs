@@ -42,7 +42,7 @@ pub struct SessionRow {
     pub id: SessionId,
     /// When it was made.
     pub created: Timestamp,
-    /// When it last changed.
+    /// When it last changed. What says nothing new does not count: see [`Write::is_news`](super::Write::is_news).
     pub updated: Timestamp,
     /// Its state, as its writer names it.
     pub label: String,

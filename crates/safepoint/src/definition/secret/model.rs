@@ -67,6 +67,10 @@ impl Conversation for CleanTalk {
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         self.inner.release()
     }
+
+    fn never_blocks(&self) -> bool {
+        self.inner.never_blocks()
+    }
 }
 
 type Said = Result<Delta, ModelError>;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use safepoint_scope::{Reason, SafePoints, Scope, Stop};
+use safepoint_scope::{Reason, SafePoints, Stop, Task};
 
 use super::{BackendSpec, RunInput, state::WrappedRun, watch::Watcher};
 use crate::run::RunHandle;
@@ -44,9 +44,8 @@ pub fn wrap_finished(spec: &BackendSpec, task: RunInput, end: WrappedEnd) -> Run
 pub fn wrap(spec: &BackendSpec, task: RunInput) -> (RunHandle, PendingWork) {
     let cell = WrappedRun::new(spec, task);
     let handle = RunHandle::of(cell.shared());
-    // The watcher outlives the run's tasks, so it has a scope that is never stopped.
-    let (engine, _never_stopped) = Scope::root();
-    drop(engine.spawn("a wrapped run", Watcher::new(Arc::clone(&cell)).run()));
+    // The watcher outlives the run's tasks, so it is in no scope.
+    drop(Task::unscoped("a wrapped run", Watcher::new(Arc::clone(&cell)).run()));
     (handle, PendingWork { held: WorkHold(cell) })
 }
 

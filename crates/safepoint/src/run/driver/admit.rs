@@ -36,15 +36,15 @@ impl Driver {
             let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
             self.calls.look_at(&self.cx, &call.id);
             match step {
-                CallState::EffectUnknown => self.check_effect_unknown(index, &call).await?,
-                CallState::Approved(allowed) => self.check_approved(index, &call, allowed).await?,
+                CallState::EffectUnknown => Box::pin(self.check_effect_unknown(index, &call)).await?,
+                CallState::Approved(allowed) => Box::pin(self.check_approved(index, &call, allowed)).await?,
                 CallState::Requested => self.check_requested(index, &call).await?,
                 CallState::Resuming { args, .. } => match self.cx.def.tools.fit(&call.name, &args) {
                     Ok(work) => {
                         let overlaps = work.spec().may_overlap();
                         self.machine.clear(index, args, overlaps);
                     }
-                    Err(why) => self.reject_call(&call, why).await?,
+                    Err(why) => Box::pin(self.reject_call(&call, why)).await?,
                 },
                 CallState::AwaitingApproval(_)
                 | CallState::Ready { .. }
@@ -58,7 +58,7 @@ impl Driver {
 
     /// The arguments of a new call, whether its tool needs an approval, and whether it may run in parallel.
     /// The error is the text for the model.
-    fn read_call(&self, call: &ToolCall) -> Result<(Arc<Value>, ToolApproval, bool), String> {
+    pub(super) fn read_call(&self, call: &ToolCall) -> Result<(Arc<Value>, ToolApproval, bool), String> {
         let args = toolset::parse_args(&call.name, &call.args)?;
         let tool = self.cx.def.tools.fit(&call.name, &args)?;
         if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
@@ -70,7 +70,7 @@ impl Driver {
     async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let (args, approval, overlaps) = match self.read_call(call) {
             Ok(read) => read,
-            Err(why) => return self.reject_call(call, why).await,
+            Err(why) => return Box::pin(self.reject_call(call, why)).await,
         };
         let ruling = approver::rule(&self.cx.def.rules, approval, &call.name, &args);
         let Some(ruling) = self.unless_panicked("a rule", ruling) else { return Ok(()) };

@@ -28,6 +28,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Calls {
     open: HashMap<CallId, CallScope>,
+    /// Those of which a body is the work, while it runs. Apart, since a run of many children looks through them often.
+    bodies: HashMap<CallId, WatchableCall>,
 }
 
 /// A call's own scope, and what its body leaves behind.
@@ -36,8 +38,6 @@ pub(super) struct CallScope {
     pub(super) stop: StopHandle,
     pub(super) board: Arc<CallBoard>,
     pub(super) started_at: Option<Timestamp>,
-    /// Its body, while that is the call's work.
-    pub(super) running: Option<WatchableCall>,
 }
 
 impl Calls {
@@ -46,7 +46,7 @@ impl Calls {
         self.open.entry(id.clone()).or_insert_with(|| {
             let (scope, stop) = cx.scope.child();
             cx.shared.name_call(id.clone(), stop.clone());
-            CallScope { scope, stop, board: Arc::default(), started_at: None, running: None }
+            CallScope { scope, stop, board: Arc::default(), started_at: None }
         })
     }
 
@@ -54,18 +54,27 @@ impl Calls {
         self.open.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &CallId) -> Option<&mut CallScope> {
-        self.open.get_mut(id)
-    }
-
     /// The calls that run as bodies.
     pub(super) fn running(&mut self) -> impl Iterator<Item = &mut WatchableCall> {
-        self.open.values_mut().filter_map(|site| site.running.as_mut())
+        self.bodies.values_mut()
+    }
+
+    /// A body runs from here on, if its call is open.
+    pub(super) fn begins(&mut self, id: CallId, body: WatchableCall) {
+        if self.open.contains_key(&id) {
+            self.bodies.insert(id, body);
+        }
+    }
+
+    /// A body has ended: nothing of it is left to watch.
+    pub(super) fn has_ended(&mut self, id: &CallId) {
+        self.bodies.remove(id);
     }
 
     /// Removes a call that has ended or continues elsewhere: later requests come too late.
     pub(super) fn settle(&mut self, id: &CallId) -> Option<CallScope> {
         let call = self.open.remove(id)?;
+        self.bodies.remove(id);
         call.stop.settle();
         Some(call)
     }
@@ -115,7 +124,8 @@ impl Driver {
         if ending.stopped_by == Some(StopSource::Run) {
             asked = self.observed(None);
         }
-        self.end_call_after(asked, &call, ending).await?;
+        let is_continued = failure.is_none();
+        self.end_call_after(asked, &call, ending, is_continued).await?;
         if let Some((message, hint)) = failure {
             self.fail("tool", message, hint.as_deref());
         }
@@ -129,40 +139,49 @@ impl Driver {
         call: &ToolCall,
         ending: impl Into<Box<CallEnd>>,
     ) -> impl Future<Output = Result<(), LogFailure>> + Send {
-        self.end_call_after(Vec::new(), call, ending.into())
+        self.end_call_after(Vec::new(), call, ending.into(), false)
     }
 
-    /// Records the end of one call behind `asked`, in one append where no question of the call stands between them.
+    /// Records the end of one call behind `asked`, in one append where no question of the call stands between them, and with the
+    /// start of the next model call, which then begins, if that is next and the run continues.
     async fn end_call_after(
         &mut self,
         mut asked: Vec<Arc<Fact>>,
         call: &ToolCall,
         ending: Box<CallEnd>,
+        is_continued: bool,
     ) -> Result<(), LogFailure> {
-        let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
-        let given = answer_given(&report, &result);
-        let ended = Arc::new(Fact::CallEnded { report, result, extent });
-        let mut before = Ok(());
+        let (ended, given) = ended_fact(*ending, call, self.machine.rounds());
+        let Fact::CallEnded { report, .. } = &*ended else { return Ok(()) };
+        let next = is_continued && asked.is_empty() && self.calls_model_after(report);
+        let mut before = Ok(None);
         if self.machine.live().any(|request| request.call_id == call.id) {
             before = self.record_all(std::mem::take(&mut asked)).await;
             if before.is_ok() {
-                before = self.withdraw_of_call(&call.id).await;
+                before = Box::pin(self.withdraw_of_call(&call.id)).await.map(|()| None);
             }
         }
         if let Some(site) = self.calls.settle(&call.id) {
             self.call_over(&site, given);
         }
         asked.push(Arc::clone(&ended));
+        let round = self.machine.next_round();
+        asked.extend(next.then(|| Arc::new(Fact::ModelStarted { round })));
         let recorded = match before {
-            Ok(()) => self.record_all(asked).await,
+            Ok(_) => self.record_all(asked).await,
             Err(broken) => Err(broken),
         };
-        let Fact::CallEnded { report, .. } = &*ended else { return recorded };
         match &recorded {
-            Ok(()) => self.notify(|hooks| hooks.after_call(report)),
+            Ok(_) => self.notify(|hooks| hooks.after_call(report)),
             Err(_) => self.recorder.keep_unrecorded([report.clone()]),
         }
-        recorded
+        match recorded? {
+            Some(started) if next => {
+                let gate = self.machine.ready_gate();
+                Box::pin(self.stream(round, None, (gate, &started))).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends calls of which nothing runs, in one append, so that a stop does not wait for each (S12.5). With each come
@@ -235,6 +254,13 @@ impl Driver {
         let (report, ..) = ending.into_parts(&open.call, self.machine.rounds());
         CallReport { ended_at: report.ended_at.filter(|_| status == CallStatus::NotStarted), ..report }
     }
+}
+
+/// The fact of an end, and what it says of the run's answer. Made apart, so that no future has room for its parts.
+fn ended_fact(ending: CallEnd, call: &ToolCall, round: u32) -> (Arc<Fact>, LastWords) {
+    let (report, result, extent) = ending.into_parts(call, round);
+    let given = answer_given(&report, &result);
+    (Arc::new(Fact::CallEnded { report, result, extent }), given)
 }
 
 /// A call's result, if it completed: shared, since it may be large.

@@ -91,6 +91,11 @@ impl Clock {
         [wall, call, logged].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
+    /// Whether a timer has elapsed.
+    pub(super) fn is_over(&self) -> bool {
+        self.next().is_some_and(|(at, _)| at <= self.worked())
+    }
+
     /// A timer that has elapsed; each is returned once.
     fn over(&mut self) -> Option<Timer> {
         let (_, over) = self.next().filter(|(at, _)| *at <= self.worked())?;

@@ -33,7 +33,7 @@ impl Driver {
                 self.name_late(executor::late(&call_id, &what), receipt);
             }
             RunMessage::CallEnded { call_id, ending } => {
-                self.watch_no_longer(&call_id);
+                self.calls.has_ended(&call_id);
                 let what = executor::late(&call_id, &format!("ended as {}", ending.status.as_str()));
                 self.name_late(what, receipt);
             }

@@ -1,16 +1,21 @@
 //! Model calls: announced, permitted, streamed by a performer, and cut where required.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use jiff::Timestamp;
-use safepoint_scope::{Code, SafePoints, Task};
+use safepoint_scope::{Code, SafePoints};
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
     Driver, LogFailure, RunContext,
     model_errors::{endless, filtered, report, too_long},
-    stream::{CallModel, DraftWriter, SharedDraft, Writer, perform},
+    reading::{ReadPart, Reader},
+    stream::{CallModel, DraftWriter, SharedDraft, Writer, read},
     summary::SummaryCall,
 };
 use crate::{
@@ -26,6 +31,7 @@ use crate::{
     },
     value::{
         event::{Completion, Fact},
+        message::AssistantMessage,
         receipt::{ModelReport, ModelState},
         usage::Usage,
     },
@@ -37,7 +43,7 @@ pub(super) struct ModelCalls {
     /// The call in progress.
     streaming: Option<ModelCall>,
     /// A call that was cut and is still read for its bill.
-    draining: Option<ModelCall>,
+    draining: Option<Box<ModelCall>>,
     /// What readers saw of the answer of the last call, if that is the run's answer.
     said: LastWords,
 }
@@ -87,14 +93,14 @@ impl ModelCalls {
     fn drain(&mut self, cx: &RunContext, mut streaming: ModelCall) {
         streaming.draft.lock().permission = Writer::UsageOnly;
         let bound = cx.def.limits.drain_timeout;
-        if let Some(mut task) = streaming.task.take() {
+        if let Reader::Task(mut task) = std::mem::replace(&mut streaming.reader, Reader::Absent) {
             drop(cx.scope.spawn("draining for the bill", async move {
                 if timeout(bound, &mut task).await.is_err() {
                     task.dropper().drop_now();
                 }
             }));
         }
-        self.draining = Some(streaming);
+        self.draining = Some(Box::new(streaming));
     }
 
     /// The bill of a call that was read after its cut: its usage, and whether its end was reached.
@@ -110,6 +116,19 @@ impl ModelCalls {
     fn ended(&mut self, round: u32) -> Option<ModelCall> {
         let is_whole = |streaming: &ModelCall| !streaming.draft.lock().draft.is_full();
         self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming))
+    }
+
+    /// Reads on of the reply, if the driver does.
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<(u32, ReadPart)> {
+        let Some(streaming) = &mut self.streaming else { return Poll::Pending };
+        streaming.reader.poll(cx).map(|part| (streaming.round, part))
+    }
+
+    /// The driver does not read on: the reply that it reads, if it does, gets a task apart from the driver.
+    pub(super) fn leave_reading(&mut self, cx: &RunContext) {
+        if let Some(streaming) = &mut self.streaming {
+            streaming.reader.leave((&cx.shared, streaming.round));
+        }
     }
 
     /// Whether the call of this round is in progress.
@@ -128,7 +147,7 @@ struct ModelCall {
     started_at: Timestamp,
     /// Shared with the performer: see [`SharedDraft`].
     draft: Arc<Mutex<SharedDraft>>,
-    task: Option<Task<()>>,
+    reader: Reader,
     span: Span,
 }
 
@@ -163,7 +182,7 @@ impl Driver {
             summary,
             started_at: Timestamp::now(),
             draft: Arc::new(Mutex::new(shared_draft)),
-            task: None,
+            reader: Reader::Absent,
         };
         match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
@@ -176,10 +195,16 @@ impl Driver {
                 };
                 let (draft, shared) = (Arc::clone(&streaming.draft), Arc::clone(&self.cx.shared));
                 let said = std::mem::take(&mut self.model.said);
-                let writer = DraftWriter { draft, shared, round: streaming.round, is_shown, said };
-                let performer = perform(permit, stream, writer, self.cx.def.on_cut);
-                let span = streaming.span.clone();
-                streaming.task = Some(self.cx.scope.spawn("model call", performer.instrument(span)));
+                let writer = DraftWriter { draft, shared, round, is_shown, said };
+                let (scope, on_cut) = (permit.into_scope(), self.cx.def.on_cut);
+                let work = read(stream, writer, (on_cut, scope.clone())).instrument(streaming.span.clone());
+                let is_read_here =
+                    is_shown && on_cut == OnModelStop::Disconnect && self.model.conversation.never_blocks();
+                streaming.reader = if is_read_here {
+                    Reader::driver(Box::pin(work), scope)
+                } else {
+                    Reader::task(work, (&scope, on_cut), (&self.cx.shared, round))
+                };
             }
             // The scope has the stop; there is nothing else to unwind to.
             Err(stop) => {
@@ -187,9 +212,9 @@ impl Driver {
                 self.observe(Some(gate)).await?;
             }
         }
-        let refused = streaming.task.is_none();
+        let refused = matches!(streaming.reader, Reader::Absent);
         self.model.streaming = Some(streaming);
-        if refused { self.cut_model(Completion::Stopped, Vec::new()).await } else { Ok(()) }
+        if refused { Box::pin(self.cut_model(Completion::Stopped, Vec::new())).await } else { Ok(()) }
     }
 
     /// Ends the exchange on this side, and keeps what has arrived. An exchange that a steer cuts is released
@@ -199,19 +224,19 @@ impl Driver {
         whole: Completion,
         mut asked: Vec<Arc<Fact>>,
     ) -> Result<(), LogFailure> {
-        let Some(mut streaming) = self.model.streaming.take() else { return self.record_all(asked).await };
+        let Some(mut streaming) = self.model.streaming.take() else {
+            return self.record_all(asked).await.map(drop);
+        };
         if whole == Completion::Stopped {
             asked.extend(self.observed(None));
         }
         let is_drained = self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
-        if is_drained && streaming.task.is_some() && streaming.summary.is_none() {
+        if is_drained && matches!(streaming.reader, Reader::Task(_)) && streaming.summary.is_none() {
             self.end_model(&mut streaming, (Completion::Stopped, ModelState::Draining), asked).await?;
             self.model.drain(&self.cx, streaming);
             return Ok(());
         }
-        if let Some(task) = &streaming.task {
-            task.dropper().drop_now();
-        }
+        streaming.reader.end();
         self.model.release(&self.cx, &mut streaming);
         self.end_model(&mut streaming, (whole, ModelState::Closed), asked).await
     }
@@ -255,42 +280,66 @@ impl Driver {
         (whole, state): (Completion, ModelState),
         mut asked: Vec<Arc<Fact>>,
     ) -> Result<(), LogFailure> {
-        let (message, usage, state, model, retries, calls_left_out) = {
-            let mut locked = streaming.draft.lock();
-            // One critical section withdraws the permission and takes the message: a delta is either in it,
-            // or neither kept nor shown.
-            locked.permission = Writer::Closed;
-            let state = if locked.draft.is_sent() { state } else { ModelState::NeverSent };
-            let model = locked.draft.model().unwrap_or_else(|| Arc::clone(&streaming.model)).to_string();
-            let message = locked.draft.message(|id| self.machine.is_taken(id));
-            let left_out = locked.draft.calls_left_out();
-            (message, locked.draft.usage(), state, model, std::mem::take(&mut locked.retries), left_out)
-        };
-        let report = ModelReport {
-            model,
-            round: streaming.round,
-            state,
-            usage,
-            started_at: streaming.started_at,
-            ended_at: Timestamp::now(),
-            retries,
-            calls_left_out,
-        };
-        let message = Arc::new(message);
-        if let Some(summary) = &mut streaming.summary {
-            self.record_all(asked).await?;
-            end_span(&streaming.span, &whole, &report);
-            return Box::pin(self.summarised(summary, &message, (whole, report))).await;
+        if streaming.summary.is_some() {
+            return Box::pin(self.end_summary(streaming, (whole, state), asked)).await;
         }
-        let ended = Arc::new(Fact::ModelEnded { message, whole, report });
+        let ended = self.ended_fact(streaming, (whole, state));
+        let Fact::ModelEnded { message, whole, report } = &*ended else { return Ok(()) };
+        if asked.is_empty()
+            && *whole == Completion::Complete
+            && let Some(starts) = self.starts_after(message)
+        {
+            let begun = self.record_with_starts(Arc::clone(&ended), starts).await?;
+            end_span(&streaming.span, whole, report);
+            return Box::pin(self.begin_calls(begun)).await;
+        }
         asked.push(Arc::clone(&ended));
         self.record_all(asked).await?;
-        let Fact::ModelEnded { message, whole, report } = &*ended else { return Ok(()) };
         end_span(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
         self.notify(|hooks| hooks.after_model(&hooked()));
         Ok(())
+    }
+
+    /// The same for the call of a summary.
+    async fn end_summary(
+        &mut self,
+        streaming: &mut ModelCall,
+        (whole, state): (Completion, ModelState),
+        asked: Vec<Arc<Fact>>,
+    ) -> Result<(), LogFailure> {
+        let (message, report) = self.take_message(streaming, state);
+        self.record_all(asked).await?;
+        end_span(&streaming.span, &whole, &report);
+        let Some(summary) = &mut streaming.summary else { return Ok(()) };
+        self.summarised(summary, &message, (whole, report)).await
+    }
+
+    /// The fact of an end. Made apart, so that no future has room for its parts.
+    fn ended_fact(&self, streaming: &ModelCall, (whole, state): (Completion, ModelState)) -> Arc<Fact> {
+        let (message, report) = self.take_message(streaming, state);
+        Arc::new(Fact::ModelEnded { message: Arc::new(message), whole, report })
+    }
+
+    /// Withdraws the permission to write, and takes what was written.
+    fn take_message(&self, streaming: &ModelCall, state: ModelState) -> (AssistantMessage, ModelReport) {
+        let mut locked = streaming.draft.lock();
+        // One critical section withdraws the permission and takes the message: a delta is either in it,
+        // or neither kept nor shown.
+        locked.permission = Writer::Closed;
+        let message = locked.draft.message(|id| self.machine.is_taken(id));
+        let report = ModelReport {
+            model: locked.draft.model().unwrap_or_else(|| Arc::clone(&streaming.model)).to_string(),
+            round: streaming.round,
+            state: if locked.draft.is_sent() { state } else { ModelState::NeverSent },
+            usage: locked.draft.usage(),
+            started_at: streaming.started_at,
+            ended_at: Timestamp::now(),
+            retries: std::mem::take(&mut locked.retries),
+            calls_left_out: locked.draft.calls_left_out(),
+        };
+        (message, report)
     }
 }
 

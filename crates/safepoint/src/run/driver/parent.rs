@@ -131,7 +131,7 @@ impl Drop for Parent {
 impl Driver {
     /// Makes this the driver of a child run.
     pub(super) fn under(mut self, up: Parent) -> Self {
-        self.tree.parent = Some(up);
+        self.tree.parent = Some(Box::new(up));
         self
     }
 

@@ -3,9 +3,11 @@
 use std::task::Poll;
 
 use futures_util::future::poll_fn;
-use tokio::task::yield_now;
 
-use super::{Driver, LogFailure, clock::Clock, grace::Grace, running::WatchTimer, stops::StopTracker};
+use super::{
+    Driver, LogFailure, clock::Clock, grace::Grace, model::ModelCalls, reading::ReadPart,
+    running::WatchTimer, stops::StopTracker,
+};
 use crate::{
     run::{executor, shared::RunMessage},
     sync::{self, callback::Panicked, mailbox::Received},
@@ -23,6 +25,8 @@ pub(super) struct Queue {
 /// What ended a wait. Exhaustive: the driver must handle each.
 enum Woken {
     Msg(Box<RunMessage>),
+    /// Of the reply of this round, which the driver reads itself.
+    Read(u32, ReadPart),
     Demand,
     Grace,
     Watches,
@@ -39,17 +43,26 @@ impl Queue {
         self.mailbox.now()
     }
 
+    /// Whether a message or a timer waits to be handled.
+    pub(super) fn has_more(&self) -> bool {
+        !self.mailbox.is_empty() || self.clock.is_over()
+    }
+
     /// The next message.
     pub(super) async fn next(&mut self) -> Box<RunMessage> {
         self.mailbox.next().await
     }
 
-    /// Parks until a message arrives, the demand changes, or a timer elapses. Messages are taken before the
-    /// demand is checked: the loop checks it anyway before any other step.
-    async fn woken(&mut self, stops: &mut StopTracker) -> Woken {
+    /// Parks until a message arrives, the demand changes, or a timer elapses, and reads the model's reply meanwhile, if the
+    /// driver does that. Messages are taken before the demand is checked, and so is a reply that is complete: the loop checks
+    /// it anyway before any other step.
+    async fn woken(&mut self, stops: &mut StopTracker, model: &mut ModelCalls) -> Woken {
         poll_fn(|cx| {
             if let Poll::Ready(msg) = self.mailbox.poll_next(cx) {
                 return Poll::Ready(Woken::Msg(msg));
+            }
+            if let Poll::Ready((round, part)) = model.poll_read(cx) {
+                return Poll::Ready(Woken::Read(round, part));
             }
             if stops.poll_changed(cx).is_ready() {
                 return Poll::Ready(Woken::Demand);
@@ -69,19 +82,26 @@ impl Queue {
 impl Driver {
     /// Parks until something happens, and handles it.
     pub(super) async fn wait(&mut self) -> Result<(), LogFailure> {
-        match self.queue.woken(&mut self.stops).await {
-            Woken::Msg(msg) => Box::pin(self.handle(*msg)).await?,
+        match self.queue.woken(&mut self.stops, &mut self.model).await {
+            Woken::Msg(msg) => {
+                self.note_phase();
+                Box::pin(self.handle(msg)).await?;
+            }
+            Woken::Read(round, ReadPart::Ended(read)) => {
+                self.note_phase();
+                Box::pin(self.model_ended(round, read.err())).await?;
+            }
+            Woken::Read(_, ReadPart::Busy) => self.model.leave_reading(&self.cx),
             Woken::Grace => self.stop_for_grace(),
             Woken::Watches => self.watch_overdue(),
-            // A stop wakes all of a tree at once. What runs in it sees it first, and the runs below the root record after that.
-            Woken::Demand if self.tree.parent.is_some() => yield_now().await,
             Woken::Demand | Woken::Clock => {}
         }
         Ok(())
     }
 
-    pub(super) async fn handle(&mut self, msg: RunMessage) -> Result<(), LogFailure> {
-        match msg {
+    /// What is rare is boxed: this has room for what each round and each stop has, and for no more.
+    pub(super) async fn handle(&mut self, msg: Box<RunMessage>) -> Result<(), LogFailure> {
+        match *msg {
             RunMessage::ModelEnded { round, error } => self.model_ended(round, error).await?,
             RunMessage::TooLong { round } => self.too_long(round),
             RunMessage::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await?,
@@ -93,14 +113,16 @@ impl Driver {
                 self.cx.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
             }
             RunMessage::Named { call_id, task, recorded } => {
-                self.call_named(call_id, task).await?;
+                Box::pin(self.call_named(call_id, task)).await?;
                 sync::reply(recorded, ());
             }
-            RunMessage::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await?,
-            RunMessage::Decided { id, ruled, reply } => self.decided(id, ruled, reply).await?,
-            RunMessage::Left { id } => self.left(id).await?,
-            RunMessage::Expired { id } => self.expire(&id).await?,
-            RunMessage::Hooked { key, answer } => self.hooked(key, answer).await?,
+            RunMessage::Asks { call_id, asks, reply } => {
+                Box::pin(self.asked_by_call(call_id, asks, reply)).await?
+            }
+            RunMessage::Decided { id, ruled, reply } => Box::pin(self.decided(id, ruled, reply)).await?,
+            RunMessage::Left { id } => Box::pin(self.left(id)).await?,
+            RunMessage::Expired { id } => Box::pin(self.expire(&id)).await?,
+            RunMessage::Hooked { key, answer } => Box::pin(self.hooked(key, answer)).await?,
             RunMessage::HookNotified { panicked } => self.notified(panicked),
             RunMessage::AskingPanicked { message } => {
                 self.callback_panicked("the approver", &Panicked(message));
@@ -112,15 +134,45 @@ impl Driver {
             }
             RunMessage::Suspend => self.tree.confirm(),
             RunMessage::ChildSuspended { call_id, child, approvals } => {
-                self.child_suspended(call_id, child, approvals).await?;
+                Box::pin(self.child_suspended(call_id, child, approvals)).await?;
             }
             RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
             RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
             RunMessage::Look => {
                 self.watch_asked_calls();
-                self.withdraw_unwanted().await?;
+                Box::pin(self.withdraw_unwanted()).await?;
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::driver::Start;
+
+    /// What an async function's future takes, without making one.
+    fn size_of<A, B, R>(_made: impl FnOnce(A, B) -> R) -> usize {
+        std::mem::size_of::<R>()
+    }
+
+    fn size_of_step<R>(_made: impl FnOnce(&'static mut Driver) -> R) -> usize {
+        std::mem::size_of::<R>()
+    }
+
+    /// A run that waits takes little, and so does what each message is handled by: thousands wait, and are stopped, at
+    /// once.
+    #[test]
+    fn a_run_that_waits_is_small() {
+        let driver = std::mem::size_of::<Driver>();
+        let task = size_of(|driver: Box<Driver>, start: Start| driver.run(start));
+        let step = size_of_step(Driver::step_until_settled);
+        let handled = size_of(|driver: &'static mut Driver, msg: Box<RunMessage>| driver.handle(msg));
+        assert!(driver <= 2_304, "the driver takes {driver} bytes");
+        assert!(task <= 256, "its task takes {task} bytes");
+        assert!(step <= 1_664, "its step takes {step} bytes");
+        // More than that does not come from the allocator's cache.
+        assert!(handled <= 1_032, "handling a message takes {handled} bytes");
     }
 }

@@ -46,25 +46,33 @@ impl Recorder {
     }
 
     /// Records several facts in one append, if the log can do that: a stop does not wait for each. Then they are
-    /// applied and shown, in their order.
+    /// applied and shown, in their order. The last of them is returned.
     pub(super) async fn record_all(
         &mut self,
         machine: &mut Machine,
         cx: &RunContext,
         mut facts: Vec<Arc<Fact>>,
-    ) -> Result<(), LogFailure> {
+    ) -> Result<Option<Recorded>, LogFailure> {
         if facts.len() < 2 {
-            let Some(fact) = facts.pop() else { return Ok(()) };
-            return self.record(machine, cx, fact).await.map(drop);
+            let Some(fact) = facts.pop() else { return Ok(None) };
+            return self.record(machine, cx, fact).await.map(Some);
         }
-        let recording = log::record_all(&*self.log, &cx.shared.path, facts, cx.def.limits.append_timeout);
-        let recorded = recording.await.map_err(LogFailure::Log)?;
+        let mut recorded = self.append(cx, facts).await?;
         for recorded in &recorded {
             apply(machine, cx, recorded);
         }
-        let shown = recorded.iter().map(|recorded| EventKind::Fact(Arc::clone(recorded.fact())));
-        cx.shared.feed.push_all(shown);
-        Ok(())
+        show(cx, &recorded);
+        Ok(recorded.pop())
+    }
+
+    /// Only appends: the caller applies the facts and shows them, in their order, before anything else.
+    pub(super) async fn append(
+        &mut self,
+        cx: &RunContext,
+        facts: Vec<Arc<Fact>>,
+    ) -> Result<Vec<Recorded>, LogFailure> {
+        let recording = log::record_all(&*self.log, &cx.shared.path, facts, cx.def.limits.append_timeout);
+        recording.await.map_err(LogFailure::Log)
     }
 
     /// Records the fact that ends the attempt; it changes nothing, and is shown with the outcome.
@@ -102,7 +110,12 @@ impl Recorder {
     }
 }
 
-fn apply(machine: &mut Machine, cx: &RunContext, recorded: &Recorded) {
+pub(super) fn apply(machine: &mut Machine, cx: &RunContext, recorded: &Recorded) {
     machine.apply(recorded);
     cx.shared.tree.always.take(recorded.fact());
+}
+
+pub(super) fn show(cx: &RunContext, recorded: &[Recorded]) {
+    let shown = recorded.iter().map(|recorded| EventKind::Fact(Arc::clone(recorded.fact())));
+    cx.shared.feed.push_all(shown);
 }

@@ -109,9 +109,7 @@ impl Driver {
             running.watch(None);
         }
         drop(self.cx.scope.spawn(label, executor::perform(permit, call, given).instrument(span)));
-        if let Some(site) = self.calls.get_mut(&id) {
-            site.running = Some(running);
-        }
+        self.calls.begins(id, running);
     }
 
     /// Watches the calls that a stop of the run, or its failure, must end. The driver is woken by both.
@@ -136,13 +134,6 @@ impl Driver {
     /// Watches each call that a stop of the run must end, and of which the time to do so itself is over.
     pub(super) fn watch_overdue(&mut self) {
         self.watch_since(Instant::now().checked_sub(AT_ONCE));
-    }
-
-    /// A call has ended: nothing of it is left to watch.
-    pub(super) fn watch_no_longer(&mut self, id: &CallId) {
-        if let Some(site) = self.calls.get_mut(id) {
-            site.running = None;
-        }
     }
 
     /// Watches each call of which a stop was requested, at whatever time it takes effect.

@@ -64,6 +64,10 @@ impl Driver {
         // Released before the outcome is visible, so that a reader of it can resume the run.
         self.attempt.release();
         self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        if ending == Ending::Stopped && origin.is_none() {
+            // The caller is woken, and may wait for this very processor: it continues before anything is cleared away here.
+            std::thread::yield_now();
+        }
         if let Some(origin) = origin {
             self.report_to_parent(&outcome, origin);
         }
@@ -252,11 +256,12 @@ impl Driver {
         let drain = self.model.drain_time(&self.cx);
         let patience = cap.saturating_add(drain).saturating_add(self.cx.def.limits.quiet_timeout);
         let mut deadline = after(Instant::now(), patience);
-        let mut last = Receipt::clone(&receipt);
+        // Apart, so that this future has no room for it.
+        let mut last = Arc::new(Receipt::clone(&receipt));
         if let Err(Panicked(message)) = self.model.end() {
             self.name_late(
                 format!("the model panicked as its conversation was dropped: {message}"),
-                &mut last,
+                Arc::make_mut(&mut last),
             );
         }
         let stop = self.cx.shared.stop.clone();
@@ -275,7 +280,7 @@ impl Driver {
             };
             match next {
                 Ok(None) => break true,
-                Ok(Some(msg)) => self.late(*msg, &mut last),
+                Ok(Some(msg)) => self.late(*msg, Arc::make_mut(&mut last)),
                 Err(_elapsed) => match self.tree.children.patience(&self.cx.def) {
                     Some(more) => deadline = after(deadline, more),
                     None => break false,
@@ -283,20 +288,21 @@ impl Driver {
             }
         };
         while let Some(msg) = self.queue.now() {
-            self.late(*msg, &mut last);
+            self.late(*msg, Arc::make_mut(&mut last));
         }
-        self.learn_the_bill(&mut last);
-        self.account_for_children(&mut last);
-        let (surviving_children, elsewhere) = (self.tree.children.survivors(), unended(&last));
+        let account = Arc::make_mut(&mut last);
+        self.learn_the_bill(account);
+        self.account_for_children(account);
+        let (surviving_children, elsewhere) = (self.tree.children.survivors(), unended(account));
         let quiet = if is_quiet && surviving_children.is_none() && elsewhere.is_empty() {
-            last.quiet_at = Some(Timestamp::now());
-            QuietReport::Quiet(Arc::new(last))
+            account.quiet_at = Some(Timestamp::now());
+            QuietReport::Quiet(last)
         } else {
-            last.survivors = self.cx.shared.alive();
-            last.survivors.extend(surviving_children.into_iter().flatten().chain(elsewhere));
-            last.survivors.sort_unstable();
-            last.survivors.dedup();
-            QuietReport::NotQuiet(Arc::new(last))
+            account.survivors = self.cx.shared.alive();
+            account.survivors.extend(surviving_children.into_iter().flatten().chain(elsewhere));
+            account.survivors.sort_unstable();
+            account.survivors.dedup();
+            QuietReport::NotQuiet(last)
         };
         self.cx.def.times.note_quiet(quiet.receipt());
         self.cx.shared.publish_quiet(quiet.clone());

@@ -10,6 +10,7 @@ use super::{Driver, LogFailure, children::Begin, host::RunHost, parent::ChildSta
 use crate::{
     contract::{
         hook::{HookCall, HookOf},
+        log::Recorded,
         tool::{CallSite, ToolContext},
     },
     definition::toolset::Callable,
@@ -53,25 +54,38 @@ impl Driver {
         call: &ToolCall,
         args: Arc<Value>,
         gate: SafePoints,
-        (entry, named): (ChildStart, Option<String>),
+        how: (ChildStart, Option<String>),
     ) -> Result<(), LogFailure> {
         // Its arguments fitted when it was let begin, and neither they nor the tools have changed since.
         let Some(work) = self.cx.def.tools.get(&call.name).cloned() else { return Ok(()) };
-        let round = self.machine.rounds();
-        let started_at = Timestamp::now();
-        let key = [self.cx.shared.run.as_str(), call.id.as_str()].join(":");
-        let announced = self
-            .record(Fact::CallStarted {
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-                round,
-                args: Arc::clone(&args),
-                effect: work.spec().effect,
-                key: key.clone(),
-                work: work.kind(),
-                at: started_at,
-            })
-            .await?;
+        let announced = self.record(self.start_of(call, args, &work)).await?;
+        self.begin_call(call, (work, announced), gate, how).await
+    }
+
+    /// The fact that announces the call.
+    pub(super) fn start_of(&self, call: &ToolCall, args: Arc<Value>, work: &Callable) -> Fact {
+        Fact::CallStarted {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            round: self.machine.rounds(),
+            args,
+            effect: work.spec().effect,
+            key: [self.cx.shared.run.as_str(), call.id.as_str()].join(":"),
+            work: work.kind(),
+            at: Timestamp::now(),
+        }
+    }
+
+    /// Begins an announced call, if the gate lets it pass.
+    pub(super) async fn begin_call(
+        &mut self,
+        call: &ToolCall,
+        (work, announced): (Callable, Recorded),
+        gate: SafePoints,
+        (entry, named): (ChildStart, Option<String>),
+    ) -> Result<(), LogFailure> {
+        let Fact::CallStarted { key, args, at, .. } = &**announced.fact() else { return Ok(()) };
+        let (key, args, started_at) = (key.clone(), Arc::clone(args), *at);
         let site = self.calls.look_at(&self.cx, &call.id);
         site.started_at = Some(started_at);
         let permit = match site.scope.pass::<RunCall>(gate, &announced) {
@@ -86,7 +100,8 @@ impl Driver {
             Callable::Body(tool) => tool,
             Callable::Child(child) => {
                 let call = call.clone();
-                return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
+                let begin = Begin { permit, child, call, args, entry, started_at };
+                return Box::pin(self.start_child(begin)).await;
             }
         };
         let host = RunHost::new(&self.cx.shared, call.id.clone(), permit.scope(), &site.board, &self.cx.def);

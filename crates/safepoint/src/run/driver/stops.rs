@@ -165,7 +165,7 @@ impl Driver {
     /// boundary or at `gate`.
     pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), LogFailure> {
         let observed = self.observed(gate);
-        self.record_all(observed).await
+        self.record_all(observed).await.map(drop)
     }
 
     /// The first effect of a demand, to be recorded before what comes of it. Requests that are not recorded yet come before
@@ -175,6 +175,14 @@ impl Driver {
         let effect = self.stops.take_effect(&self.machine, gate);
         facts.extend(effect.map(|effect| Arc::new(Fact::StopObserved { at: effect.at })));
         facts
+    }
+
+    /// Notes where the run is once a stop is asked: the message that is handled next may be of what the stop has ended
+    /// already.
+    pub(super) fn note_phase(&mut self) {
+        if self.stops.phase.is_none() && self.cx.scope.demand().is_some() {
+            self.stops.phase = Some(self.phase());
+        }
     }
 
     /// Where the run is, for people and histograms.

@@ -6,13 +6,9 @@
 
 use std::sync::Arc;
 
-use safepoint_scope::{Effect, Permit, Scope};
+use safepoint_scope::{Effect, Scope};
 
-use super::{
-    model_errors::{dead, retry},
-    promised_message::PromisedMessage,
-    unshown::unshown,
-};
+use super::{model_errors::retry, unshown::unshown};
 use crate::{
     contract::{
         log::Recorded,
@@ -67,35 +63,11 @@ pub(super) struct DraftWriter {
     pub(super) said: LastWords,
 }
 
-/// Streams one message into its draft. Spends the permit; dropping the future releases the exchange.
-pub(super) async fn perform(
-    permit: Permit<CallModel>,
-    reply: GuardedReply,
-    writer: DraftWriter,
-    on_cut: OnModelStop,
-) {
-    let scope = permit.into_scope();
-    let round = writer.round;
-    let unread = move || RunMessage::ModelEnded { round, error: Some(dead()) };
-    let promised = PromisedMessage::new(&writer.shared, unread);
-    let reading = read(reply, &writer, (on_cut, &scope));
-    let read = match on_cut {
-        // The performer observes the stop itself, so that the exchange is released while the driver still
-        // records the request.
-        OnModelStop::Disconnect => scope.run(reading).await,
-        OnModelStop::Drain => Ok(reading.await),
-    };
-    match read {
-        Ok(ended) => promised.send(RunMessage::ModelEnded { round: writer.round, error: ended.err() }),
-        // The driver observes the same stop, and cuts the message.
-        Err(stop) => drop(stop),
-    }
-}
-
-async fn read(
+/// Streams one message into its draft. Dropping the future releases the exchange.
+pub(super) async fn read(
     mut reply: GuardedReply,
-    writer: &DraftWriter,
-    (on_cut, scope): (OnModelStop, &Scope),
+    writer: DraftWriter,
+    (on_cut, scope): (OnModelStop, Scope),
 ) -> Result<(), ModelError> {
     while let Some(delta) = reply.next().await {
         let delta = match delta {

@@ -14,7 +14,7 @@ use crate::{run::shared::Activity, value::receipt::CallKind};
 #[derive(Default)]
 pub(super) struct TreeLinks {
     /// `None` for a run that no call has begun.
-    pub(super) parent: Option<Parent>,
+    pub(super) parent: Option<Box<Parent>>,
     pub(super) children: Children,
 }
 

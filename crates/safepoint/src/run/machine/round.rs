@@ -78,6 +78,11 @@ impl Round {
         matches!(found.step, CallState::Running).then_some(&found.call)
     }
 
+    /// Whether this call runs, and every other one is over by itself.
+    pub(super) fn waits_only_for(&self, id: &CallId) -> bool {
+        self.tally.over + 1 == self.calls.len() && self.tally.stopped == 0 && self.running_call(id).is_some()
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.tally.running > 0
     }
@@ -162,26 +167,14 @@ impl Round {
     /// In the order of the calls: parallel calls start together up to the limit, any other starts alone. A
     /// call that waits for a person blocks no other.
     fn startable(&self, parallel: usize) -> Vec<usize> {
-        let mut running = self.tally.running;
-        if self.tally.cleared == 0 || running >= parallel {
+        if self.tally.cleared == 0 || self.tally.running >= parallel {
             return Vec::new();
         }
-        let mut alone =
-            self.calls.iter().any(|call| matches!(call.step, CallState::Running) && !call.overlaps);
-        let mut calls = Vec::new();
-        for (index, call) in self.calls.iter().enumerate() {
-            if !matches!(call.step, CallState::Ready { .. }) {
-                continue;
-            }
-            let fits = if call.overlaps { !alone && running < parallel } else { running == 0 };
-            if !fits {
-                break;
-            }
-            running += 1;
-            alone |= !call.overlaps;
-            calls.push(index);
-        }
-        calls
+        let alone = self.calls.iter().any(|call| matches!(call.step, CallState::Running) && !call.overlaps);
+        let ready = self.calls.iter().enumerate();
+        let ready = ready.filter(|(_, call)| matches!(call.step, CallState::Ready { .. }));
+        let mut fits = fitting((self.tally.running, alone), parallel);
+        ready.take_while(|(_, call)| fits(call.overlaps)).map(|(index, _)| index).collect()
     }
 
     /// The message and its results; the rows of the calls go to `reports`.
@@ -218,6 +211,22 @@ impl Round {
             self.change(index, |call| call.reopen(on_unknown));
         }
     }
+}
+
+/// Says of each next call, which may overlap with others or not, whether it begins beside those that run and those before it.
+fn fitting((mut running, mut is_alone): (usize, bool), parallel: usize) -> impl FnMut(bool) -> bool {
+    move |overlaps| {
+        let fits = if overlaps { !is_alone && running < parallel } else { running == 0 };
+        running += usize::from(fits);
+        is_alone |= fits && !overlaps;
+        fits
+    }
+}
+
+/// How many of the calls of a new message begin at once, if all may begin: which of them overlap with others is given.
+pub(crate) fn first_starts(overlaps: impl Iterator<Item = bool>, parallel: usize) -> usize {
+    let mut fits = fitting((0, false), parallel.max(1));
+    overlaps.take_while(|overlaps| fits(*overlaps)).count()
 }
 
 #[cfg(test)]

@@ -30,9 +30,9 @@ pub(super) struct OpenApprovals {
     /// For the turn that was left, until it is resumed.
     pub(super) decisions: Vec<(ApprovalId, Decision)>,
     /// Calls that may run without a further question.
-    pub(super) allowed: Arc<AllowList>,
+    pub(super) allowed: Option<Arc<AllowList>>,
     /// How questions were closed, where no store knows it.
-    pub(super) closings: Arc<Closings>,
+    pub(super) closings: Option<Arc<Closings>>,
     /// The open questions of the turn that another owner left.
     pub(super) open: HashSet<ApprovalId>,
     /// When the first open question of the suspended turn expires, and when to look at that clock.
@@ -77,7 +77,7 @@ impl<T: Item> Driver<T> {
             }
             return;
         }
-        if let Some(closed) = self.approvals.closings.of(&id) {
+        if let Some(closed) = self.approvals.closings.as_ref().and_then(|closings| closings.of(&id)) {
             return sync::reply(reply, Err(closed));
         }
         let Some((run, may_suspend)) = self.run_to_decide(&id) else {

@@ -1,6 +1,6 @@
 //! Items held by the driver: accepted, passed to the active run as steers, withdrawn, blocked and settled.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Arrival, Delivery, Driver, Input, Item, ItemId, ItemOutcome, Policy, Reply, Request, RequestAnswer,
@@ -36,13 +36,13 @@ impl<T> HeldItem<T> {
 
 /// The items that the machine knows, and those on their way in and out.
 pub(super) struct Items<T> {
-    pub(super) held: HashMap<ItemId, HeldItem<T>>,
+    pub(super) held: BTreeMap<ItemId, HeldItem<T>>,
     /// An accepted item, while a strategy is asked about it.
-    pub(super) in_hand: Option<(T, Arc<TicketState<T>>)>,
+    pub(super) in_hand: Option<Box<(T, Arc<TicketState<T>>)>>,
     /// An accepted item, while the store writes it.
-    pub(super) being_stored: Option<(T, Arc<TicketState<T>>)>,
+    pub(super) being_stored: Option<Box<(T, Arc<TicketState<T>>)>>,
     /// Tickets of withdrawn items whose preempts are still pending.
-    pub(super) preempting: HashMap<ItemId, Arc<TicketState<T>>>,
+    pub(super) preempting: BTreeMap<ItemId, Arc<TicketState<T>>>,
     /// Items that are reported as blocked by the suspended turn.
     pub(super) blocked: Vec<ItemId>,
     pub(super) unhandled: Vec<(ItemId, T)>,
@@ -53,10 +53,10 @@ pub(super) struct Items<T> {
 impl<T> Items<T> {
     pub(super) fn new() -> Self {
         Self {
-            held: HashMap::new(),
+            held: BTreeMap::new(),
             in_hand: None,
             being_stored: None,
-            preempting: HashMap::new(),
+            preempting: BTreeMap::new(),
             blocked: Vec::new(),
             unhandled: Vec::new(),
             withdrawn_at_end: Vec::new(),

@@ -108,9 +108,9 @@ impl<T: Item> Driver<T> {
         (item, ticket): (T, &Arc<TicketState<T>>),
         strategy: Strategy,
     ) -> Option<(T, Policy)> {
-        self.items.in_hand = Some((item, Arc::clone(ticket)));
+        self.items.in_hand = Some(Box::new((item, Arc::clone(ticket))));
         let policy = self.choose_policy(strategy).await;
-        self.items.in_hand.take().map(|(item, _)| (item, policy))
+        self.items.in_hand.take().map(|held| (held.0, policy))
     }
 
     async fn choose_policy(&mut self, strategy: Strategy) -> Policy {

@@ -59,10 +59,10 @@ impl<T: Item> Driver<T> {
     /// Shuts the entrance and settles everything that is here.
     fn settle_all(&mut self) {
         self.cx.shared.inbox.shut();
-        if let Some((item, ticket)) = self.items.in_hand.take() {
+        if let Some((item, ticket)) = self.items.in_hand.take().map(|held| *held) {
             self.settle_unprocessed(item, ticket);
         }
-        if let Some((item, ticket)) = self.items.being_stored.take() {
+        if let Some((item, ticket)) = self.items.being_stored.take().map(|held| *held) {
             // It may be stored, so it must not go back.
             self.recorder.persisted = Persisted::Unknown;
             self.hold_unhandled(item, ticket);
@@ -95,7 +95,7 @@ impl<T: Item> Driver<T> {
                 self.settle_item(item, fate);
             }
         }
-        for (_, ticket) in self.items.preempting.drain() {
+        for (_, ticket) in std::mem::take(&mut self.items.preempting) {
             ticket.set_preempted(PreemptOutcome::SupersededByStop);
         }
     }

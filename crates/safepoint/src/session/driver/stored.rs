@@ -33,7 +33,7 @@ impl<T: Item> Driver<T> {
             _ if self.recorder.persisted != Persisted::Yes => RejectReason::NotRecorded,
             Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
             Ok(Ok(push)) => {
-                self.items.being_stored = Some((item, Arc::clone(ticket)));
+                self.items.being_stored = Some(Box::new((item, Arc::clone(ticket))));
                 let pushed = journal.push(push).await;
                 item = self.items.being_stored.take()?.0;
                 match pushed {

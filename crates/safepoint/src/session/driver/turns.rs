@@ -87,8 +87,9 @@ impl<T: Item> Driver<T> {
             return;
         };
         self.unmark_blocked();
-        let run =
-            run.within_session(&self.cx.shared.runs.scope, &self.approvals.allowed, &self.approvals.closings);
+        let allowed = Arc::clone(self.approvals.allowed.get_or_insert_default());
+        let closings = Arc::clone(self.approvals.closings.get_or_insert_default());
+        let run = run.within_session(&self.cx.shared.runs.scope, &allowed, &closings);
         if let StartFrom::Withdrawal(why) = from {
             // Stopped before it starts: its questions are withdrawn, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why, request).unwrap_or_else(StopRequest::now)));

@@ -5,20 +5,22 @@
 //! is used only if the records after those lead from there to the newest checksum of the session's row. One that is
 //! damaged, of another version, or of other records is passed over, and every record is read.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Journal, line::Grown, mark};
 use crate::{
-    contract::store::{Chain, Record, Write},
+    contract::store::{Chain, JournalEntry, Record, Write},
     run::shared::AllowState,
     session::lost_runs::FoldedBackground,
-    value::{history::History, ids::Path, json},
+    value::{
+        history::History,
+        ids::{Path, SessionId},
+        json,
+    },
 };
 
-/// What a store calls such a record.
-const KIND: &str = "checkpoint";
 /// The only version that is read: how the records are folded, and how that is written. Another fold is another version.
 const VERSION: u32 = 3;
 
@@ -28,8 +30,8 @@ pub(super) const EVERY: u64 = 512;
 const MOST: usize = 64 << 20;
 /// From this number of records on after a checkpoint that would be due, it is made of later ones.
 const AGAIN: u64 = 128;
-/// How many of the newest records are looked at for a checkpoint at first.
-const FIRST_LOOK: u64 = 64;
+/// How many of the newest records are looked at for a checkpoint at first: those after it are read in any case.
+const FIRST_LOOK: u64 = 256;
 
 /// What the records before a turn say, but for the turns themselves.
 #[derive(Clone)]
@@ -82,7 +84,19 @@ pub(super) struct Earlier {
 /// A checkpoint as it was read, and where.
 pub(super) struct FoundCheckpoint {
     pub(super) folded: Folded,
-    pub(super) place: Earlier,
+    pub(super) position: u64,
+    /// The record itself, once it was passed on the way to the journal's end.
+    pub(super) record: Option<Record>,
+    /// The end of the journal, as far as it was read in search of it.
+    pub(super) end: VecDeque<JournalEntry>,
+}
+
+impl FoundCheckpoint {
+    /// What one that continues it names it by.
+    fn place(&self, session: &SessionId) -> Option<Earlier> {
+        let record = self.record.as_ref()?;
+        Some(Earlier { position: self.position, mark: mark(session, record).to_string() })
+    }
 }
 
 impl Sides {
@@ -100,7 +114,8 @@ impl Folded {
     }
 
     /// As a record that continues the checkpoint before it; `None` if it would be too large.
-    pub(super) fn write(self, before: Option<&FoundCheckpoint>) -> Option<Write> {
+    pub(super) fn write(self, session: &SessionId, before: Option<&FoundCheckpoint>) -> Option<Write> {
+        let after = before.map(|before| before.place(session).ok_or(())).transpose().ok()?;
         let shared = before.map_or(0, |before| shared(&before.folded.history, &self.history));
         let entries = self.history.entries()[shared..].to_vec();
         let Sides { always, background, runs } = self.sides;
@@ -109,14 +124,19 @@ impl Folded {
         let checkpoint = Checkpoint {
             at: self.at,
             chain: self.chain.as_bytes().to_vec(),
-            after: before.map(|before| before.place.clone()),
+            after,
             history: Grown { base: shared, entries, view: self.history.view().clone() },
             always,
             background,
             runs,
         };
-        let bytes = json::to_vec(&checkpoint).ok().filter(|bytes| bytes.len() <= MOST)?;
-        Some(Write::Record(Record { path: String::new(), kind: KIND.into(), version: VERSION, bytes }))
+        let bytes = json::to_vec_within(&checkpoint, MOST).ok().flatten()?;
+        Some(Write::Record(Record {
+            path: String::new(),
+            kind: Record::CHECKPOINT.into(),
+            version: VERSION,
+            bytes,
+        }))
     }
 }
 
@@ -124,11 +144,6 @@ impl Folded {
 fn shared(one: &History, other: &History) -> usize {
     let both = one.entries().iter().zip(other.entries());
     both.take_while(|(one, other)| std::sync::Arc::ptr_eq(one, other)).count()
-}
-
-/// Whether the record is a checkpoint, of whatever version: it says nothing that the records before it do not.
-pub(super) fn is_checkpoint(record: &Record) -> bool {
-    record.kind == KIND
 }
 
 /// The newest checkpoint among the newer half of `head` records, if that can be read. `None`: every record is read. So what is
@@ -139,10 +154,14 @@ pub(super) async fn newest(journal: &Journal, head: u64) -> Option<FoundCheckpoi
         let from = to.saturating_sub(look);
         let most = usize::try_from(to - from).ok()?;
         let page = journal.store().read(journal.session(), from, most).await.ok()?;
-        let records = page.entries.into_iter().rev();
-        let mut found = records.filter_map(|entry| Some((entry.position, entry.record.ok()?)));
-        if let Some((position, record)) = found.find(|(_, record)| is_checkpoint(record)) {
-            return read(journal, position, &record).await;
+        let found = page.entries.iter().rev().find_map(|entry| {
+            let record = entry.record.as_ref().ok().filter(|record| record.is_checkpoint())?;
+            Some((entry.position, record))
+        });
+        if let Some((position, record)) = found {
+            let (folded, end) = (read(journal, position, record).await?, page.entries.into());
+            let end = if to == head { end } else { VecDeque::new() };
+            return Some(FoundCheckpoint { folded, position, record: None, end });
         }
         (to, look) = (from, (4 * look).min(1024));
     }
@@ -150,9 +169,8 @@ pub(super) async fn newest(journal: &Journal, head: u64) -> Option<FoundCheckpoi
 }
 
 /// Reads a checkpoint, and those that it continues.
-async fn read(journal: &Journal, position: u64, record: &Record) -> Option<FoundCheckpoint> {
+async fn read(journal: &Journal, position: u64, record: &Record) -> Option<Folded> {
     let session = journal.session();
-    let place = Earlier { position, mark: mark(session, record).to_string() };
     let newest = parsed(record)?;
     let (mut grown, mut after) = (vec![newest.history], newest.after);
     let mut last = position;
@@ -178,11 +196,11 @@ async fn read(journal: &Journal, position: u64, record: &Record) -> Option<Found
         runs: newest.runs,
     };
     let folded = Folded { at: newest.at, chain: Chain::from_bytes(&newest.chain)?, history, sides };
-    (folded.at <= position).then_some(FoundCheckpoint { folded, place })
+    (folded.at <= position).then_some(folded)
 }
 
 fn parsed(record: &Record) -> Option<Checkpoint> {
-    let is_known = is_checkpoint(record) && record.version == VERSION;
+    let is_known = record.is_checkpoint() && record.version == VERSION;
     is_known.then(|| serde_json::from_slice(&record.bytes).ok()).flatten()
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{JournalLine, checkpoint::is_checkpoint};
+use super::JournalLine;
 use crate::{
     contract::store::{self, Damage, Store, export},
     session::outcome::ItemOutcome,
@@ -96,7 +96,7 @@ pub async fn read_journal(
     export(store, session, |entry| {
         let position = entry.position;
         let line = entry.record.and_then(|record| {
-            (!is_checkpoint(&record)).then(|| JournalLine::read(position, &record)).transpose()
+            (!record.is_checkpoint()).then(|| JournalLine::read(position, &record)).transpose()
         });
         each(match line {
             Ok(Some(line)) => past(position, line),

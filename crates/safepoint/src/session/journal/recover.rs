@@ -6,13 +6,13 @@ use safepoint_scope::Code;
 
 use super::{
     Journal, JournalLine, PAGE, TurnLog,
-    checkpoint::{self, EVERY, Folded, FoundCheckpoint, Sides, is_checkpoint},
+    checkpoint::{self, EVERY, Folded, FoundCheckpoint, Sides},
     turn_log::restore,
 };
 use crate::{
     contract::{
         log::{self, Log},
-        store::{self, Chain, Write},
+        store::{self, Chain, JournalEntry, Write},
     },
     run::{machine::Machine, shared::AllowList},
     session::{
@@ -194,23 +194,42 @@ impl Fold {
 
     /// Folds what the store has from here on.
     async fn read_on(mut self, journal: &Journal) -> Result<Self, store::Error> {
-        let damaged = |damage| store::Error::Damaged(journal.session().clone(), damage);
+        let read = self.before.as_mut().map(|before| std::mem::take(&mut before.end)).unwrap_or_default();
+        let until = read.front().map(|entry| entry.position);
         let mut from = Some(self.position);
-        while let Some(position) = from {
-            let page = journal.store().read(journal.session(), position, PAGE).await?;
-            for entry in page.entries {
-                let record = entry.record.map_err(damaged)?;
-                if is_checkpoint(&record) {
-                    self.passed = entry.position;
-                } else {
-                    self.take(entry.position, JournalLine::read(entry.position, &record).map_err(damaged)?);
-                }
-                self.chain = self.chain.map(|chain| chain.then(entry.position, &record));
-                self.position = entry.position + 1;
-            }
+        while let Some(position) = from.filter(|from| until.is_none_or(|until| *from < until)) {
+            let most =
+                until.map_or(PAGE, |until| usize::try_from(until - position).unwrap_or(PAGE).min(PAGE));
+            let page = journal.store().read(journal.session(), position, most).await?;
+            page.entries.into_iter().try_for_each(|entry| self.pass(journal, entry))?;
             from = page.next;
         }
+        for entry in read {
+            // Those before it stand in the checkpoint.
+            if entry.position >= self.position {
+                self.pass(journal, entry)?;
+            }
+        }
         Ok(self)
+    }
+
+    /// Folds the next record.
+    fn pass(&mut self, journal: &Journal, entry: JournalEntry) -> Result<(), store::Error> {
+        let damaged = |damage| store::Error::Damaged(journal.session().clone(), damage);
+        let position = entry.position;
+        let record = entry.record.map_err(damaged)?;
+        if !record.is_checkpoint() {
+            self.take(position, JournalLine::read(position, &record).map_err(damaged)?);
+        }
+        self.chain = self.chain.map(|chain| chain.then(position, &record));
+        self.position = position + 1;
+        if record.is_checkpoint() {
+            self.passed = position;
+            if let Some(before) = self.before.as_mut().filter(|before| before.position == position) {
+                before.record = Some(record);
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, position: u64, line: JournalLine) {
@@ -274,7 +293,7 @@ impl Fold {
 
     fn recovered(self, journal: &Arc<Journal>) -> Recovered {
         let Self { history, turn, always, background, runs, before, due, .. } = self;
-        let checkpoint = due.and_then(|due| due.write(before.as_ref()));
+        let checkpoint = due.and_then(|due| due.write(journal.session(), before.as_ref()));
         Recovered { always, background, checkpoint, lost: runs.lost(), ..found(journal, history, turn) }
     }
 }

@@ -8,10 +8,7 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use super::{
-    APPEND, Journal, JournalLine, PAGE, approvals::answer_as_before, checkpoint::is_checkpoint, line::Grown,
-    within,
-};
+use super::{APPEND, Journal, JournalLine, PAGE, approvals::answer_as_before, line::Grown, within};
 use crate::{
     contract::{
         log::{Log, LogError, RunRecord},
@@ -255,7 +252,7 @@ impl TurnLog {
                 journal.store().read(journal.session(), position, PAGE).await.map_err(LogError::new)?;
             for entry in page.entries {
                 let record = entry.record.map_err(LogError::new)?;
-                if is_checkpoint(&record) {
+                if record.is_checkpoint() {
                     continue;
                 }
                 let line = JournalLine::read(entry.position, &record).map_err(LogError::new)?;

@@ -176,7 +176,7 @@ async fn a_checkpoint_that_does_not_fit_is_not_believed() {
         let head = store.open(&"s".into()).await.unwrap().head;
         let entries = store.read(&"s".into(), 0, 2048).await.unwrap().entries;
         let mut records = entries.into_iter().filter_map(|entry| entry.record.ok());
-        let mut record = records.rfind(is_checkpoint).expect("there is one");
+        let mut record = records.rfind(Record::is_checkpoint).expect("there is one");
         forge(&mut record);
         append(&store, &lease, vec![Write::Record(record)]).await;
         append_turns(&store, &lease, 142, &[plain()]).await;

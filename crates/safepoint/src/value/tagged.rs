@@ -1,0 +1,90 @@
+//! Enums whose variant is named by one of their fields, read in one go where that field comes first, as it does in all that is
+//! written here. Derived, each would be kept as loose values first, to look for that field: a long conversation takes twice the time.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserializer,
+    de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::{Map, Value};
+
+/// An enum that is read so.
+pub(crate) trait Tagged<'de>: Sized {
+    /// The field that names the variant.
+    const TAG: &'static str;
+
+    /// Reads the fields of the variant of this name.
+    fn read<D: Deserializer<'de>>(name: &str, fields: D) -> Result<Self, D::Error>;
+}
+
+/// Reads one.
+pub(crate) fn read<'de, T: Tagged<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    from.deserialize_map(Fields(PhantomData))
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with a field `{}`", T::TAG)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<T, A::Error> {
+        let first: Option<String> = fields.next_key()?;
+        let Some(first) = first else { return Err(A::Error::missing_field(T::TAG)) };
+        if first == T::TAG {
+            let name: String = fields.next_value()?;
+            return T::read(&name, MapAccessDeserializer::new(fields));
+        }
+        let mut all = Map::new();
+        all.insert(first, fields.next_value()?);
+        while let Some((name, field)) = fields.next_entry()? {
+            all.insert(name, field);
+        }
+        match all.remove(T::TAG) {
+            Some(Value::String(name)) => T::read(&name, Value::Object(all)).map_err(A::Error::custom),
+            Some(_) => Err(A::Error::custom(format_args!("the field `{}` is no text", T::TAG))),
+            None => Err(A::Error::missing_field(T::TAG)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::value::history::Message;
+
+    /// S7.6: what is read does not depend on the order of the fields, and what is missing or unknown is named.
+    #[test]
+    fn the_tag_may_stand_anywhere() {
+        let call = json!({"type": "call", "id": "c", "name": "n", "args": "{}"});
+        let blocks =
+            json!([{"type": "text", "text": "t"}, {"type": "reasoning", "text": "r", "seal": null}, call]);
+        let result = json!({"call_id": "c", "name": "n", "text": "ok", "verdict": "good"});
+        for whole in [
+            json!({"role": "user", "text": "hello"}),
+            json!({"role": "assistant", "blocks": blocks}),
+            json!({"role": "results", "results": [result]}),
+        ] {
+            let message: Message = serde_json::from_value(whole.clone()).unwrap();
+            let written = serde_json::to_string(&message).unwrap();
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), whole);
+            assert!(written.starts_with("{\"role\":"), "{written}");
+            assert_eq!(serde_json::from_str::<Message>(&written).unwrap(), message);
+        }
+        for (bad, why) in [
+            ("{\"text\":\"hello\"}", "missing field `role`"),
+            ("{}", "missing field `role`"),
+            ("{\"role\":\"other\"}", "unknown variant `other`"),
+            ("{\"text\":\"t\",\"role\":1}", "no text"),
+            ("{\"role\":\"assistant\"}", "missing field `blocks`"),
+        ] {
+            let error = serde_json::from_str::<Message>(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}
