@@ -9,12 +9,21 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use safepoint::{
-    Outcome, RunHandle, StopRequest,
+    History, Outcome, RunHandle, StopRequest,
     approval::{Rule, RuleAction},
-    receipt::Ending,
+    event::Fact,
+    raw::{
+        log::{Log, LogError, MemoryLog, RunRecord},
+        run_recorded,
+    },
+    receipt::{CallStatus, Ending, QuietReport},
 };
-use tokio::{sync::OnceCell, time::timeout};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    time::timeout,
+};
 
 use crate::world::{agent, ask, does, say};
 
@@ -42,4 +51,68 @@ async fn a_stop_is_noticed_between_two_calls_that_are_judged() {
     stops.set(handle.clone()).unwrap();
     assert_eq!(settled(&handle).await.ending(), Ending::Stopped);
     assert_eq!(judged.load(Ordering::SeqCst), 1);
+}
+
+/// A log that takes its time with the start of a call, and after that nothing.
+struct Breaks {
+    inner: MemoryLog,
+    came: Semaphore,
+    gate: Semaphore,
+}
+
+impl Log for Breaks {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
+        let refused = self.came.is_closed();
+        Box::pin(async move {
+            if refused { Err(LogError::new("the disk is full")) } else { self.inner.append(record).await }
+        })
+    }
+    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        let refused = self.came.is_closed();
+        let starts = records.iter().any(|record| matches!(*record.fact, Fact::CallStarted { .. }));
+        Box::pin(async move {
+            if refused {
+                return Err(LogError::new("the disk is full"));
+            }
+            if starts {
+                self.came.add_permits(1);
+                self.gate.acquire().await.unwrap().forget();
+                self.came.close();
+            }
+            self.inner.append_all(records, limit).await
+        })
+    }
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
+        self.inner.read()
+    }
+}
+
+/// S3.7, S3.8, S3.6: calls whose starts were recorded together, and that a stop and a broken log then kept from beginning, are
+/// reported as not started: nothing of them is alive.
+#[tokio::test(start_paused = true)]
+async fn calls_that_a_broken_log_kept_from_beginning_have_not_started() {
+    let log =
+        Arc::new(Breaks { inner: MemoryLog::default(), came: Semaphore::new(0), gate: Semaphore::new(0) });
+    let begun = Arc::new(AtomicUsize::new(0));
+    let work = {
+        let begun = Arc::clone(&begun);
+        does("work", move |_| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            async { Ok("done".into()) }
+        })
+    };
+    let work = work.with(|spec| spec.effect(safepoint::tool::EffectClass::ReadOnly));
+    let agent = agent([ask(&["work", "work"]), say("end")]).tool(work).build();
+    let handle = run_recorded(&agent, Arc::clone(&log) as _, History::new(), "go").detach();
+    log.came.acquire().await.unwrap().forget();
+    handle.stop(StopRequest::now());
+    log.gate.add_permits(1);
+    let outcome = settled(&handle).await;
+    assert_eq!((outcome.ending(), begun.load(Ordering::SeqCst)), (Ending::Stopped, 0));
+    let quiet = timeout(NEVER, handle.quiet()).await.expect("no word on its quiet");
+    for receipt in [outcome.receipt(), quiet.receipt()] {
+        let rows: Vec<_> = receipt.calls.iter().map(|call| (call.status, call.effect)).collect();
+        assert!(rows.iter().all(|row| row.0 == CallStatus::NotStarted), "{rows:?}");
+    }
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{:?}", quiet.receipt().survivors);
 }

@@ -131,6 +131,11 @@ impl ModelCalls {
         }
     }
 
+    /// Whether a call is in progress, or its end is handled.
+    pub(super) fn has_begun(&self) -> bool {
+        self.streaming.is_some()
+    }
+
     /// Whether the call of this round is in progress.
     fn is_at(&self, round: u32) -> bool {
         self.streaming.as_ref().is_some_and(|streaming| streaming.round == round)
