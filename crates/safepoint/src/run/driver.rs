@@ -210,6 +210,7 @@ impl Driver {
             }
         };
         if persisted != Persisted::Yes {
+            self.model.end_for_failure(&self.cx);
             self.calls.end_for_failure();
             self.watch_since(Some(Instant::now()));
         }

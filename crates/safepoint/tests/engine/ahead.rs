@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
-    History, Outcome, RunHandle, StopRequest,
+    Agent, History, Model, Outcome, RunHandle, SafePoints, StopRequest,
     approval::{Rule, RuleAction},
-    event::Fact,
+    event::{EventKind, Fact},
+    model::{Conversation, Delta, DeltaStream, ModelSpec},
     raw::{
         log::{Log, LogError, MemoryLog, RunRecord},
         run_recorded,
@@ -21,11 +22,11 @@ use safepoint::{
     receipt::{CallStatus, Ending, QuietReport},
 };
 use tokio::{
-    sync::{OnceCell, Semaphore},
+    sync::{Notify, OnceCell, Semaphore},
     time::timeout,
 };
 
-use crate::world::{agent, ask, does, say};
+use crate::world::{agent, ask, does, say, until};
 
 /// Longer than any wait of these runs; the clock is a controlled one.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -51,6 +52,55 @@ async fn a_stop_is_noticed_between_two_calls_that_are_judged() {
     stops.set(handle.clone()).unwrap();
     assert_eq!(settled(&handle).await.ending(), Ending::Stopped);
     assert_eq!(judged.load(Ordering::SeqCst), 1);
+}
+
+/// A model whose reply hangs, and that says when it is dropped.
+#[derive(Clone, Default)]
+struct Hangs(Arc<Notify>);
+
+impl Model for Hangs {
+    fn name(&self) -> &str {
+        "hangs"
+    }
+    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(self.clone())
+    }
+}
+
+struct NotesItsDrop(Arc<Notify>);
+
+impl Drop for NotesItsDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl Conversation for Hangs {
+    fn stream(&mut self, _: &History) -> DeltaStream {
+        let held = NotesItsDrop(Arc::clone(&self.0));
+        let first = stream::iter([Ok(Delta::Sent), Ok(Delta::Text("so far".into()))]);
+        first.chain(stream::pending()).inspect(move |_| _ = &held).boxed()
+    }
+    fn never_blocks(&self) -> bool {
+        true
+    }
+}
+
+/// S2.13, S3.6: a run that fails because its log breaks while its model streams releases the exchange, and is quiet.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_breaks_while_the_model_streams_leaves_no_exchange() {
+    let log = Breaks { inner: MemoryLog::default(), came: Semaphore::new(0), gate: Semaphore::new(0) };
+    let (log, model) = (Arc::new(log), Hangs::default());
+    let dropped = Arc::clone(&model.0);
+    let agent = Agent::builder(model).build();
+    let handle = run_recorded(&agent, Arc::clone(&log) as _, History::new(), "go").detach();
+    until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
+    log.came.close();
+    handle.stop(StopRequest::at(SafePoints::AFTER_MODEL));
+    assert_eq!(settled(&handle).await.ending(), Ending::Stopped);
+    timeout(NEVER, dropped.notified()).await.expect("the exchange is never released");
+    let quiet = timeout(NEVER, handle.quiet()).await.expect("no word on its quiet");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{:?}", quiet.receipt().survivors);
 }
 
 /// A log that takes its time with the start of a call, and after that nothing.

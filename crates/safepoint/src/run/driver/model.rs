@@ -131,7 +131,16 @@ impl ModelCalls {
         }
     }
 
-    /// Whether a call is in progress, or its end is handled.
+    /// Releases the exchange of a call whose end cannot be recorded any more; nothing more of it is shown.
+    pub(super) fn end_for_failure(&mut self, cx: &RunContext) {
+        if let Some(mut streaming) = self.streaming.take() {
+            streaming.draft.lock().permission = Writer::Closed;
+            streaming.reader.end();
+            self.release(cx, &mut streaming);
+        }
+    }
+
+    /// Whether a call is in progress.
     pub(super) fn has_begun(&self) -> bool {
         self.streaming.is_some()
     }
@@ -295,12 +304,12 @@ impl Driver {
             && let Some(starts) = self.starts_after(message)
         {
             let begun = self.record_with_starts(Arc::clone(&ended), starts).await?;
-            end_span(&streaming.span, whole, report);
+            spans::end_model_call(&streaming.span, whole, report);
             return Box::pin(self.begin_calls(begun)).await;
         }
         asked.push(Arc::clone(&ended));
         self.record_all(asked).await?;
-        end_span(&streaming.span, whole, report);
+        spans::end_model_call(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
         self.notify(|hooks| hooks.after_model(&hooked()));
@@ -316,7 +325,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let (message, report) = self.take_message(streaming, state);
         self.record_all(asked).await?;
-        end_span(&streaming.span, &whole, &report);
+        spans::end_model_call(&streaming.span, &whole, &report);
         let Some(summary) = &mut streaming.summary else { return Ok(()) };
         self.summarised(summary, &message, (whole, report)).await
     }
@@ -346,17 +355,4 @@ impl Driver {
         };
         (message, report)
     }
-}
-
-/// Ends the span of a call. After its record: what subscribes to spans is not ours, and may panic.
-fn end_span(span: &Span, whole: &Completion, report: &ModelReport) {
-    let (ending, status) = match whole {
-        Completion::Complete => ("completed", spans::OK),
-        Completion::Stopped => ("stopped", spans::UNSET),
-        Completion::Steered => ("steered", spans::UNSET),
-        Completion::Failed(_) => ("failed", spans::ERROR),
-    };
-    spans::end(span, ending, status);
-    span.record("gen_ai.usage.input_tokens", report.usage.input);
-    span.record("gen_ai.usage.output_tokens", report.usage.output);
 }
