@@ -210,7 +210,7 @@ impl Driver {
             }
         };
         if persisted != Persisted::Yes {
-            self.model.end_for_failure(&self.cx);
+            self.end_model_for_failure();
             self.calls.end_for_failure();
             self.watch_since(Some(Instant::now()));
         }

@@ -19,7 +19,7 @@ use safepoint::{
         log::{Log, LogError, MemoryLog, RunRecord},
         run_recorded,
     },
-    receipt::{CallStatus, Ending, QuietReport},
+    receipt::{CallStatus, Ending, ModelState, QuietReport},
 };
 use tokio::{
     sync::{Notify, OnceCell, Semaphore},
@@ -97,7 +97,11 @@ async fn a_log_that_breaks_while_the_model_streams_leaves_no_exchange() {
     until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     log.came.close();
     handle.stop(StopRequest::at(SafePoints::AFTER_MODEL));
-    assert_eq!(settled(&handle).await.ending(), Ending::Stopped);
+    let outcome = settled(&handle).await;
+    assert_eq!(outcome.ending(), Ending::Stopped);
+    let receipt = outcome.receipt();
+    assert_eq!(receipt.model.as_ref().map(|model| model.state), Some(ModelState::Closed));
+    assert!(receipt.usage.input > 0 && receipt.usage.output > 0, "{:?}", receipt.usage);
     timeout(NEVER, dropped.notified()).await.expect("the exchange is never released");
     let quiet = timeout(NEVER, handle.quiet()).await.expect("no word on its quiet");
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{:?}", quiet.receipt().survivors);
@@ -165,4 +169,37 @@ async fn calls_that_a_broken_log_kept_from_beginning_have_not_started() {
         assert!(rows.iter().all(|row| row.0 == CallStatus::NotStarted), "{rows:?}");
     }
     assert!(matches!(quiet, QuietReport::Quiet(_)), "{:?}", quiet.receipt().survivors);
+}
+
+/// A log that refuses the start of every call, and what is recorded with it.
+struct TakesNoStart(MemoryLog);
+
+impl Log for TakesNoStart {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
+        self.append_all(vec![record], NEVER)
+    }
+    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        if records.iter().any(|record| matches!(*record.fact, Fact::CallStarted { .. })) {
+            return Box::pin(async { Err(LogError::new("the disk is full")) });
+        }
+        self.0.append_all(records, limit)
+    }
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
+        self.0.read()
+    }
+}
+
+/// S3.7, S3.9: a model call that ended, whose end the log did not take together with the start of its call, is in the receipt with
+/// its bill.
+#[tokio::test(start_paused = true)]
+async fn a_model_call_whose_end_is_not_recorded_is_in_the_receipt() {
+    let work = does("work", |_| async { Ok("done".into()) });
+    let agent = agent([ask(&["work"]), say("end")]).tool(work).build();
+    let log = Arc::new(TakesNoStart(MemoryLog::default()));
+    let handle = run_recorded(&agent, log, History::new(), "go").detach();
+    let outcome = settled(&handle).await;
+    assert_eq!(outcome.ending(), Ending::Failed);
+    let receipt = outcome.receipt();
+    assert_eq!(receipt.model.as_ref().map(|model| model.state), Some(ModelState::Completed));
+    assert!(receipt.usage.input > 0, "{:?}", receipt.usage);
 }

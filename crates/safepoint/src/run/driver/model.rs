@@ -131,15 +131,6 @@ impl ModelCalls {
         }
     }
 
-    /// Releases the exchange of a call whose end cannot be recorded any more; nothing more of it is shown.
-    pub(super) fn end_for_failure(&mut self, cx: &RunContext) {
-        if let Some(mut streaming) = self.streaming.take() {
-            streaming.draft.lock().permission = Writer::Closed;
-            streaming.reader.end();
-            self.release(cx, &mut streaming);
-        }
-    }
-
     /// Whether a call is in progress.
     pub(super) fn has_begun(&self) -> bool {
         self.streaming.is_some()
@@ -255,6 +246,16 @@ impl Driver {
         self.end_model(&mut streaming, (whole, ModelState::Closed), asked).await
     }
 
+    /// Releases the exchange of a call whose end cannot be recorded any more. Nothing more of it is shown, and the receipt has it.
+    pub(super) fn end_model_for_failure(&mut self) {
+        if let Some(mut streaming) = self.model.streaming.take() {
+            streaming.reader.end();
+            self.model.release(&self.cx, &mut streaming);
+            let (_, report) = self.take_message(&streaming, ModelState::Closed);
+            self.recorder.keep_unrecorded_model(report);
+        }
+    }
+
     /// The message exceeds its limit: the limit's stop ends the call, whatever else is known of its end by
     /// then.
     pub(super) fn too_long(&mut self, round: u32) {
@@ -303,12 +304,14 @@ impl Driver {
             && *whole == Completion::Complete
             && let Some(starts) = self.starts_after(message)
         {
-            let begun = self.record_with_starts(Arc::clone(&ended), starts).await?;
+            let begun = self.record_with_starts(Arc::clone(&ended), starts).await;
+            let begun = begun.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
             spans::end_model_call(&streaming.span, whole, report);
             return Box::pin(self.begin_calls(begun)).await;
         }
         asked.push(Arc::clone(&ended));
-        self.record_all(asked).await?;
+        let recorded = self.record_all(asked).await;
+        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
         spans::end_model_call(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
