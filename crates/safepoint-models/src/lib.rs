@@ -9,6 +9,7 @@ pub mod anthropic;
 mod body;
 mod config;
 mod conversation;
+pub mod embed;
 mod encoded_history;
 mod error;
 mod failover;

@@ -1,0 +1,81 @@
+//! Gemini's `batchEmbedContents`.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    batches::{BatchLimits, PARALLEL},
+    http_embedder::{EmbedSet, Embeds, HttpEmbedder},
+    vector::Vector,
+};
+use crate::{config::Auth, gemini::GenerateContent, wired::Wire};
+
+/// An embedder that speaks Gemini's `batchEmbedContents`.
+pub type GeminiEmbedder = HttpEmbedder<GenerateContent>;
+
+/// 100 texts of at most 2,048 tokens each. What is longer the provider cuts without a word.
+const LIMITS: BatchLimits =
+    BatchLimits { texts: 100, text_bytes: 4 * 2_048, request_bytes: 100 * 4 * 2_048, parallel: PARALLEL };
+
+#[derive(Deserialize)]
+struct Item {
+    values: Vector,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    prompt_token_count: Option<u64>,
+}
+
+impl HttpEmbedder<GenerateContent> {
+    /// Says what the vectors are for, in the provider's words (`RETRIEVAL_DOCUMENT`, `RETRIEVAL_QUERY`,
+    /// `SEMANTIC_SIMILARITY`, …). Documents and the question about them want different ones:
+    ///
+    /// ```
+    /// let documents = safepoint_models::gemini::embedder("gemini-embedding-001").task_type("RETRIEVAL_DOCUMENT");
+    /// let question = documents.clone().task_type("RETRIEVAL_QUERY");
+    /// ```
+    pub fn task_type(self, task: impl Into<String>) -> Self {
+        self.extra("taskType", task.into())
+    }
+}
+
+impl Embeds for GenerateContent {
+    const LIST: &'static str = "embeddings";
+
+    fn new_set(name: String) -> EmbedSet<Self> {
+        let mut set = EmbedSet::new(name, Self::DEFAULT_BASE, LIMITS);
+        set.dimensions_field = "outputDimensionality";
+        set
+    }
+
+    fn path(set: &EmbedSet<Self>) -> (String, Auth) {
+        (format!("models/{}:batchEmbedContents", set.wire_name), Auth::GoogKey)
+    }
+
+    fn body(set: &EmbedSet<Self>, texts: &[String]) -> Value {
+        let model = format!("models/{}", set.wire_name);
+        let requests = texts.iter().map(|text| {
+            let mut request = json!({"model": model, "content": {"parts": [{"text": text}]}});
+            if let Some(dimensions) = set.dimensions {
+                request[set.dimensions_field] = dimensions.into();
+            }
+            for (name, value) in &set.fields {
+                request[name] = value.clone();
+            }
+            request
+        });
+        json!({"requests": requests.collect::<Vec<_>>()})
+    }
+
+    fn item(json: &[u8]) -> serde_json::Result<(Option<usize>, Vector)> {
+        let Item { values } = serde_json::from_slice(json)?;
+        Ok((None, values))
+    }
+
+    fn tokens(name: &str, json: &[u8]) -> Option<u64> {
+        let tokens: Tokens = (name == "usageMetadata").then(|| serde_json::from_slice(json).ok())??;
+        tokens.prompt_token_count
+    }
+}
