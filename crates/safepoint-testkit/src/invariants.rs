@@ -24,7 +24,7 @@ use safepoint::{
     Outcome, Receipt, RunHandle,
     event::Fact,
     outcome::Persisted,
-    raw::log::Log,
+    log::Log,
     receipt::{CallStatus, Ending, QuietReport, SideEffect},
 };
 

@@ -143,4 +143,5 @@ struct Readme;
 #[doc = include_str!("../../../docs/guides/mcp.md")]
 #[doc = include_str!("../../../docs/guides/practice.md")]
 #[doc = include_str!("../../../docs/guides/retrieval.md")]
+#[doc = include_str!("../../../docs/guides/state.md")]
 struct Guides;

@@ -22,10 +22,7 @@ use safepoint::{
     message::AssistantMessage,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
     outcome::Persisted,
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
+    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, Ending, QuietReport},
     window::Window,
 };
@@ -357,7 +354,7 @@ async fn a_log_that_panics_over_any_record_ends_the_run_with_an_account() {
         for at in 0.. {
             let log = Breaks::at(at, when);
             let run =
-                run_recorded(&one_call().build(), Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
+                one_call().build().run_recorded(Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
             let (outcome, _) = settled(&run.detach(), &(at, when)).await;
             if log.asked.load(Ordering::SeqCst) <= at {
                 assert_eq!((outcome.ending(), at > 5), (Ending::Done, true));
@@ -381,7 +378,7 @@ async fn a_log_that_panics_as_it_is_read_fails_the_resume() {
     for when in MOMENTS {
         let log: Arc<dyn Log> = Breaks::at(usize::MAX, when);
         let agent = agent([]).build();
-        let handle = run_recorded(&agent, log, History::new(), "go").detach();
+        let handle = agent.run_recorded(log, History::new(), "go").detach();
         until(&handle, |kind| matches!(kind, safepoint::event::EventKind::Text(_))).await;
         handle.stop(StopRequest::now());
         let (outcome, _) = settled(&handle, &when).await;

@@ -18,10 +18,7 @@ use safepoint::{
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
     outcome::Persisted,
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
+    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, CallStatus, Ending},
     stop::StopAck,
 };
@@ -288,7 +285,7 @@ async fn a_faulty_log_fails_the_run_at_any_append() {
             let agent = agent([ask(&["work"]), say("ok")]).tool(work).build();
             let log = Arc::new(Faulty { inner: MemoryLog::default(), at, hangs, appends: Mutex::new(0) });
             let began = tokio::time::Instant::now();
-            let outcome = run_recorded(&agent, log.clone(), History::new(), "go").await;
+            let outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
             assert!(began.elapsed() <= Duration::from_secs(5));
             let persisted = outcome.persisted();
             match hangs {
