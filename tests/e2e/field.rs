@@ -285,10 +285,8 @@ impl safepoint::log::Log for StopsAtCallStarted {
     }
     fn read(
         &self,
-    ) -> futures_util::future::BoxFuture<
-        '_,
-        Result<Vec<safepoint::log::RunRecord>, safepoint::log::LogError>,
-    > {
+    ) -> futures_util::future::BoxFuture<'_, Result<Vec<safepoint::log::RunRecord>, safepoint::log::LogError>>
+    {
         self.inner.read()
     }
 }

@@ -12,8 +12,8 @@ use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, History, Outcome,
     approval::ApprovalMode,
-    outcome::Persisted,
     log::{Log, LogError, MemoryLog, RunRecord},
+    outcome::Persisted,
     receipt::{CallStatus, Ending, SideEffect},
     tool::EffectClass,
 };

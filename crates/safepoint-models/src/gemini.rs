@@ -13,14 +13,17 @@ use serde_json::{Map, Value, json};
 use crate::{
     config::{Auth, ConfigError, ToolChoice},
     conversation::HttpConversation,
-    embed::{GeminiEmbedder, HttpEmbedder},
+    embedding::HttpEmbedder,
     encoded_history::EncodedHistory,
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
+mod embed;
 mod encode;
 pub(crate) mod read;
+
+pub use embed::GeminiEmbedder;
 
 use encode::Contents;
 use read::GeminiReader;

@@ -10,6 +10,7 @@ mod body;
 mod config;
 mod conversation;
 pub mod embed;
+mod embedding;
 mod encoded_history;
 mod error;
 mod failover;

@@ -13,14 +13,17 @@ use serde_json::{Map, Value, json};
 use crate::{
     config::{Auth, ConfigError, ToolChoice},
     conversation::HttpConversation,
-    embed::{HttpEmbedder, OpenAiEmbedder},
+    embedding::HttpEmbedder,
     encoded_history::EncodedHistory,
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
+pub(crate) mod embed;
 mod encode;
 pub(crate) mod read;
+
+pub use embed::OpenAiEmbedder;
 
 use encode::ChatEncoder;
 use read::ChatReader;

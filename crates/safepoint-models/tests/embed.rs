@@ -112,7 +112,8 @@ async fn settings_are_sent_in_each_wires_own_field() {
     let one = texts(1);
     let chat = openai::embedder("m").base_url(server.url()).dimensions(8).extra("user", "u");
     assert_eq!(embed(&chat, &one).await.unwrap().vectors[0].len(), 8);
-    let generate = gemini::embedder("models/m").base_url(server.url()).dimensions(16).task_type("RETRIEVAL_QUERY");
+    let generate =
+        gemini::embedder("models/m").base_url(server.url()).dimensions(16).task_type("RETRIEVAL_QUERY");
     assert_eq!(embed(&generate, &one).await.unwrap().vectors[0].len(), 16);
     let bodies = bodies(&server);
     assert_eq!(
@@ -176,7 +177,8 @@ async fn an_index_says_where_a_vector_belongs() {
 async fn dimensions_that_were_asked_for_are_checked() {
     let server = server().await;
     server.break_embeddings(EmbeddingFault::IgnoredDimensions);
-    let error = embed(&openai::embedder("m").base_url(server.url()).dimensions(8), &texts(2)).await.unwrap_err();
+    let error =
+        embed(&openai::embedder("m").base_url(server.url()).dimensions(8), &texts(2)).await.unwrap_err();
     assert_eq!(error.kind(), ModelErrorKind::Malformed);
     assert!(error.to_string().contains("vector 1 has 256 dimensions where 8 were asked for"), "{error}");
 }
@@ -195,7 +197,8 @@ async fn an_oversized_request_is_a_clear_error() {
     let error = embed(&openai::embedder("m").base_url(&url), &long).await.unwrap_err();
     assert!(error.to_string().contains("has 100000 bytes"), "{error}");
     assert_eq!(server.requests().len(), 2, "what is too large here is not sent");
-    let error = embed(&openai::embedder("m").base_url(&url).max_text_bytes(1 << 20), &long).await.unwrap_err();
+    let error =
+        embed(&openai::embedder("m").base_url(&url).max_text_bytes(1 << 20), &long).await.unwrap_err();
     assert_eq!(error.kind(), ModelErrorKind::ContextWindow);
     assert!(error.hint().unwrap().contains("split long texts"), "{error:?}");
 }
@@ -240,7 +243,8 @@ async fn a_stop_closes_each_connection() {
         }
         handle.stop(StopRequest::now());
     };
-    let (ended, ()) = timeout(SOON, async { tokio::join!(scope.run(embedder.embed(&texts)), stopped) }).await.unwrap();
+    let (ended, ()) =
+        timeout(SOON, async { tokio::join!(scope.run(embedder.embed(&texts)), stopped) }).await.unwrap();
     assert!(ended.is_err(), "it is a stop, and no result of the embedder");
     for request in server.requests() {
         timeout(SOON, request.peer_closed()).await.expect("the socket closes");
@@ -252,7 +256,9 @@ async fn a_stop_closes_each_connection() {
 fn an_embedder_is_found_by_name() {
     assert_eq!(embed::parse("ollama:nomic-embed-text").unwrap().name(), "ollama:nomic-embed-text");
     assert_eq!(embed::compatible("vllm", "m").unwrap().name(), "vllm:m");
-    for (name, says) in [("m", "PROVIDER:MODEL"), ("vllm:", "PROVIDER:MODEL"), ("acme:m", "openai, mistral, voyage")] {
+    for (name, says) in
+        [("m", "PROVIDER:MODEL"), ("vllm:", "PROVIDER:MODEL"), ("acme:m", "openai, mistral, voyage")]
+    {
         let error = embed::parse(name).err().unwrap().to_string();
         assert!(error.contains(says), "{error}");
     }

@@ -23,8 +23,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use safepoint::{
     Outcome, Receipt, RunHandle,
     event::Fact,
-    outcome::Persisted,
     log::Log,
+    outcome::Persisted,
     receipt::{CallStatus, Ending, QuietReport, SideEffect},
 };
 

@@ -56,7 +56,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
     ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset", "identity"]),
-    ("run", &["attempt", "state", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
+    (
+        "run",
+        &[
+            "attempt", "state", "outcome", "steer", "spans", "draft", "machine", "executor", "shared",
+            "driver",
+        ],
+    ),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),

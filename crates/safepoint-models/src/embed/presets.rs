@@ -4,19 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, json};
 
-use super::{
-    Embedder, GeminiEmbedder,
-    batches::{BatchLimits, PARALLEL},
-    http_embedder::{EmbedSet, HttpEmbedder},
-    openai::LIMITS,
-};
 use crate::{
     config::{ConfigError, Endpoint},
-    openai::Chat,
+    embedding::{
+        EmbedSet, Embedder, HttpEmbedder,
+        batches::{BatchLimits, PARALLEL},
+    },
+    gemini::GeminiEmbedder,
+    openai::{OpenAiEmbedder, embed::LIMITS},
 };
-
-/// An embedder that speaks OpenAI's embeddings.
-pub type OpenAiEmbedder = HttpEmbedder<Chat>;
 
 struct Preset {
     name: &'static str,
@@ -52,7 +48,12 @@ const PRESETS: [Preset; 8] = [
     Preset {
         key: Some("MISTRAL_API_KEY"),
         dimensions_field: "output_dimension",
-        limits: BatchLimits { texts: 256, text_bytes: 8 * 8_192, request_bytes: 2 * 16_384, parallel: PARALLEL },
+        limits: BatchLimits {
+            texts: 256,
+            text_bytes: 8 * 8_192,
+            request_bytes: 2 * 16_384,
+            parallel: PARALLEL,
+        },
         ..server("mistral", "https://api.mistral.ai/v1", "MISTRAL_BASE_URL")
     },
     // 1,000 texts of 32,000 tokens, and 120,000 tokens together with the models that take the fewest. It would cut a long
@@ -61,7 +62,12 @@ const PRESETS: [Preset; 8] = [
         key: Some("VOYAGE_API_KEY"),
         dimensions_field: "output_dimension",
         fields: || json!({"truncation": false}),
-        limits: BatchLimits { texts: 1_000, text_bytes: 8 * 32_000, request_bytes: 2 * 120_000, parallel: PARALLEL },
+        limits: BatchLimits {
+            texts: 1_000,
+            text_bytes: 8 * 32_000,
+            request_bytes: 2 * 120_000,
+            parallel: PARALLEL,
+        },
         ..server("voyage", "https://api.voyageai.com/v1", "VOYAGE_BASE_URL")
     },
     Preset {
@@ -92,8 +98,10 @@ const PRESETS: [Preset; 8] = [
 pub fn compatible(provider: &str, model: impl Into<String>) -> Result<OpenAiEmbedder, ConfigError> {
     let Some(preset) = PRESETS.iter().find(|preset| preset.name == provider) else {
         let known = PRESETS.map(|preset| preset.name).join(", ");
-        return Err(ConfigError::new(format!("no provider of embeddings is called `{provider}`: use {known}, or \
-             `openai::embedder` with a base URL")));
+        return Err(ConfigError::new(format!(
+            "no provider of embeddings is called `{provider}`: use {known}, or \
+             `openai::embedder` with a base URL"
+        )));
     };
     let mut set = EmbedSet::new(model.into(), preset.base, preset.limits);
     set.endpoint = match preset.key {

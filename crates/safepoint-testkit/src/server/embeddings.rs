@@ -110,7 +110,9 @@ fn judge_gemini(model: &str, body: &Value) -> Result<(), String> {
     let requests = body["requests"].as_array().filter(|requests| !requests.is_empty());
     let requests = requests.ok_or("* BatchEmbedContentsRequest.requests: requests is not specified\n")?;
     if requests.len() > MOST_TEXTS {
-        return Err("* BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch\n".to_owned());
+        return Err(
+            "* BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch\n".to_owned()
+        );
     }
     for (index, request) in requests.iter().enumerate() {
         let place = format!("* BatchEmbedContentsRequest.requests[{index}]");
@@ -171,7 +173,8 @@ fn spoilt(wire: ServedWire, body: &Value, fault: Option<&EmbeddingFault>) -> Val
     let texts: Vec<&str> = texts.into_iter().filter_map(Value::as_str).collect();
     let mut vectors: Vec<Value> = texts.iter().map(|text| json!(vector(text, dimensions))).collect();
     spoil(&mut vectors, fault);
-    let mut items: Vec<Value> = vectors.into_iter().enumerate().map(|item| wrapped(is_gemini, item)).collect();
+    let mut items: Vec<Value> =
+        vectors.into_iter().enumerate().map(|item| wrapped(is_gemini, item)).collect();
     reorder(&mut items, fault);
     let tokens = texts.iter().map(|text| text.len().div_ceil(TOKEN_BYTES)).sum::<usize>();
     let mut whole = if is_gemini {

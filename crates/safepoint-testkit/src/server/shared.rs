@@ -129,7 +129,10 @@ impl Shared {
     }
 
     /// The same of a request for embeddings, which no script answers.
-    pub(super) fn take_embeddings(&self, asked: WireRequest) -> Result<(Noted, ServerAnswer), serde_json::Error> {
+    pub(super) fn take_embeddings(
+        &self,
+        asked: WireRequest,
+    ) -> Result<(Noted, ServerAnswer), serde_json::Error> {
         let WireRequest { wire, request } = asked;
         let body: Arc<Value> = Arc::new(serde_json::from_slice(&request.body)?);
         let path = request.path.clone();

@@ -1,4 +1,4 @@
-//! Runs that are kept by the program itself: as one value, or in a log of its own (S7.18 to S7.20).
+//! Runs that are kept by the program itself: as one value, or in the program's log (S7.18 to S7.20).
 
 use std::{error::Error as StdError, future::Future, sync::Arc};
 
@@ -30,7 +30,7 @@ impl Agent {
     /// called once, before anything else; the run that is returned has not started. When that run ends early again, keep its
     /// new state, whose digest is another one, in place of the old.
     ///
-    /// If the process dies after the claim and before a new state is kept, nobody knows what the run did since. Its state
+    /// If the process dies after the claim and before a new state is kept, it is unknown what the run did since. Its state
     /// stays claimed; [`resume_unclaimed`](Self::resume_unclaimed) continues it with what is safe. A run that must survive
     /// that belongs in a session or [in a log](Self::run_recorded).
     ///

@@ -20,11 +20,8 @@ impl AgentIdentity {
     pub(crate) fn of(def: &Definition) -> Self {
         let system = def.system.as_deref().unwrap_or_default();
         let agent = hashed("sha256:", &[def.model.name(), system]);
-        let mut tools: BTreeMap<String, String> = def
-            .tools
-            .names()
-            .map(|name| (name.to_owned(), def.tools.definition(name).to_owned()))
-            .collect();
+        let mut tools: BTreeMap<String, String> =
+            def.tools.names().map(|name| (name.to_owned(), def.tools.definition(name).to_owned())).collect();
         for child in def.tools.children() {
             let Self { agent, tools: below } = Self::of(child.def());
             if let Some(digest) = tools.get_mut(&child.spec().name) {

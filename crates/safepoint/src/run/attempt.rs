@@ -18,7 +18,7 @@ pub(crate) struct AttemptLock {
 pub(crate) struct AttemptGuard(AttemptLock);
 
 impl AttemptLock {
-    /// The lock of a run whose copies nobody counts (S7.19).
+    /// The lock of a run of which any number of copies may continue (S7.19).
     pub(crate) fn of_a_copy() -> Self {
         Self { is_of_a_copy: true, ..Self::default() }
     }

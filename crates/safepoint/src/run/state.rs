@@ -28,8 +28,8 @@ const VERSION: u32 = 1;
 /// [`Agent::resume_state`](crate::Agent::resume_state) in any process that has the same agent.
 ///
 /// It has everything that was recorded of the run and of its child runs, and a digest of it, so that a value that was
-/// damaged or changed is refused. The digest is no signature: whoever may write where the value is kept can make another
-/// one. It holds the whole conversation; keep it as you keep that.
+/// damaged or changed is refused. The digest is no signature: any program that may write where the value is kept can make
+/// another one. It holds the whole conversation; keep it as you keep that.
 ///
 /// As JSON it is one object; [`to_bytes`](Self::to_bytes) gives that, and any format of `serde` takes it.
 ///
@@ -95,7 +95,11 @@ impl StoredRunState {
 
 impl RunState {
     /// The state of a run with these records.
-    pub(crate) fn of(run: RunId, agent: AgentIdentity, records: Vec<RunRecord>) -> Result<Self, RunStateError> {
+    pub(crate) fn of(
+        run: RunId,
+        agent: AgentIdentity,
+        records: Vec<RunRecord>,
+    ) -> Result<Self, RunStateError> {
         let AgentIdentity { agent, tools } = agent;
         let mut lines = String::new();
         for record in &records {
@@ -190,7 +194,8 @@ impl RunState {
     /// That these are the records of the run, up to the end of an attempt.
     fn check_records(&self) -> Result<(), RunStateError> {
         let mut root = self.records.iter().filter(|record| record.path.is_root()).map(|record| &*record.fact);
-        let is_begun = matches!(root.next(), Some(Fact::AttemptOpened { run, .. }) if *run == self.stored.run);
+        let is_begun =
+            matches!(root.next(), Some(Fact::AttemptOpened { run, .. }) if *run == self.stored.run);
         if !is_begun || !matches!(root.next_back(), Some(Fact::Settled { .. })) {
             return Err(RunStateError::damaged("its records are not those of a run that has ended"));
         }

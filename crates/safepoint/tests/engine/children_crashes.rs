@@ -9,8 +9,8 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
     Agent, AgentBuilder, History, Model, Outcome,
     history::Message,
-    model::{Conversation, DeltaStream, ModelSpec},
     log::{Log, LogError, MemoryLog, RunRecord},
+    model::{Conversation, DeltaStream, ModelSpec},
     receipt::Ending,
     tool::EffectClass,
 };

@@ -19,10 +19,10 @@ use safepoint::{
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     history::Message,
     hook::{HookCall, HookResult, HookWork, HookedMessage, Hooks, Verdict},
+    log::{Log, LogError, MemoryLog, RunRecord},
     message::AssistantMessage,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
     outcome::Persisted,
-    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, Ending, QuietReport},
     window::Window,
 };
@@ -353,8 +353,7 @@ async fn a_log_that_panics_over_any_record_ends_the_run_with_an_account() {
     for when in MOMENTS {
         for at in 0.. {
             let log = Breaks::at(at, when);
-            let run =
-                one_call().build().run_recorded(Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
+            let run = one_call().build().run_recorded(Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
             let (outcome, _) = settled(&run.detach(), &(at, when)).await;
             if log.asked.load(Ordering::SeqCst) <= at {
                 assert_eq!((outcome.ending(), at > 5), (Ending::Done, true));

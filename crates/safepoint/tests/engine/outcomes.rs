@@ -15,10 +15,10 @@ use safepoint::{
     event::{EventKind, Fact},
     history::Message,
     hook::{HookCall, HookResult, Hooks, Verdict, blocking, from_future},
+    log::{Log, LogError, MemoryLog, RunRecord},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
     outcome::Persisted,
-    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, CallStatus, Ending},
     stop::StopAck,
 };

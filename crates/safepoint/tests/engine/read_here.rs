@@ -14,8 +14,8 @@ use futures_util::{Stream, future::BoxFuture};
 use safepoint::{
     Agent, History, Limits, Model, RunHandle, SafePoints, StopRequest,
     event::{EventKind, Fact},
-    model::{Conversation, Delta, DeltaStream, ModelError, ModelSpec},
     log::{Log, LogError, MemoryLog, RunRecord},
+    model::{Conversation, Delta, DeltaStream, ModelError, ModelSpec},
     receipt::Ending,
 };
 use tokio::{

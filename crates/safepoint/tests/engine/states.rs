@@ -21,7 +21,10 @@ use safepoint::{
 };
 use serde_json::Value;
 
-use crate::world::{Reply, agent, ask, call_started, does, say};
+use crate::{
+    children::hire,
+    world::{Reply, agent, ask, call_started, does, say},
+};
 
 /// Counts what tools did.
 #[derive(Clone, Default)]
@@ -104,7 +107,7 @@ async fn a_suspended_run_is_resumed_elsewhere() {
     assert!(report.iter().all(|call| call.status == CallStatus::Completed), "{report:?}");
 }
 
-/// S7.18: a stopped run goes on with the calls that never started, through any format of serde.
+/// S7.18: a stopped run continues with the calls that never started, through any format of serde.
 #[tokio::test]
 async fn a_stopped_run_is_resumed_elsewhere() {
     let limits = Limits { parallel_calls: 1, ..Limits::default() };
@@ -133,10 +136,13 @@ async fn a_stopped_run_is_resumed_elsewhere() {
     handle.stop(StopRequest::now());
     assert_eq!(handle.done().await.ending(), Ending::Stopped, "it is stopped like any other run");
     let attempts = handle.done().await.state().await.unwrap();
-    assert!(attempts.to_bytes().windows(13).any(|part| part == b"attempt\\\":2,\\"), "it is the second attempt");
+    assert!(
+        attempts.to_bytes().windows(13).any(|part| part == b"attempt\\\":2,\\"),
+        "it is the second attempt"
+    );
 }
 
-/// S7.19, S7.4: of two copies one goes on, and the effect happens once.
+/// S7.19, S7.4: of two copies one continues, and the effect happens once.
 #[tokio::test]
 async fn of_two_copies_one_goes_on() {
     let bytes = suspended().await;
@@ -172,11 +178,11 @@ async fn without_a_claim_only_what_is_repeatable_runs() {
     let outcome = outcome.done().await;
     assert_eq!((outcome.answer(), paid.count()), (Some("I could not pay."), before));
     let sent = serde_json::to_string(outcome.history()).unwrap();
-    assert!(sent.contains("from a copy that nobody claimed"), "{sent}");
+    assert!(sent.contains("from a copy without a claim"), "{sent}");
     assert_eq!(sent.matches("all quiet").count(), 2, "what only reads ran in both rounds");
 }
 
-/// S7.19, S8.2: an approval that is recorded and not used yet is refused to a copy that nobody claimed, also in its later
+/// S7.19, S8.2: an approval that is recorded and not used yet is refused to a copy that no one claimed, also in its later
 /// attempts in this process.
 #[tokio::test]
 async fn an_approval_is_good_for_one_copy() {
@@ -213,7 +219,7 @@ async fn an_approval_is_good_for_one_copy() {
     assert_eq!((outcome.answer(), paid.count()), (Some("paid"), 1), "its approval is not asked for again");
 }
 
-/// S7.19: a copy that nobody claimed stays one in the attempts that follow in this process.
+/// S7.19: an unclaimed copy stays one in the attempts that follow in this process.
 #[tokio::test]
 async fn a_copy_stays_a_copy() {
     let bytes = suspended().await;
@@ -277,13 +283,16 @@ async fn a_value_with_other_content_is_refused() {
     }
     let later = with("later", "a member of a newer release".into());
     let newer = serde_json::json!({"version": 9, "all": "else is new"});
-    assert!(RunState::from_bytes(later.to_string().as_bytes()).is_ok(), "the version says what a reader must know");
+    assert!(
+        RunState::from_bytes(later.to_string().as_bytes()).is_ok(),
+        "the version says what a reader must know"
+    );
     let error = RunState::from_bytes(newer.to_string().as_bytes()).unwrap_err();
     assert_eq!(error.kind(), RunStateErrorKind::Newer, "{error}");
     assert!(error.to_string().contains("version 9"), "{error}");
 }
 
-/// S7.18, S8.8: another agent, or one with other tools, is refused by name. Given to it on purpose the run goes on, and asks
+/// S7.18, S8.8: another agent, or one with other tools, is refused by name. Given to it on purpose the run continues, and asks
 /// again about a tool that has changed.
 #[tokio::test]
 async fn another_agent_is_refused() {
@@ -306,7 +315,8 @@ async fn another_agent_is_refused() {
     let changed = changed.with(|spec| spec.approval(ToolApproval::Required).place("gold"));
     let look = does("look", |_cx| async { Ok("all quiet".to_owned()) });
     let look = look.with(|spec| spec.effect(EffectClass::ReadOnly));
-    let other = agent([]).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend)).tool(changed).tool(look);
+    let other =
+        agent([]).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend)).tool(changed).tool(look);
     let other = other.build();
     let adopted = other.adopt_state(approved(&bytes)).unwrap();
     assert_ne!(adopted.digest(), approved(&bytes).digest());
@@ -326,7 +336,8 @@ async fn what_cannot_be_saved_says_why() {
     let error = own.state().await.unwrap_err();
     assert_eq!(error.kind(), RunStateErrorKind::KeptElsewhere, "{error}");
     let agent = payer([], &Ledger::default()).build();
-    let failed = agent.resume_state(approved(&suspended().await), |_, _| async { Err("no database".into()) }).await;
+    let failed =
+        agent.resume_state(approved(&suspended().await), |_, _| async { Err("no database".into()) }).await;
     let error = failed.map(drop).unwrap_err();
     assert_eq!(error.kind(), RunStateErrorKind::ClaimFailed);
     assert_eq!(error.to_string(), "the claim of the run failed: no database");
@@ -343,7 +354,7 @@ async fn a_child_run_is_in_the_value() {
         let child = payer(below, &paid).build().as_subagent("clerk", "Pays");
         agent(replies).child(child).build()
     };
-    let outcome = root(vec![ask(&["clerk"])], vec![ask(&["pay"])]).run("go").await;
+    let outcome = root(vec![hire(&["clerk"])], vec![ask(&["pay"])]).run("go").await;
     assert_eq!(outcome.ending(), Ending::Suspended, "{outcome:?}");
     let bytes = outcome.state().await.unwrap().to_bytes();
     let unclaimed = root(vec![say("no")], vec![say("not paid")]);
@@ -415,19 +426,22 @@ async fn a_run_survives_in_its_programs_log() {
     assert_eq!(paid.count(), 1);
 
     let before = rows.up_to(|fact| matches!(fact, Fact::ModelEnded { .. }));
-    let resumed = build(vec![say("done")]).resume_recorded(handle.id().clone(), Arc::new(before), Vec::new()).await;
+    let resumed =
+        build(vec![say("done")]).resume_recorded(handle.id().clone(), Arc::new(before), Vec::new()).await;
     assert_eq!((resumed.answer(), paid.count()), (Some("done"), 2), "a call that had not begun runs");
     let begun = rows.up_to(|fact| matches!(fact, Fact::CallStarted { .. }));
-    let resumed = build(vec![say("unknown")]).resume_recorded(handle.id().clone(), Arc::new(begun), Vec::new()).await;
+    let resumed =
+        build(vec![say("unknown")]).resume_recorded(handle.id().clone(), Arc::new(begun), Vec::new()).await;
     assert_eq!((resumed.answer(), paid.count()), (Some("unknown"), 2), "a call that had begun does not");
 }
 
-/// S7.20, S7.4: of two owners of one log the first to record goes on; the other's run fails before any effect.
+/// S7.20, S7.4: of two owners of one log the first to record continues; the other's run fails before any effect.
 #[tokio::test]
 async fn of_two_owners_of_a_log_one_records() {
     let paid = Ledger::default();
     let rows = Rows::default();
-    let waiting = payer([ask(&["pay"])], &paid).build().run_recorded(Arc::new(rows.clone()), History::new(), "go");
+    let waiting =
+        payer([ask(&["pay"])], &paid).build().run_recorded(Arc::new(rows.clone()), History::new(), "go");
     let run = waiting.handle().id().clone();
     let waiting = waiting.await;
     let Outcome::Suspended(suspended) = &waiting else { panic!("{waiting:?}") };
@@ -435,7 +449,8 @@ async fn of_two_owners_of_a_log_one_records() {
     let (one, other) = (rows.other(), rows.other());
     // Both have read the same rows.
     drop((one.read().await.unwrap(), other.read().await.unwrap()));
-    let first = payer([say("done")], &paid).build().resume_recorded(run.clone(), Arc::new(one), yes.clone()).await;
+    let first =
+        payer([say("done")], &paid).build().resume_recorded(run.clone(), Arc::new(one), yes.clone()).await;
     assert_eq!((first.answer(), paid.count()), (Some("done"), 1));
     let late = Late(other);
     let second = payer([say("twice")], &paid).build().resume_recorded(run, Arc::new(late), yes).await;

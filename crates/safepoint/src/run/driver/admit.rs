@@ -35,7 +35,9 @@ impl Driver {
             }
             let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
             self.calls.look_at(&self.cx, &call.id);
-            if matches!(step, CallState::Requested | CallState::Approved(_)) && self.only_a_claim_allows(&call) {
+            if matches!(step, CallState::Requested | CallState::Approved(_))
+                && self.only_a_claim_allows(&call)
+            {
                 Box::pin(self.deny(&call, note::NOT_CLAIMED.into())).await?;
                 continue;
             }

@@ -12,7 +12,7 @@ use crate::{
 
 impl<T> Outcome<T> {
     /// The run as one value, to be kept anywhere and resumed in any process by
-    /// [`Agent::resume_state`](crate::Agent::resume_state). For a run without a session and without a log of its own: those
+    /// [`Agent::resume_state`](crate::Agent::resume_state). For a run without a session and without a log of the program: those
     /// are kept where they are.
     ///
     /// # Errors

@@ -21,9 +21,9 @@ pub enum RunStateErrorKind {
     Done,
     /// Not all of the run is recorded, so nothing may continue from it.
     NotRecorded,
-    /// The run is recorded elsewhere, in a session or in a log of its own, and is resumed from there.
+    /// The run is recorded elsewhere, in a session or in the program's log, and is resumed from there.
     KeptElsewhere,
-    /// Something of the run is still at work here, such as a background run.
+    /// Something of the run still runs here, such as a background run.
     StillRunning,
     /// It is no such value, or it was changed.
     Damaged,
@@ -60,7 +60,11 @@ impl RunStateError {
 
     pub(crate) fn kept_elsewhere() -> Self {
         let hint = "resume it in its session, or from its log with `resume_recorded`";
-        Self::new(RunStateErrorKind::KeptElsewhere, "the run is recorded in a session or a log of its own", hint)
+        Self::new(
+            RunStateErrorKind::KeptElsewhere,
+            "the run is recorded in a session or in the program's log",
+            hint,
+        )
     }
 
     pub(crate) fn still_running(path: &Path) -> Self {
@@ -75,7 +79,8 @@ impl RunStateError {
     }
 
     pub(crate) fn newer(version: u32, known: u32) -> Self {
-        let what = format!("a newer release wrote this run: version {version}, and this one reads up to {known}");
+        let what =
+            format!("a newer release wrote this run: version {version}, and this one reads up to {known}");
         Self::new(RunStateErrorKind::Newer, what, "resume it with that release")
     }
 

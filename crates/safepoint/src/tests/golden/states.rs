@@ -2,22 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
-    facts::attempt,
-    golden,
-    messages::histories,
-    receipts::plain_receipt,
-    samples::plain_question,
-};
+use super::{facts::attempt, golden, messages::histories, receipts::plain_receipt, samples::plain_question};
 use crate::{
-    Receipt,
-    approval::OnUnknownEffect,
-    definition::identity::AgentIdentity,
-    event::Fact,
-    ids::Path,
-    log::RunRecord,
-    receipt::Ending,
-    run::state::RunState,
+    Receipt, approval::OnUnknownEffect, definition::identity::AgentIdentity, event::Fact, ids::Path,
+    log::RunRecord, receipt::Ending, run::state::RunState,
 };
 
 fn records() -> Vec<RunRecord> {
@@ -30,7 +18,7 @@ fn records() -> Vec<RunRecord> {
     facts.map(|fact| RunRecord { path: Path::default(), fact: Arc::new(fact) }).into()
 }
 
-/// S7.18, S7.20: a `RunState` is written as a `StoredRunState`, and both it and the lines of a log are read by later releases.
+/// S7.18, S7.20: a `RunState` is written as a `StoredRunState`, of which a `VersionOnly` is read first, and both it and the lines of a log are read by later releases.
 #[test]
 fn every_form_of_a_kept_run() {
     let tools = BTreeMap::from([("shell".to_owned(), "sha256:ab".to_owned())]);

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Embedder, Embeddings,
-    answer::{AnswerReader, Piece},
+    answer::{AnswerReader, AnswerPiece},
     batches::{self, BatchLimits},
     vector::Vector,
 };
@@ -47,16 +47,16 @@ pub struct HttpEmbedder<W> {
 
 /// What is set of an embedder.
 #[derive(Clone, Debug)]
-pub(super) struct EmbedSet<W> {
+pub(crate) struct EmbedSet<W> {
     /// The model's name as the provider knows it.
-    pub(super) wire_name: String,
-    pub(super) endpoint: Endpoint,
-    pub(super) dimensions: Option<usize>,
+    pub(crate) wire_name: String,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) dimensions: Option<usize>,
     /// The provider's name of the setting before.
-    pub(super) dimensions_field: &'static str,
+    pub(crate) dimensions_field: &'static str,
     /// Fields beside those of the wire.
-    pub(super) fields: Map<String, Value>,
-    pub(super) limits: BatchLimits,
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) limits: BatchLimits,
     wire: PhantomData<fn() -> W>,
 }
 
@@ -67,7 +67,7 @@ pub trait EmbedWire: Wire + Embeds {}
 impl<W: Wire + Embeds> EmbedWire for W {}
 
 /// What differs between wires that have embeddings.
-pub(super) trait Embeds: Sized {
+pub(crate) trait Embeds: Sized {
     /// The name of the list of vectors in an answer.
     const LIST: &'static str;
 
@@ -102,7 +102,7 @@ impl<W: EmbedWire> HttpEmbedder<W> {
         Ok(embedder)
     }
 
-    pub(super) fn of(provider: &str, set: EmbedSet<W>) -> Self {
+    pub(crate) fn of(provider: &str, set: EmbedSet<W>) -> Self {
         Self { name: format!("{provider}:{}", set.wire_name), set: Settled::new(set) }
     }
 
@@ -227,7 +227,7 @@ impl<W: EmbedWire> Embedder for HttpEmbedder<W> {
 }
 
 impl<W> EmbedSet<W> {
-    pub(super) fn new(wire_name: String, base: &str, limits: BatchLimits) -> Self {
+    pub(crate) fn new(wire_name: String, base: &str, limits: BatchLimits) -> Self {
         Self {
             wire_name,
             endpoint: Endpoint::new(base),
@@ -268,15 +268,15 @@ impl<W: EmbedWire> Taken<W> {
         if reader.is_complete() { Ok(()) } else { Err(error::ended_early()) }
     }
 
-    fn take(&mut self, piece: Piece) -> Result<(), ModelError> {
+    fn take(&mut self, piece: AnswerPiece) -> Result<(), ModelError> {
         match piece {
-            Piece::Item(json) => self.item(&json),
-            Piece::Member(name, json) if name == "error" => {
+            AnswerPiece::Item(json) => self.item(&json),
+            AnswerPiece::Member(name, json) if name == "error" => {
                 let body = [b"{\"error\":", &json[..], b"}"].concat();
                 let words = error::provider_words(&body).unwrap_or_else(|| "no reason was given".to_owned());
                 Err(error::in_stream(&words))
             }
-            Piece::Member(name, json) => {
+            AnswerPiece::Member(name, json) => {
                 self.tokens = W::tokens(&name, &json).or(self.tokens);
                 Ok(())
             }
@@ -286,7 +286,9 @@ impl<W: EmbedWire> Taken<W> {
     fn item(&mut self, json: &[u8]) -> Result<(), ModelError> {
         let (asked, number) = (self.vectors.len(), self.items);
         if number == asked {
-            return Err(error::malformed(format_args!("more vectors came than the {asked} that were asked for")));
+            return Err(error::malformed(format_args!(
+                "more vectors came than the {asked} that were asked for"
+            )));
         }
         let (index, Vector(vector)) = W::item(json)
             .map_err(|wrong| error::malformed(format_args!("vector {} of {asked}: {wrong}", number + 1)))?;
@@ -354,6 +356,8 @@ fn too_long(error: ModelError) -> ModelError {
     if error.kind() != ModelErrorKind::ContextWindow {
         return error;
     }
-    error.with_hint("a text, or all texts of a request, have more tokens than the model takes: split long texts, or set \
-                     `max_request_bytes` lower")
+    error.with_hint(
+        "a text, or all texts of a request, have more tokens than the model takes: split long texts, or set \
+                     `max_request_bytes` lower",
+    )
 }

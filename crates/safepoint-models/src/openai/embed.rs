@@ -3,19 +3,25 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    batches::{BatchLimits, PARALLEL},
-    http_embedder::{EmbedSet, Embeds},
-    vector::Vector,
+use super::Chat;
+use crate::{
+    config::Auth,
+    embedding::{
+        EmbedSet, Embeds, HttpEmbedder, Vector,
+        batches::{BatchLimits, PARALLEL},
+    },
+    wired::Wire,
 };
-use crate::{config::Auth, openai::Chat, wired::Wire};
+
+/// An embedder that speaks OpenAI's embeddings.
+pub type OpenAiEmbedder = HttpEmbedder<Chat>;
 
 /// 2,048 texts of at most 8,192 tokens each, and 300,000 tokens together.
-pub(super) const LIMITS: BatchLimits =
+pub(crate) const LIMITS: BatchLimits =
     BatchLimits { texts: 2_048, text_bytes: 8 * 8_192, request_bytes: 2 * 300_000, parallel: PARALLEL };
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: Option<usize>,
     embedding: Vector,
 }
@@ -51,7 +57,7 @@ impl Embeds for Chat {
     }
 
     fn item(json: &[u8]) -> serde_json::Result<(Option<usize>, Vector)> {
-        let Item { index, embedding } = serde_json::from_slice(json)?;
+        let EmbeddingItem { index, embedding } = serde_json::from_slice(json)?;
         Ok((index, embedding))
     }
 

@@ -3,12 +3,15 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    batches::{BatchLimits, PARALLEL},
-    http_embedder::{EmbedSet, Embeds, HttpEmbedder},
-    vector::Vector,
+use super::GenerateContent;
+use crate::{
+    config::Auth,
+    embedding::{
+        EmbedSet, Embeds, HttpEmbedder, Vector,
+        batches::{BatchLimits, PARALLEL},
+    },
+    wired::Wire,
 };
-use crate::{config::Auth, gemini::GenerateContent, wired::Wire};
 
 /// An embedder that speaks Gemini's `batchEmbedContents`.
 pub type GeminiEmbedder = HttpEmbedder<GenerateContent>;
@@ -18,7 +21,7 @@ const LIMITS: BatchLimits =
     BatchLimits { texts: 100, text_bytes: 4 * 2_048, request_bytes: 100 * 4 * 2_048, parallel: PARALLEL };
 
 #[derive(Deserialize)]
-struct Item {
+struct ContentEmbedding {
     values: Vector,
 }
 
@@ -70,7 +73,7 @@ impl Embeds for GenerateContent {
     }
 
     fn item(json: &[u8]) -> serde_json::Result<(Option<usize>, Vector)> {
-        let Item { values } = serde_json::from_slice(json)?;
+        let ContentEmbedding { values } = serde_json::from_slice(json)?;
         Ok((None, values))
     }
 

@@ -13,14 +13,14 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(super) struct AnswerReader {
     /// The name of the list.
     list: &'static str,
-    place: Place,
+    place: AnswerPlace,
     name: String,
     value: Option<Scan>,
 }
 
 /// A part of an answer, as JSON.
 #[derive(Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum AnswerPiece {
     /// The next item of the list.
     Item(Vec<u8>),
     /// A member beside the list.
@@ -39,7 +39,7 @@ pub(super) enum NoAnswer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum AnswerPlace {
     Start,
     Name,
     Colon,
@@ -52,16 +52,16 @@ enum Place {
 
 impl AnswerReader {
     pub(super) fn new(list: &'static str) -> Self {
-        Self { list, place: Place::Start, name: String::new(), value: None }
+        Self { list, place: AnswerPlace::Start, name: String::new(), value: None }
     }
 
     /// Whether the object is complete.
     pub(super) fn is_complete(&self) -> bool {
-        self.place == Place::End
+        self.place == AnswerPlace::End
     }
 
     /// The next piece that ends in these bytes, which are used up to that end; none once they are used up.
-    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Piece>, NoAnswer> {
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<AnswerPiece>, NoAnswer> {
         while let Some((&byte, rest)) = bytes.split_first() {
             let (is_used, piece) = match self.value.take() {
                 Some(scan) => self.scanned(scan, byte)?,
@@ -78,7 +78,7 @@ impl AnswerReader {
     }
 
     /// Takes a byte of a value, or the byte behind a number or a word.
-    fn scanned(&mut self, mut scan: Scan, byte: u8) -> Result<(bool, Option<Piece>), NoAnswer> {
+    fn scanned(&mut self, mut scan: Scan, byte: u8) -> Result<(bool, Option<AnswerPiece>), NoAnswer> {
         match scan.take(byte) {
             Took::More if scan.bytes.len() > PIECE_BYTES => Err(NoAnswer::TooLarge),
             Took::More => {
@@ -90,54 +90,59 @@ impl AnswerReader {
         }
     }
 
-    fn ended(&mut self, value: Vec<u8>) -> Result<Option<Piece>, NoAnswer> {
+    fn ended(&mut self, value: Vec<u8>) -> Result<Option<AnswerPiece>, NoAnswer> {
         Ok(match self.place {
-            Place::Name => {
+            AnswerPlace::Name => {
                 self.name = serde_json::from_slice(&value).map_err(|_malformed| NoAnswer::BadName)?;
-                self.place = Place::Colon;
+                self.place = AnswerPlace::Colon;
                 None
             }
-            Place::Item => {
-                self.place = Place::AfterItem;
-                Some(Piece::Item(value))
+            AnswerPlace::Item => {
+                self.place = AnswerPlace::AfterItem;
+                Some(AnswerPiece::Item(value))
             }
-            Place::Start | Place::Colon | Place::Value | Place::AfterMember | Place::AfterItem | Place::End => {
-                self.place = Place::AfterMember;
-                Some(Piece::Member(mem::take(&mut self.name), value))
+            AnswerPlace::Start
+            | AnswerPlace::Colon
+            | AnswerPlace::Value
+            | AnswerPlace::AfterMember
+            | AnswerPlace::AfterItem
+            | AnswerPlace::End => {
+                self.place = AnswerPlace::AfterMember;
+                Some(AnswerPiece::Member(mem::take(&mut self.name), value))
             }
         })
     }
 
     /// Takes a byte between values, or the first of one.
-    fn between(&mut self, byte: u8) -> Result<Option<Piece>, NoAnswer> {
+    fn between(&mut self, byte: u8) -> Result<Option<AnswerPiece>, NoAnswer> {
         let wanted = match (self.place, byte) {
             (_, b' ' | b'\t' | b'\r' | b'\n') => return Ok(None),
-            (Place::Start, b'{') | (Place::AfterMember, b',') => return self.at(Place::Name),
-            (Place::Name | Place::AfterMember, b'}') => return self.at(Place::End),
-            (Place::Colon, b':') => return self.at(Place::Value),
-            (Place::Value, b'[') if self.name == self.list => return self.at(Place::Item),
-            (Place::AfterItem, b',') => return self.at(Place::Item),
-            (Place::Item | Place::AfterItem, b']') => return self.at(Place::AfterMember),
-            (Place::Name, b'"') => return self.begin(byte),
-            (Place::Value | Place::Item, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z') => {
+            (AnswerPlace::Start, b'{') | (AnswerPlace::AfterMember, b',') => return self.at(AnswerPlace::Name),
+            (AnswerPlace::Name | AnswerPlace::AfterMember, b'}') => return self.at(AnswerPlace::End),
+            (AnswerPlace::Colon, b':') => return self.at(AnswerPlace::Value),
+            (AnswerPlace::Value, b'[') if self.name == self.list => return self.at(AnswerPlace::Item),
+            (AnswerPlace::AfterItem, b',') => return self.at(AnswerPlace::Item),
+            (AnswerPlace::Item | AnswerPlace::AfterItem, b']') => return self.at(AnswerPlace::AfterMember),
+            (AnswerPlace::Name, b'"') => return self.begin(byte),
+            (AnswerPlace::Value | AnswerPlace::Item, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z') => {
                 return self.begin(byte);
             }
-            (Place::Start, _) => "an object",
-            (Place::Name, _) => "a name",
-            (Place::Colon, _) => "a colon",
-            (Place::Value | Place::Item, _) => "a value",
-            (Place::AfterMember | Place::AfterItem, _) => "a comma or an end",
-            (Place::End, _) => "nothing more",
+            (AnswerPlace::Start, _) => "an object",
+            (AnswerPlace::Name, _) => "a name",
+            (AnswerPlace::Colon, _) => "a colon",
+            (AnswerPlace::Value | AnswerPlace::Item, _) => "a value",
+            (AnswerPlace::AfterMember | AnswerPlace::AfterItem, _) => "a comma or an end",
+            (AnswerPlace::End, _) => "nothing more",
         };
         Err(NoAnswer::Unexpected(char::from(byte), wanted))
     }
 
-    fn at(&mut self, place: Place) -> Result<Option<Piece>, NoAnswer> {
+    fn at(&mut self, place: AnswerPlace) -> Result<Option<AnswerPiece>, NoAnswer> {
         self.place = place;
         Ok(None)
     }
 
-    fn begin(&mut self, byte: u8) -> Result<Option<Piece>, NoAnswer> {
+    fn begin(&mut self, byte: u8) -> Result<Option<AnswerPiece>, NoAnswer> {
         self.value = Some(Scan::of(byte));
         Ok(None)
     }
@@ -195,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    fn pieces(chunks: &[&[u8]]) -> Result<(Vec<Piece>, bool), NoAnswer> {
+    fn pieces(chunks: &[&[u8]]) -> Result<(Vec<AnswerPiece>, bool), NoAnswer> {
         let mut reader = AnswerReader::new("data");
         let mut pieces = Vec::new();
         for chunk in chunks {
@@ -211,15 +216,15 @@ mod tests {
     fn an_answer_is_taken_apart() {
         let text = br#" {"object": "l\"ist]", "data": [{"a": [1, {"b": "]}\\"}]}, 2 ,null], "n":1.5e3,"u": {"data": [3]}} "#;
         let (pieces, is_complete) = pieces(&[text]).unwrap();
-        let member = |name: &str, value: &[u8]| Piece::Member(name.to_owned(), value.to_vec());
+        let member = |name: &str, value: &[u8]| AnswerPiece::Member(name.to_owned(), value.to_vec());
         assert!(is_complete);
         assert_eq!(
             pieces,
             [
                 member("object", br#""l\"ist]""#),
-                Piece::Item(br#"{"a": [1, {"b": "]}\\"}]}"#.to_vec()),
-                Piece::Item(b"2".to_vec()),
-                Piece::Item(b"null".to_vec()),
+                AnswerPiece::Item(br#"{"a": [1, {"b": "]}\\"}]}"#.to_vec()),
+                AnswerPiece::Item(b"2".to_vec()),
+                AnswerPiece::Item(b"null".to_vec()),
                 member("n", b"1.5e3"),
                 member("u", br#"{"data": [3]}"#),
             ]
@@ -229,7 +234,9 @@ mod tests {
     /// S12.4: what no answer has is an error at its first byte, and no part of an answer is collected without a limit.
     #[test]
     fn what_is_no_answer_is_an_error() {
-        for wrong in ["[]", "x", "{1:2}", "{\"a\" 1}", "{\"a\":}", "{\"data\":[1 2]}", "{\"a\":1 \"b\":2}", "{} {}"] {
+        for wrong in
+            ["[]", "x", "{1:2}", "{\"a\" 1}", "{\"a\":}", "{\"data\":[1 2]}", "{\"a\":1 \"b\":2}", "{} {}"]
+        {
             assert!(matches!(pieces(&[wrong.as_bytes()]), Err(NoAnswer::Unexpected(..))), "{wrong}");
         }
         let flood = [b"{\"data\":[\"".to_vec(), vec![b'x'; PIECE_BYTES + 10]].concat();
@@ -249,7 +256,7 @@ mod tests {
             let (once, is_complete) = pieces(&[&whole]).unwrap();
             let (one, other) = whole.split_at(cut.min(whole.len()));
             prop_assert!(is_complete);
-            prop_assert_eq!(once.iter().filter(|piece| matches!(piece, Piece::Item(_))).count(), items.len());
+            prop_assert_eq!(once.iter().filter(|piece| matches!(piece, AnswerPiece::Item(_))).count(), items.len());
             prop_assert_eq!(pieces(&[one, other]).unwrap(), (once, true));
         }
     }

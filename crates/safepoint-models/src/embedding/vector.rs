@@ -9,7 +9,7 @@ use serde::{
 
 /// A vector; it has a number.
 #[derive(Debug, PartialEq)]
-pub(super) struct Vector(pub(super) Vec<f32>);
+pub(crate) struct Vector(pub(crate) Vec<f32>);
 
 impl<'de> Deserialize<'de> for Vector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -6,19 +6,19 @@ use safepoint::model::{ModelError, ModelErrorKind};
 
 /// What one text and one request may hold, and how many requests run at once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BatchLimits {
+pub(crate) struct BatchLimits {
     /// Texts of one request.
-    pub(super) texts: usize,
+    pub(crate) texts: usize,
     /// Bytes of one text.
-    pub(super) text_bytes: usize,
+    pub(crate) text_bytes: usize,
     /// Bytes of the texts of one request; a text that is larger goes alone.
-    pub(super) request_bytes: usize,
+    pub(crate) request_bytes: usize,
     /// Requests at once.
-    pub(super) parallel: usize,
+    pub(crate) parallel: usize,
 }
 
 /// How many requests run at once unless it is set.
-pub(super) const PARALLEL: usize = 4;
+pub(crate) const PARALLEL: usize = 4;
 
 /// The requests, each as the range of its texts.
 ///
@@ -36,7 +36,8 @@ pub(super) fn plan(texts: &[String], limits: &BatchLimits) -> Result<Vec<Range<u
     let (mut first, mut bytes) = (0, 0_usize);
     for (index, text) in texts.iter().enumerate() {
         check(index, texts.len(), text, limits)?;
-        let is_full = index - first == limits.texts || bytes.saturating_add(text.len()) > limits.request_bytes;
+        let is_full =
+            index - first == limits.texts || bytes.saturating_add(text.len()) > limits.request_bytes;
         if is_full && index > first {
             requests.push(first..index);
             (first, bytes) = (index, 0);
