@@ -10,8 +10,8 @@ pub(crate) mod batches;
 mod http_embedder;
 mod vector;
 
-pub use http_embedder::{EmbedWire, HttpEmbedder};
 pub(crate) use http_embedder::{EmbedSet, Embeds};
+pub use http_embedder::{EmbedWire, HttpEmbedder};
 pub(crate) use vector::Vector;
 
 /// Makes vectors of texts. Shared by all callers; holds no state of any of them.

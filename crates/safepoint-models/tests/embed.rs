@@ -112,8 +112,10 @@ async fn settings_are_sent_in_each_wires_own_field() {
     let one = texts(1);
     let chat = openai::embedder("m").base_url(server.url()).dimensions(8).extra("user", "u");
     assert_eq!(embed(&chat, &one).await.unwrap().vectors[0].len(), 8);
-    let generate =
-        gemini::embedder("models/m").base_url(server.url()).dimensions(16).task_type("RETRIEVAL_QUERY");
+    let generate = gemini::embedder("models/m")
+        .base_url(server.url())
+        .dimensions(16)
+        .extra("taskType", "RETRIEVAL_QUERY");
     assert_eq!(embed(&generate, &one).await.unwrap().vectors[0].len(), 16);
     let bodies = bodies(&server);
     assert_eq!(

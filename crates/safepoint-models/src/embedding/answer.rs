@@ -117,14 +117,19 @@ impl AnswerReader {
     fn between(&mut self, byte: u8) -> Result<Option<AnswerPiece>, NoAnswer> {
         let wanted = match (self.place, byte) {
             (_, b' ' | b'\t' | b'\r' | b'\n') => return Ok(None),
-            (AnswerPlace::Start, b'{') | (AnswerPlace::AfterMember, b',') => return self.at(AnswerPlace::Name),
+            (AnswerPlace::Start, b'{') | (AnswerPlace::AfterMember, b',') => {
+                return self.at(AnswerPlace::Name);
+            }
             (AnswerPlace::Name | AnswerPlace::AfterMember, b'}') => return self.at(AnswerPlace::End),
             (AnswerPlace::Colon, b':') => return self.at(AnswerPlace::Value),
             (AnswerPlace::Value, b'[') if self.name == self.list => return self.at(AnswerPlace::Item),
             (AnswerPlace::AfterItem, b',') => return self.at(AnswerPlace::Item),
             (AnswerPlace::Item | AnswerPlace::AfterItem, b']') => return self.at(AnswerPlace::AfterMember),
             (AnswerPlace::Name, b'"') => return self.begin(byte),
-            (AnswerPlace::Value | AnswerPlace::Item, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z') => {
+            (
+                AnswerPlace::Value | AnswerPlace::Item,
+                b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z',
+            ) => {
                 return self.begin(byte);
             }
             (AnswerPlace::Start, _) => "an object",

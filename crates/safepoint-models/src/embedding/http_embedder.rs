@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Embedder, Embeddings,
-    answer::{AnswerReader, AnswerPiece},
+    answer::{AnswerPiece, AnswerReader},
     batches::{self, BatchLimits},
     vector::Vector,
 };

@@ -14,6 +14,13 @@ use crate::{
 };
 
 /// An embedder that speaks Gemini's `batchEmbedContents`.
+///
+/// Documents and a question about them want different vectors, which `taskType` says in the provider's words:
+///
+/// ```
+/// let documents = safepoint_models::gemini::embedder("gemini-embedding-001").extra("taskType", "RETRIEVAL_DOCUMENT");
+/// let question = documents.clone().extra("taskType", "RETRIEVAL_QUERY");
+/// ```
 pub type GeminiEmbedder = HttpEmbedder<GenerateContent>;
 
 /// 100 texts of at most 2,048 tokens each. What is longer the provider cuts without a word.
@@ -29,19 +36,6 @@ struct ContentEmbedding {
 #[serde(rename_all = "camelCase")]
 struct Tokens {
     prompt_token_count: Option<u64>,
-}
-
-impl HttpEmbedder<GenerateContent> {
-    /// Says what the vectors are for, in the provider's words (`RETRIEVAL_DOCUMENT`, `RETRIEVAL_QUERY`,
-    /// `SEMANTIC_SIMILARITY`, …). Documents and the question about them want different ones:
-    ///
-    /// ```
-    /// let documents = safepoint_models::gemini::embedder("gemini-embedding-001").task_type("RETRIEVAL_DOCUMENT");
-    /// let question = documents.clone().task_type("RETRIEVAL_QUERY");
-    /// ```
-    pub fn task_type(self, task: impl Into<String>) -> Self {
-        self.extra("taskType", task.into())
-    }
 }
 
 impl Embeds for GenerateContent {

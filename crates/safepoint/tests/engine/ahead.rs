@@ -14,8 +14,8 @@ use safepoint::{
     Agent, History, Model, Outcome, RunHandle, SafePoints, StopRequest,
     approval::{Rule, RuleAction},
     event::{EventKind, Fact},
-    model::{Conversation, Delta, DeltaStream, ModelSpec},
     log::{Log, LogError, MemoryLog, RunRecord},
+    model::{Conversation, Delta, DeltaStream, ModelSpec},
     receipt::{CallStatus, Ending, ModelState, QuietReport},
 };
 use tokio::{

@@ -79,7 +79,7 @@ impl Table {
     async fn resume(&self, agent: &Agent, state: RunState) -> Result<Run, RunStateError> {
         let table = self.clone();
         let claim = |run: RunId, digest: String| async move {
-            let mut rows = table.0.lock().map_err(|_| "poisoned")?;
+            let mut rows = table.0.lock().unwrap();
             match rows.get_mut(&run) {
                 Some((newest, is_claimed)) if *newest == digest && !*is_claimed => {
                     *is_claimed = true;
