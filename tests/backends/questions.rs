@@ -10,10 +10,7 @@ use safepoint::{
     },
     event::{EventKind, Fact, Resolution},
     ids::ApprovalId,
-    raw::{
-        log::{Log, MemoryLog},
-        run_recorded,
-    },
+    log::{Log, MemoryLog},
     receipt::CallStatus,
     remote::RemoteTool,
     tool::EffectClass,
@@ -167,7 +164,7 @@ async fn ends_while_asked(agent: &Agent, log: &Arc<dyn Log>) -> (Outcome, Approv
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let handle = run_recorded(&agent, log, safepoint::History::new(), "build").detach();
+            let handle = agent.run_recorded(log, safepoint::History::new(), "build").detach();
             let request = asked(&handle).await;
             (handle, request)
         })

@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Grace, History, SafePoints, StopRequest,
     event::Fact,
-    raw::{
-        log::{Log, MemoryLog},
-        run_recorded,
-    },
+    log::{Log, MemoryLog},
     receipt::{Ending, Escalation},
     stop::StopAck,
     tool::EffectClass,
@@ -30,7 +27,7 @@ async fn now_before_the_start_records_the_input_and_a_resume_does_it_once() {
         let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(9)));
         let agent = builder(&server, wire).tool(gated("pay", EffectClass::Unsafe, &ledger, &gate)).build();
         let log = Arc::new(MemoryLog::default());
-        let run = run_recorded(&agent, log.clone(), History::new(), "pay the rent");
+        let run = agent.run_recorded(log.clone(), History::new(), "pay the rent");
         let handle = run.handle();
         assert_eq!(handle.stop(StopRequest::now()), StopAck::First);
         let _run = run.start();

@@ -8,10 +8,7 @@ use safepoint::{
     approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
     ids::Path,
-    raw::{
-        log::{Log as _, MemoryLog},
-        run_recorded,
-    },
+    log::{Log as _, MemoryLog},
     receipt::{CallStatus, Ending, StopSource},
     stop::Reach,
     tool::EffectClass,
@@ -76,7 +73,7 @@ async fn a_tree_stops_and_continues_and_repeats_nothing() {
     for wire in WIRES {
         let Tree { server, root, ledger, gate } = tree(wire, EffectClass::Unsafe).await;
         let log = Arc::new(MemoryLog::default());
-        let handle = run_recorded(&root, log.clone(), safepoint::History::new(), "the whole").detach();
+        let handle = root.run_recorded(log.clone(), safepoint::History::new(), "the whole").detach();
         let leaf = begun(&handle, "pay").await;
         assert_eq!(leaf.calls().len(), 2);
         handle.stop(StopRequest::at(SafePoints::ANY).with_reach(Reach::Tree));

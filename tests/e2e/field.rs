@@ -9,7 +9,6 @@ use safepoint::{
     Outcome, SafePoints, StopRequest,
     approval::{ApprovalMode, Rule, RuleAction, WithoutApprover},
     event::{EventKind, Fact},
-    raw::run_recorded,
     receipt::{CallStatus, Ending, ModelState},
     tool::{self, EffectClass, FnTool},
 };
@@ -257,7 +256,7 @@ async fn a_stop_between_announcement_and_start_leaves_no_call_in_between() {
     let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(9)));
     let agent = builder(&server, WIRES[0]).tool(gated("pay", EffectClass::Unsafe, &ledger, &gate)).build();
     let log = Arc::new(StopsAtCallStarted::default());
-    let run = run_recorded(&agent, log.clone(), safepoint::History::new(), "pay");
+    let run = agent.run_recorded(log.clone(), safepoint::History::new(), "pay");
     let handle = run.handle();
     *log.handle.lock().unwrap() = Some(handle.clone());
     let _run = run.start();
@@ -270,15 +269,15 @@ async fn a_stop_between_announcement_and_start_leaves_no_call_in_between() {
 /// Asks for a stop while the announcement of a call is being recorded.
 #[derive(Default)]
 struct StopsAtCallStarted {
-    inner: safepoint::raw::log::MemoryLog,
+    inner: safepoint::log::MemoryLog,
     handle: Mutex<Option<safepoint::RunHandle>>,
 }
 
-impl safepoint::raw::log::Log for StopsAtCallStarted {
+impl safepoint::log::Log for StopsAtCallStarted {
     fn append(
         &self,
-        record: safepoint::raw::log::RunRecord,
-    ) -> futures_util::future::BoxFuture<'_, Result<u64, safepoint::raw::log::LogError>> {
+        record: safepoint::log::RunRecord,
+    ) -> futures_util::future::BoxFuture<'_, Result<u64, safepoint::log::LogError>> {
         if let (Fact::CallStarted { .. }, Some(handle)) = (&*record.fact, &*self.handle.lock().unwrap()) {
             handle.stop(StopRequest::at(SafePoints::AFTER_MODEL));
         }
@@ -286,10 +285,8 @@ impl safepoint::raw::log::Log for StopsAtCallStarted {
     }
     fn read(
         &self,
-    ) -> futures_util::future::BoxFuture<
-        '_,
-        Result<Vec<safepoint::raw::log::RunRecord>, safepoint::raw::log::LogError>,
-    > {
+    ) -> futures_util::future::BoxFuture<'_, Result<Vec<safepoint::log::RunRecord>, safepoint::log::LogError>>
+    {
         self.inner.read()
     }
 }

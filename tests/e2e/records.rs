@@ -12,11 +12,8 @@ use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, History, Outcome,
     approval::ApprovalMode,
+    log::{Log, LogError, MemoryLog, RunRecord},
     outcome::Persisted,
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
     receipt::{CallStatus, Ending, SideEffect},
     tool::EffectClass,
 };
@@ -106,7 +103,7 @@ async fn an_append_that_fails_fails_the_run_and_loses_no_account() {
             let pay = gated("pay", EffectClass::Unsafe, &ledger, &gate);
             let agent = builder(&server, wire).tool(pay).build();
             let log = Faulty::new(at, Fault::Fails);
-            let handle = run_recorded(&agent, log.clone(), History::new(), "pay").detach();
+            let handle = agent.run_recorded(log.clone(), History::new(), "pay").detach();
             let closing = Invariants::of(&handle).server(&server).first_request(0).ledger(ledger.book());
             let ClosedScenario { outcome, receipt, .. } = closing.log(&*log).check().await.unwrap();
             assert!(matches!(outcome.persisted(), Persisted::No(why) if why.contains("disk full")), "{at}");
@@ -140,7 +137,7 @@ async fn a_log_that_fails_ends_the_calls_that_run() {
         .build();
     // After both have started, the end of the quick one.
     let log = Faulty::new(5, Fault::Fails);
-    let handle = run_recorded(&agent, log.clone(), History::new(), "go").detach();
+    let handle = agent.run_recorded(log.clone(), History::new(), "go").detach();
     let closing = Invariants::of(&handle).server(&server).first_request(0).ledger(ledger.book());
     let closed = closing.log(&*log).check().await.unwrap();
     let statuses: Vec<_> = closed.outcome.receipt().calls.iter().map(|call| call.status).collect();
@@ -167,7 +164,7 @@ async fn with_a_late_append(at: u64, fault: Fault) -> (Outcome, Agent, Arc<Fault
     let agent = Agent::builder(model).approvals(ApprovalMode::Auto).tool(tools.gated("pay")).build();
     let log = Faulty::new(at, fault);
     let began = Instant::now();
-    let handle = run_recorded(&agent, log.clone(), History::new(), "pay").detach();
+    let handle = agent.run_recorded(log.clone(), History::new(), "pay").detach();
     let closed = Invariants::of(&handle).ledger(tools.ledger()).check().await.unwrap();
     let settled = closed.outcome.receipt().settled_at;
     assert!(closed.receipt.quiet_at.is_some_and(|quiet| quiet >= settled));

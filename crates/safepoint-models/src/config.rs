@@ -20,6 +20,10 @@ use crate::{
 pub struct ConfigError(String);
 
 impl ConfigError {
+    pub(crate) fn new(what: String) -> Self {
+        Self(what)
+    }
+
     pub(crate) fn missing_key(variable: &str) -> Self {
         Self(format!("no API key: set {variable}, or name another server with a base URL"))
     }
@@ -59,6 +63,12 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// An endpoint that wants no key, at the base URL of this variable where it is set.
+    pub(crate) fn local(default_base: &str, base: &str) -> Self {
+        let found = std::env::var(base).ok().filter(|value| !value.is_empty());
+        Self::new(found.as_deref().unwrap_or(default_base))
+    }
+
     /// Everything of a request but its body, with a wire's own headers under those that are set.
     pub(crate) fn prepare(&self, path: &str, auth: Auth, own: HeaderMap) -> Result<Prepared, ModelError> {
         let text = address::below(&self.base_url, &format!("/{path}"));
@@ -68,7 +78,7 @@ impl Endpoint {
         })?;
         let mut headers = own;
         headers.insert("content-type", HeaderValue::from_static("application/json"));
-        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        headers.entry("accept").or_insert(HeaderValue::from_static("text/event-stream"));
         if let Some(key) = &self.key {
             let (name, value) = match auth {
                 Auth::Bearer => ("authorization", format!("Bearer {}", key.expose_secret())),

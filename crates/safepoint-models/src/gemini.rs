@@ -13,13 +13,17 @@ use serde_json::{Map, Value, json};
 use crate::{
     config::{Auth, ConfigError, ToolChoice},
     conversation::HttpConversation,
+    embedding::HttpEmbedder,
     encoded_history::EncodedHistory,
     parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
+mod embed;
 mod encode;
 pub(crate) mod read;
+
+pub use embed::GeminiEmbedder;
 
 use encode::Contents;
 use read::GeminiReader;
@@ -46,6 +50,23 @@ pub fn model(name: impl Into<String>) -> Gemini {
 /// If neither is set: without a base URL a key is needed.
 pub fn from_env(name: impl Into<String>) -> Result<Gemini, ConfigError> {
     HttpModel::from_env(name)
+}
+
+/// An embedder by the name of its model, without a key; see [`embed`](crate::embed).
+///
+/// ```
+/// let embedder = safepoint_models::gemini::embedder("gemini-embedding-001").dimensions(256);
+/// ```
+pub fn embedder(model: impl Into<String>) -> GeminiEmbedder {
+    HttpEmbedder::new(model)
+}
+
+/// An embedder with the key of `GEMINI_API_KEY` and, where it is set, the base URL of `GEMINI_BASE_URL`.
+///
+/// # Errors
+/// If neither is set: without a base URL a key is needed.
+pub fn embedder_from_env(model: impl Into<String>) -> Result<GeminiEmbedder, ConfigError> {
+    HttpEmbedder::from_env(model)
 }
 
 impl Sealed for GenerateContent {}

@@ -38,6 +38,7 @@ pub(crate) mod outgoing;
 mod piece;
 mod quiet;
 mod reader;
+pub(crate) mod whole;
 
 pub use limits::Patience;
 pub(crate) use reader::ReplyReader;

@@ -9,6 +9,8 @@ pub mod anthropic;
 mod body;
 mod config;
 mod conversation;
+pub mod embed;
+mod embedding;
 mod encoded_history;
 mod error;
 mod failover;

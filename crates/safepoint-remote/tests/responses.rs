@@ -8,10 +8,7 @@ use futures_util::future::join_all;
 use safepoint::{
     Agent, Outcome, RunHandle, StopRequest,
     event::{EventKind, Fact},
-    raw::{
-        log::{Log, MemoryLog},
-        run_recorded,
-    },
+    log::{Log, MemoryLog},
     receipt::{CallReport, CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_remote::responses::Responses;
@@ -210,7 +207,7 @@ async fn a_response_that_outlives_the_process_is_asked_for_by_its_id() {
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let handle = run_recorded(&of_process, to, safepoint::History::new(), "write").detach();
+            let handle = of_process.run_recorded(to, safepoint::History::new(), "write").detach();
             named(&handle).await;
             handle
         })

@@ -23,8 +23,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use safepoint::{
     Outcome, Receipt, RunHandle,
     event::Fact,
+    log::Log,
     outcome::Persisted,
-    raw::log::Log,
     receipt::{CallStatus, Ending, QuietReport, SideEffect},
 };
 

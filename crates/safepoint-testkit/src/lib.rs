@@ -142,4 +142,6 @@ struct Readme;
 #[doc = include_str!("../../../docs/guides/failover.md")]
 #[doc = include_str!("../../../docs/guides/mcp.md")]
 #[doc = include_str!("../../../docs/guides/practice.md")]
+#[doc = include_str!("../../../docs/guides/retrieval.md")]
+#[doc = include_str!("../../../docs/guides/state.md")]
 struct Guides;

@@ -17,6 +17,7 @@ use crate::{
 
 mod ask;
 mod connection;
+mod embeddings;
 mod exchange;
 mod gate;
 mod kept;
@@ -27,6 +28,7 @@ mod shared;
 mod steps;
 
 pub use ask::{Ask, What};
+pub use embeddings::EmbeddingFault;
 pub use exchange::{Exchange, Fate};
 pub use gate::Gate;
 pub use log::ServerLog;
@@ -137,6 +139,14 @@ impl ModelServer {
         let (gate, steps) = gate::pair(Arc::clone(&self.shared));
         self.shared.queue(steps);
         gate
+    }
+
+    /// Something goes wrong with the answer to the next request for embeddings; several queue up.
+    ///
+    /// Without it such a request gets vectors of the words in its texts: the same text has the same vector, and texts that
+    /// share words have near ones. A strict server refuses what the provider would.
+    pub fn break_embeddings(&self, fault: EmbeddingFault) {
+        self.shared.break_embeddings(fault);
     }
 
     /// Every exchange so far.

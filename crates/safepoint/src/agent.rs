@@ -2,6 +2,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod runs;
+mod states;
 mod typed;
 
 pub(crate) use builder::AgentBuilder;

@@ -1,6 +1,7 @@
 //! An agent as data, and what goes into one.
 
 pub(crate) mod answer;
+pub(crate) mod identity;
 pub(crate) mod secret;
 pub(crate) mod stop_times;
 pub(crate) mod subagent;

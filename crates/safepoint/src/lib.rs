@@ -71,6 +71,11 @@ pub mod ids {
     };
 }
 
+/// Where facts are recorded, if not in memory or in a session: a log of your own (S7.20).
+pub mod log {
+    pub use crate::contract::log::{Log, LogError, MemoryLog, RunRecord};
+}
+
 /// What people, models and tools say, in no provider's format.
 pub mod message {
     pub use crate::value::message::{
@@ -115,6 +120,11 @@ pub mod remote {
 /// Secrets that the program knows: wherever one would enter a run, its name takes its place.
 pub mod secret {
     pub use crate::definition::secret::{SHORTEST, Secrets};
+}
+
+/// A run between two attempts as one value (S7.18).
+pub mod state {
+    pub use crate::run::state::{RunState, RunStateError, RunStateErrorKind};
 }
 
 /// Steering: a new message for a running run, without stopping it (S6.5).

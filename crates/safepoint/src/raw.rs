@@ -3,16 +3,9 @@
 //! Nothing here is under the promise of semantic versioning: a minor release may change it. A program that only runs agents
 //! names none of it.
 
-use std::sync::Arc;
-
 use safepoint_scope::Scope;
 
-use crate::{
-    agent::Agent,
-    contract::log::Log,
-    run::Run,
-    value::{history::History, message::UserMessage},
-};
+use crate::run::Run;
 
 pub use crate::{
     definition::secret::Cleaned,
@@ -40,11 +33,6 @@ pub mod backend {
 /// JSON from outside: how large it is, before it is read as values.
 pub mod json {
     pub use crate::value::json::{MOST_VALUES, Unread, bytes, is_wide, read, weight};
-}
-
-/// Where facts are recorded. Only a recorded fact changes state, and only a log makes one.
-pub mod log {
-    pub use crate::contract::log::{Log, LogError, MemoryLog, Recorded, RunRecord};
 }
 
 /// What the adapter of a protocol implements (S10).
@@ -85,16 +73,6 @@ pub mod store {
         PageCursor, Pushed, Record, Since, StopIntent, StopRow, StoreFuture, Uptime, Withdrawn, Write,
         export, is_free, of_micros, truncate_to_micros, uptime,
     };
-}
-
-/// A run on one input that continues a conversation, as [`Agent::run_on`], whose facts are recorded in `log`.
-pub fn run_recorded(
-    agent: &Agent,
-    log: Arc<dyn Log>,
-    history: History,
-    input: impl Into<UserMessage>,
-) -> Run {
-    agent.run_recorded(log, history, input)
 }
 
 /// Makes a run a part of a family before it starts: what is asked of `family` reaches it as a child run, and its

@@ -33,6 +33,7 @@ pub(crate) mod machine;
 pub(crate) mod outcome;
 pub(crate) mod shared;
 pub(crate) mod spans;
+pub(crate) mod state;
 pub(crate) mod steer;
 
 use self::{

@@ -40,6 +40,8 @@ mod panics;
 mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
+#[path = "engine/states.rs"]
+mod states;
 #[path = "engine/which.rs"]
 mod which;
 

@@ -55,8 +55,14 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
-    ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
+    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset", "identity"]),
+    (
+        "run",
+        &[
+            "attempt", "state", "outcome", "steer", "spans", "draft", "machine", "executor", "shared",
+            "driver",
+        ],
+    ),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),

@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Agent, Grace, History, Limits, Outcome, StopRequest,
     event::{EventKind, Fact},
-    raw::{
-        log::{Log, MemoryLog},
-        run_recorded,
-    },
+    log::{Log, MemoryLog},
     receipt::{CallStatus, QuietReport, RemoteStopState, StopSupport},
 };
 use safepoint_testkit::{
@@ -254,7 +251,7 @@ async fn work_without_a_name_that_outlives_the_process_is_not_quiet() {
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let handle = run_recorded(&of_process, log, History::new(), "do it").detach();
+            let handle = of_process.run_recorded(log, History::new(), "do it").detach();
             let mut events = handle.events();
             while let Some(event) = events.next().await {
                 if matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::CallStarted { .. }))

@@ -10,10 +10,7 @@ use std::{
 use safepoint::{
     Agent, History, StopRequest,
     approval::ApprovalMode,
-    raw::{
-        log::{Log, MemoryLog},
-        run_recorded,
-    },
+    log::{Log, MemoryLog},
     receipt::{CallStatus, Outside, QuietReport, RemoteStopState},
 };
 use safepoint_testkit::acp::{AcpManners, AgentStart, Hub};
@@ -173,7 +170,7 @@ async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let mut running = Running::of(run_recorded(&of_process, log, History::new(), "hand").detach());
+            let mut running = Running::of(of_process.run_recorded(log, History::new(), "hand").detach());
             running.says("working").await;
             running.handle
         })

@@ -7,10 +7,13 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     render::{self, WireStep},
-    route::{Route, ServedWire},
+    route::{Route, ServedWire, WireRequest},
     shared::{Noted, ServerAnswer, Shared},
 };
 use crate::http::{Connection, Request};
+
+/// How a request is noted and answered.
+type Take = fn(&Shared, WireRequest) -> Result<(Noted, ServerAnswer), serde_json::Error>;
 
 /// Serves until either side closes.
 pub(super) async fn serve(mut connection: Connection, shared: &Shared) -> io::Result<()> {
@@ -31,10 +34,12 @@ pub(super) async fn serve(mut connection: Connection, shared: &Shared) -> io::Re
                 connection.write(&shared.kept(&ask, by.as_deref())).await?;
                 continue;
             }
-            Route::Wire(request) => request,
+            Route::Wire(request) => (request, Shared::take as Take),
+            Route::Embeddings(request) => (request, Shared::take_embeddings as Take),
         };
+        let (request, take) = request;
         let wire = request.wire;
-        let (noted, answer) = match shared.take(request) {
+        let (noted, answer) = match take(shared, request) {
             Ok(taken) => taken,
             Err(error) => {
                 refuse(&mut connection, 400, &not_json(wire, &error)).await?;

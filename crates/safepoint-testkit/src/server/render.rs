@@ -293,7 +293,7 @@ pub(super) fn of_status(wire: ServedWire, status: u16) -> Value {
     }
 }
 
-fn http(status: u16, kind: &str, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
+pub(super) fn http(status: u16, kind: &str, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
     let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     response::whole(&format!("{status} Scripted"), kind, &headers, body)
 }

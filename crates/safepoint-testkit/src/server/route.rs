@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::ask::Ask;
+use super::{ask::Ask, embeddings};
 use crate::{
     http::{Request, header},
     oracle,
@@ -89,6 +89,8 @@ pub(super) struct WireRequest {
 /// What a request is for.
 pub(super) enum Route {
     Wire(WireRequest),
+    /// Embeddings on a wire that has them.
+    Embeddings(WireRequest),
     /// A response that the server keeps, and the authorization of the caller.
     Kept(Ask, Option<String>),
     Unknown(Request),
@@ -98,6 +100,9 @@ impl Route {
     pub(super) fn of(request: Request) -> Self {
         if let Some(ask) = Ask::of(&request.method, &request.path) {
             return Self::Kept(ask, authorization(&request.headers));
+        }
+        if let Some(wire) = embeddings::wire_of(&request.path).filter(|_| request.method == "POST") {
+            return Self::Embeddings(WireRequest { wire, request });
         }
         match ServedWire::of(&request.path) {
             Some(wire) if request.method == "POST" => Self::Wire(WireRequest { wire, request }),

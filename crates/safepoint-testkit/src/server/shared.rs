@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    Ask, KeptExchanges, ServerOptions, Strictness,
+    Ask, EmbeddingFault, KeptExchanges, ServerOptions, Strictness, embeddings,
     exchange::{Exchange, Fate},
     kept::KeptResponses,
     log::ServerLog,
@@ -55,6 +55,8 @@ struct ServerState {
     next: usize,
     exchanges: Vec<Exchange>,
     gates: VecDeque<steps::Steps>,
+    /// What goes wrong with the next answers of embeddings.
+    embedding_faults: VecDeque<EmbeddingFault>,
 }
 
 /// How an exchange is answered.
@@ -119,6 +121,32 @@ impl Shared {
         let how = Rendering::of(wire, &request.path, &body);
         let noted = self.note(wire, request, &body);
         let answer = self.answer(&how, &body, &noted);
+        Ok((noted, answer))
+    }
+
+    pub(super) fn break_embeddings(&self, fault: EmbeddingFault) {
+        lock(&self.state).embedding_faults.push_back(fault);
+    }
+
+    /// The same of a request for embeddings, which no script answers.
+    pub(super) fn take_embeddings(
+        &self,
+        asked: WireRequest,
+    ) -> Result<(Noted, ServerAnswer), serde_json::Error> {
+        let WireRequest { wire, request } = asked;
+        let body: Arc<Value> = Arc::new(serde_json::from_slice(&request.body)?);
+        let path = request.path.clone();
+        let noted = self.note(wire, request, &body);
+        if self.strictness == Strictness::Strict
+            && let Some(refusal) = embeddings::judge(wire, &path, &body)
+        {
+            return Ok((noted, ServerAnswer::Steps(vec![render::whole(400, &refusal)])));
+        }
+        let mut state = lock(&self.state);
+        let answer = match state.gates.pop_front() {
+            Some(steps) => ServerAnswer::Gated(steps),
+            None => ServerAnswer::Steps(embeddings::answer(wire, &body, state.embedding_faults.pop_front())),
+        };
         Ok((noted, answer))
     }
 

@@ -7,10 +7,7 @@ use safepoint::{
     Agent, History, StopRequest,
     approval::ApprovalMode,
     event::Fact,
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
+    log::{Log, LogError, MemoryLog, RunRecord},
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
@@ -129,14 +126,14 @@ async fn a_log_that_disagrees_is_found() {
     let tools = GateTools::new();
     let server = ModelServer::start(script()).await.unwrap();
     let log = Arc::new(MemoryLog::default());
-    let handle = run_recorded(&agent(&server, &tools), log.clone(), History::new(), "go").detach();
+    let handle = agent(&server, &tools).run_recorded(log.clone(), History::new(), "go").detach();
     tools.gate().came(1).await;
     handle.stop(StopRequest::now());
     Invariants::of(&handle).log(&*log).ledger(tools.ledger()).check().await.unwrap();
 
     let server = ModelServer::start(script()).await.unwrap();
     let log = Arc::new(Forgetful::default());
-    let handle = run_recorded(&agent(&server, &tools), log.clone(), History::new(), "go").detach();
+    let handle = agent(&server, &tools).run_recorded(log.clone(), History::new(), "go").detach();
     handle.stop(StopRequest::now());
     assert_eq!(which(Invariants::of(&handle).log(&*log).check().await), Some(Invariant::I1));
     assert_eq!(*log.1.lock().unwrap(), 1);

@@ -6,7 +6,7 @@ use super::AgentBuilder;
 use crate::{
     contract::{
         approver::{ApprovalMode, WithoutApprover},
-        log::{Log, MemoryLog},
+        log::MemoryLog,
         model::{self, Model, OnModelStop},
         remote::{Remote, RemoteSpec},
     },
@@ -17,11 +17,11 @@ use crate::{
         backend::{Backend, BackendSpec, RunInput},
         remote::{RemoteModel, RemoteTool},
     },
-    run::{Run, RunHandle, attempt::AttemptLock, driver::Start, outcome::Outcome},
+    run::{Run, RunHandle, driver::Start, outcome::Outcome},
     value::{
         approval::{Decision, OnUnknownEffect},
         history::History,
-        ids::{ApprovalId, Path, RunId},
+        ids::ApprovalId,
         message::UserMessage,
         receipt::StopSupport,
     },
@@ -105,18 +105,6 @@ impl Agent {
         self.run_recorded(Arc::new(MemoryLog::default()), history, input)
     }
 
-    /// A run whose facts are recorded in `log`.
-    pub(crate) fn run_recorded(
-        &self,
-        log: Arc<dyn Log>,
-        mut history: History,
-        input: impl Into<UserMessage>,
-    ) -> Run {
-        history.close();
-        let root = (RunId::fresh(), Path::default());
-        Run::new(Arc::clone(&self.def), root, log, Start::on(history, input.into()))
-    }
-
     /// Resumes a run where it ended. Calls that never began run, and those that may run twice run again; for
     /// the others the model learns that their effect is unknown (S5.3, S7.3). One attempt is active at a
     /// time: meanwhile another fails with the code `conflict` and does nothing (S7.4).
@@ -130,17 +118,6 @@ impl Agent {
         let place = (ended.receipt.run.clone(), ended.receipt.path.clone());
         let start = Start::Resume(decisions, ended.lock.clone());
         Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start)
-    }
-
-    /// Resumes a run from its log, in any process.
-    pub(crate) fn resume_recorded(
-        &self,
-        run: RunId,
-        log: Arc<dyn Log>,
-        decisions: Vec<(ApprovalId, Decision)>,
-    ) -> Run {
-        let start = Start::Resume(decisions, AttemptLock::default());
-        Run::new(Arc::clone(&self.def), (run, Path::default()), log, start)
     }
 
     /// How long stops of this agent's runs took, by phase.

@@ -2,7 +2,7 @@
 //! wire. An answer that does not match goes back to the model, which may correct it a limited number of
 //! times.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{error::Error as StdError, fmt, future::Future, marker::PhantomData, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -13,8 +13,17 @@ use crate::{
         Definition,
         answer::{self, AnswerSchema},
     },
-    run::{Run, outcome::Outcome},
-    value::{approval::Decision, history::History, ids::ApprovalId, message::UserMessage},
+    run::{
+        Run,
+        outcome::Outcome,
+        state::{RunState, RunStateError},
+    },
+    value::{
+        approval::Decision,
+        history::History,
+        ids::{ApprovalId, RunId},
+        message::UserMessage,
+    },
 };
 
 pub use crate::definition::answer::REPAIRS;
@@ -93,6 +102,21 @@ impl<T: JsonSchema + DeserializeOwned + 'static> TypedAgent<T> {
     /// The same, with decisions for the approvals that a suspended run waits for.
     pub fn resume_with<U>(&self, outcome: &Outcome<U>, decisions: Vec<(ApprovalId, Decision)>) -> Run<T> {
         self.of_run(self.agent.resume_with(outcome, decisions))
+    }
+
+    /// Resumes a run that was saved as a value, as [`Agent::resume_state`] does.
+    ///
+    /// # Errors
+    /// As of [`Agent::resume_state`].
+    ///
+    /// # Cancel safety
+    /// As of [`Agent::resume_state`].
+    pub async fn resume_state<F, Fut>(&self, state: RunState, claim: F) -> Result<Run<T>, RunStateError>
+    where
+        F: FnOnce(RunId, String) -> Fut,
+        Fut: Future<Output = Result<bool, Box<dyn StdError + Send + Sync>>> + Send,
+    {
+        Ok(self.of_run(self.agent.resume_state(state, claim).await?))
     }
 
     /// The agent behind it, to hand on as a child: its runs answer with the JSON of a `T`.

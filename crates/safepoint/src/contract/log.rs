@@ -3,6 +3,7 @@
 use std::{collections::HashMap, error::Error as StdError, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     sync::{
@@ -15,8 +16,8 @@ use crate::{
     },
 };
 
-/// One line of a journal: a fact, and the run of the tree that it belongs to.
-#[derive(Clone, Debug, PartialEq)]
+/// One line of a journal: a fact, and the run of the tree that it belongs to. As JSON it is read by later releases too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Which run: the root, or a child run.
     pub path: Path,
@@ -25,6 +26,48 @@ pub struct RunRecord {
 }
 
 /// A journal of one run and of all its child runs. The one in memory is [`MemoryLog`].
+///
+/// A log of your own makes runs survive their process: see [`Agent::run_recorded`](crate::Agent::run_recorded). Three things
+/// are its promise (S7.20):
+///
+/// - A record whose append was confirmed is in every later [`read`](Log::read), in its place. Effects begin after that
+///   confirmation, so confirm nothing that a crash could take back.
+/// - At most one owner appends (S7.4). Give each record its place, the number of records before it, and make the place
+///   unique where it is kept: of two owners that read the same records one inserts the next place, and the other gets an
+///   error, with which its run ends.
+/// - What the log does not know it says: [`LogError::unknown`].
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use safepoint::log::{Log, LogError, RunRecord};
+/// # type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+///
+/// /// The rows of a table that all owners share, and how many of them this owner knows.
+/// struct Rows { table: Arc<Mutex<Vec<String>>>, known: Mutex<usize> }
+///
+/// impl Log for Rows {
+///     fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
+///         Box::pin(async move {
+///             let row = serde_json::to_string(&record).map_err(LogError::new)?;
+///             let (mut table, mut known) = (self.table.lock().unwrap(), self.known.lock().unwrap());
+///             if table.len() != *known {
+///                 return Err(LogError::new("another owner has this run")); // the unique place is taken
+///             }
+///             table.push(row);
+///             *known += 1;
+///             Ok(*known as u64 - 1)
+///         })
+///     }
+///
+///     fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
+///         Box::pin(async move {
+///             let table = self.table.lock().unwrap();
+///             *self.known.lock().unwrap() = table.len();
+///             table.iter().map(|row| serde_json::from_str(row).map_err(LogError::new)).collect()
+///         })
+///     }
+/// }
+/// ```
 pub trait Log: Send + Sync + 'static {
     /// Appends a record; resolves to its position once it is recorded.
     ///
@@ -79,6 +122,12 @@ pub trait Log: Send + Sync + 'static {
     /// # Cancel safety
     /// Nothing is lost.
     fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>>;
+
+    /// Whether it ends with this process, so that a copy of its records may continue elsewhere.
+    #[doc(hidden)]
+    fn lasts_only_here(&self) -> bool {
+        false
+    }
 }
 
 /// Why the result is unknown.
@@ -126,14 +175,14 @@ impl LogError {
 
 /// A recorded fact. Created only here, after the log has confirmed it.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     fact: Arc<Fact>,
 }
 
 impl Recorded {
     /// The fact.
     #[must_use]
-    pub fn fact(&self) -> &Arc<Fact> {
+    pub(crate) fn fact(&self) -> &Arc<Fact> {
         &self.fact
     }
 }
@@ -173,7 +222,7 @@ fn panicked(why: &str) -> LogError {
     LogError::unknown(format!("the log panicked: {why}"))
 }
 
-async fn read(log: &dyn Log) -> Result<Vec<RunRecord>, LogError> {
+pub(crate) async fn read(log: &dyn Log) -> Result<Vec<RunRecord>, LogError> {
     let read = callback::run_boxed(|| log.read()).await;
     read.unwrap_or_else(|Panicked(why)| Err(LogError::new(format!("the log panicked: {why}"))))
 }
@@ -200,6 +249,13 @@ pub struct MemoryLog {
     /// Held for one push or one copy: a record and its position are one step. No other lock is taken under
     /// it, and nothing is awaited.
     records: Mutex<Vec<RunRecord>>,
+}
+
+impl MemoryLog {
+    /// A log that has these records.
+    pub(crate) fn of(records: Vec<RunRecord>) -> Self {
+        Self { records: Mutex::new(records) }
+    }
 }
 
 impl Log for MemoryLog {
@@ -231,5 +287,9 @@ impl Log for MemoryLog {
     fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         let records = self.records.lock().clone();
         Box::pin(std::future::ready(Ok(records)))
+    }
+
+    fn lasts_only_here(&self) -> bool {
+        true
     }
 }

@@ -139,6 +139,10 @@ impl Toolset {
         self.tools.get(name).map_or("", |entry| &entry.definition)
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(|name| &**name)
+    }
+
     pub(crate) fn children(&self) -> impl Iterator<Item = &Arc<Subagent>> {
         self.tools.values().filter_map(|entry| match &entry.work {
             Callable::Body(_) => None,

@@ -7,18 +7,32 @@ use std::sync::{
 
 /// The lock that all attempts of a run in this process share.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AttemptLock(Arc<AtomicBool>);
+pub(crate) struct AttemptLock {
+    is_held: Arc<AtomicBool>,
+    /// Whether nothing keeps a copy of the run from continuing elsewhere.
+    is_of_a_copy: bool,
+}
 
 /// Holds the lock until dropped.
 #[derive(Debug)]
 pub(crate) struct AttemptGuard(AttemptLock);
 
 impl AttemptLock {
+    /// The lock of a run of which any number of copies may continue (S7.19).
+    pub(crate) fn of_a_copy() -> Self {
+        Self { is_of_a_copy: true, ..Self::default() }
+    }
+
+    /// Whether nothing keeps a copy of the run from continuing elsewhere.
+    pub(crate) fn is_of_a_copy(&self) -> bool {
+        self.is_of_a_copy
+    }
+
     /// Acquires the lock, unless another attempt holds it.
     pub(crate) fn claim(&self) -> Option<AttemptGuard> {
         // One swap, so that of two claims at a time exactly one reads `false`. Acquire pairs with the release in `drop`:
         // the next attempt sees everything that the last one wrote.
-        let before = self.0.swap(true, Ordering::AcqRel);
+        let before = self.is_held.swap(true, Ordering::AcqRel);
         (!before).then(|| AttemptGuard(self.clone()))
     }
 }
@@ -27,6 +41,6 @@ impl Drop for AttemptGuard {
     fn drop(&mut self) {
         // Release: pairs with the swap in `claim`. Only the holder stores `false`, so no claim is
         // overwritten.
-        self.0.0.store(false, Ordering::Release);
+        self.0.is_held.store(false, Ordering::Release);
     }
 }

@@ -39,6 +39,7 @@ mod begin;
 mod calls;
 mod children;
 mod clock;
+mod copies;
 mod driver_drop;
 mod expiry;
 mod failure;

@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     contract::log::Log,
+    definition::Definition,
     run::attempt::AttemptLock,
     value::{
         approval::ApprovalRequest,
@@ -18,6 +19,8 @@ use crate::{
         usage::Usage,
     },
 };
+
+mod save;
 
 /// How a run ended. Exhaustive on purpose: a caller that forgets one does not compile.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct OutcomeContext {
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) lock: AttemptLock,
+    /// The agent; `None` if the engine did not execute the run.
+    pub(crate) def: Option<Arc<Definition>>,
 }
 
 impl fmt::Debug for OutcomeContext {

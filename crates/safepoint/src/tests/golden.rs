@@ -8,6 +8,7 @@ mod messages;
 mod receipts;
 mod samples;
 mod sessions;
+mod states;
 
 use safepoint_golden::Golden;
 

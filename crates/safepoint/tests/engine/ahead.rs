@@ -14,11 +14,8 @@ use safepoint::{
     Agent, History, Model, Outcome, RunHandle, SafePoints, StopRequest,
     approval::{Rule, RuleAction},
     event::{EventKind, Fact},
+    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Conversation, Delta, DeltaStream, ModelSpec},
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
     receipt::{CallStatus, Ending, ModelState, QuietReport},
 };
 use tokio::{
@@ -93,7 +90,7 @@ async fn a_log_that_breaks_while_the_model_streams_leaves_no_exchange() {
     let (log, model) = (Arc::new(log), Hangs::default());
     let dropped = Arc::clone(&model.0);
     let agent = Agent::builder(model).build();
-    let handle = run_recorded(&agent, Arc::clone(&log) as _, History::new(), "go").detach();
+    let handle = agent.run_recorded(Arc::clone(&log) as _, History::new(), "go").detach();
     until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     log.came.close();
     handle.stop(StopRequest::at(SafePoints::AFTER_MODEL));
@@ -157,7 +154,7 @@ async fn calls_that_a_broken_log_kept_from_beginning_have_not_started() {
     };
     let work = work.with(|spec| spec.effect(safepoint::tool::EffectClass::ReadOnly));
     let agent = agent([ask(&["work", "work"]), say("end")]).tool(work).build();
-    let handle = run_recorded(&agent, Arc::clone(&log) as _, History::new(), "go").detach();
+    let handle = agent.run_recorded(Arc::clone(&log) as _, History::new(), "go").detach();
     log.came.acquire().await.unwrap().forget();
     handle.stop(StopRequest::now());
     log.gate.add_permits(1);
@@ -196,7 +193,7 @@ async fn a_model_call_whose_end_is_not_recorded_is_in_the_receipt() {
     let work = does("work", |_| async { Ok("done".into()) });
     let agent = agent([ask(&["work"]), say("end")]).tool(work).build();
     let log = Arc::new(TakesNoStart(MemoryLog::default()));
-    let handle = run_recorded(&agent, log, History::new(), "go").detach();
+    let handle = agent.run_recorded(log, History::new(), "go").detach();
     let outcome = settled(&handle).await;
     assert_eq!(outcome.ending(), Ending::Failed);
     let receipt = outcome.receipt();

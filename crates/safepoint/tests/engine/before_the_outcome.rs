@@ -14,10 +14,7 @@ use safepoint::{
     Halt, History, Limits, Receipt, StopRequest,
     event::{EventKind, Fact},
     hook::{HookResult, Hooks},
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
+    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::Ending,
     tool::OnStop,
 };
@@ -61,7 +58,7 @@ impl Log for Appends {
 #[tokio::test(start_paused = true)]
 async fn a_stop_of_a_stream_is_two_appends() {
     let log = Arc::new(Appends::default());
-    let handle = run_recorded(&agent([]).build(), Arc::clone(&log) as _, History::new(), "go").detach();
+    let handle = agent([]).build().run_recorded(Arc::clone(&log) as _, History::new(), "go").detach();
     until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     let before = log.appends.lock().unwrap().len();
     handle.stop(StopRequest::now());
@@ -172,7 +169,7 @@ async fn all_that_runs_in_a_tree_sees_a_stop_before_its_runs_record() {
     let child = agent((0..CHILDREN).map(|_| ask(&["listens"]))).tool(listens).build();
     let limits = Limits { parallel_calls: CHILDREN, ..Limits::default() };
     let parent = with(agent([hire(&["ask"; CHILDREN])]), "ask", &child).limits(limits).build();
-    let handle = run_recorded(&parent, Arc::clone(&log) as _, History::new(), "go").detach();
+    let handle = parent.run_recorded(Arc::clone(&log) as _, History::new(), "go").detach();
     while begun.load(Ordering::SeqCst) < CHILDREN {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

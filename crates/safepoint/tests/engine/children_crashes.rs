@@ -9,11 +9,8 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
     Agent, AgentBuilder, History, Model, Outcome,
     history::Message,
+    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Conversation, DeltaStream, ModelSpec},
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
     receipt::Ending,
     tool::EffectClass,
 };
@@ -94,7 +91,7 @@ async fn a_tree_goes_on_from_any_append() {
         let middle = with(steady(|| hire(&["leaf"]), "middle", &counts[1]), "leaf", &leaf).build();
         let root = with(steady(|| hire(&["middle"]), "root", &counts[0]), "middle", &middle).build();
         let log = Arc::new(Breaks { inner: MemoryLog::default(), left: AtomicU64::new(appends) });
-        let outcome: Outcome = run_recorded(&root, log.clone(), History::new(), "go").await;
+        let outcome: Outcome = root.run_recorded(log.clone(), History::new(), "go").await;
         log.left.store(u64::MAX, Ordering::SeqCst);
         if outcome.ending() == Ending::Done {
             break;

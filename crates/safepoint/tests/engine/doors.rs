@@ -19,13 +19,10 @@ use safepoint::{
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     history::Message,
     hook::{HookCall, HookResult, HookWork, HookedMessage, Hooks, Verdict},
+    log::{Log, LogError, MemoryLog, RunRecord},
     message::AssistantMessage,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
     outcome::Persisted,
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
     receipt::{CallReport, Ending, QuietReport},
     window::Window,
 };
@@ -356,8 +353,7 @@ async fn a_log_that_panics_over_any_record_ends_the_run_with_an_account() {
     for when in MOMENTS {
         for at in 0.. {
             let log = Breaks::at(at, when);
-            let run =
-                run_recorded(&one_call().build(), Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
+            let run = one_call().build().run_recorded(Arc::clone(&log) as Arc<dyn Log>, History::new(), "go");
             let (outcome, _) = settled(&run.detach(), &(at, when)).await;
             if log.asked.load(Ordering::SeqCst) <= at {
                 assert_eq!((outcome.ending(), at > 5), (Ending::Done, true));
@@ -381,7 +377,7 @@ async fn a_log_that_panics_as_it_is_read_fails_the_resume() {
     for when in MOMENTS {
         let log: Arc<dyn Log> = Breaks::at(usize::MAX, when);
         let agent = agent([]).build();
-        let handle = run_recorded(&agent, log, History::new(), "go").detach();
+        let handle = agent.run_recorded(log, History::new(), "go").detach();
         until(&handle, |kind| matches!(kind, safepoint::event::EventKind::Text(_))).await;
         handle.stop(StopRequest::now());
         let (outcome, _) = settled(&handle, &when).await;

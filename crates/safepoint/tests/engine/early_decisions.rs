@@ -14,10 +14,7 @@ use safepoint::{
     approval::{ApprovalMode, DecideError, Decision, ToolApproval, WithoutApprover},
     event::Fact,
     ids::{ApprovalId, Path},
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
+    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::Ending,
 };
 use tokio::sync::Semaphore;
@@ -85,7 +82,7 @@ async fn waiting(parent: &Agent) -> (Arc<Gated>, safepoint::Outcome, ApprovalId)
 /// The same; where a resume stands is given.
 async fn waiting_with(parent: &Agent, path: Option<Path>) -> (Arc<Gated>, safepoint::Outcome, ApprovalId) {
     let log = Gated::before(path);
-    let waiting = run_recorded(parent, log.clone(), History::new(), "go").await;
+    let waiting = parent.run_recorded(log.clone(), History::new(), "go").await;
     let safepoint::Outcome::Suspended(asks) = &waiting else { panic!("{waiting:?}") };
     let question = asks.approvals()[0].id.clone();
     log.armed.store(true, Ordering::SeqCst);

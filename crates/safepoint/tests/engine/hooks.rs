@@ -9,10 +9,7 @@ use safepoint::{
     History, SafePoints, StopRequest,
     event::{Completion, Fact},
     hook::{HookCall, HookResult, HookedMessage, Hooks, Verdict, blocking, from_future},
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
+    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, CallStatus, Ending},
 };
 use tokio::{sync::Notify, time::Instant};
@@ -80,7 +77,7 @@ async fn hooks_are_told_after_the_record() {
     let hooks = Notified { log: Arc::clone(&log), notes: Arc::clone(&notes) };
     // The second reply hangs in the midst of its text.
     let builder = agent([ask(&["t"])]).tool(does("t", |_| async { Ok("paid".into()) })).hooks(hooks);
-    let handle = run_recorded(&builder.build(), log, History::new(), "go").detach();
+    let handle = builder.build().run_recorded(log, History::new(), "go").detach();
     until(&handle, |kind| matches!(kind, safepoint::event::EventKind::Text(_))).await;
     handle.stop(StopRequest::now());
     handle.quiet().await;

@@ -14,11 +14,8 @@ use safepoint::{
     AgentBuilder, History, Limits, Outcome, Reason, SafePoints, StopRequest, Usage,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
+    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Delta, Finish},
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
     receipt::Ending,
     tool::{Concurrency, EffectClass, FnTool},
     usage::Price,
@@ -237,7 +234,7 @@ async fn a_crash_loop_ends_at_the_limits() {
     ] {
         let log = Dies::at(|record| matches!(&*record.fact, Fact::ModelEnded { .. }));
         let agent = tireless(&limits).tool(stops_at(99)).build();
-        let mut outcome = run_recorded(&agent, log.clone(), History::new(), "go").await;
+        let mut outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
         let mut crashes = 0;
         while outcome.ending() == Ending::Failed && crashes <= most {
             crashes += 1;
@@ -255,7 +252,7 @@ async fn a_crash_loop_ends_at_the_limits() {
     let log = Dies::at(|record| matches!(&*record.fact, Fact::CallEnded { .. }));
     let limits = Limits { wall_time: Some(Duration::from_secs(10)), ..Limits::default() };
     let agent = tireless(&limits).tool(nap).build();
-    let mut outcome = run_recorded(&agent, log.clone(), History::new(), "go").await;
+    let mut outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
     let mut crashes = 0;
     while outcome.receipt().stop.is_none() {
         crashes += 1;
@@ -279,7 +276,7 @@ async fn what_a_child_used_before_a_crash_counts_above() {
     let child = agent([billed(ask(&["step"])), billed(say("child"))]).tool(stops_at(99)).build();
     let limits = Limits { max_tokens: Some(3 * TOKENS), ..Limits::default() };
     let root = with(agent([billed(hire(&["child"])), say("ok")]), "child", &child).limits(limits).build();
-    let crashed = run_recorded(&root, log.clone(), History::new(), "go").await;
+    let crashed = root.run_recorded(log.clone(), History::new(), "go").await;
     assert_eq!(crashed.ending(), Ending::Failed);
     log.revive();
     let outcome = root.resume(&crashed).await;

@@ -15,13 +15,10 @@ use safepoint::{
     event::{EventKind, Fact},
     history::Message,
     hook::{HookCall, HookResult, Hooks, Verdict, blocking, from_future},
+    log::{Log, LogError, MemoryLog, RunRecord},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
     outcome::Persisted,
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
     receipt::{CallReport, CallStatus, Ending},
     stop::StopAck,
 };
@@ -288,7 +285,7 @@ async fn a_faulty_log_fails_the_run_at_any_append() {
             let agent = agent([ask(&["work"]), say("ok")]).tool(work).build();
             let log = Arc::new(Faulty { inner: MemoryLog::default(), at, hangs, appends: Mutex::new(0) });
             let began = tokio::time::Instant::now();
-            let outcome = run_recorded(&agent, log.clone(), History::new(), "go").await;
+            let outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
             assert!(began.elapsed() <= Duration::from_secs(5));
             let persisted = outcome.persisted();
             match hangs {

@@ -14,11 +14,8 @@ use futures_util::{Stream, future::BoxFuture};
 use safepoint::{
     Agent, History, Limits, Model, RunHandle, SafePoints, StopRequest,
     event::{EventKind, Fact},
+    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Conversation, Delta, DeltaStream, ModelError, ModelSpec},
-    raw::{
-        log::{Log, LogError, MemoryLog, RunRecord},
-        run_recorded,
-    },
     receipt::Ending,
 };
 use tokio::{
@@ -197,7 +194,7 @@ async fn a_slow_log_holds_no_reply() {
         Arc::new(Slow { inner: MemoryLog::default(), came: Semaphore::new(0), gate: Semaphore::new(0) });
     let noted = noted(Then::Says);
     let agent = Agent::builder(noted.clone()).build();
-    let handle = run_recorded(&agent, Arc::clone(&log) as _, History::new(), "go").detach();
+    let handle = agent.run_recorded(Arc::clone(&log) as _, History::new(), "go").detach();
     text_shown(&handle).await;
     handle.stop(StopRequest::at(SafePoints::AFTER_MODEL));
     log.came.acquire().await.unwrap().forget();

@@ -35,6 +35,12 @@ impl Driver {
             }
             let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
             self.calls.look_at(&self.cx, &call.id);
+            if matches!(step, CallState::Requested | CallState::Approved(_))
+                && self.only_a_claim_allows(&call)
+            {
+                Box::pin(self.deny(&call, note::NOT_CLAIMED.into())).await?;
+                continue;
+            }
             match step {
                 CallState::EffectUnknown => Box::pin(self.check_effect_unknown(index, &call)).await?,
                 CallState::Approved(allowed) => Box::pin(self.check_approved(index, &call, allowed)).await?,

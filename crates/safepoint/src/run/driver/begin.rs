@@ -11,6 +11,9 @@ impl Driver {
         let is_blank = matches!(start, Start::Blank(_));
         if let Start::Resume(_, lock) = &start {
             self.attempt.lock = lock.clone();
+            if lock.is_of_a_copy() {
+                self.cx.shared.tree.set_of_a_copy();
+            }
         }
         self.attempt.claim()?;
         let (history, decisions, repairs) = match start {
@@ -30,6 +33,7 @@ impl Driver {
         let limits = Some(RunLimits::of(&self.cx.def.limits, self.cx.def.price.as_ref()));
         self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await?;
         self.start_clock();
+        self.refuse_copied_approvals().await?;
         if !repairs.is_empty() {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }

@@ -220,6 +220,7 @@ impl Driver {
             persisted,
             log: Arc::clone(self.recorder.log()),
             lock: self.attempt.lock.clone(),
+            def: Some(Arc::clone(&self.cx.def)),
         });
         match ending {
             Ending::Done => Outcome::Done(Answer::new(said, ended)),

@@ -4,7 +4,10 @@
 //! **Invariants**: the records of a run are taken once, by the attempt that resumes it; a decision is taken
 //! once, by the run whose question it answers.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use safepoint_scope::Scope;
 use tokio::sync::oneshot;
@@ -28,6 +31,8 @@ pub(crate) struct RunTree {
     pub(crate) always: Arc<AllowList>,
     /// How questions were closed.
     pub(crate) closings: Arc<Closings>,
+    /// Set where nothing keeps a copy of the tree from continuing elsewhere.
+    of_a_copy: OnceLock<()>,
     /// In a session: what background runs show once the root's stream has ended.
     pub(crate) kept: Option<Arc<Feed>>,
     /// By whom an open question is answered. Of this and the next three locks a thread holds one at a time;
@@ -66,12 +71,23 @@ impl RunTree {
             family,
             always,
             closings,
+            of_a_copy: OnceLock::new(),
             kept,
             asked: Mutex::default(),
             past: Mutex::default(),
             left_open: Mutex::default(),
             decided: Mutex::default(),
         })
+    }
+
+    /// From now on its runs do only what a copy of it may do too (S7.19).
+    pub(crate) fn set_of_a_copy(&self) {
+        self.of_a_copy.get_or_init(|| ());
+    }
+
+    /// Whether nothing keeps a copy of the tree from continuing elsewhere.
+    pub(crate) fn is_of_a_copy(&self) -> bool {
+        self.of_a_copy.get().is_some()
     }
 
     /// Keeps the records of the runs below the one that is resumed.

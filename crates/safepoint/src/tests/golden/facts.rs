@@ -70,7 +70,11 @@ fn answers() -> Vec<Resolution> {
     })
 }
 
-fn attempt(history: Option<History>, on_unknown: OnUnknownEffect, limits: Option<RunLimits>) -> Fact {
+pub(super) fn attempt(
+    history: Option<History>,
+    on_unknown: OnUnknownEffect,
+    limits: Option<RunLimits>,
+) -> Fact {
     Fact::AttemptOpened { run: "run_1".into(), attempt: 1, history, at: at(0), on_unknown, limits }
 }
 

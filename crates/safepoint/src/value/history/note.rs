@@ -50,6 +50,8 @@ pub const MISSING: &str =
 /// A person had to approve it, and no approver can be asked.
 pub(crate) const NO_APPROVER: &str =
     "[denied: this call needs a person's approval, and nobody can be asked here.]";
+/// Nothing keeps a copy of the run from making the same call.
+pub(crate) const NOT_CLAIMED: &str = "[denied: this run continues from a copy without a claim, and another copy could make the same call. Nothing was done by this one.]";
 /// What follows the name of remote work that has not confirmed its end.
 pub(crate) const MAY_CONTINUE: &str = " may go on";
 /// Its work is a background run, which has begun.
