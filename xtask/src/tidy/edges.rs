@@ -55,7 +55,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
+    ("definition", &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset"]),
     ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
