@@ -141,5 +141,6 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guides/failover.md")]
 #[doc = include_str!("../../../docs/guides/mcp.md")]
+#[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/practice.md")]
 struct Guides;
