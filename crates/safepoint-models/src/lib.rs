@@ -4,7 +4,7 @@
 //! All stream. A stop drops the response: the connection closes, or the HTTP/2 stream is reset, and no wait inside
 //! (connecting, headers, silence, back-off) outlives the drop. Another try is made only before the first byte.
 //!
-//! A model that is chosen while the program runs is named with its provider: [`parse`]`("groq:llama-3.3-70b-versatile")`.
+//! A model that is chosen while the program runs is named with its provider: [`parse`](parse())`("groq:llama-3.3-70b-versatile")`.
 //! The providers that are known are in [`PROVIDERS`]. Each wire is a Cargo feature of its name; all are on by default.
 #![cfg_attr(
     not(all(feature = "openai", feature = "responses", feature = "anthropic", feature = "gemini")),

@@ -159,7 +159,7 @@ impl ModelProvider {
     }
 }
 
-/// The providers that [`parse`](crate::parse) knows. A server that is not among them is reached by the wire that it speaks
+/// The providers that [`parse`](crate::parse()) knows. A server that is not among them is reached by the wire that it speaks
 /// and a base URL.
 pub const PROVIDERS: &[ModelProvider] = &[
     ModelProvider::chat("openai", "https://api.openai.com/v1", "OPENAI_BASE_URL").keys(&["OPENAI_API_KEY"]),

@@ -44,7 +44,7 @@ impl AgentBuilder {
     /// ```
     /// # use safepoint::{Agent, Model};
     /// use safepoint::model::Parameters;
-    /// # fn agent(model: impl Model) -> Result<Agent, safepoint::BuildError> {
+    /// # fn agent(model: impl Model) -> Result<Agent, safepoint::agent::BuildError> {
     /// Agent::builder(model).parameters(Parameters::new().temperature(0.2).max_tokens(2000)).try_build()
     /// # }
     /// ```
