@@ -1,7 +1,7 @@
 //! `check`: what CI runs, one step after the other, up to the first failure.
 
 use crate::{
-    bench, cargo,
+    bench, cargo, features,
     first_minute::{self, Measured},
     fuzz, peers, spec, tidy, watched,
 };
@@ -12,6 +12,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     tidy::tidy()?;
     first_minute::first_minute(Measured::Crates)?;
+    features::features()?;
     watched::watched(&[])?;
     bench::counts(&[])?;
     fuzz::smoke()?;

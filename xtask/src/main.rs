@@ -5,12 +5,14 @@ mod backends;
 mod bench;
 mod cargo;
 mod check;
+mod features;
 mod figures;
 mod first_minute;
 mod fuzz;
 mod package;
 mod peers;
 mod picture;
+mod rust_version;
 mod source;
 mod spec;
 mod tidy;
@@ -29,7 +31,9 @@ cargo xtask RECIPE
   bench [PARTS]  the benchmarks, beside loops written by hand; --write: into docs/benchmarks.md too. `bench counts`: what a
                  round and a stop have, against what is written down; CI runs it
   backends       measures what a stop does to each backend, and writes it into docs/backends.md
-  first-minute   what a newcomer waits for, from cold: crates, demo, binary, dev build; --crates counts only
+  features       each published crate with none of its features, and with each of them alone, without a warning
+  first-minute   what a newcomer waits for, from cold: crates, demo, binary, dev build; --crates: only counts, and whether a
+                 dependency wants a newer Rust than ours
   package        packs every published crate from a clean tree and builds it; --no-verify only packs
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
   peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped. --all: also the
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         "spec" => spec::spec(&rest),
         "backends" => backends::backends(),
         "bench" => bench::bench(&rest),
+        "features" => features::features(),
         "first-minute" => first_minute::Measured::of(&rest).and_then(first_minute::first_minute),
         "package" => package::package(&rest),
         "fuzz" => fuzz::fuzz(&rest),

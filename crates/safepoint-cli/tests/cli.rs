@@ -396,6 +396,18 @@ fn approval_is_denied_where_nobody_can_be_asked() {
     }
 }
 
+/// S12.42: the help of each command that takes a model lists the providers.
+#[test]
+fn the_help_lists_the_providers() {
+    for command in ["run", "chat", "resume"] {
+        let output = safepoint(&[command, "--help"]).output().unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        for provider in safepoint_models::PROVIDERS {
+            assert!(help.contains(provider.name()), "{command}: {} is not in {help}", provider.name());
+        }
+    }
+}
+
 /// S1.6: errors say what happened and what to do, on stderr, with the right code.
 #[test]
 fn errors_say_what_to_do() {
@@ -405,8 +417,11 @@ fn errors_say_what_to_do() {
     let wrong = wrong.path().to_str().unwrap();
     for (args, code, says) in [
         (vec!["run", "--model", "openai:x", "hi"], 2, "OPENAI_API_KEY"),
-        (vec!["run", "--model", "x", "hi"], 2, "openai:NAME"),
-        (vec!["run", "--model", "cohere:x", "hi"], 2, "no wire"),
+        (vec!["run", "--model", "x", "hi"], 2, "PROVIDER:NAME"),
+        (vec!["run", "--model", "cohere:x", "hi"], 2, "no provider `cohere`"),
+        (vec!["run", "--model", "antropic:x", "hi"], 2, "did you mean `anthropic`?"),
+        (vec!["run", "--model", "groq:x", "hi"], 2, "GROQ_API_KEY"),
+        (vec!["run", "--model", "ollama:x", "--max-tokens", "0", "hi"], 2, "`max_tokens`"),
         (vec!["run", "--base-url", "nonsense", "--model", "openai:x", "hi"], 2, "http://127.0.0.1:8080/v1"),
         (
             vec!["run", "--base-url", "http://127.0.0.1:1/v1", "--model", "openai:x", "hi"],

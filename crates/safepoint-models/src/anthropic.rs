@@ -6,7 +6,7 @@
 use http::{HeaderName, HeaderValue};
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec},
+    model::{Conversation, ModelSpec, Parameter, Parameters, PromptCache, ReasoningEffort},
 };
 use serde_json::{Map, Value, json};
 
@@ -37,10 +37,7 @@ pub type Anthropic = HttpModel<Messages>;
 
 /// The wire of Anthropic messages.
 #[derive(Clone, Debug, Default)]
-pub struct Messages {
-    /// Whether the stable prefix is marked for the provider's cache.
-    is_cached: bool,
-}
+pub struct Messages(());
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
 pub fn model(name: impl Into<String>) -> Anthropic {
@@ -63,12 +60,35 @@ impl Wire for Messages {
     const KEY_VARIABLE: &'static str = "ANTHROPIC_API_KEY";
     const BASE_VARIABLE: &'static str = "ANTHROPIC_BASE_URL";
 
-    fn defaults() -> Map<String, Value> {
+    fn defaults(&self) -> Map<String, Value> {
         Map::from_iter([("max_tokens".to_owned(), json!(DEFAULT_MAX_TOKENS))])
     }
 
-    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
-        fields.insert("max_tokens".into(), tokens.into());
+    fn say(&self, fields: &mut Map<String, Value>, parameter: &Parameter) -> Result<(), &'static str> {
+        let (name, value) = match parameter {
+            Parameter::MaxTokens(tokens) => ("max_tokens", json!(tokens)),
+            Parameter::Temperature(temperature) => ("temperature", json!(temperature)),
+            Parameter::TopP(share) => ("top_p", json!(share)),
+            Parameter::StopSequences(texts) => ("stop_sequences", json!(texts)),
+            Parameter::ReasoningEffort(ReasoningEffort::None | ReasoningEffort::Minimal) => {
+                return Err(
+                    "its levels are low to max; without one and without `thinking` it does not think",
+                );
+            }
+            Parameter::ReasoningEffort(effort) => {
+                fields.entry("output_config").or_insert_with(|| json!({}))["effort"] = effort.as_str().into();
+                return Ok(());
+            }
+            Parameter::ServiceTier(tier) => ("service_tier", json!(tier)),
+            // The wire marks it where it stands.
+            Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
+            Parameter::PromptCache(PromptCache::Key(_)) => {
+                return Err("messages cache the prefix that is marked, and have no key for it");
+            }
+            _ => return Err("messages have no such setting"),
+        };
+        fields.insert(name.to_owned(), value);
+        Ok(())
     }
 
     fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
@@ -109,19 +129,17 @@ impl HttpModel<Messages> {
         self
     }
     /// Marks instructions, tools and the newest message for the provider's prompt cache.
-    pub fn cache(mut self) -> Self {
-        self.set.change().wire.is_cached = true;
-        self
+    pub fn cache(self) -> Self {
+        self.parameters(Parameters::new().prompt_cache(PromptCache::Prefix))
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
         let mut fields = self.settings(spec);
         fields.set("model", self.set.wire_name.as_str());
         fields.set("stream", true);
+        let is_cached = self.caches_prefix(spec);
         let mark = |mut value: Value| {
-            if self.set.wire.is_cached
-                && let Some(object) = value.as_object_mut()
-            {
+            if is_cached && let Some(object) = value.as_object_mut() {
                 object.insert("cache_control".into(), json!({"type": "ephemeral"}));
             }
             value
@@ -142,7 +160,7 @@ impl HttpModel<Messages> {
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<MessageEncoder, MessagesReader> {
         HttpConversation {
-            prepared: self.set.prepared(|set| {
+            prepared: self.prepared(spec, |set| {
                 let version =
                     [(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))];
                 set.endpoint.prepare("messages", Auth::ApiKey, version.into_iter().collect())
@@ -151,7 +169,7 @@ impl HttpModel<Messages> {
             wire: (Messages::NAME, parts::anthropic),
             encoder: EncodedHistory::new(
                 self.set.prefix(spec, || self.prefix(spec)),
-                MessageEncoder::new(self.set.wire.is_cached),
+                MessageEncoder::new(self.caches_prefix(spec)),
             ),
             reader: MessagesReader::default,
         }

@@ -5,13 +5,18 @@ use std::fmt;
 use http::{HeaderMap, HeaderName, HeaderValue};
 pub use safepoint::model::ToolChoice;
 use safepoint::model::{ModelError, ModelErrorKind, ModelSpec, ToolDecl};
+use safepoint_http::HttpClient;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
 
 use crate::{
     address,
-    http::{Patience, outgoing::Prepared},
+    http::{
+        Patience,
+        outgoing::{self, Prepared},
+    },
+    transport::Transport,
 };
 
 /// A model cannot be configured so, and what to do instead.
@@ -34,8 +39,11 @@ impl ConfigError {
 pub(crate) struct Endpoint {
     pub(crate) base_url: String,
     pub(crate) key: Option<SecretString>,
+    /// How the key is sent, where it is not as the wire sends it.
+    pub(crate) auth: Option<Auth>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) patience: Patience,
+    pub(crate) transport: Option<Transport>,
 }
 
 /// Without its secrets: neither the headers nor what may be one in the address is shown.
@@ -48,7 +56,7 @@ impl fmt::Debug for Endpoint {
 impl Endpoint {
     pub(crate) fn new(base_url: &str) -> Self {
         let (base_url, headers) = (base_url.to_owned(), Vec::new());
-        Self { base_url, key: None, headers, patience: Patience::default() }
+        Self { base_url, key: None, auth: None, headers, patience: Patience::default(), transport: None }
     }
 
     /// An endpoint with the key and the base URL of these variables.
@@ -80,10 +88,11 @@ impl Endpoint {
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.entry("accept").or_insert(HeaderValue::from_static("text/event-stream"));
         if let Some(key) = &self.key {
-            let (name, value) = match auth {
+            let (name, value) = match self.auth.unwrap_or(auth) {
                 Auth::Bearer => ("authorization", format!("Bearer {}", key.expose_secret())),
                 Auth::ApiKey => ("x-api-key", key.expose_secret().to_owned()),
                 Auth::GoogKey => ("x-goog-api-key", key.expose_secret().to_owned()),
+                Auth::AzureKey => ("api-key", key.expose_secret().to_owned()),
             };
             let mut value = HeaderValue::from_str(&value).map_err(|_unprintable| {
                 bad("the API key has characters that no header can hold".to_owned())
@@ -91,12 +100,25 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        for (name, value) in &self.headers {
+        let of_transport = self.transport.iter().flat_map(|transport| &transport.headers);
+        for (name, value) in of_transport.chain(&self.headers) {
             let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value).ok());
             let (name, value) = parsed.ok_or_else(|| bad(format!("`{name}` is not a header")))?;
             headers.insert(name, value);
         }
-        Prepared::new(url, headers, self.patience.clone())
+        let mut patience = self.patience.clone();
+        if let Some(most) = self.transport.as_ref().and_then(|transport| transport.read_timeout) {
+            patience.idle = most;
+        }
+        Ok(Prepared::new(self.client()?, url, headers, patience))
+    }
+
+    /// The client that sends its requests.
+    ///
+    /// # Errors
+    /// If there can be none as it is configured.
+    fn client(&self) -> Result<HttpClient, ModelError> {
+        self.transport.as_ref().map_or_else(outgoing::client, Transport::client)
     }
 }
 
@@ -106,6 +128,7 @@ pub(crate) enum Auth {
     Bearer,
     ApiKey,
     GoogKey,
+    AzureKey,
 }
 
 fn bad(message: String) -> ModelError {
@@ -117,11 +140,18 @@ const TOOLS: &str = "tools";
 
 /// A JSON object of what is set, with extra fields merged over it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields(pub(crate) Map<String, Value>);
+pub(crate) struct Fields {
+    set: Map<String, Value>,
+    extra: Map<String, Value>,
+}
 
 impl Fields {
+    pub(crate) fn new(set: Map<String, Value>, extra: Map<String, Value>) -> Self {
+        Self { set, extra }
+    }
+
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
-        self.0.insert(name.to_owned(), value.into());
+        self.set.insert(name.to_owned(), value.into());
     }
 
     /// Sets the tools, each as the wire writes it; nothing where there is none.
@@ -132,21 +162,22 @@ impl Fields {
     }
 
     /// Puts what is extra over what is set; tools stand beside each other.
-    pub(crate) fn merge(&mut self, extra: &Map<String, Value>) {
-        for (name, value) in extra {
-            match (self.0.get_mut(name), value) {
+    fn merge(&mut self) {
+        for (name, value) in std::mem::take(&mut self.extra) {
+            match (self.set.get_mut(&name), value) {
                 (Some(Value::Array(own)), Value::Array(more)) if name == TOOLS => {
-                    own.extend(more.iter().cloned())
+                    own.extend(more);
                 }
-                (Some(Value::Array(own)), one @ Value::Object(_)) if name == TOOLS => own.push(one.clone()),
-                _ => self.set(name, value.clone()),
+                (Some(Value::Array(own)), one @ Value::Object(_)) if name == TOOLS => own.push(one),
+                (_, value) => self.set(&name, value),
             }
         }
     }
 
-    /// The object without its closing brace, so that more can follow.
-    pub(crate) fn open(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec(&self.0).expect("a map of JSON values is JSON");
+    /// All of it as an object without its closing brace, so that more can follow.
+    pub(crate) fn open(mut self) -> Vec<u8> {
+        self.merge();
+        let mut bytes = serde_json::to_vec(&self.set).expect("a map of JSON values is JSON");
         bytes.pop();
         bytes
     }

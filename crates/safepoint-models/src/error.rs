@@ -87,7 +87,7 @@ pub(crate) fn of_status(status: u16, body: &[u8], url: &Url) -> ModelError {
         401 | 403 | 400 if status != 400 || words.contains("API key not valid") => (
             ModelErrorKind::Unauthorized,
             "check the API key: it is read from the variable that the model was given the name of, or else from \
-             OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY"
+             that of its provider, such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY"
                 .to_owned(),
         ),
         404 => (

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
     History, Model,
-    model::{Conversation, Delta, DeltaStream, ModelError, ModelErrorKind, ModelSpec},
+    model::{Conversation, Delta, DeltaStream, ModelError, ModelErrorKind, ModelSpec, Parameters},
 };
 
 /// A model that stands for several, on any wires: each call asks the first, and the next only if that one could not be
@@ -55,6 +55,11 @@ impl Model for Failover {
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         let open = |model: &Arc<dyn Model>| (Arc::from(model.name()), model.open(spec.clone()));
         Box::new(FailoverConversation { conversations: self.models.iter().map(open).collect() })
+    }
+
+    /// Each of them must take all: which one answers is not known before.
+    fn check(&self, parameters: &Parameters) -> Result<(), ModelError> {
+        self.models.iter().try_for_each(|model| model.check(parameters))
     }
 }
 

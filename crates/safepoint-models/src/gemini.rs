@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec},
+    model::{Conversation, ModelSpec, Parameter, PromptCache, ReasoningEffort},
 };
 use serde_json::{Map, Value, json};
 
@@ -81,16 +81,35 @@ impl Wire for GenerateContent {
         given.strip_prefix("models/").map(str::to_owned).unwrap_or(given)
     }
 
-    fn defaults() -> Map<String, Value> {
+    fn defaults(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    fn temperature(fields: &mut Map<String, Value>, temperature: f64) {
-        generation(fields)["temperature"] = temperature.into();
-    }
-
-    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
-        generation(fields)["maxOutputTokens"] = tokens.into();
+    fn say(&self, fields: &mut Map<String, Value>, parameter: &Parameter) -> Result<(), &'static str> {
+        let (name, value) = match parameter {
+            Parameter::MaxTokens(tokens) => ("maxOutputTokens", json!(tokens)),
+            Parameter::Temperature(temperature) => ("temperature", json!(temperature)),
+            Parameter::TopP(share) => ("topP", json!(share)),
+            Parameter::Seed(seed) => {
+                let seed = i32::try_from(*seed).map_err(|_large| "its seed is at most 2147483647")?;
+                ("seed", json!(seed))
+            }
+            Parameter::StopSequences(texts) => ("stopSequences", json!(texts)),
+            Parameter::ReasoningEffort(
+                ReasoningEffort::None | ReasoningEffort::XHigh | ReasoningEffort::Max,
+            ) => {
+                return Err("its levels are minimal to high");
+            }
+            Parameter::ReasoningEffort(effort) => {
+                generation(fields)["thinkingConfig"]["thinkingLevel"] = effort.as_str().into();
+                return Ok(());
+            }
+            // It does so by itself.
+            Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
+            _ => return Err("`generateContent` has no such setting"),
+        };
+        generation(fields)[name] = value;
+        Ok(())
     }
 
     fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
@@ -151,7 +170,7 @@ impl HttpModel<GenerateContent> {
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<Contents, GeminiReader> {
         HttpConversation {
-            prepared: self.set.prepared(|set| {
+            prepared: self.prepared(spec, |set| {
                 let path = format!("models/{}:streamGenerateContent?alt=sse", set.wire_name);
                 set.endpoint.prepare(&path, Auth::GoogKey, HeaderMap::new())
             }),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use safepoint::model::{ModelError, ModelSpec};
+use safepoint::model::{ModelError, ModelSpec, Parameters};
 
 use crate::http::outgoing::Prepared;
 
@@ -69,7 +69,18 @@ impl<S> Settled<S> {
 
 /// Whether both begin the same body: the tools of one agent are one list.
 fn is_same(one: &ModelSpec, other: &ModelSpec) -> bool {
-    Arc::ptr_eq(&one.tools, &other.tools) && one.system == other.system && one.choice == other.choice
+    Arc::ptr_eq(&one.tools, &other.tools)
+        && one.system == other.system
+        && one.choice == other.choice
+        && are_same(one.parameters.as_ref(), other.parameters.as_ref())
+}
+
+fn are_same(one: Option<&Arc<Parameters>>, other: Option<&Arc<Parameters>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+        (None, Some(_)) | (Some(_), None) => false,
+    }
 }
 
 impl<S> Deref for Settled<S> {
@@ -119,5 +130,10 @@ mod tests {
         assert_eq!(settled.prefix(&other, || vec![2]), &[2][..]);
         let tools = ModelSpec { tools: Arc::from([]), ..other };
         assert_eq!(settled.prefix(&tools, || vec![3]), &[3][..]);
+        let seeded =
+            |seed| ModelSpec { parameters: Some(Arc::new(Parameters::new().seed(seed))), ..tools.clone() };
+        assert_eq!(settled.prefix(&seeded(1), || vec![4]), &[4][..]);
+        assert_eq!(settled.prefix(&seeded(1), || vec![5]), &[4][..]);
+        assert_eq!(settled.prefix(&seeded(2), || vec![5]), &[5][..]);
     }
 }

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec},
+    model::{Conversation, ModelSpec, Parameter, PromptCache},
 };
 use serde_json::{Map, Value, json};
 
@@ -16,6 +16,7 @@ use crate::{
     embedding::HttpEmbedder,
     encoded_history::EncodedHistory,
     parts,
+    providers::Dialect,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -37,7 +38,10 @@ pub type OpenAi = HttpModel<Chat>;
 
 /// The wire of OpenAI chat completions.
 #[derive(Clone, Debug, Default)]
-pub struct Chat(());
+pub struct Chat {
+    /// That of the server.
+    dialect: Dialect,
+}
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
 pub fn model(name: impl Into<String>) -> OpenAi {
@@ -71,18 +75,43 @@ pub fn embedder_from_env(model: impl Into<String>) -> Result<OpenAiEmbedder, Con
 
 impl Sealed for Chat {}
 
+impl Chat {
+    /// The wire as such a server speaks it.
+    pub(crate) fn of(dialect: Dialect) -> Self {
+        Self { dialect }
+    }
+}
+
 impl Wire for Chat {
     const NAME: &'static str = "openai";
     const DEFAULT_BASE: &'static str = "https://api.openai.com/v1";
     const KEY_VARIABLE: &'static str = "OPENAI_API_KEY";
     const BASE_VARIABLE: &'static str = "OPENAI_BASE_URL";
 
-    fn defaults() -> Map<String, Value> {
-        Map::from_iter([("stream_options".to_owned(), json!({"include_usage": true}))])
+    fn defaults(&self) -> Map<String, Value> {
+        let asks = self.dialect.is_asked_for_usage;
+        asks.then(|| ("stream_options".to_owned(), json!({"include_usage": true}))).into_iter().collect()
     }
 
-    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
-        fields.insert("max_completion_tokens".into(), tokens.into());
+    fn say(&self, fields: &mut Map<String, Value>, parameter: &Parameter) -> Result<(), &'static str> {
+        if self.dialect.lacks.contains(&parameter.name()) {
+            return Err("this provider has none");
+        }
+        let (name, value) = match parameter {
+            Parameter::MaxTokens(tokens) => (self.dialect.max_tokens, json!(tokens)),
+            Parameter::Temperature(temperature) => ("temperature", json!(temperature)),
+            Parameter::TopP(share) => ("top_p", json!(share)),
+            Parameter::Seed(seed) => (self.dialect.seed, json!(seed)),
+            Parameter::StopSequences(texts) => ("stop", json!(texts)),
+            Parameter::ReasoningEffort(effort) => ("reasoning_effort", json!(effort.as_str())),
+            Parameter::ServiceTier(tier) => ("service_tier", json!(tier)),
+            Parameter::PromptCache(PromptCache::Key(key)) => ("prompt_cache_key", json!(key)),
+            // It does so by itself.
+            Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
+            _ => return Err("chat completions have no such setting"),
+        };
+        fields.insert(name.to_owned(), value);
+        Ok(())
     }
 
     fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
@@ -133,9 +162,9 @@ impl HttpModel<Chat> {
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<ChatEncoder, ChatReader> {
         HttpConversation {
-            prepared: self
-                .set
-                .prepared(|set| set.endpoint.prepare("chat/completions", Auth::Bearer, HeaderMap::new())),
+            prepared: self.prepared(spec, |set| {
+                set.endpoint.prepare("chat/completions", Auth::Bearer, HeaderMap::new())
+            }),
             output_bytes: spec.output_bytes,
             wire: (Chat::NAME, parts::chat),
             encoder: EncodedHistory::new(

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, DeltaStream, ModelSpec},
+    model::{Conversation, DeltaStream, ModelSpec, Parameter, PromptCache, ReasoningEffort},
 };
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,6 @@ pub type Responses = HttpModel<Stateless>;
 /// The wire of OpenAI Responses, where each request carries the whole history.
 #[derive(Clone, Debug, Default)]
 pub struct Stateless {
-    reasoning: Map<String, Value>,
     is_background: bool,
 }
 
@@ -68,13 +67,29 @@ impl Wire for Stateless {
     const KEY_VARIABLE: &'static str = "OPENAI_API_KEY";
     const BASE_VARIABLE: &'static str = "OPENAI_BASE_URL";
 
-    fn defaults() -> Map<String, Value> {
+    fn defaults(&self) -> Map<String, Value> {
         let include = json!(["reasoning.encrypted_content"]);
         Map::from_iter([("store".to_owned(), json!(false)), ("include".to_owned(), include)])
     }
 
-    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
-        fields.insert("max_output_tokens".into(), tokens.into());
+    fn say(&self, fields: &mut Map<String, Value>, parameter: &Parameter) -> Result<(), &'static str> {
+        let (name, value) = match parameter {
+            Parameter::MaxTokens(tokens) => ("max_output_tokens", json!(tokens)),
+            Parameter::Temperature(temperature) => ("temperature", json!(temperature)),
+            Parameter::TopP(share) => ("top_p", json!(share)),
+            Parameter::ReasoningEffort(ReasoningEffort::Max) => return Err("its levels are none to xhigh"),
+            Parameter::ReasoningEffort(effort) => {
+                reasoning(fields)["effort"] = effort.as_str().into();
+                return Ok(());
+            }
+            Parameter::ServiceTier(tier) => ("service_tier", json!(tier)),
+            Parameter::PromptCache(PromptCache::Key(key)) => ("prompt_cache_key", json!(key)),
+            // It does so by itself.
+            Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
+            _ => return Err("Responses has no such setting"),
+        };
+        fields.insert(name.to_owned(), value);
+        Ok(())
     }
 
     fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
@@ -96,15 +111,20 @@ impl Wire for Stateless {
     }
 }
 
+/// How the model thinks, in the wire's own object.
+fn reasoning(fields: &mut Map<String, Value>) -> &mut Value {
+    fields.entry("reasoning").or_insert_with(|| json!({}))
+}
+
 impl HttpModel<Stateless> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
     pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
-        self.set.change().wire.reasoning.insert("effort".into(), effort.into().into());
+        reasoning(&mut self.set.change().fields)["effort"] = Value::String(effort.into());
         self
     }
     /// Asks for a summary of the reasoning, in the provider's words: `auto`, `concise`, `detailed`.
     pub fn reasoning_summary(mut self, summary: impl Into<String>) -> Self {
-        self.set.change().wire.reasoning.insert("summary".into(), summary.into().into());
+        reasoning(&mut self.set.change().fields)["summary"] = Value::String(summary.into());
         self
     }
     /// Marks the stable prefix for the provider's prompt cache.
@@ -128,9 +148,6 @@ impl HttpModel<Stateless> {
         if let Some(system) = &spec.system {
             fields.set("instructions", &**system);
         }
-        if !self.set.wire.reasoning.is_empty() {
-            fields.set("reasoning", self.set.wire.reasoning.clone());
-        }
         fields.set_tools(spec, |tool| {
             json!({"type": "function", "name": tool.name, "description": tool.description,
                 "parameters": tool.parameters, "strict": false})
@@ -141,8 +158,7 @@ impl HttpModel<Stateless> {
     fn conversation(&self, spec: &ModelSpec) -> ResponsesConversation {
         let http = HttpConversation {
             prepared: self
-                .set
-                .prepared(|set| set.endpoint.prepare("responses", Auth::Bearer, HeaderMap::new())),
+                .prepared(spec, |set| set.endpoint.prepare("responses", Auth::Bearer, HeaderMap::new())),
             output_bytes: spec.output_bytes,
             wire: (Stateless::NAME, parts::responses as parts::Write),
             encoder: EncodedHistory::new(self.set.prefix(spec, || self.prefix(spec)), ItemEncoder::default()),

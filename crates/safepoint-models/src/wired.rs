@@ -1,18 +1,19 @@
 //! A model behind HTTP: the settings that every wire has, in one place; a wire adds its own.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use safepoint::{
     Model,
-    model::{Conversation, ModelSpec},
+    model::{Conversation, ModelError, ModelErrorKind, ModelSpec, Parameter, Parameters, PromptCache},
 };
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
 use crate::{
     config::{ConfigError, Endpoint, Fields, ToolChoice},
-    http::Patience,
+    http::{Patience, outgoing::Prepared},
     made::Settled,
+    transport::Transport,
 };
 
 /// A model that is reached over HTTP, on the wire `W`.
@@ -29,11 +30,10 @@ pub(crate) struct Set<W> {
     /// The model's name as the provider knows it.
     pub(crate) wire_name: String,
     pub(crate) endpoint: Endpoint,
+    /// The wire's own fields.
     pub(crate) fields: Map<String, Value>,
-    extra: Map<String, Value>,
+    parameters: Parameters,
     choice: Option<ToolChoice>,
-    /// Whether a reply may ask for one call only.
-    is_single_call: bool,
     pub(crate) wire: W,
 }
 
@@ -56,17 +56,14 @@ pub trait Wire: sealed::Sealed + Clone + Default + fmt::Debug + Send + Sync + Si
 
     /// The fields that are set from the start.
     #[doc(hidden)]
-    fn defaults() -> Map<String, Value>;
+    fn defaults(&self) -> Map<String, Value>;
 
-    /// Says the temperature.
+    /// Says a parameter in the wire's own field.
+    ///
+    /// # Errors
+    /// Why the wire has no form for it.
     #[doc(hidden)]
-    fn temperature(fields: &mut Map<String, Value>, temperature: f64) {
-        fields.insert("temperature".into(), temperature.into());
-    }
-
-    /// Says the most tokens of a reply.
-    #[doc(hidden)]
-    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64);
+    fn say(&self, fields: &mut Map<String, Value>, parameter: &Parameter) -> Result<(), &'static str>;
 
     /// Says which tool must be used.
     #[doc(hidden)]
@@ -96,17 +93,15 @@ pub(crate) mod sealed {
 impl<W: Wire> HttpModel<W> {
     /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
     pub fn new(name: impl Into<String>) -> Self {
-        let wire_name = W::wire_name(name.into());
-        let name = format!("{}:{wire_name}", W::NAME);
-        let set = Set {
-            wire_name,
-            endpoint: Endpoint::new(W::DEFAULT_BASE),
-            fields: W::defaults(),
-            extra: Map::new(),
-            choice: None,
-            is_single_call: false,
-            wire: W::default(),
-        };
+        Self::of((W::NAME, name.into()), Endpoint::new(W::DEFAULT_BASE), W::default())
+    }
+
+    /// A model of a provider by name.
+    pub(crate) fn of((provider, name): (&str, String), endpoint: Endpoint, wire: W) -> Self {
+        let wire_name = W::wire_name(name);
+        let name = format!("{provider}:{wire_name}");
+        let fields = wire.defaults();
+        let set = Set { wire_name, endpoint, fields, parameters: Parameters::new(), choice: None, wire };
         Self { name, set: Settled::new(set) }
     }
 
@@ -146,18 +141,36 @@ impl<W: Wire> HttpModel<W> {
         self
     }
 
-    /// Sets the temperature.
-    pub fn temperature(mut self, temperature: f64) -> Self {
-        W::temperature(&mut self.set.change().fields, temperature);
+    /// Sets how requests travel: proxy, trust, times.
+    pub fn transport(mut self, transport: Transport) -> Self {
+        self.set.change().endpoint.transport = Some(transport);
         self
+    }
+
+    /// Sets parameters, over those that were set before. One that the wire has no form for is an error when an agent is
+    /// built ([`Model::check`]).
+    ///
+    /// ```
+    /// use safepoint::model::{Parameters, ReasoningEffort};
+    /// let parameters = Parameters::new().reasoning_effort(ReasoningEffort::Low).service_tier("flex");
+    /// let model = safepoint_models::responses::model("gpt-5.2").parameters(parameters);
+    /// ```
+    pub fn parameters(mut self, parameters: Parameters) -> Self {
+        let set = self.set.change();
+        set.parameters = set.parameters.with(&parameters);
+        self
+    }
+
+    /// Sets the temperature.
+    pub fn temperature(self, temperature: f64) -> Self {
+        self.parameters(Parameters::new().temperature(temperature))
     }
 
     /// Sets the most tokens of one reply, reasoning included: `max_completion_tokens` of chat completions (for servers
     /// that know only the older `max_tokens`, use [`HttpModel::extra`]), `max_output_tokens` of Responses,
     /// `maxOutputTokens` of Gemini, `max_tokens` of messages, where it is 8,192 unless set: that wire wants a figure.
-    pub fn max_tokens(mut self, tokens: u64) -> Self {
-        W::max_tokens(&mut self.set.change().fields, tokens);
-        self
+    pub fn max_tokens(self, tokens: u64) -> Self {
+        self.parameters(Parameters::new().max_tokens(tokens))
     }
 
     /// Sets which tool it must use.
@@ -170,39 +183,92 @@ impl<W: Wire> HttpModel<W> {
     /// Lets a reply ask for one call only: `parallel_tool_calls` of chat completions and Responses,
     /// `disable_parallel_tool_use` of messages. Gemini has no such setting, and gets none. How many calls run at once
     /// is another matter: see [`Limits::parallel_calls`](safepoint::Limits).
-    pub fn one_call_at_a_time(mut self) -> Self {
-        self.set.change().is_single_call = true;
-        self
+    pub fn one_call_at_a_time(self) -> Self {
+        self.parameters(Parameters::new().one_call_at_a_time())
     }
 
     /// Adds a field to each request as it is, over what is set otherwise. Only `tools` is added to what is there: the
     /// agent's own tools stay, and the provider's (such as a search) stand behind them.
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.set.change().extra.insert(name.into(), value.into());
-        self
+    pub fn extra(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.parameters(Parameters::new().extra(name, value))
     }
 
     /// What is set, to which the wire adds what is of this conversation.
     pub(crate) fn settings(&self, spec: &ModelSpec) -> Fields {
-        let mut fields = self.set.fields.clone();
+        let parameters = self.parameters_of(spec);
+        // Of a conversation with a parameter that the wire has no form for nothing is sent.
+        let mut fields = self.said(&parameters).unwrap_or_default();
         if !spec.tools.is_empty() {
             if let (None, Some(choice), true) = (&self.set.choice, &spec.choice, W::may_force(&fields)) {
                 W::tool_choice(&mut fields, choice);
             }
-            if self.set.is_single_call {
+            if parameters.iter().any(|parameter| matches!(parameter, Parameter::OneCallAtATime)) {
                 W::one_call(&mut fields);
             }
         }
-        Fields(fields)
+        Fields::new(fields, parameters.extras().clone())
+    }
+
+    /// Whether what is stable of a conversation is to be kept by the provider.
+    pub(crate) fn caches_prefix(&self, spec: &ModelSpec) -> bool {
+        let is_it = |parameter: &Parameter| matches!(parameter, Parameter::PromptCache(PromptCache::Prefix));
+        self.parameters_of(spec).iter().any(is_it)
     }
 
     /// The body up to its list of messages, which comes last so that it can grow: what is extra over these fields.
-    pub(crate) fn opened(&self, mut fields: Fields, list: &str) -> Vec<u8> {
-        fields.merge(&self.set.extra);
+    pub(crate) fn opened(&self, fields: Fields, list: &str) -> Vec<u8> {
         let mut bytes = fields.open();
         let comma = if bytes.len() > 1 { "," } else { "" };
         bytes.extend_from_slice(format!("{comma}\"{list}\":[").as_bytes());
         bytes
+    }
+
+    /// What all requests have in common.
+    ///
+    /// # Errors
+    /// If they cannot be made so, or the wire has no form for one of the parameters.
+    pub(crate) fn prepared(
+        &self,
+        spec: &ModelSpec,
+        prepare: impl FnOnce(&Set<W>) -> Result<Prepared, ModelError>,
+    ) -> Result<Arc<Prepared>, ModelError> {
+        let parameters = self.parameters_of(spec);
+        if !parameters.is_empty() {
+            self.said(&parameters)?;
+        }
+        self.set.prepared(prepare)
+    }
+
+    /// Its own parameters, and over them those of the conversation.
+    fn parameters_of(&self, spec: &ModelSpec) -> Cow<'_, Parameters> {
+        match &spec.parameters {
+            None => Cow::Borrowed(&self.set.parameters),
+            Some(over) => Cow::Owned(self.set.parameters.with(over)),
+        }
+    }
+
+    /// The wire's own fields, with these parameters in theirs.
+    ///
+    /// # Errors
+    /// The first that the wire has no form for.
+    fn said(&self, parameters: &Parameters) -> Result<Map<String, Value>, ModelError> {
+        let mut fields = self.set.fields.clone();
+        let flaw = parameters.flaw();
+        for parameter in parameters.iter() {
+            let name = parameter.name();
+            let said = match (flaw, parameter) {
+                (Some((flawed, why)), _) if flawed == name => Err(why),
+                // Only beside tools: see `settings`.
+                (_, Parameter::OneCallAtATime) => Ok(()),
+                (_, parameter) => self.set.wire.say(&mut fields, parameter),
+            };
+            said.map_err(|why| {
+                let message = format!("`{name}` cannot be said to {}: {why}", self.name);
+                ModelError::new(ModelErrorKind::Refused, message)
+                    .with_hint("leave it out, or set the provider's own field with `extra`")
+            })?;
+        }
+        Ok(fields)
     }
 }
 
@@ -213,5 +279,10 @@ impl<W: Wire> Model for HttpModel<W> {
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         W::open(self, &spec)
+    }
+
+    fn check(&self, parameters: &Parameters) -> Result<(), ModelError> {
+        self.said(&self.set.parameters.with(parameters))?;
+        self.set.endpoint.transport.as_ref().map_or(Ok(()), |transport| transport.client().map(drop))
     }
 }

@@ -1,5 +1,4 @@
-//! Durable stores for sessions: SQLite, embedded, with no server (S7.9).
-//!
+//! Durable stores for sessions: SQLite, embedded, with no server (S7.9). Each store is a feature; `sqlite` is on by default.
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use std::time::Duration;
@@ -18,6 +17,8 @@
 //! # });
 //! ```
 
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

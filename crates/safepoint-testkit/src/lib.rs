@@ -141,6 +141,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guides/failover.md")]
 #[doc = include_str!("../../../docs/guides/mcp.md")]
+#[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/practice.md")]
 #[doc = include_str!("../../../docs/guides/retrieval.md")]
 #[doc = include_str!("../../../docs/guides/state.md")]

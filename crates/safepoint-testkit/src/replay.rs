@@ -18,7 +18,7 @@ use std::{
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
     History, Model,
-    model::{Conversation, Delta, DeltaStream, ModelError, ModelErrorKind, ModelSpec},
+    model::{Conversation, Delta, DeltaStream, ModelError, ModelErrorKind, ModelSpec, Parameters},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -68,6 +68,10 @@ impl<M: Model> Model for RecordingModel<M> {
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         let said = said_of(&spec);
         Box::new(Recorded { inner: self.model.open(spec), file: Arc::clone(&self.file), said })
+    }
+
+    fn check(&self, parameters: &Parameters) -> Result<(), ModelError> {
+        self.model.check(parameters)
     }
 }
 
@@ -202,6 +206,11 @@ impl Model for Replay {
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         Box::new(Replayed { replay: self.clone(), said: said_of(&spec) })
     }
+
+    /// It is recorded what they were: others are a difference.
+    fn check(&self, _: &Parameters) -> Result<(), ModelError> {
+        Ok(())
+    }
 }
 
 struct Replayed {
@@ -226,7 +235,12 @@ fn said_of(spec: &ModelSpec) -> Value {
     let tool = |tool: &safepoint::model::ToolDecl| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
     let tools: Vec<Value> = spec.tools.iter().map(tool).collect();
     let choice = spec.choice.as_ref().map(|choice| format!("{choice:?}"));
-    json!({"system": spec.system.as_deref(), "tools": tools, "choice": choice})
+    let mut said = json!({"system": spec.system.as_deref(), "tools": tools, "choice": choice});
+    // Recordings from before have none.
+    if let Some(parameters) = &spec.parameters {
+        said["parameters"] = parameters.to_json();
+    }
+    said
 }
 
 fn request(said: &Value, history: &History) -> Value {

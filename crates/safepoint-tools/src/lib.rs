@@ -1,8 +1,9 @@
 //! Tools for Safepoint agents: commands under a guard that leaves nothing behind, files, search, http, and the tools
-//! of MCP servers.
+//! of MCP servers (the feature `mcp`, on by default).
 
 pub mod limits;
 pub mod lines;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod process;
 

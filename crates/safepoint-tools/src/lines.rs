@@ -15,6 +15,7 @@ use crate::limits;
 
 mod scan;
 
+#[cfg(feature = "mcp")]
 pub(crate) use scan::JsonPlace;
 pub use scan::Scan;
 

@@ -75,7 +75,7 @@ pub use survivors::{Reaped, reap_survivors};
 
 pub use receipt::names;
 
-use safepoint::{ToolContext, stop::Scope};
+use safepoint::ToolContext;
 use tokio::sync::watch;
 
 use child::Ties;
@@ -220,7 +220,12 @@ impl Processes {
     }
 
     /// The same for work that is no call.
-    pub(crate) async fn spawn_under(&self, scope: &Scope, spec: CommandSpec) -> Result<Process, SpawnError> {
+    #[cfg(feature = "mcp")]
+    pub(crate) async fn spawn_under(
+        &self,
+        scope: &safepoint::stop::Scope,
+        spec: CommandSpec,
+    ) -> Result<Process, SpawnError> {
         self.spawn_for(spec, || Some(Witness::scope(scope))).await
     }
 

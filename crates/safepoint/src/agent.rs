@@ -3,9 +3,11 @@
 pub(crate) mod builder;
 pub(crate) mod runs;
 mod states;
+#[cfg(feature = "schema")]
 mod typed;
 
 pub(crate) use builder::AgentBuilder;
 pub use builder::BuildError;
 pub(crate) use runs::Agent;
+#[cfg(feature = "schema")]
 pub use typed::{REPAIRS, TypedAgent};

@@ -1,6 +1,7 @@
 //! An agent as data, and what goes into one.
 
 pub(crate) mod answer;
+pub(crate) mod fits;
 pub(crate) mod identity;
 pub(crate) mod secret;
 pub(crate) mod stop_times;
@@ -14,7 +15,7 @@ use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::Hooks,
-        model::{self, ModelSpec, OnModelStop},
+        model::{self, ModelSpec, OnModelStop, Parameters},
     },
     sync::callback::Foreign,
     value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
@@ -29,6 +30,8 @@ use self::{
 pub(crate) struct Definition {
     pub(crate) model: model::Guarded,
     pub(crate) system: Option<Arc<str>>,
+    /// The parameters of its model's calls.
+    pub(crate) parameters: Option<Arc<Parameters>>,
     pub(crate) tools: Toolset,
     pub(crate) limits: Arc<Limits>,
     pub(crate) price: Option<Price>,
@@ -56,7 +59,24 @@ impl Definition {
         let tools = self.tools.decls();
         let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
         let output_bytes = self.limits.model_output_bytes;
-        ModelSpec { system: self.system.clone(), tools, choice, output_bytes }
+        let (system, parameters) = (self.system.clone(), self.parameters.clone());
+        ModelSpec { system, tools, choice, parameters, output_bytes }
+    }
+
+    /// Whether its model takes the parameters.
+    ///
+    /// # Errors
+    /// The first that it does not take, and what to do instead.
+    pub(crate) fn check_parameters(&self) -> Result<(), String> {
+        let none = Parameters::new();
+        let parameters = self.parameters.as_deref().unwrap_or(&none);
+        if let Some((name, why)) = parameters.flaw() {
+            return Err(format!("of the parameters, `{name}` cannot be used: {why}"));
+        }
+        self.model.check(parameters).map_err(|error| match error.hint() {
+            Some(hint) => format!("{error} ({hint})"),
+            None => error.to_string(),
+        })
     }
 
     /// The same definition with answers of this schema.

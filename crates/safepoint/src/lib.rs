@@ -4,6 +4,7 @@
 //!
 //! What most programs name stands at the root, everything else in the module of its noun, and each name once. What only
 //! stores, adapters and front ends need is in [`raw`].
+#![cfg_attr(not(feature = "schema"), expect(dead_code, reason = "typed answers need their schema"))]
 
 pub mod agent;
 mod contract;
@@ -88,7 +89,7 @@ pub mod message {
 pub mod model {
     pub use crate::contract::model::{
         Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec, OnModelStop,
-        ToolChoice, ToolDecl,
+        Parameter, Parameters, PromptCache, ReasoningEffort, ToolChoice, ToolDecl,
     };
 }
 
@@ -146,8 +147,10 @@ pub mod store {
 pub mod tool {
     pub use crate::contract::tool::{
         Asks, Concurrency, EffectClass, FnTool, FullOutput, OnStop, OnToolFailure, Output, ToolSpec,
-        from_blocking_fn, from_fn,
+        from_spec,
     };
+    #[cfg(feature = "schema")]
+    pub use crate::contract::tool::{from_blocking_fn, from_fn};
 }
 
 /// What a model call used, and how sure we are of it (S3.9).

@@ -52,7 +52,8 @@ pub mod remote {
     };
 }
 
-/// A JSON Schema, compiled once: which values fit it, and where and why another does not.
+/// A JSON Schema, compiled once: which values fit it, and where and why another does not. It needs the feature `schema`.
+#[cfg(feature = "schema")]
 pub mod schema {
     pub use crate::value::schema::{InvalidSchema, Misfit, Schema};
 }

@@ -9,6 +9,7 @@ pub(crate) mod json;
 pub(crate) mod limits;
 pub(crate) mod message;
 pub(crate) mod receipt;
+#[cfg(feature = "schema")]
 pub(crate) mod schema;
 pub(crate) mod spill;
 pub(crate) mod tagged;

@@ -55,7 +55,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset", "identity"]),
+    ("definition", &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "identity"]),
     (
         "run",
         &[

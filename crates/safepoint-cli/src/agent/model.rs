@@ -2,8 +2,13 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use safepoint::{Agent, AgentBuilder, Model, raw::Cleaned, window::Window};
-use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
+use safepoint::{
+    Agent, AgentBuilder, Model,
+    model::{Parameters, PromptCache},
+    raw::Cleaned,
+    window::Window,
+};
+use safepoint_models::{ModelBuilder, openai};
 use safepoint_testkit::{
     replay::{RecordingModel, Replay},
     script::Script,
@@ -21,9 +26,6 @@ use crate::{
     exit::Usage,
     settings::{AgentSettings, secrets},
 };
-
-/// How a model is named.
-const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME";
 
 /// The name of the built-in one.
 pub(crate) const PRACTICE: &str = "practice";
@@ -70,7 +72,9 @@ async fn pick(settings: &AgentSettings) -> anyhow::Result<Chosen> {
         return named_model(settings, named);
     }
     if args.base_url.is_some() {
-        return Err(Usage(format!("--base-url needs --model: {WIRES} says which wire")).into());
+        let hint =
+            "--model openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME says which wire it speaks";
+        return Err(Usage(format!("--base-url needs --model: {hint}")).into());
     }
     let set = |variable| std::env::var(variable).is_ok_and(|value| !value.is_empty());
     if set("OPENAI_API_KEY") || set("OPENAI_BASE_URL") {
@@ -85,34 +89,32 @@ async fn pick(settings: &AgentSettings) -> anyhow::Result<Chosen> {
     if let Some(name) = local_model().await {
         let mut local = settings.clone();
         local.args.base_url = Some(LOCAL_URL.into());
-        let mut chosen = named_model(&local, &format!("openai:{name}"))?;
+        let mut chosen = named_model(&local, &format!("ollama:{name}"))?;
         chosen.notice = Some(format!("using the local model {name} at {LOCAL_URL}"));
         return Ok(chosen);
     }
     practice_model(settings).await
 }
 
-/// A model of this wire as the arguments say; its key from the wire's variable where they name none.
-fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel<W>> {
-    let named_key = key(args)?;
-    let by_environment = args.base_url.is_none() && named_key.is_none();
-    let mut model = match by_environment.then(|| HttpModel::from_env(name)) {
-        Some(found) => found.map_err(|error| Usage(format!("{:#}", anyhow::Error::new(error))))?,
-        None => HttpModel::new(name),
-    };
+/// A model as its name and the arguments say; its key from its provider's variable where they name none.
+fn configured(named: &str, args: &AgentArgs) -> anyhow::Result<Arc<dyn Model>> {
+    let wrong = |error| Usage(format!("--model {named}: {:#}", anyhow::Error::new(error)));
+    let mut model: ModelBuilder = named.parse().map_err(wrong)?;
     if let Some(base) = &args.base_url {
         model = model.base_url(base);
     }
-    if let Some(key) = named_key.or_else(|| from_env(W::KEY_VARIABLE)) {
+    if let Some(key) = key(args)? {
         model = model.api_key(key);
     }
+    // What is stable of a conversation is kept by the providers that can.
+    let mut parameters = Parameters::new().prompt_cache(PromptCache::Prefix);
     if let Some(tokens) = args.max_tokens {
-        model = model.max_tokens(tokens);
+        parameters = parameters.max_tokens(tokens);
     }
     if let Some(temperature) = args.temperature {
-        model = model.temperature(temperature);
+        parameters = parameters.temperature(temperature);
     }
-    Ok(model)
+    Ok(model.parameters(parameters).build().map_err(wrong)?)
 }
 
 /// An agent around this model, recorded where the arguments say so.
@@ -139,17 +141,7 @@ fn replayed(path: &Path) -> anyhow::Result<Chosen> {
 }
 
 fn named_model(settings: &AgentSettings, named: &str) -> anyhow::Result<Chosen> {
-    let Some((wire, name)) = named.split_once(':').filter(|(_, name)| !name.is_empty()) else {
-        return Err(Usage(format!("--model {named}: write {WIRES}")).into());
-    };
-    let builder = match wire {
-        "openai" => built(configured::<openai::Chat>(name, &settings.args)?, settings)?,
-        "responses" => built(configured::<responses::Stateless>(name, &settings.args)?, settings)?,
-        "gemini" => built(configured::<gemini::GenerateContent>(name, &settings.args)?, settings)?,
-        "anthropic" => built(configured::<anthropic::Messages>(name, &settings.args)?.cache(), settings)?,
-        other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
-    };
-    Ok(Chosen::plain(named, builder))
+    Ok(Chosen::plain(named, built(configured(named, &settings.args)?, settings)?))
 }
 
 /// The model's window, and what happens when the conversation outgrows it.

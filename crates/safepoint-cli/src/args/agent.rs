@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+use safepoint_models::{ModelProvider, PROVIDERS};
 
 use super::{
     backend::BackendArgs,
@@ -41,13 +42,12 @@ pub(crate) struct AgentArgs {
     pub(crate) backend: Option<String>,
     #[command(flatten)]
     pub(crate) known: BackendArgs,
-    /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
-    #[arg(long, value_name = "WIRE:NAME")]
+    #[arg(long, value_name = "PROVIDER:NAME", help = model_help())]
     pub(crate) model: Option<String>,
     /// The part of the server's address before /chat/completions, /responses, /messages or /models; it includes /v1
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// The variable that holds the API key, if it is not the wire's usual variable
+    /// The variable that holds the API key, if it is not the provider's usual variable
     #[arg(long, value_name = "NAME")]
     pub(crate) api_key_env: Option<String>,
     /// Instructions for the model
@@ -108,6 +108,12 @@ pub(crate) struct AgentArgs {
     /// The limit of all clean-up times of a stop together
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub(crate) cleanup_cap: Duration,
+}
+
+/// How a model is named.
+fn model_help() -> String {
+    let names: Vec<&str> = PROVIDERS.iter().map(ModelProvider::name).collect();
+    format!("The model, such as openai:gpt-5.2. The providers: {}", names.join(", "))
 }
 
 impl AgentArgs {

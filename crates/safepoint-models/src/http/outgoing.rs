@@ -22,10 +22,9 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(url: Url, headers: HeaderMap, patience: Patience) -> Result<Self, ModelError> {
-        let client = client()?;
+    pub(crate) fn new(client: HttpClient, url: Url, headers: HeaderMap, patience: Patience) -> Self {
         let request = client.post(&url).headers(headers.clone());
-        Ok(Self { client, url, headers, request, patience })
+        Self { client, url, headers, request, patience }
     }
 
     /// A request for what lies below this address. It has no body.
@@ -89,7 +88,7 @@ pub(crate) async fn read_some(mut response: Response, idle: Duration) -> Vec<u8>
 ///
 /// # Errors
 /// If the TLS roots of this machine cannot be loaded.
-fn client() -> Result<HttpClient, ModelError> {
+pub(crate) fn client() -> Result<HttpClient, ModelError> {
     safepoint_http::shared().map_err(|error: HttpError| {
         ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
             .with_hint("are the system's certificates installed (ca-certificates)?")

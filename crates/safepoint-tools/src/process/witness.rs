@@ -20,6 +20,7 @@ impl Witness {
     }
 
     /// A scope that keeps no receipt.
+    #[cfg(feature = "mcp")]
     pub(super) fn scope(scope: &Scope) -> Self {
         Self { scope: scope.clone(), cx: None }
     }

@@ -7,7 +7,7 @@ use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::Hooks,
-        model::{self, Model, OnModelStop},
+        model::{self, Model, OnModelStop, Parameters},
         tool::Tool,
     },
     definition::{
@@ -36,6 +36,20 @@ impl AgentBuilder {
     /// Sets the instructions.
     pub fn system(mut self, text: impl Into<Arc<str>>) -> Self {
         self.def.system = Some(text.into());
+        self
+    }
+
+    /// Sets the parameters of its model's calls, over those of the model itself.
+    ///
+    /// ```
+    /// # use safepoint::{Agent, Model};
+    /// use safepoint::model::Parameters;
+    /// # fn agent(model: impl Model) -> Result<Agent, safepoint::agent::BuildError> {
+    /// Agent::builder(model).parameters(Parameters::new().temperature(0.2).max_tokens(2000)).try_build()
+    /// # }
+    /// ```
+    pub fn parameters(mut self, parameters: Parameters) -> Self {
+        self.def.parameters = Some(Arc::new(parameters)).filter(|set| !set.is_empty());
         self
     }
 
@@ -136,7 +150,8 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, the answer
-    /// takes all of the window, or no run could work under one of the limits.
+    /// takes all of the window, no run could work under one of the limits, or the model has no form for one of the
+    /// parameters.
     pub fn try_build(self) -> Result<Agent, BuildError> {
         let Self { mut model, mut tools, window, mut def } = self;
         if let Some(flaw) = def.limits.flaw() {
@@ -147,6 +162,7 @@ impl AgentBuilder {
             tools = tools.into_iter().map(|work| work.cleaned(&def.secrets)).collect();
         }
         def.model = model::Guarded::new(model);
+        def.check_parameters().map_err(BuildError)?;
         def.tools = Toolset::new(tools).map_err(BuildError)?;
         let no_room =
             || BuildError("the window leaves no room: what is kept for the answer is all of it".into());

@@ -64,6 +64,7 @@ impl Agent {
         let def = Definition {
             model: model::Guarded::new(Arc::clone(&model)),
             system: None,
+            parameters: None,
             tools: Toolset::default(),
             limits: Arc::default(),
             price: None,

@@ -9,16 +9,44 @@ use serde_json::Value;
 use crate::value::{history::History, json, limits::Limits, message::ToolCall, usage::Usage};
 
 mod guarded;
+mod parameters;
+mod shared;
 
 pub(crate) use guarded::{Guarded, GuardedConversation, GuardedReply};
+pub use parameters::{Parameter, Parameters, PromptCache, ReasoningEffort};
 
 /// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
+///
+/// A model in a `Box` or an `Arc` is one too, so that it can be chosen while the program runs:
+///
+/// ```
+/// use std::sync::Arc;
+/// use safepoint::{Agent, Model};
+/// fn agent(is_hard: bool, small: impl Model, large: impl Model) -> Agent {
+///     let model: Arc<dyn Model> = if is_hard { Arc::new(large) } else { Arc::new(small) };
+///     Agent::builder(model).build()
+/// }
+/// ```
 pub trait Model: Send + Sync + 'static {
     /// The name for people and spans, such as `openai:gpt-5.2`.
     fn name(&self) -> &str;
 
     /// Opens a conversation: what is the same for each of its calls is prepared once.
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation>;
+
+    /// Whether it can be asked with these parameters, and with those that are its own. It is asked when an agent is
+    /// built. A model that says nothing takes none.
+    ///
+    /// # Errors
+    /// The first that it has no form for, and what to do instead.
+    fn check(&self, parameters: &Parameters) -> Result<(), ModelError> {
+        if parameters.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the model {} takes no parameters", self.name());
+        Err(ModelError::new(ModelErrorKind::Refused, message)
+            .with_hint("leave them out; a model of your own takes them once its `check` says so"))
+    }
 }
 
 /// A conversation with a model: a pure cache of encoded history. Losing it loses nothing.
@@ -62,6 +90,9 @@ pub struct ModelSpec {
     pub tools: Arc<[ToolDecl]>,
     /// Which tool it must use, where the wire can say so and the model's own settings do not.
     pub choice: Option<ToolChoice>,
+    /// The parameters of its calls, over the model's own. A model that is opened with one that it has no form for
+    /// refuses each call.
+    pub parameters: Option<Arc<Parameters>>,
     /// The most bytes of one reply, in all its fields ([`Limits::model_output_bytes`](crate::Limits)). A
     /// model that decodes counts them as they arrive, and ends the stream with
     /// [`ModelErrorKind::OutputBytes`] when there are more. That limit then stops the run.
@@ -71,7 +102,7 @@ pub struct ModelSpec {
 impl Default for ModelSpec {
     fn default() -> Self {
         let output_bytes = Limits::default().model_output_bytes;
-        Self { system: None, tools: Arc::from([]), choice: None, output_bytes }
+        Self { system: None, tools: Arc::from([]), choice: None, parameters: None, output_bytes }
     }
 }
 

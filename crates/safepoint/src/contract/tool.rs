@@ -16,12 +16,16 @@ use crate::value::{
 
 mod asks;
 mod from_fn;
+mod from_spec;
 mod output;
 mod spec;
 
 pub use crate::value::effect::EffectClass;
 pub use asks::Asks;
-pub use from_fn::{FnTool, from_blocking_fn, from_fn};
+pub use from_fn::FnTool;
+#[cfg(feature = "schema")]
+pub use from_fn::{from_blocking_fn, from_fn};
+pub use from_spec::from_spec;
 pub use output::{FullOutput, Output};
 pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};
 

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use safepoint_scope::Failure;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -16,11 +17,10 @@ use crate::{
         model::ToolChoice,
         tool::{Tool, ToolContext, ToolResult, ToolSpec},
     },
+    definition::fits::Fits,
     value::{
-        effect::EffectClass,
         event::ErrorReport,
         message::{AssistantMessage, CallResult, ResultStatus},
-        schema::Schema,
     },
 };
 
@@ -28,6 +28,7 @@ use crate::{
 pub(crate) const CODE: &str = "answer";
 
 /// How often a model may correct an answer that does not match, unless set otherwise.
+#[cfg(feature = "schema")]
 pub const REPAIRS: u32 = 2;
 
 const NAME: &str = "final_answer";
@@ -43,7 +44,7 @@ type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct AnswerSchema {
     spec: ToolSpec,
-    schema: Schema,
+    fits: Fits,
     check: Arc<Check>,
     /// Whether the arguments hold the answer in their one field, and are not the answer itself.
     is_held: bool,
@@ -56,6 +57,7 @@ impl fmt::Debug for AnswerSchema {
     }
 }
 
+#[cfg(feature = "schema")]
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Held<T> {
@@ -64,27 +66,27 @@ struct Held<T> {
 
 impl AnswerSchema {
     /// The form of a `T`, under a name that is not taken.
+    #[cfg(feature = "schema")]
     pub(crate) fn of<T: JsonSchema + DeserializeOwned + 'static>(is_taken: impl Fn(&str) -> bool) -> Self {
         let mut name = NAME.to_owned();
         while is_taken(&name) {
             name.push('_');
         }
-        let spec = ToolSpec::new(name, DESCRIPTION).effect(EffectClass::ReadOnly);
+        let spec = ToolSpec::new(name, DESCRIPTION).effect(crate::value::effect::EffectClass::ReadOnly);
         let plain = spec.clone().arguments::<T>();
         let is_held = !is_plain_object(&plain.parameters);
         let spec = if is_held { spec.arguments::<Held<T>>() } else { plain };
-        let schema =
-            Schema::new(&spec.parameters).expect("a schema that was derived from a type is a JSON Schema");
+        let fits = Fits::of(&spec).expect("a schema that was derived from a type is a JSON Schema");
         let check = |value: &Value| T::deserialize(value).map(drop).map_err(|error| error.to_string());
-        Self { spec, schema, check: Arc::new(check), is_held, repairs: REPAIRS }
+        Self { spec, fits, check: Arc::new(check), is_held, repairs: REPAIRS }
     }
 
     pub(crate) fn with_repairs(&self, repairs: u32) -> Self {
         Self { repairs, ..self.clone() }
     }
 
-    pub(crate) fn schema(&self) -> Schema {
-        self.schema.clone()
+    pub(crate) fn fits(&self) -> Fits {
+        self.fits.clone()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -102,7 +104,7 @@ impl AnswerSchema {
             serde_json::from_str(unfenced(text)).map_err(|error| format!("it is not JSON ({error})"))?;
         let bare = if self.is_held { value.get(FIELD).unwrap_or(&value) } else { &value };
         let whole = if self.is_held { json!({ FIELD: bare }) } else { bare.clone() };
-        self.schema.check(&whole).map_err(|misfit| misfit.to_string())?;
+        self.fits.check(&whole)?;
         (self.check)(bare)?;
         Ok(bare.clone())
     }

@@ -7,11 +7,10 @@ use crate::{
         model::ToolDecl,
         tool::{FnTool, Tool, ToolSpec},
     },
-    definition::{answer::AnswerSchema, secret::Secrets, subagent::Subagent},
+    definition::{answer::AnswerSchema, fits::Fits, secret::Secrets, subagent::Subagent},
     value::{
         approval::{hashed, sorted},
         receipt::CallKind,
-        schema::Schema,
     },
 };
 
@@ -80,7 +79,7 @@ pub(crate) struct Toolset {
 #[derive(Clone)]
 struct ToolEntry {
     work: Callable,
-    schema: Schema,
+    fits: Fits,
     definition: Arc<str>,
 }
 
@@ -98,10 +97,9 @@ impl Toolset {
                     name.escape_debug()
                 ));
             }
-            let schema = Schema::new(&work.spec().parameters)
-                .map_err(|error| format!("the schema of tool `{name}` cannot be used: {error}"))?;
+            let fits = Fits::of(work.spec())?;
             let definition = definition(work.spec()).into();
-            if tools.insert(name.as_str().into(), ToolEntry { work, schema, definition }).is_some() {
+            if tools.insert(name.as_str().into(), ToolEntry { work, fits, definition }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
@@ -111,8 +109,8 @@ impl Toolset {
     /// Adds the tool by which a model answers; its name is not taken.
     pub(crate) fn add_form(&mut self, form: &Arc<AnswerSchema>) {
         self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
-        let (work, schema) = (Callable::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
-        let entry = ToolEntry { work, schema, definition: definition(form.spec()).into() };
+        let (work, fits) = (Callable::Body(Arc::clone(form) as Arc<dyn Tool>), form.fits());
+        let entry = ToolEntry { work, fits, definition: definition(form.spec()).into() };
         self.tools.insert(form.name().into(), entry);
     }
 

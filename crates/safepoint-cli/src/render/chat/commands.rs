@@ -16,7 +16,7 @@ const COMMANDS: [(&str, &str); 11] = [
     ("receipt", "show the full receipt of the last turn"),
     ("trace", "show what the last turn recorded, step by step"),
     ("tools", "list the tools, and which ones need approval"),
-    ("model", "show the model; `/model WIRE:NAME` changes it from the next turn on"),
+    ("model", "show the model; `/model PROVIDER:NAME` changes it from the next turn on"),
     ("session", "show the session id, for `safepoint steer`, `push` and `stop` from another terminal"),
     ("quit", "exit"),
 ];

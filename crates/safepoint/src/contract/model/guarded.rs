@@ -5,7 +5,7 @@ use std::{future::poll_fn, sync::Arc};
 
 use futures_core::future::BoxFuture;
 
-use super::{Conversation, Delta, DeltaStream, Model, ModelError, ModelErrorKind, ModelSpec};
+use super::{Conversation, Delta, DeltaStream, Model, ModelError, ModelErrorKind, ModelSpec, Parameters};
 use crate::{
     sync::callback::{self, Foreign, Panicked},
     value::history::History,
@@ -35,6 +35,14 @@ impl Guarded {
     /// The name, shared.
     pub(crate) fn shared_name(&self) -> Arc<str> {
         self.name.as_ref().map_or_else(|_unnamed| UNNAMED.into(), Arc::clone)
+    }
+
+    /// Whether it takes these parameters.
+    ///
+    /// # Errors
+    /// The first that it does not take, or its panic.
+    pub(crate) fn check(&self, parameters: &Parameters) -> Result<(), ModelError> {
+        self.it.call(|model| model.check(parameters)).unwrap_or_else(|panic| Err(failure(&panic)))
     }
 
     /// A conversation, or one that only reports the panic.

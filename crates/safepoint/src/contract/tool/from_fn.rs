@@ -1,16 +1,21 @@
 //! Tools from closures: an async one, or a blocking one off the async threads.
 
-use std::{future::Future, sync::Arc};
+#[cfg(feature = "schema")]
+use std::future::Future;
+use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Failure, Halt, TaskEnd};
+use safepoint_scope::{Failure, Halt};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{OnStop, Output, Tool, ToolContext, ToolResult, ToolSpec};
+#[cfg(feature = "schema")]
+use super::Output;
+use super::{Tool, ToolContext, ToolResult, ToolSpec};
 
-type Body = dyn Fn(ToolContext, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
+pub(super) type Body = dyn Fn(ToolContext, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
 
 /// A tool made of a closure; see [`from_fn`].
 pub struct FnTool {
@@ -25,6 +30,10 @@ impl FnTool {
         body: impl Fn(ToolContext, Value) -> BoxFuture<'static, ToolResult> + Send + Sync + 'static,
     ) -> Arc<dyn Tool> {
         Arc::new(Self { spec, body: Arc::new(body) })
+    }
+
+    pub(super) fn new(spec: ToolSpec, body: Arc<Body>) -> Self {
+        Self { spec, body }
     }
 
     /// Changes the declaration.
@@ -56,7 +65,7 @@ impl Tool for FnTool {
     }
 }
 
-/// A tool from an async closure. Its arguments' schema comes from `A`; use `()` for none.
+/// A tool from an async closure. Its arguments' schema comes from `A`; use `()` for none. It needs the feature `schema`.
 ///
 /// Its effect is *unsafe* and its contract *drop* until [`FnTool::with`] says otherwise.
 ///
@@ -72,6 +81,7 @@ impl Tool for FnTool {
 ///     Ok(format!("slept {} s", nap.seconds))
 /// });
 /// ```
+#[cfg(feature = "schema")]
 pub fn from_fn<A, F, Fut, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -92,6 +102,7 @@ where
 /// A tool from a blocking closure: it runs on a thread where blocking is allowed, and should poll
 /// [`ToolContext::is_stopping`]. Its contract is *detach*, the only honest one for code that may never look; a closure that
 /// does poll can say `OnStop::Cooperate` (S4.8).
+#[cfg(feature = "schema")]
 pub fn from_blocking_fn<A, F, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -102,7 +113,7 @@ where
     FnTool {
         spec: ToolSpec {
             is_blocking: true,
-            ..spec_of::<A>(name.into(), description.into()).on_stop(OnStop::Detach)
+            ..spec_of::<A>(name.into(), description.into()).on_stop(super::OnStop::Detach)
         },
         body: Arc::new(move |cx, args| {
             let body = Arc::clone(&body);
@@ -113,16 +124,19 @@ where
                 let task = scope.spawn_blocking(label, move || body(&cx, args));
                 match task.await {
                     Ok(result) => result.map(Into::into),
-                    Err(TaskEnd::Panicked(message)) => {
+                    Err(safepoint_scope::TaskEnd::Panicked(message)) => {
                         Err(Failure::new(format!("the tool panicked: {message}")).into())
                     }
-                    Err(TaskEnd::Dropped) => Err(Failure::new("the tool's thread was shut down").into()),
+                    Err(safepoint_scope::TaskEnd::Dropped) => {
+                        Err(Failure::new("the tool's thread was shut down").into())
+                    }
                 }
             })
         }),
     }
 }
 
+#[cfg(feature = "schema")]
 fn spec_of<A: JsonSchema>(name: String, description: String) -> ToolSpec {
     let spec = ToolSpec::new(name, description);
     // The schema of `()` is `null`; a tool without arguments is still called with an object.
@@ -130,7 +144,7 @@ fn spec_of<A: JsonSchema>(name: String, description: String) -> ToolSpec {
     if is_unit { spec } else { spec.arguments::<A>() }
 }
 
-fn parse<A: DeserializeOwned>(args: Value) -> Result<A, Halt> {
+pub(super) fn parse<A: DeserializeOwned>(args: Value) -> Result<A, Halt> {
     // `()` reads only `null`.
     let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
     if is_empty && let Ok(unit) = serde_json::from_value(Value::Null) {

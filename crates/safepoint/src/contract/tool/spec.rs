@@ -46,6 +46,8 @@ pub struct ToolSpec {
     /// What is reported of the remote agent if the end of the call was not seen; `None`: there is no remote
     /// agent.
     pub(crate) unseen_at: Option<Arc<RemoteReport>>,
+    /// Whether its body reads its arguments as a type, and refuses others.
+    pub(crate) is_typed: bool,
 }
 
 /// What a stop does to a running call (S4.3). Exhaustive: the four contracts.
@@ -101,6 +103,7 @@ impl ToolSpec {
             place: None,
             is_blocking: false,
             unseen_at: None,
+            is_typed: false,
         }
     }
 
@@ -111,7 +114,8 @@ impl ToolSpec {
         self
     }
 
-    /// Derives the JSON Schema of the arguments from a type.
+    /// Derives the JSON Schema of the arguments from a type. It needs the feature `schema`.
+    #[cfg(feature = "schema")]
     #[must_use]
     pub fn arguments<A: schemars::JsonSchema>(self) -> Self {
         let mut schema = schemars::schema_for!(A).to_value();

@@ -1,13 +1,11 @@
 //! A model whose words and errors are cleaned as they arrive, so that a recording around it holds no secret either.
 
-use std::sync::Arc;
-
 use futures_core::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 
 use super::Secrets;
 use crate::{
-    contract::model::{Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelSpec},
+    contract::model::{Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelSpec, Parameters},
     value::{history::History, ids::CallId, message::ToolCall},
 };
 
@@ -39,15 +37,9 @@ impl<M: Model> Model for Cleaned<M> {
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         Box::new(CleanTalk { inner: self.inner.open(spec), secrets: self.secrets.clone() })
     }
-}
 
-impl Model for Cleaned<Arc<dyn Model>> {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(CleanTalk { inner: self.inner.open(spec), secrets: self.secrets.clone() })
+    fn check(&self, parameters: &Parameters) -> Result<(), ModelError> {
+        self.inner.check(parameters).map_err(|error| error.in_words(|words| self.secrets.clean_text(words)))
     }
 }
 

@@ -12,7 +12,7 @@ impl Toolset {
     /// Why the call cannot be passed to it: the text for the model.
     pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Callable, String> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
-        if let Err(misfit) = entry.schema.check(args) {
+        if let Err(misfit) = entry.fits.check(args) {
             return Err(format!(
                 "error: the arguments do not fit the tool `{name}`: {misfit}. Correct them and call it again."
             ));

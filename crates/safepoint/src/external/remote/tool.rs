@@ -54,6 +54,8 @@ impl RemoteTool {
     pub(crate) fn alone(remote: Arc<dyn Remote>) -> Self {
         let mut tool = Self::shared(remote);
         tool.spec.parameters["properties"][CONVERSATION] = json!({ "type": "string" });
+        // The engine writes its arguments.
+        tool.spec.is_typed = true;
         tool.spec.on_failure = OnToolFailure::EndRun;
         // It is the run's answer, and not output that a model sees a part of.
         tool.spec.output_bytes = Some(usize::MAX);
