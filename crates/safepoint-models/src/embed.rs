@@ -19,7 +19,9 @@
 //! }
 //! ```
 
+#[cfg(feature = "openai")]
 mod presets;
 
 pub use crate::embedding::{EmbedWire, Embedder, Embeddings, HttpEmbedder};
+#[cfg(feature = "openai")]
 pub use presets::{compatible, parse};

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, json};
 
+#[cfg(feature = "gemini")]
+use crate::gemini::GeminiEmbedder;
 use crate::{
     config::{ConfigError, Endpoint},
     embedding::{
         EmbedSet, Embedder, HttpEmbedder,
         batches::{BatchLimits, PARALLEL},
     },
-    gemini::GeminiEmbedder,
     openai::{OpenAiEmbedder, embed::LIMITS},
 };
 
@@ -131,7 +132,12 @@ pub fn compatible(provider: &str, model: impl Into<String>) -> Result<OpenAiEmbe
 /// If it is no such name, the provider is not known, or its key is not set.
 pub fn parse(name: &str) -> Result<Arc<dyn Embedder>, ConfigError> {
     match name.split_once(':') {
+        #[cfg(feature = "gemini")]
         Some(("gemini", model)) if !model.is_empty() => Ok(Arc::new(GeminiEmbedder::from_env(model)?)),
+        #[cfg(not(feature = "gemini"))]
+        Some(("gemini", _)) => Err(ConfigError::new(format!(
+            "`{name}` speaks a wire that this program is built without: switch on the feature `gemini` of safepoint-models"
+        ))),
         Some((provider, model)) if !model.is_empty() => Ok(Arc::new(compatible(provider, model)?)),
         _ => Err(ConfigError::new(format!(
             "`{name}` names no embedder: write PROVIDER:MODEL, such as openai:text-embedding-3-small"
