@@ -213,11 +213,7 @@ impl<W: ReplyReader> Exchange<W> {
         // A floor until the provider says more: it may never get to, if it is silent or cut.
         let bytes = usize::try_from(self.outgoing.body.len()).unwrap_or(usize::MAX);
         let input = Usage::floor_of_bytes(bytes);
-        self.queue.push_back(Delta::Usage(Usage {
-            input,
-            source: UsageSource::Estimated,
-            ..Usage::default()
-        }));
+        self.queue.push_back(Delta::Usage(Usage::new(input, 0).with_source(UsageSource::Estimated)));
     }
 
     fn answered(&mut self, asked: AskedPart, answer: Result<Response, HttpError>) -> Result<(), ModelError> {

@@ -99,13 +99,9 @@ pub(crate) fn exact(
     (input, input_details): (u64, Option<&InputDetails>),
     (output, output_details): (u64, Option<&OutputDetails>),
 ) -> Usage {
-    Usage {
-        input,
-        cached_input: input_details.and_then(|details| details.cached_tokens).unwrap_or(0),
-        cache_write: input_details.and_then(|details| details.cache_write_tokens).unwrap_or(0),
-        output,
-        reasoning: output_details.and_then(|details| details.reasoning_tokens).unwrap_or(0),
-        source: UsageSource::Exact,
-        ..Usage::default()
-    }
+    Usage::new(input, output)
+        .with_cached_input(input_details.and_then(|details| details.cached_tokens).unwrap_or(0))
+        .with_cache_write(input_details.and_then(|details| details.cache_write_tokens).unwrap_or(0))
+        .with_reasoning(output_details.and_then(|details| details.reasoning_tokens).unwrap_or(0))
+        .with_source(UsageSource::Exact)
 }

@@ -33,6 +33,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
 /// assert_eq!((limits.max_rounds, limits.parallel_calls), (10, 8));
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// Model calls of one run, over all its attempts; the calls of the last round still finish. Default 100.
     pub max_rounds: u32,

@@ -13,6 +13,7 @@ use crate::value::is_default;
 /// assert_eq!((usage.total(), usage.cached_input), (1_500, 1_000));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Usage {
     /// Tokens of the request, cached ones included.
     pub input: u64,
@@ -133,6 +134,7 @@ impl Usage {
 /// assert_eq!(price.of(&usage), 6.75);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Price {
     /// Input tokens that were neither read from the provider's cache nor written to it.
     pub input: f64,
