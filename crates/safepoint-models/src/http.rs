@@ -188,7 +188,7 @@ impl<W: ReplyReader> Exchange<W> {
                 self.phase = ExchangePhase::Over;
                 self.wire.end(&mut self.queue).or_else(|error| self.broke(error))
             }
-            Poll::Ready(Err(error)) => self.broke(error::broken(&error)),
+            Poll::Ready(Err(error)) => self.broke(error::broken(error)),
             Poll::Pending => self.broke(error::idle(self.outgoing.prepared.patience.idle)),
         }
     }
@@ -223,7 +223,7 @@ impl<W: ReplyReader> Exchange<W> {
             Err(error) => {
                 // Once the request is out, another try might do the work twice; before that it cannot.
                 let is_worth_a_retry = error.is_connect();
-                let error = error::unreachable(url, &error);
+                let error = error::unreachable(url, error);
                 return self.missed(asked, Miss { error, wait: None, is_worth_a_retry });
             }
         };
@@ -339,7 +339,10 @@ async fn refused(response: Response, prepared: Arc<Prepared>) -> Miss {
         };
         return Miss { error, wait: None, is_worth_a_retry: false };
     }
-    let error = error::of_status(status.as_u16(), &body, &prepared.url);
+    let mut error = error::of_status(status.as_u16(), &body, &prepared.url);
+    if let Some(wait) = wait {
+        error = error.with_retry_after(wait);
+    }
     // Some servers answer 500 to what does not fit their window.
     let is_worth_a_retry =
         error::is_worth_a_retry(status.as_u16()) && error.kind() != ModelErrorKind::ContextWindow;

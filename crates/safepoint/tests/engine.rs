@@ -18,6 +18,8 @@ mod children_stops;
 mod children_waiting;
 #[path = "engine/contracts.rs"]
 mod contracts;
+#[path = "engine/costs.rs"]
+mod costs;
 #[path = "engine/decisions.rs"]
 mod decisions;
 #[path = "engine/doors.rs"]
@@ -38,6 +40,8 @@ mod panics;
 mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
+#[path = "engine/results.rs"]
+mod results;
 #[path = "engine/which.rs"]
 mod which;
 

@@ -85,6 +85,7 @@ fn of_status(status: u16) -> ModelError {
         404 => ModelErrorKind::NotFound,
         429 => ModelErrorKind::RateLimited,
         400..500 => ModelErrorKind::Refused,
+        503 | 529 => ModelErrorKind::Overloaded,
         _ => ModelErrorKind::Provider,
     };
     error(kind).with_status(status)

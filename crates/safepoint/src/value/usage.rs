@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::is_default;
 
+mod cost;
+
+pub(crate) use cost::{TotalCost, recorded};
+
 /// Tokens of one model call or of a whole run. Never zero for a call that was sent: what the provider did not say is
 /// estimated and marked so.
 ///

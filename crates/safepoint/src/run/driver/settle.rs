@@ -27,7 +27,7 @@ use crate::{
     },
     sync::callback::Panicked,
     value::{
-        event::{ErrorReport, EventKind, Fact},
+        event::{ErrorReport, ErrorSource, EventKind, Fact},
         ids::ApprovalId,
         limits::{after, millis},
         receipt::{Ending, QuietReport, Receipt, StopSource},
@@ -142,15 +142,17 @@ impl Driver {
     }
 
     /// How a run without a log ends: one that was asked to stop has stopped, any other has failed (S2.13).
-    pub(super) fn end_without_log(&mut self, error: &LogError) -> Ending {
-        self.recorder.lose(error);
+    pub(super) fn end_without_log(&mut self, error: LogError) -> Ending {
+        self.recorder.lose(&error);
         match self.cx.scope.demand() {
             Some(_) if self.machine.failure().is_none() => {
                 self.stops.take_effect_unrecorded(&self.machine);
                 Ending::Stopped
             }
             _ => {
-                self.fail("store", error.to_string(), None);
+                self.machine.fail(
+                    ErrorReport::new("store", error.to_string(), None).caused_by(ErrorSource::of(error)),
+                );
                 Ending::Failed
             }
         }
@@ -178,7 +180,9 @@ impl Driver {
             approvals_cancelled,
             waiting: self.machine.suspended().cloned().collect(),
             usage: self.machine.usage().clone(),
+            cost: self.own_cost(self.machine.usage()),
             usage_total: Usage::default(),
+            cost_total: None,
             worked_ms: millis(self.queue.clock.worked()),
             started_at: self.attempt.started_at,
             settled_at: Timestamp::now(),
@@ -316,6 +320,7 @@ impl Driver {
         if let (Some((usage, state)), Some(model)) = (self.model.drained(), receipt.model.as_mut()) {
             receipt.usage = self.machine.usage_before().clone();
             receipt.usage.add(&usage);
+            receipt.cost = self.own_cost(&receipt.usage);
             (model.usage, model.state) = (usage, state);
         }
     }

@@ -111,7 +111,7 @@ fn message(text: &str, calls: &[&str]) -> AssistantMessage {
 }
 
 fn error() -> ErrorReport {
-    ErrorReport { code: "broken".into(), message: "it broke".into(), hint: None }
+    ErrorReport::new("broken", "it broke", None)
 }
 
 fn demand(mode: Mode) -> Option<Demand> {
@@ -141,7 +141,9 @@ fn costing(cost: f64) -> ChildReport {
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
         usage: Usage::default(),
+        cost: None,
         usage_total: Usage { input: 7, ..Usage::default() },
+        cost_total: None,
         worked_ms: 9,
         started_at: Timestamp::UNIX_EPOCH,
         settled_at: Timestamp::UNIX_EPOCH,
