@@ -4,7 +4,7 @@ use std::{error::Error, time::Duration};
 
 use safepoint::{
     Agent, Limits, Outcome, Reason, StopRequest,
-    approval::{ApprovalMode, WithoutApprover},
+    approval::{ApprovalMode, ToolApproval, WithoutApprover},
     model::{ModelError, ModelErrorKind},
     tool,
 };
@@ -24,7 +24,8 @@ async fn stopped(agent: Agent, reason: Reason) -> Outcome {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<Outcome, Box<dyn Error>> {
     let ending = std::env::args().nth(1).ok_or("which ending?")?;
-    let pay = tool::from_fn("pay", "Pays", |_cx, (): ()| async { Ok("paid") });
+    let pay = tool::from_fn("pay", "Pays", |_cx, (): ()| async { Ok("paid") })
+        .with(|spec| spec.approval(ToolApproval::Required));
     let model = ScriptedModel::new(Script::of([
         Reply::call("pay", json!({})),
         Reply::text("The bill is\npaid.").paced(100, Duration::ZERO),

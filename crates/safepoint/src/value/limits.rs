@@ -28,8 +28,9 @@ pub(crate) fn millis(time: Duration) -> u64 {
 /// Each limit has a default, and a `with_…` that sets it:
 ///
 /// ```
-/// use safepoint::{Limits, secs};
-/// let limits = Limits::default().with_max_rounds(10).with_call_timeout(secs(30));
+/// use std::time::Duration;
+/// use safepoint::Limits;
+/// let limits = Limits::default().with_max_rounds(10).with_call_timeout(Duration::from_secs(30));
 /// assert_eq!((limits.max_rounds, limits.parallel_calls), (10, 8));
 /// ```
 #[derive(Clone, Debug)]

@@ -20,11 +20,11 @@ fn billed(mut reply: Reply, input: u64, output: u64) -> Reply {
 }
 
 fn worker() -> AgentBuilder {
-    agent([billed(say("worked"), 1_000, 0)])
+    agent([billed(say("worked"), 1_000, 100)])
 }
 
 async fn led(child: &Agent, price: Option<Price>) -> Outcome {
-    let parent = agent([billed(hire(&["a"]), 1_000, 100), billed(say("done"), 2_000, 0)]);
+    let parent = agent([billed(hire(&["a"]), 1_000, 100), billed(say("done"), 2_000, 100)]);
     let parent = with(parent, "a", child);
     price.into_iter().fold(parent, AgentBuilder::price).build().run("go").await
 }
@@ -58,10 +58,10 @@ async fn a_price_that_is_not_known_is_no_cost() {
 async fn a_total_counts_child_runs_by_their_own_prices() {
     let (cheap, dear) = (Price::new(1.0, 0.1, 10.0), Price::new(5.0, 0.5, 50.0));
     let outcome = led(&worker().price(dear).build(), Some(cheap)).await;
-    assert_eq!((outcome.cost(), outcome.receipt().cost_total), (Some(0.004), Some(0.009)));
+    assert_eq!((outcome.cost(), outcome.receipt().cost_total), (Some(0.005), Some(0.015)));
 
     let child_unknown = led(&worker().build(), Some(cheap)).await;
-    assert_eq!((child_unknown.cost(), child_unknown.receipt().cost_total), (Some(0.004), None));
+    assert_eq!((child_unknown.cost(), child_unknown.receipt().cost_total), (Some(0.005), None));
 
     let parent_unknown = led(&worker().price(dear).build(), None).await;
     assert_eq!((parent_unknown.cost(), parent_unknown.receipt().cost_total), (None, None));

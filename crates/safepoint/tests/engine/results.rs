@@ -1,11 +1,11 @@
 //! An outcome as a `Result`, its exit code, and what a failure says of itself.
 
-use std::{error::Error as _, io, iter, sync::Arc};
+use std::{error::Error as _, io, iter, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, History, Model, Outcome, Reason, StopRequest,
-    approval::{ApprovalMode, WithoutApprover},
+    approval::{ApprovalMode, ToolApproval, WithoutApprover},
     hook::{HookResult, Hooks, Verdict, from_future},
     message::UserMessage,
     model::{Conversation, DeltaStream, ModelError, ModelErrorKind, ModelSpec},
@@ -16,7 +16,6 @@ use safepoint::{
     },
     receipt::Ending,
     secret::Secrets,
-    secs,
     stop::Code,
     tool::{EffectClass, OnToolFailure},
 };
@@ -88,10 +87,11 @@ async fn each_ending_has_its_exit_code() {
     assert_eq!(stopped_by(vec![cascade]).await, 130, "the first reason of the cascade");
 }
 
-/// S3.10: an answer of the wrong type is a failure, whatever the receipt of its run says.
+/// S3.10: a suspended run ends a program with its own code.
 #[tokio::test(start_paused = true)]
 async fn a_suspended_run_has_its_code() {
     let work = does("work", |_| async { Ok("worked".into()) });
+    let work = work.with(|spec| spec.approval(ToolApproval::Required));
     let asks = agent([ask(&["work"])])
         .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
         .tool(work)
@@ -165,14 +165,14 @@ async fn a_failure_says_what_its_model_error_said() {
     let error = || {
         ModelError::new(ModelErrorKind::RateLimited, "slow down")
             .with_status(429)
-            .with_retry_after(secs(20))
+            .with_retry_after(Duration::from_secs(20))
             .with_source(refused())
     };
     let outcome = agent([fails(error())]).build().run("go").await;
     let failed = of(&outcome);
     assert_eq!(
         (failed.kind(), failed.status(), failed.retry_after()),
-        (ErrorKind::RateLimit, Some(429), Some(secs(20)))
+        (ErrorKind::RateLimit, Some(429), Some(Duration::from_secs(20)))
     );
     let cause = failed.source().unwrap().downcast_ref::<io::Error>().unwrap();
     assert_eq!(cause.kind(), io::ErrorKind::ConnectionRefused);

@@ -9,11 +9,13 @@ use crate::value::event::ErrorSource;
 /// A wire fills in what it knows; the run that fails by it says the same.
 ///
 /// ```
-/// use safepoint::{model::{ModelError, ModelErrorKind}, secs};
+/// use std::time::Duration;
+/// use safepoint::model::{ModelError, ModelErrorKind};
+/// let wait = Duration::from_secs(20);
 /// let busy = ModelError::new(ModelErrorKind::RateLimited, "the provider answered 429: slow down")
 ///     .with_status(429)
-///     .with_retry_after(secs(20));
-/// assert_eq!((busy.status(), busy.retry_after()), (Some(429), Some(secs(20))));
+///     .with_retry_after(wait);
+/// assert_eq!((busy.status(), busy.retry_after()), (Some(429), Some(wait)));
 /// ```
 #[derive(Clone, Debug)]
 pub struct ModelError {

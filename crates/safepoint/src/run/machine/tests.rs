@@ -389,6 +389,21 @@ async fn a_dead_attempt_counts_in_the_next() {
     );
 }
 
+/// S3.12: what an attempt cost that ended with its process is reported by the next one, by the price that it began with.
+#[tokio::test]
+async fn a_dead_attempt_has_its_own_price() {
+    let price = Price::new(1_000_000.0, 0.0, 1_000_000.0);
+    let cost_of_the_first = async |first: Option<Price>| {
+        let mut logged = Logged::begun(Machine::default()).await;
+        logged.opened(1, None, first).await;
+        logged.said(1, message("so", &[]), Completion::Complete).await;
+        logged.opened(2, None, Some(price)).await;
+        logged.machine.unreported().known.sum()
+    };
+    assert_eq!(cost_of_the_first(Some(price)).await, Some(42.0));
+    assert_eq!(cost_of_the_first(None).await, None, "it used something at an unknown price");
+}
+
 /// S8.4: a question that a running call asks belongs to the call, which keeps running.
 #[tokio::test]
 async fn a_question_of_a_running_call_leaves_it_running() {
