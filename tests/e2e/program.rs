@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// The compiled program. `cargo test` builds it with the tests, save where it is told to build one test alone.
+/// The compiled program. `cargo test` builds it with the tests, save where it builds one test alone.
 fn program() -> PathBuf {
     let tests = env::current_exe().unwrap();
     let folder = tests.parent().and_then(|deps| deps.parent()).unwrap();

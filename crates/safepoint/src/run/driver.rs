@@ -32,6 +32,7 @@ use crate::{
     },
 };
 
+mod account;
 mod admit;
 mod ahead;
 mod approvals;

@@ -31,10 +31,13 @@ pub use not_done::NotDone;
 /// A `main` may return it, alone or in a `Result`: it then prints the answer to stdout, or the receipt or the error to
 /// stderr, and ends with the [exit code](Outcome::exit_code) of `safepoint run`.
 ///
-/// ```ignore
+/// ```no_run
+/// use safepoint::{Agent, Outcome};
+///
+/// # async fn my_agent() -> Result<Agent, std::io::Error> { std::future::pending().await }
 /// #[tokio::main]
 /// async fn main() -> Result<Outcome, Box<dyn std::error::Error>> {
-///     let agent = Agent::builder(openai::from_env("gpt-5.2")?).build();
+///     let agent = my_agent().await?;
 ///     Ok(agent.run("What should I wear in Lisbon?").await)
 /// }
 /// ```

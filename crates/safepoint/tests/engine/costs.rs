@@ -11,7 +11,7 @@ use crate::{
     world::{Reply, agent, say},
 };
 
-/// The reply with a bill of so many tokens.
+/// The reply with a bill of these tokens.
 fn billed(mut reply: Reply, input: u64, output: u64) -> Reply {
     let end = reply.pop().unwrap();
     assert!(matches!(end, Ok(Delta::Ended(Finish::Natural))));

@@ -29,7 +29,7 @@ use crate::{
         ids::{ApprovalId, CallId},
         message::ToolCall,
         receipt::{CallKind, CallStatus, ChildReport, QuietReport, Receipt, StopSource},
-        usage::{TotalCost, Usage, recorded},
+        usage::{TotalCost, Usage},
     },
 };
 
@@ -288,11 +288,6 @@ impl Driver {
         cost.add(&receipt.usage, receipt.cost);
         cost.add_all(self.tree.children.account(receipt));
         receipt.cost_total = cost.sum();
-    }
-
-    /// What the attempt's own model calls cost, if they have a price.
-    pub(super) fn own_cost(&self, usage: &Usage) -> Option<f64> {
-        self.cx.def.price.and_then(|price| recorded(price.of(usage)))
     }
 
     /// The cost of this attempt, its child runs, and attempts without a receipt, by their prices.

@@ -29,9 +29,8 @@ use crate::{
     value::{
         event::{ErrorReport, ErrorSource, EventKind, Fact},
         ids::ApprovalId,
-        limits::{after, millis},
+        limits::after,
         receipt::{Ending, QuietReport, Receipt, StopSource},
-        usage::Usage,
     },
 };
 
@@ -166,35 +165,6 @@ impl Driver {
         broken.into()
     }
 
-    pub(super) fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
-        let mut receipt = Receipt {
-            run: self.cx.shared.run.clone(),
-            path: self.cx.shared.path.clone(),
-            attempt: self.machine.attempt(),
-            ending,
-            stop: self.stop_report(),
-            rounds: self.machine.rounds(),
-            model: self.machine.model().cloned(),
-            summaries: self.machine.summaries().to_vec(),
-            calls: self.call_rows(),
-            approvals_cancelled,
-            waiting: self.machine.suspended().cloned().collect(),
-            usage: self.machine.usage().clone(),
-            cost: self.own_cost(self.machine.usage()),
-            usage_total: Usage::default(),
-            cost_total: None,
-            worked_ms: millis(self.queue.clock.worked()),
-            started_at: self.attempt.started_at,
-            settled_at: Timestamp::now(),
-            quiet_at: None,
-            survivors: Vec::new(),
-            late: Vec::new(),
-            unrecorded: self.recorder.lost().cloned(),
-        };
-        self.account_for_children(&mut receipt);
-        receipt
-    }
-
     /// What was said last, by the model or by the remote agent in its place.
     fn said_last(&self) -> LastWords {
         if !self.cx.def.is_remote {
@@ -312,16 +282,6 @@ impl Driver {
         self.cx.shared.publish_quiet(quiet.clone());
         if let Some(up) = &self.tree.parent {
             up.quiet(quiet);
-        }
-    }
-
-    /// A call that was read for its bill: only its usage is corrected.
-    fn learn_the_bill(&mut self, receipt: &mut Receipt) {
-        if let (Some((usage, state)), Some(model)) = (self.model.drained(), receipt.model.as_mut()) {
-            receipt.usage = self.machine.usage_before().clone();
-            receipt.usage.add(&usage);
-            receipt.cost = self.own_cost(&receipt.usage);
-            (model.usage, model.state) = (usage, state);
         }
     }
 }
