@@ -25,7 +25,7 @@ impl Driver {
             approvals_cancelled,
             waiting: self.machine.suspended().cloned().collect(),
             usage: self.machine.usage().clone(),
-            cost: self.own_cost(self.machine.usage()),
+            cost: None,
             usage_total: Usage::default(),
             cost_total: None,
             worked_ms: millis(self.queue.clock.worked()),
@@ -36,6 +36,8 @@ impl Driver {
             late: Vec::new(),
             unrecorded: self.recorder.lost().cloned(),
         };
+        self.recorder.account_for_model(&mut receipt);
+        receipt.cost = self.own_cost(&receipt.usage);
         self.account_for_children(&mut receipt);
         receipt
     }

@@ -169,6 +169,7 @@ impl Driver {
         };
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
+        self.calls.run_begins(&call.id);
         let path = shared.path.clone();
         let (def, log) = (Arc::clone(child.def()), Arc::clone(self.recorder.log()));
         Driver::new(shared, def, log, mailbox).under(up).spawn(Start::Child(input));
