@@ -18,6 +18,8 @@ mod delays;
 mod elsewhere;
 #[path = "e2e/failover.rs"]
 mod failover;
+#[path = "e2e/failures.rs"]
+mod failures;
 #[path = "e2e/faults.rs"]
 mod faults;
 #[path = "e2e/fence.rs"]
@@ -32,6 +34,8 @@ mod history;
 mod parts;
 #[path = "e2e/points.rs"]
 mod points;
+#[path = "e2e/program.rs"]
+mod program;
 #[path = "e2e/records.rs"]
 mod records;
 #[path = "e2e/replay.rs"]

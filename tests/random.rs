@@ -80,7 +80,7 @@ async fn one(seed: u64) {
     script.push(Reply::text("the end"));
     let server = server(script).await;
     let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(dice.below(4) as usize)));
-    let limits = Limits { parallel_calls: 1 + dice.below(4) as usize, max_rounds: 8, ..Limits::default() };
+    let limits = Limits::default().with_parallel_calls(1 + dice.below(4) as usize).with_max_rounds(8);
     let agent = builder(&server, wire)
         .limits(limits)
         .tool(gated("pay", EffectClass::Unsafe, &ledger, &gate))

@@ -125,8 +125,7 @@ async fn a_stop_takes_the_question_back() {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_a_person_is_no_call_time() {
     let script = Script::of([Reply::call("coder", json!({"task": "build"})), Reply::text("well")]);
-    let limits =
-        safepoint::Limits { approval_expiry: Duration::from_secs(60), ..safepoint::Limits::default() };
+    let limits = safepoint::Limits::default().with_approval_expiry(Duration::from_secs(60));
     let peer = asker();
     let tool = RemoteTool::new(peer.clone()).with(|spec| spec.timeout(Duration::from_secs(1)));
     let agent = Agent::builder(ScriptedModel::new(script)).tool(tool).limits(limits).approvals(open_to_all());

@@ -154,7 +154,7 @@ fn statuses(outcome: &Outcome) -> Vec<CallStatus> {
 #[tokio::test]
 async fn a_question_names_its_call_its_arguments_and_its_end() {
     for wire in WIRES {
-        let limits = Limits { approval_expiry: Duration::from_secs(3600), ..Limits::default() };
+        let limits = Limits::default().with_approval_expiry(Duration::from_secs(3600));
         let bank = Bank::new(wire, outside(), limits, &[500]).await;
         let handle = bank.agent.run("pay").detach();
         let closing =
@@ -245,7 +245,7 @@ async fn an_unanswered_question_expires_and_the_run_continues() {
     for wire in WIRES {
         let (desk, mut asked) = Desk::open();
         let approvals = ApprovalMode::Ask(Some(Arc::new(desk)), WithoutApprover::Deny);
-        let limits = Limits { approval_expiry: Duration::from_millis(20), ..Limits::default() };
+        let limits = Limits::default().with_approval_expiry(Duration::from_millis(20));
         let bank = Bank::new(wire, approvals, limits, &[500, 1]).await;
         let handle = bank.agent.run("pay").detach();
         let unanswered = asked.recv().await.unwrap();
@@ -265,7 +265,7 @@ async fn an_unanswered_question_expires_and_the_run_continues() {
 #[tokio::test]
 async fn a_question_that_expires_while_suspended_lets_the_run_continue() {
     for is_answered in [false, true] {
-        let limits = Limits { approval_expiry: Duration::from_millis(5), ..Limits::default() };
+        let limits = Limits::default().with_approval_expiry(Duration::from_millis(5));
         let bank = Bank::new(WIRES[0], outside(), limits, &[500, 1]).await;
         let (outcome, asked) = bank.suspended().await;
         wait::so("it has expired", || Timestamp::now() >= asked[0].expires_at).await;

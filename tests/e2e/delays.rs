@@ -113,7 +113,7 @@ fn stopped(flood: &Flood, wire: ServedWire, far: u64) -> (u64, Duration) {
     alone(async {
         let polls = Arc::<AtomicU64>::default();
         let model = Counted { inner: model(wire, flood.url()), polls: Arc::clone(&polls) };
-        let limits = Limits { model_output_bytes: usize::MAX, ..Limits::default() };
+        let limits = Limits::default().with_model_output_bytes(usize::MAX);
         let agent = Agent::builder(model).limits(limits).approvals(ApprovalMode::Auto).build();
         let handle = agent.run("go").detach();
         flood.until(far).await.unwrap();

@@ -231,7 +231,7 @@ async fn endless_text_is_stopped() {
     let endless =
         Reply::text("x".repeat(100_000)).paced(1000, Duration::ZERO).fault(ReplyFault::StallAfter(50));
     let server = server([endless]).await;
-    let limits = Limits { model_output_bytes: 10_000, ..Limits::default() };
+    let limits = Limits::default().with_model_output_bytes(10_000);
     let agent = builder(&server, WIRES[0]).limits(limits).build();
     let outcome = agent.run("go").await;
     assert_eq!(outcome.ending(), Ending::Stopped);

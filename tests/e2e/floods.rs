@@ -50,7 +50,7 @@ async fn no_field_is_collected_beyond_the_limit() {
     for wire in WIRES {
         for field in FIELDS.into_iter().filter(|field| *field != Field::Nothing) {
             let flood = Flood::start(wire, field, 16 << 10).await.unwrap();
-            let limits = Limits { model_output_bytes: MOST, ..Limits::default() };
+            let limits = Limits::default().with_model_output_bytes(MOST);
             let outcome = flooded(&flood, wire, limits).build().run("go").await;
             let stop =
                 outcome.receipt().stop.clone().unwrap_or_else(|| panic!("{wire:?} {field:?}: {outcome:?}"));
@@ -144,7 +144,7 @@ impl Conversation for Says {
 #[tokio::test]
 async fn the_end_does_not_hide_the_excess() {
     let text = |length: usize| Delta::Text("x".repeat(length));
-    let limits = Limits { model_output_bytes: 100, ..Limits::default() };
+    let limits = Limits::default().with_model_output_bytes(100);
     let run = |deltas: Vec<Delta>| Agent::builder(Says(deltas)).limits(limits.clone()).build().run("go");
     let ended = Delta::Ended(Finish::Natural);
     let whole = run(vec![text(60), text(40), ended.clone()]).await;
@@ -165,11 +165,11 @@ async fn the_end_does_not_hide_the_excess() {
 /// limits bind.
 #[tokio::test]
 async fn a_bill_implies_that_something_was_sent() {
-    let usage = Usage { input: 700, output: 300, ..Usage::default() };
+    let usage = Usage::new(700, 300);
     let call = safepoint::message::ToolCall { id: "".into(), name: "note".into(), args: "{}".into() };
     let endless = vec![Delta::CallReady(call), Delta::Usage(usage), Delta::Ended(Finish::Natural)];
     let note = tool::from_fn("note", "notes", |_cx, (): ()| async move { Ok("noted") });
-    let limits = Limits { max_tokens: Some(2500), ..Limits::default() };
+    let limits = Limits::default().with_max_tokens(2500);
     let agent = Agent::builder(Says(endless)).limits(limits).tool(note).approvals(ApprovalMode::Auto).build();
     let outcome = agent.run("go").await;
     assert_eq!(outcome.ending(), Ending::Stopped);
@@ -229,7 +229,7 @@ pub(crate) fn talker(word: &str) -> (Talker, Arc<OnceLock<()>>) {
 #[tokio::test]
 async fn a_peer_that_says_too_much_is_stopped() {
     let (talker, stopped) = talker(&"x".repeat(1000));
-    let limits = Limits { model_output_bytes: 100_000, ..Limits::default() };
+    let limits = Limits::default().with_model_output_bytes(100_000);
     let handle = Agent::remote(talker).limits(limits).build().run("go").detach();
     let outcome = handle.done().await;
     assert_eq!(outcome.ending(), Ending::Stopped, "{outcome:?}");

@@ -148,7 +148,7 @@ async fn after_all_calls_in_parallel_starts_those_that_queue() {
         let calls = (0..5).fold(Reply::default(), |reply, _| reply.and_call("look", json!({})));
         let server = server([calls]).await;
         let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(0)));
-        let limits = Limits { parallel_calls: 2, ..Limits::default() };
+        let limits = Limits::default().with_parallel_calls(2);
         let look = gated("look", EffectClass::ReadOnly, &ledger, &gate);
         let agent = builder(&server, wire).limits(limits).tool(look).build();
         let handle = agent.run("look").detach();

@@ -125,7 +125,7 @@ async fn a_steer_under_a_pending_stop_comes_back() {
 async fn a_steer_beyond_the_last_round_comes_back() {
     let server = server([]).await;
     let mut gate = server.gate();
-    let limits = Limits { max_rounds: 1, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(1);
     let agent = builder(&server, WIRES[0]).limits(limits).build();
     let handle = agent.run("hi").detach();
     gate.request().await;

@@ -187,7 +187,7 @@ async fn after_started_calls_in_parallel_ends_the_running_ones() {
     let calls = (0..5).fold(Reply::default(), |reply, _| reply.and_call("pay", json!({})));
     let server = server([calls]).await;
     let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(0)));
-    let limits = Limits { parallel_calls: 2, ..Limits::default() };
+    let limits = Limits::default().with_parallel_calls(2);
     let agent = builder(&server, WIRES[0])
         .limits(limits)
         .tool(gated("pay", EffectClass::ReadOnly, &ledger, &gate))
@@ -350,7 +350,7 @@ async fn limits_of_time_have_their_own_ends() {
     let gate = Arc::new(Semaphore::new(0));
     let ledger = Ledger::default();
     let server_one = server([two_calls()]).await;
-    let limits = Limits { wall_time: Some(Duration::from_millis(50)), ..Limits::default() };
+    let limits = Limits::default().with_wall_time(Duration::from_millis(50));
     let agent = builder(&server_one, WIRES[0])
         .limits(limits)
         .tool(gated("pay", EffectClass::Unsafe, &ledger, &gate))
@@ -361,7 +361,7 @@ async fn limits_of_time_have_their_own_ends() {
 
     let ledger = Ledger::default();
     let server_two = server([Reply::call("pay", json!({})), Reply::text("too slow")]).await;
-    let limits = Limits { call_timeout: Some(Duration::from_millis(20)), ..Limits::default() };
+    let limits = Limits::default().with_call_timeout(Duration::from_millis(20));
     let agent = builder(&server_two, WIRES[0])
         .limits(limits)
         .tool(gated("pay", EffectClass::Unsafe, &ledger, &gate))
@@ -378,7 +378,7 @@ async fn limits_of_time_have_their_own_ends() {
 async fn a_model_that_never_stops_meets_the_limit() {
     let server = server((0..9).map(|_| two_calls())).await;
     let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(99)));
-    let limits = Limits { max_rounds: 3, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(3);
     let agent = builder(&server, WIRES[0])
         .limits(limits)
         .tool(gated("pay", EffectClass::Unsafe, &ledger, &gate))

@@ -171,7 +171,7 @@ async fn a_stop_works_and_the_run_is_taken_up() {
 #[tokio::test]
 async fn repairs_are_rounds() {
     let server = server([Reply::text("no"), Reply::text("no"), lisbon()]).await;
-    let limits = Limits { max_rounds: 2, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(2);
     let run = builder(&server, ServedWire::Gemini).limits(limits).build().run_typed::<City>("which?").start();
     let handle = run.handle();
     assert!(matches!(run.await, Outcome::Stopped(_)));

@@ -386,7 +386,7 @@ async fn a_providers_own_refusal_has_the_same_code() {
 #[tokio::test]
 async fn a_summary_is_not_begun_beyond_a_limit() {
     let server = server([Reply::call("look", json!({})).usage(800, 5)]).await;
-    let limits = safepoint::Limits { max_tokens: Some(700), ..safepoint::Limits::default() };
+    let limits = safepoint::Limits::default().with_max_tokens(700);
     let agent = agent(builder(&server, WIRES[0]).limits(limits), Window::summarise);
     let handle = agent.run_on(long(7, 200), "now?").detach();
     let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;

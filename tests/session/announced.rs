@@ -155,7 +155,7 @@ async fn nothing_begins_before_its_record_is_there() {
     for effect in [EffectClass::ReadOnly, EffectClass::Idempotent, EffectClass::Keyed, EffectClass::Unsafe] {
         assert_eq!(turn(|watch| watch.agent(one(), effect).build()).await, 1);
         assert_eq!(turn(|watch| watch.agent(three(), effect).build()).await, 3);
-        let narrow = Limits { parallel_calls: 2, ..Limits::default() };
+        let narrow = Limits::default().with_parallel_calls(2);
         assert_eq!(turn(|watch| watch.agent(three(), effect).limits(narrow).build()).await, 3);
         let measured = Window::of(100_000);
         assert_eq!(turn(|watch| watch.agent(three(), effect).window(measured).build()).await, 3);

@@ -203,7 +203,7 @@ async fn a_question_below_a_background_run_is_decided_too() {
 #[tokio::test(start_paused = true)]
 async fn a_question_of_a_background_run_expires() {
     let mut world = World::new();
-    let limits = Limits { approval_expiry: Duration::from_secs(30), ..Limits::default() };
+    let limits = Limits::default().with_approval_expiry(Duration::from_secs(30));
     let agent = Agent::builder(world.inner.model.clone())
         .approvals(safepoint::approval::ApprovalMode::Ask(
             None,

@@ -29,7 +29,7 @@ fn agent(desk: &Desk, approval: Duration) -> Agent {
     Agent::builder(desk.model.clone())
         .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
         .rule(Rule::on("ask", RuleAction::Ask))
-        .limits(Limits { approval_expiry: approval, ..Limits::default() })
+        .limits(Limits::default().with_approval_expiry(approval))
         .tool(desk.tools.gated("ask"))
         .build()
 }

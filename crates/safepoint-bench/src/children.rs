@@ -110,7 +110,7 @@ fn silent(leaves: &Arc<Leaves>) -> impl Model {
 fn asks(calls: usize, rounds: usize) -> AgentBuilder {
     let most = calls.max(1);
     let limits =
-        Limits { parallel_calls: most, message_calls: most, max_rounds: u32::MAX, ..Limits::default() };
+        Limits::default().with_parallel_calls(most).with_message_calls(most).with_max_rounds(u32::MAX);
     let asks = model(move |history| {
         let done =
             history.entries().iter().filter(|entry| matches!(&***entry, Message::Results { .. })).count();

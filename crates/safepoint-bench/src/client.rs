@@ -40,7 +40,7 @@ impl Ours {
         let echo =
             tool::from_fn(tools::ECHO, "Returns its text", |_cx, args| async { Ok(tools::echo(args)) });
         let nap = tool::from_fn(tools::NAP, "Naps", |_cx, args| async { Ok(tools::nap(args).await) });
-        let limits = Limits { max_rounds: 1_000_000, parallel_calls: 100, ..Limits::default() };
+        let limits = Limits::default().with_max_rounds(1_000_000).with_parallel_calls(100);
         let agent = Agent::builder(openai::model("m").base_url(url))
             .limits(limits)
             .tool(echo.with(|spec| spec.effect(EffectClass::ReadOnly)))

@@ -70,7 +70,7 @@ fn asks(rounds: usize) -> impl Model {
 
 pub(crate) fn agent(rounds: usize, effect: EffectClass, approval: ToolApproval) -> Agent {
     let work = from_fn("work", "works", |_: ToolContext, (): ()| async { Ok("ok") });
-    let limits = Limits { max_rounds: u32::MAX, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(u32::MAX);
     Agent::builder(asks(rounds))
         .limits(limits)
         .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))

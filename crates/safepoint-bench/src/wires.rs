@@ -60,7 +60,7 @@ async fn figures(agent: &Agent, bare: &ReqwestLoop) -> anyhow::Result<(f64, f64)
 }
 
 fn agent(model: impl Model) -> Agent {
-    let limits = Limits { max_rounds: 1000, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(1000);
     Agent::builder(model).limits(limits).tool(noop()).build()
 }
 

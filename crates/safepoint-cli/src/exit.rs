@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use safepoint::{ids::SessionId, store};
+use safepoint::{Outcome, ids::SessionId, store};
 
 /// The exit codes that are no signal's.
 pub(crate) mod code {
@@ -14,9 +14,8 @@ pub(crate) mod code {
     pub(crate) const CONFLICT: u8 = 5;
     pub(crate) const NO_ROOM: u8 = 6;
     pub(crate) const TIMED_OUT: u8 = 7;
-    /// Of a run: stopped by a limit, a lost reader or another process.
-    pub(crate) const STOPPED: u8 = 10;
-    pub(crate) const SUSPENDED: u8 = 11;
+    /// Those of a run are the engine's.
+    pub(crate) use safepoint::raw::exit_code::{SIGINT, SIGTERM, STOPPED, SUSPENDED};
     /// Of a chat whose terminal went away.
     pub(crate) const HUNG_UP: u8 = 129;
 }
@@ -24,6 +23,11 @@ pub(crate) mod code {
 /// This number, to the shell.
 pub(crate) fn with(code: u8) -> ExitCode {
     ExitCode::from(code)
+}
+
+/// The code of a run that ended so: the engine's, which a `main` has that returns the outcome.
+pub(crate) fn of_run(outcome: &Outcome) -> ExitCode {
+    with(outcome.exit_code())
 }
 
 /// What a command that failed comes to.

@@ -21,8 +21,12 @@ use tokio::{
 
 use crate::{
     args::run::{OnDisconnect, RunArgs},
+    exit::code,
     sync::lock,
 };
+
+/// Why a run is stopped whose terminal went away.
+const HUNG_UP: &str = "the terminal hung up";
 
 /// How long cleanup may take after a second signal, and quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
@@ -255,25 +259,18 @@ impl Signal {
     /// The exit code of a program that this signal has ended.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
-            Self::Interrupt => 130,
-            Self::Terminate => 143,
-            Self::Hangup => 10,
+            Self::Interrupt => code::SIGINT,
+            Self::Terminate => code::SIGTERM,
+            Self::Hangup => code::STOPPED,
         }
     }
 
     /// The reason of a run that this signal stops.
     pub(crate) fn reason(self) -> Reason {
         match self {
-            Self::Interrupt | Self::Terminate => Reason::user(self.name()),
-            Self::Hangup => Reason::new(Code::DISCONNECT).with_text(self.name()),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Interrupt => "ctrl-c",
-            Self::Terminate => "SIGTERM",
-            Self::Hangup => "the terminal hung up",
+            Self::Interrupt => Reason::sigint(),
+            Self::Terminate => Reason::sigterm(),
+            Self::Hangup => Reason::new(Code::DISCONNECT).with_text(HUNG_UP),
         }
     }
 }
@@ -283,7 +280,7 @@ impl Pressed {
     /// the level of the requested stop, if any.
     pub(crate) fn ask(&mut self, got: Signal, handle: &RunHandle, args: &RunArgs) -> Option<StopLevel> {
         if got == Signal::Hangup {
-            return self.disconnect(handle, args, got.name());
+            return self.disconnect(handle, args, HUNG_UP);
         }
         self.count += 1;
         let request = match (self.count, Grace::try_from(args.agent.grace)) {
@@ -291,7 +288,7 @@ impl Pressed {
             (1, Err(_zero)) => StopRequest::now().with_cleanup_cap(args.agent.cleanup_cap),
             _ => StopRequest::now().with_cleanup_cap(LAST_CAP),
         };
-        if handle.stop(request.with_reason(Reason::user(got.name()))) == StopAck::First {
+        if handle.stop(request.with_reason(got.reason())) == StopAck::First {
             self.first = Some(got);
         }
         let at_safe_point = self.count == 1 && !args.agent.grace.is_zero();

@@ -84,8 +84,12 @@ impl fmt::Display for HttpError {
     }
 }
 
-/// The text has the causes already.
-impl StdError for HttpError {}
+/// The text has the causes already; here they are as values, down to the [`io::Error`] of the system.
+impl StdError for HttpError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.cause)
+    }
+}
 
 /// There was no connection in time.
 #[derive(Debug)]

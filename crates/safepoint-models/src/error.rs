@@ -5,6 +5,7 @@ use safepoint::{
     model::{ModelError, ModelErrorKind},
     raw::json::{self, Unread},
 };
+use safepoint_http::HttpError;
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
@@ -76,6 +77,9 @@ fn too_long(said: String) -> ModelError {
     )
 }
 
+/// The status by which Anthropic, and others after it, say that they have no room for a request now.
+const OVERLOADED: u16 = 529;
+
 /// An answer that is not a success.
 pub(crate) fn of_status(status: u16, body: &[u8], url: &Url) -> ModelError {
     let words = provider_words(body).unwrap_or_else(|| "no reason was given".to_owned());
@@ -98,6 +102,7 @@ pub(crate) fn of_status(status: u16, body: &[u8], url: &Url) -> ModelError {
             ),
         ),
         408 | 429 => (ModelErrorKind::RateLimited, "wait a little, or ask for a higher limit".to_owned()),
+        503 | OVERLOADED => (ModelErrorKind::Overloaded, "try again later".to_owned()),
         400..=499 => (ModelErrorKind::Refused, "the provider refused the request as it stands".to_owned()),
         _ => (ModelErrorKind::Provider, "try again later".to_owned()),
     };
@@ -128,16 +133,18 @@ pub(crate) fn is_worth_a_retry(status: u16) -> bool {
 }
 
 /// A failure of the transport before the answer.
-pub(crate) fn unreachable(url: &Url, error: &safepoint_http::HttpError) -> ModelError {
+pub(crate) fn unreachable(url: &Url, error: HttpError) -> ModelError {
     let (url, why) = (address::shown(url.as_str()), error.root_cause());
     ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {why}"))
         .with_hint("check the base URL, and that the server is running and can be reached from here")
+        .with_source(error)
 }
 
 /// A failure of the transport inside the answer.
-pub(crate) fn broken(error: &safepoint_http::HttpError) -> ModelError {
+pub(crate) fn broken(error: HttpError) -> ModelError {
     ModelError::new(ModelErrorKind::Broken, format!("the connection broke while the model answered: {error}"))
         .with_hint("what had arrived is kept; ask again to continue")
+        .with_source(error)
 }
 
 pub(crate) fn idle(after: std::time::Duration) -> ModelError {
@@ -175,11 +182,21 @@ pub(crate) fn too_many(what: &str, most: usize) -> ModelError {
 }
 
 pub(crate) fn in_stream(message: &str) -> ModelError {
+    in_stream_as("", message)
+}
+
+/// An error in a stream, with the provider's name for it.
+pub(crate) fn in_stream_as(name: &str, message: &str) -> ModelError {
     let message: &str = &shown(message);
     if says_too_long(message) {
         return too_long(format!("the provider failed while it answered: {message}"));
     }
-    ModelError::new(ModelErrorKind::Provider, format!("the provider failed while it answered: {message}"))
+    let kind = match name {
+        "overloaded_error" | "UNAVAILABLE" => ModelErrorKind::Overloaded,
+        "rate_limit_error" | "RESOURCE_EXHAUSTED" => ModelErrorKind::RateLimited,
+        _ => ModelErrorKind::Provider,
+    };
+    ModelError::new(kind, format!("the provider failed while it answered: {message}"))
         .with_hint("what had arrived is kept; ask again to continue")
 }
 

@@ -130,6 +130,7 @@ fn is_no_beginning(kind: ModelErrorKind) -> bool {
         kind,
         ModelErrorKind::Unreachable
             | ModelErrorKind::RateLimited
+            | ModelErrorKind::Overloaded
             | ModelErrorKind::Provider
             | ModelErrorKind::StreamIdle
     )

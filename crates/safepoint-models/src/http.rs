@@ -189,7 +189,7 @@ impl<W: ReplyReader> Exchange<W> {
                 self.phase = ExchangePhase::Over;
                 self.wire.end(&mut self.queue).or_else(|error| self.broke(error))
             }
-            Poll::Ready(Err(error)) => self.broke(error::broken(&error)),
+            Poll::Ready(Err(error)) => self.broke(error::broken(error)),
             Poll::Pending => self.broke(error::idle(self.outgoing.prepared.patience.idle)),
         }
     }
@@ -214,11 +214,7 @@ impl<W: ReplyReader> Exchange<W> {
         // A floor until the provider says more: it may never get to, if it is silent or cut.
         let bytes = usize::try_from(self.outgoing.body.len()).unwrap_or(usize::MAX);
         let input = Usage::floor_of_bytes(bytes);
-        self.queue.push_back(Delta::Usage(Usage {
-            input,
-            source: UsageSource::Estimated,
-            ..Usage::default()
-        }));
+        self.queue.push_back(Delta::Usage(Usage::new(input, 0).with_source(UsageSource::Estimated)));
     }
 
     fn answered(&mut self, asked: AskedPart, answer: Result<Response, HttpError>) -> Result<(), ModelError> {
@@ -228,7 +224,7 @@ impl<W: ReplyReader> Exchange<W> {
             Err(error) => {
                 // Once the request is out, another try might do the work twice; before that it cannot.
                 let is_worth_a_retry = error.is_connect();
-                let error = error::unreachable(url, &error);
+                let error = error::unreachable(url, error);
                 return self.missed(asked, Miss { error, wait: None, is_worth_a_retry });
             }
         };
@@ -344,7 +340,10 @@ async fn refused(response: Response, prepared: Arc<Prepared>) -> Miss {
         };
         return Miss { error, wait: None, is_worth_a_retry: false };
     }
-    let error = error::of_status(status.as_u16(), &body, &prepared.url);
+    let mut error = error::of_status(status.as_u16(), &body, &prepared.url);
+    if let Some(wait) = wait {
+        error = error.with_retry_after(wait);
+    }
     // Some servers answer 500 to what does not fit their window.
     let is_worth_a_retry =
         error::is_worth_a_retry(status.as_u16()) && error.kind() != ModelErrorKind::ContextWindow;

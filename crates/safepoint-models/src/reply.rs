@@ -8,6 +8,7 @@ use safepoint::{
     usage::UsageSource,
 };
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::error;
 
@@ -43,6 +44,10 @@ impl Deref for Text<'_> {
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct ErrorWords<'a> {
     pub(crate) message: Option<Text<'a>>,
+    /// Which error it is, in most wires.
+    pub(crate) r#type: Option<&'a RawValue>,
+    /// The same in Gemini's.
+    pub(crate) status: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +95,9 @@ impl Ending {
 
 impl ErrorWords<'_> {
     pub(crate) fn into_error(self) -> ModelError {
-        error::in_stream(self.message.as_deref().unwrap_or("no reason was given"))
+        let message = self.message.as_deref().unwrap_or("no reason was given");
+        let name = self.r#type.or(self.status).map_or("", RawValue::get);
+        error::in_stream_as(name.trim_matches('"'), message)
     }
 }
 
@@ -99,13 +106,9 @@ pub(crate) fn exact(
     (input, input_details): (u64, Option<&InputDetails>),
     (output, output_details): (u64, Option<&OutputDetails>),
 ) -> Usage {
-    Usage {
-        input,
-        cached_input: input_details.and_then(|details| details.cached_tokens).unwrap_or(0),
-        cache_write: input_details.and_then(|details| details.cache_write_tokens).unwrap_or(0),
-        output,
-        reasoning: output_details.and_then(|details| details.reasoning_tokens).unwrap_or(0),
-        source: UsageSource::Exact,
-        ..Usage::default()
-    }
+    Usage::new(input, output)
+        .with_cached_input(input_details.and_then(|details| details.cached_tokens).unwrap_or(0))
+        .with_cache_write(input_details.and_then(|details| details.cache_write_tokens).unwrap_or(0))
+        .with_reasoning(output_details.and_then(|details| details.reasoning_tokens).unwrap_or(0))
+        .with_source(UsageSource::Exact)
 }

@@ -175,7 +175,7 @@ async fn cache_writes_are_priced() {
     let stateless = json!([{"type": "response.completed", "response": {"status": "completed", "usage": {
         "input_tokens": 1000, "output_tokens": 10,
         "input_tokens_details": {"cached_tokens": 200, "cache_write_tokens": 300}}}}]);
-    let price = Price { cache_write: Some(2.0), ..Price::new(1.0, 0.1, 0.0) };
+    let price = Price::new(1.0, 0.1, 0.0).with_cache_write(2.0);
     type Made = fn(&str) -> Box<dyn Model>;
     let models: [(Made, Value); 3] = [
         (|url| Box::new(openai::model("m").base_url(url)), chat),

@@ -71,7 +71,7 @@ fn text(text: &str) -> Delta {
 }
 
 fn used(input: u64, cached_input: u64, output: u64, reasoning: u64) -> Delta {
-    Delta::Usage(Usage { input, cached_input, output, reasoning, ..Usage::default() })
+    Delta::Usage(Usage::new(input, output).with_cached_input(cached_input).with_reasoning(reasoning))
 }
 
 fn responses_model(url: &str) -> Box<dyn Model> {

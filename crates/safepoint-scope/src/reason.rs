@@ -164,6 +164,18 @@ impl Reason {
         Self::new(Code::USER).with_actor(Actor::Person).with_text(text)
     }
 
+    /// A person's Ctrl-C, which is SIGINT: a program that ends by it ends with 130.
+    #[must_use]
+    pub fn sigint() -> Self {
+        Self::user("ctrl-c")
+    }
+
+    /// SIGTERM: a program that ends by it ends with 143.
+    #[must_use]
+    pub fn sigterm() -> Self {
+        Self::user("SIGTERM")
+    }
+
     /// Sets who asked.
     #[must_use]
     pub fn with_actor(mut self, actor: Actor) -> Self {

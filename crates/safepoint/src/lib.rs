@@ -100,7 +100,10 @@ pub mod observe {
 
 /// How a run ended, with everything needed to continue from there (S3.1).
 pub mod outcome {
-    pub use crate::run::outcome::{Persisted, RunError, Stopped, Suspended};
+    pub use crate::{
+        run::outcome::{NotDone, Persisted, RunError, Stopped, Suspended},
+        value::event::ErrorKind,
+    };
 }
 
 /// The account of what a run did and what its stop did: every live thing, with its state and times (S3.7).

@@ -19,7 +19,7 @@ pub use crate::{
         approval::{StoredApprovalError, decode_approval, digest},
         event::{OutputExtent, RecordedSteer, RunLimits, SteerSource, StreamEvent},
         history::{Earlier, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
-        receipt::{demand_name, lasting, mode_name, reach_name},
+        receipt::{demand_name, exit_code, lasting, mode_name, reach_name},
     },
 };
 

@@ -20,6 +20,8 @@ mod children_stops;
 mod children_waiting;
 #[path = "engine/contracts.rs"]
 mod contracts;
+#[path = "engine/costs.rs"]
+mod costs;
 #[path = "engine/decisions.rs"]
 mod decisions;
 #[path = "engine/doors.rs"]
@@ -40,6 +42,8 @@ mod panics;
 mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
+#[path = "engine/results.rs"]
+mod results;
 #[path = "engine/states.rs"]
 mod states;
 #[path = "engine/which.rs"]

@@ -4,12 +4,13 @@ use crate::source::File;
 
 use super::Fault;
 
-/// The one place for prints; the guard of commands, which has no other output and prints only about itself;
-/// and what is no part of the product.
-const PRINTS: [&str; 7] = [
+/// The one place for prints; the guard of commands, which has no other output and prints only about itself; the end of a
+/// program whose `main` returns an outcome; and what is no part of the product.
+const PRINTS: [&str; 8] = [
     "crates/safepoint-cli/src/output.rs",
     "crates/safepoint-tools/src/process/guard.rs",
     "crates/safepoint-tools/src/bin/",
+    "crates/safepoint/src/run/outcome/program.rs",
     "crates/safepoint/src/session/machine/explored.rs",
     "crates/safepoint-testkit/",
     "crates/safepoint-bench/",

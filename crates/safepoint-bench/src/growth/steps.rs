@@ -82,7 +82,7 @@ fn asks(asked: &AskLog, turn: usize) -> impl Model {
 }
 
 fn builder(model: impl Model) -> AgentBuilder {
-    let limits = Limits { max_rounds: u32::MAX, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(u32::MAX);
     Agent::builder(model).limits(limits).approvals(ApprovalMode::Auto)
 }
 
@@ -178,7 +178,7 @@ pub(super) async fn children() -> Points {
             stream::iter([Ok(Delta::Sent)]).chain(stream::pending()).boxed()
         }))
         .build();
-        let limits = Limits { parallel_calls: CHILDREN, message_calls: CHILDREN, ..Limits::default() };
+        let limits = Limits::default().with_parallel_calls(CHILDREN).with_message_calls(CHILDREN);
         let parent = Agent::builder(model(|_| {
             let call = |number: usize| {
                 let (id, args) = (format!("c{number}").into(), r#"{"task":"it"}"#.into());

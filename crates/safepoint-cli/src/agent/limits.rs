@@ -6,12 +6,10 @@ use crate::args::agent::AgentArgs;
 
 pub(crate) fn limits(args: &AgentArgs) -> Limits {
     let defaults = Limits::default();
-    Limits {
-        max_rounds: args.max_rounds.unwrap_or(defaults.max_rounds),
-        wall_time: args.timeout,
-        parallel_calls: args.parallel.unwrap_or(defaults.parallel_calls),
-        call_timeout: args.tool_timeout,
-        approval_expiry: args.approval_expiry.unwrap_or(defaults.approval_expiry),
-        ..defaults
-    }
+    let mut limits = Limits::default()
+        .with_max_rounds(args.max_rounds.unwrap_or(defaults.max_rounds))
+        .with_parallel_calls(args.parallel.unwrap_or(defaults.parallel_calls))
+        .with_approval_expiry(args.approval_expiry.unwrap_or(defaults.approval_expiry));
+    (limits.wall_time, limits.call_timeout) = (args.timeout, args.tool_timeout);
+    limits
 }

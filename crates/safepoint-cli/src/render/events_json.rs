@@ -207,8 +207,9 @@ impl Lines {
     pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> JsonLine {
         let error = match outcome {
             Outcome::Failed(error) => {
-                let hint = error.hint().map(|hint| hints::here(error.code(), hint));
-                json!({"code": error.code(), "message": error.to_string(), "hint": hint})
+                let mut fields = json!(error.report());
+                fields["hint"] = json!(error.hint().map(|hint| hints::here(error.code(), hint)));
+                fields
             }
             Outcome::Done(_) | Outcome::Stopped(_) | Outcome::Suspended(_) => Value::Null,
         };

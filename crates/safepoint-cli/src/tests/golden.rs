@@ -60,7 +60,7 @@ fn events() -> Vec<EventKind> {
         EventKind::FailedOver { from: "a".into(), to: "b".into(), error: "503".into() },
         EventKind::Progress { call_id: call_id(), text: "10 %".into() },
         EventKind::Notice { call_id: call_id(), text: "look".into() },
-        EventKind::Usage(Usage { input: 10, output: 5, ..Usage::default() }),
+        EventKind::Usage(Usage::new(10, 5)),
         EventKind::Lagged { count: 3 },
         EventKind::Late("the result of call_9".into()),
     ]);

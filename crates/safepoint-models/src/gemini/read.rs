@@ -216,12 +216,11 @@ fn finish(reason: &str) -> Result<Finish, ModelError> {
 
 /// Each chunk names the figures so far; the last are the bill.
 fn exact(usage: &ChunkUsage) -> Usage {
-    Usage {
-        input: usage.prompt_token_count + usage.tool_use_prompt_token_count,
-        cached_input: usage.cached_content_token_count,
-        output: usage.candidates_token_count + usage.thoughts_token_count,
-        reasoning: usage.thoughts_token_count,
-        source: UsageSource::Exact,
-        ..Usage::default()
-    }
+    Usage::new(
+        usage.prompt_token_count + usage.tool_use_prompt_token_count,
+        usage.candidates_token_count + usage.thoughts_token_count,
+    )
+    .with_cached_input(usage.cached_content_token_count)
+    .with_reasoning(usage.thoughts_token_count)
+    .with_source(UsageSource::Exact)
 }

@@ -91,6 +91,7 @@ pub(crate) async fn read_some(mut response: Response, idle: Duration) -> Vec<u8>
 pub(crate) fn client() -> Result<HttpClient, ModelError> {
     safepoint_http::shared().map_err(|error: HttpError| {
         ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
+            .with_source(error)
             .with_hint("are the system's certificates installed (ca-certificates)?")
     })
 }

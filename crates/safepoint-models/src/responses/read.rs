@@ -164,7 +164,7 @@ impl ResponsesReader {
             ("error", ..) => {
                 self.handle.is_over();
                 let message = event.error.and_then(|error| error.message).or(event.message);
-                return Err(ErrorWords { message }.into_error());
+                return Err(ErrorWords { message, ..ErrorWords::default() }.into_error());
             }
             _ => {}
         }

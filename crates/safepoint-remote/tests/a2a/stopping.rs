@@ -185,7 +185,7 @@ async fn what_comes_when_the_call_has_ended_is_not_counted_as_kept() {
     for wire in WIRES {
         let server = server(A2aManners::honest(wire).on_cancel(OnCancel::Deaf));
         let agent = Agent::remote(peer(&server).stop_within(FOREVER).listen(FOREVER));
-        let limits = Limits { cleanup_timeout: BRIEFLY, ..Limits::default() };
+        let limits = Limits::default().with_cleanup_timeout(BRIEFLY);
         let handle = agent.limits(limits).build().run("do it").detach();
         super::world::heard(&handle, "half").await;
         server.came(1).await;

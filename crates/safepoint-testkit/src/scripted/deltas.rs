@@ -60,7 +60,7 @@ fn said(reply: &Reply) -> Vec<Delta> {
         deltas.push(Delta::CallReady(ToolCall { id, name: call.name.clone(), args: call.arguments() }));
     }
     if let Some([input, output]) = reply.usage {
-        deltas.push(Delta::Usage(Usage { input, output, ..Usage::default() }));
+        deltas.push(Delta::Usage(Usage::new(input, output)));
     }
     deltas.push(Delta::Ended(match reply.finish.as_deref() {
         None | Some("stop" | "tool_calls" | "end_turn" | "tool_use") => Finish::Natural,
@@ -85,6 +85,7 @@ fn of_status(status: u16) -> ModelError {
         404 => ModelErrorKind::NotFound,
         429 => ModelErrorKind::RateLimited,
         400..500 => ModelErrorKind::Refused,
+        503 | 529 => ModelErrorKind::Overloaded,
         _ => ModelErrorKind::Provider,
     };
     error(kind).with_status(status)

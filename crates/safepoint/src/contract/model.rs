@@ -1,6 +1,6 @@
 //! What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,12 @@ use serde_json::Value;
 
 use crate::value::{history::History, json, limits::Limits, message::ToolCall, usage::Usage};
 
+mod error;
 mod guarded;
 mod parameters;
 mod shared;
 
+pub use error::{ModelError, ModelErrorKind};
 pub(crate) use guarded::{Guarded, GuardedConversation, GuardedReply};
 pub use parameters::{Parameter, Parameters, PromptCache, ReasoningEffort};
 
@@ -240,112 +242,4 @@ pub enum Finish {
     Filtered,
     /// A reason that this release does not know, as the provider wrote it.
     Other(String),
-}
-
-/// Why a model call failed.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct ModelError {
-    kind: ModelErrorKind,
-    message: Cow<'static, str>,
-    hint: Option<Cow<'static, str>>,
-    status: Option<u16>,
-}
-
-/// The kinds of failure that callers tell apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ModelErrorKind {
-    /// The host could not be reached.
-    Unreachable,
-    /// The key was missing or refused (401, 403).
-    Unauthorized,
-    /// The address or the model does not exist (404).
-    NotFound,
-    /// The request was refused (other 4xx).
-    Refused,
-    /// The conversation does not fit the model's window.
-    ContextWindow,
-    /// Too many requests, retries exhausted (429).
-    RateLimited,
-    /// The provider failed, retries exhausted (5xx, or an error in its stream).
-    Provider,
-    /// The connection broke after the first byte.
-    Broken,
-    /// Nothing arrived for too long.
-    StreamIdle,
-    /// What arrived was not what the wire promises.
-    Malformed,
-    /// A filter of the provider refused to answer.
-    ContentFilter,
-    /// The message was cut by its length before it said anything usable.
-    Truncated,
-    /// More arrived than [`ModelSpec::output_bytes`] allows. This is not a failure: that limit stops the run.
-    OutputBytes,
-}
-
-impl ModelError {
-    /// An error of `kind`; `message` is a lowercase fragment that says what was attempted.
-    #[must_use]
-    pub fn new(kind: ModelErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, message: message.into(), hint: None, status: None }
-    }
-
-    /// Adds what to do about it.
-    #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// Adds the HTTP status.
-    #[must_use]
-    pub fn with_status(mut self, status: u16) -> Self {
-        self.status = Some(status);
-        self
-    }
-
-    /// The same error with changed texts.
-    pub(crate) fn in_words(self, change: impl Fn(String) -> String) -> Self {
-        let change = |words: Cow<'static, str>| Cow::Owned(change(words.into_owned()));
-        Self { message: change(self.message), hint: self.hint.map(change), ..self }
-    }
-
-    /// What kind of failure it is.
-    #[must_use]
-    pub fn kind(&self) -> ModelErrorKind {
-        self.kind
-    }
-
-    /// What to do about it, if known.
-    #[must_use]
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    /// The HTTP status, if there was one.
-    #[must_use]
-    pub fn status(&self) -> Option<u16> {
-        self.status
-    }
-
-    /// The failure code of S1.10.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self.kind {
-            ModelErrorKind::StreamIdle => "stream_idle",
-            ModelErrorKind::ContentFilter => "content_filter",
-            ModelErrorKind::Truncated => "truncated",
-            ModelErrorKind::ContextWindow => "context_window",
-            ModelErrorKind::OutputBytes => "output_bytes",
-            ModelErrorKind::Unreachable
-            | ModelErrorKind::Unauthorized
-            | ModelErrorKind::NotFound
-            | ModelErrorKind::Refused
-            | ModelErrorKind::RateLimited
-            | ModelErrorKind::Provider
-            | ModelErrorKind::Broken
-            | ModelErrorKind::Malformed => "provider",
-        }
-    }
 }

@@ -32,6 +32,7 @@ use crate::{
     },
 };
 
+mod account;
 mod admit;
 mod ahead;
 mod approvals;
@@ -205,7 +206,10 @@ impl Driver {
         };
         let (ending, persisted) = match driven {
             Ok(ending) => (ending, Persisted::Yes),
-            Err(LogFailure::Log(error)) => (self.end_without_log(&error), settle::persisted(&error)),
+            Err(LogFailure::Log(error)) => {
+                let persisted = settle::persisted(&error);
+                (self.end_without_log(error), persisted)
+            }
             Err(LogFailure::Conflict) => {
                 let hint = "wait until the other attempt has settled, and resume what it came to";
                 self.fail("conflict", settle::TAKEN, Some(hint));

@@ -20,9 +20,31 @@ use crate::{
     },
 };
 
+mod failure;
+mod not_done;
+mod program;
 mod save;
 
+pub use failure::RunError;
+pub use not_done::NotDone;
+
 /// How a run ended. Exhaustive on purpose: a caller that forgets one does not compile.
+///
+/// A `main` may return it, alone or in a `Result`: it then prints the answer to stdout, or the receipt or the error to
+/// stderr, and ends with the [exit code](Outcome::exit_code) of `safepoint run`.
+///
+/// ```no_run
+/// use safepoint::{Agent, Outcome};
+///
+/// # async fn my_agent() -> Result<Agent, std::io::Error> { std::future::pending().await }
+/// #[tokio::main]
+/// async fn main() -> Result<Outcome, Box<dyn std::error::Error>> {
+///     let agent = my_agent().await?;
+///     Ok(agent.run("What should I wear in Lisbon?").await)
+/// }
+/// ```
+///
+/// Where only the answer is of use, [`into_result`](Outcome::into_result) makes a `Result` of it, for `?`.
 #[derive(Clone, Debug)]
 #[must_use = "an outcome says whether the work was done"]
 pub enum Outcome<T = String> {
@@ -131,14 +153,6 @@ pub struct Stopped {
     pub(crate) ended: Arc<OutcomeContext>,
 }
 
-/// Why a run failed.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{}", .error.message)]
-pub struct RunError {
-    pub(crate) error: ErrorReport,
-    pub(crate) ended: Arc<OutcomeContext>,
-}
-
 /// What a suspended run waits for.
 #[derive(Clone, Debug)]
 pub struct Suspended {
@@ -179,6 +193,30 @@ impl<T> Answer<T> {
     pub fn text(&self) -> &str {
         self.said.as_str()
     }
+
+    /// The account of the attempt.
+    #[must_use]
+    pub fn receipt(&self) -> &Arc<Receipt> {
+        &self.ended.receipt
+    }
+
+    /// The conversation so far; continue it with [`Agent::run_on`](crate::Agent::run_on).
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.ended.history
+    }
+
+    /// What the attempt's own model calls used.
+    #[must_use]
+    pub fn usage(&self) -> &Usage {
+        &self.ended.receipt.usage
+    }
+
+    /// What [`usage`](Self::usage) costs: see [`Receipt::cost`](Receipt#structfield.cost).
+    #[must_use]
+    pub fn cost(&self) -> Option<f64> {
+        self.ended.receipt.cost
+    }
 }
 
 impl<T> fmt::Display for Answer<T> {
@@ -193,6 +231,12 @@ impl Stopped {
     pub fn receipt(&self) -> &Arc<Receipt> {
         &self.ended.receipt
     }
+
+    /// The conversation so far.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.ended.history
+    }
 }
 
 impl fmt::Display for Stopped {
@@ -201,25 +245,23 @@ impl fmt::Display for Stopped {
     }
 }
 
-impl RunError {
-    /// The code of S1.10, such as `provider`.
-    #[must_use]
-    pub fn code(&self) -> &str {
-        &self.error.code
-    }
-
-    /// What to do about it, if known.
-    #[must_use]
-    pub fn hint(&self) -> Option<&str> {
-        self.error.hint.as_deref()
-    }
-}
-
 impl Suspended {
     /// The open questions.
     #[must_use]
     pub fn approvals(&self) -> &[ApprovalRequest] {
         &self.approvals
+    }
+
+    /// The account.
+    #[must_use]
+    pub fn receipt(&self) -> &Arc<Receipt> {
+        &self.ended.receipt
+    }
+
+    /// The conversation so far.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.ended.history
     }
 }
 
@@ -234,7 +276,7 @@ impl Outcome {
             Self::Done(answer) => match read(answer.text()) {
                 Ok(value) => Outcome::Done(answer.with_value(value)),
                 Err(message) => {
-                    let error = ErrorReport { code: code.into(), message, hint: None };
+                    let error = ErrorReport::new(code, message, None);
                     Outcome::Failed(RunError { error, ended: answer.ended })
                 }
             },
@@ -267,10 +309,16 @@ impl<T> Outcome<T> {
         &self.ended().history
     }
 
-    /// What it used.
+    /// What the attempt's own model calls used.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.ended().receipt.usage
+    }
+
+    /// What [`usage`](Self::usage) costs: see [`Receipt::cost`](Receipt#structfield.cost).
+    #[must_use]
+    pub fn cost(&self) -> Option<f64> {
+        self.ended().receipt.cost
     }
 
     /// The text of the model's last message, even if it was cut.
@@ -288,7 +336,12 @@ impl<T> Outcome<T> {
     /// How it ended, in one word.
     #[must_use]
     pub fn ending(&self) -> Ending {
-        self.ended().receipt.ending
+        match self {
+            Self::Done(_) => Ending::Done,
+            Self::Stopped(_) => Ending::Stopped,
+            Self::Failed(_) => Ending::Failed,
+            Self::Suspended(_) => Ending::Suspended,
+        }
     }
 
     /// The answer's text, if the run is done.

@@ -7,7 +7,7 @@ use crate::{
     contract::store,
     run::outcome::{Outcome, Persisted},
     value::{
-        event::ErrorReport,
+        event::{ErrorReport, ErrorSource},
         history::History,
         ids::{ItemId, TurnId},
     },
@@ -112,10 +112,10 @@ impl<T> fmt::Debug for SessionExit<T> {
 
 /// What user code failed at, as the exit reports it.
 pub(super) fn report(what: &str, why: &str) -> ErrorReport {
-    ErrorReport { code: "callback".into(), message: format!("{what}: {why}"), hint: None }
+    ErrorReport::new("callback", format!("{what}: {why}"), None)
 }
 
 /// What the store failed at, as the exit reports it.
 pub(super) fn store_report(error: &store::Error) -> ErrorReport {
-    ErrorReport { code: "store".into(), message: error.to_string(), hint: None }
+    ErrorReport::new("store", error.to_string(), None).caused_by(ErrorSource::of(error.clone()))
 }

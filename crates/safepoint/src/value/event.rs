@@ -17,10 +17,13 @@ use crate::value::{
     usage::Usage,
 };
 
+mod error;
 mod feed;
 mod limited;
 mod steer;
 
+pub(crate) use error::ErrorSource;
+pub use error::{ErrorKind, ErrorReport};
 pub use feed::{Events, StreamEvent};
 pub(crate) use feed::{Feed, Relay, Took};
 pub use limited::RunLimits;
@@ -188,24 +191,6 @@ pub enum Completion {
     Steered,
     /// It failed.
     Failed(ErrorReport),
-}
-
-/// A failure of the run in its stable form.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ErrorReport {
-    /// The code of S1.10.
-    pub code: String,
-    /// What went wrong.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-impl ErrorReport {
-    pub(crate) fn new(code: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
-        Self { code: code.into(), message: message.into(), hint: hint.map(str::to_owned) }
-    }
 }
 
 /// How much of a call's output the model is shown. Exhaustive: all or a part.

@@ -25,12 +25,16 @@ pub(crate) fn millis(time: Duration) -> u64 {
 /// The first four are the run's, over all its attempts: what a stopped, failed or crashed attempt used is used. An agent
 /// with other limits may resume a run; what is recorded then says so, and its limits hold from there on (S12.8).
 ///
+/// Each limit has a default, and a `with_…` that sets it:
+///
 /// ```
+/// use std::time::Duration;
 /// use safepoint::Limits;
-/// let limits = Limits { max_rounds: 10, ..Limits::default() };
-/// assert_eq!(limits.max_rounds, 10);
+/// let limits = Limits::default().with_max_rounds(10).with_call_timeout(Duration::from_secs(30));
+/// assert_eq!((limits.max_rounds, limits.parallel_calls), (10, 8));
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// Model calls of one run, over all its attempts; the calls of the last round still finish. Default 100.
     pub max_rounds: u32,
@@ -108,6 +112,139 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Sets [`max_rounds`](Self::max_rounds): the model calls of one run.
+    #[must_use]
+    pub fn with_max_rounds(mut self, max_rounds: u32) -> Self {
+        self.max_rounds = max_rounds;
+        self
+    }
+
+    /// Sets [`max_tokens`](Self::max_tokens): the tokens of one run and its child runs.
+    #[must_use]
+    pub fn with_max_tokens(mut self, max_tokens: u64) -> Self {
+        self.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// Sets [`max_cost`](Self::max_cost): the money of one run and its child runs.
+    #[must_use]
+    pub fn with_max_cost(mut self, max_cost: f64) -> Self {
+        self.max_cost = Some(max_cost);
+        self
+    }
+
+    /// Sets [`wall_time`](Self::wall_time): the time that a run may work.
+    #[must_use]
+    pub fn with_wall_time(mut self, wall_time: Duration) -> Self {
+        self.wall_time = Some(wall_time);
+        self
+    }
+
+    /// Sets [`model_output_bytes`](Self::model_output_bytes): the bytes of one model message.
+    #[must_use]
+    pub fn with_model_output_bytes(mut self, model_output_bytes: usize) -> Self {
+        self.model_output_bytes = model_output_bytes;
+        self
+    }
+
+    /// Sets [`message_calls`](Self::message_calls): the calls of one model message that are checked.
+    #[must_use]
+    pub fn with_message_calls(mut self, message_calls: usize) -> Self {
+        self.message_calls = message_calls;
+        self
+    }
+
+    /// Sets [`parallel_calls`](Self::parallel_calls): the calls that may run at once.
+    #[must_use]
+    pub fn with_parallel_calls(mut self, parallel_calls: usize) -> Self {
+        self.parallel_calls = parallel_calls;
+        self
+    }
+
+    /// Sets [`max_depth`](Self::max_depth): the levels of child runs below a run.
+    #[must_use]
+    pub fn with_max_depth(mut self, max_depth: u32) -> Self {
+        self.max_depth = max_depth;
+        self
+    }
+
+    /// Sets [`call_timeout`](Self::call_timeout): the time of a call whose tool names no limit.
+    #[must_use]
+    pub fn with_call_timeout(mut self, call_timeout: Duration) -> Self {
+        self.call_timeout = Some(call_timeout);
+        self
+    }
+
+    /// Sets [`call_output_bytes`](Self::call_output_bytes): the bytes of one call's output that the model is shown.
+    #[must_use]
+    pub fn with_call_output_bytes(mut self, call_output_bytes: usize) -> Self {
+        self.call_output_bytes = call_output_bytes;
+        self
+    }
+
+    /// Sets [`cleanup_timeout`](Self::cleanup_timeout): the time that a *cooperate* tool may clean up after a stop.
+    #[must_use]
+    pub fn with_cleanup_timeout(mut self, cleanup_timeout: Duration) -> Self {
+        self.cleanup_timeout = cleanup_timeout;
+        self
+    }
+
+    /// Sets [`finish_grace`](Self::finish_grace): the time that a *finish* tool may continue after a stop.
+    #[must_use]
+    pub fn with_finish_grace(mut self, finish_grace: Duration) -> Self {
+        self.finish_grace = finish_grace;
+        self
+    }
+
+    /// Sets [`callback_timeout`](Self::callback_timeout): the time that one hook may take.
+    #[must_use]
+    pub fn with_callback_timeout(mut self, callback_timeout: Duration) -> Self {
+        self.callback_timeout = callback_timeout;
+        self
+    }
+
+    /// Sets [`quiet_timeout`](Self::quiet_timeout): the time until survivors are named, after the clean-up cap.
+    #[must_use]
+    pub fn with_quiet_timeout(mut self, quiet_timeout: Duration) -> Self {
+        self.quiet_timeout = quiet_timeout;
+        self
+    }
+
+    /// Sets [`drain_timeout`](Self::drain_timeout): the time that a cut model call may be read for its bill.
+    #[must_use]
+    pub fn with_drain_timeout(mut self, drain_timeout: Duration) -> Self {
+        self.drain_timeout = drain_timeout;
+        self
+    }
+
+    /// Sets [`release_timeout`](Self::release_timeout): the time of the request that tells a provider to cancel a reply.
+    #[must_use]
+    pub fn with_release_timeout(mut self, release_timeout: Duration) -> Self {
+        self.release_timeout = release_timeout;
+        self
+    }
+
+    /// Sets [`append_timeout`](Self::append_timeout): the time of an append to the log.
+    #[must_use]
+    pub fn with_append_timeout(mut self, append_timeout: Duration) -> Self {
+        self.append_timeout = append_timeout;
+        self
+    }
+
+    /// Sets [`approval_expiry`](Self::approval_expiry): the time that an unanswered approval stays open.
+    #[must_use]
+    pub fn with_approval_expiry(mut self, approval_expiry: Duration) -> Self {
+        self.approval_expiry = approval_expiry;
+        self
+    }
+
+    /// Sets [`retained_deltas`](Self::retained_deltas): the provisional events that are kept for readers that lag behind.
+    #[must_use]
+    pub fn with_retained_deltas(mut self, retained_deltas: usize) -> Self {
+        self.retained_deltas = retained_deltas;
+        self
+    }
+
     /// What is wrong with limits under which no run could work, and what to do.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         if self.parallel_calls == 0 {

@@ -14,6 +14,7 @@ use crate::value::{
 
 mod child;
 mod display;
+pub mod exit_code;
 mod process;
 mod remote;
 mod request;
@@ -384,10 +385,18 @@ pub struct Receipt {
     pub waiting: Vec<ChildReport>,
     /// What the attempt's own model calls used.
     pub usage: Usage,
+    /// What [`usage`](Self::usage) costs, in the currency of the agent's [`Price`](crate::usage::Price); `None` without a
+    /// price, and never 0 for that. As sure as the usage is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
     /// The usage of the attempt and its child runs, and of attempts that ended with their process and have no
     /// receipt.
     #[serde(default)]
     pub usage_total: Usage,
+    /// What [`usage_total`](Self::usage_total) costs, by the prices of the agents that used it; `None` if one of them has
+    /// no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_total: Option<f64>,
     /// How long it worked, in milliseconds, without time during which only a person's decision could continue
     /// it.
     #[serde(default)]

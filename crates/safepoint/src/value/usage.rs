@@ -4,9 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::is_default;
 
+mod cost;
+
+pub(crate) use cost::{TotalCost, recorded};
+
 /// Tokens of one model call or of a whole run. Never zero for a call that was sent: what the provider did not say is
 /// estimated and marked so.
+///
+/// ```
+/// use safepoint::Usage;
+/// let usage = Usage::new(1_200, 300).with_cached_input(1_000);
+/// assert_eq!((usage.total(), usage.cached_input), (1_500, 1_000));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Usage {
     /// Tokens of the request, cached ones included.
     pub input: u64,
@@ -48,6 +59,47 @@ pub enum ExtraBilling {
 }
 
 impl Usage {
+    /// As many tokens of the request and of the reply, as the provider said.
+    #[must_use]
+    pub fn new(input: u64, output: u64) -> Self {
+        Self { input, output, ..Self::default() }
+    }
+
+    /// Sets the part of `input` that was read from the provider's cache.
+    #[must_use]
+    pub fn with_cached_input(mut self, tokens: u64) -> Self {
+        self.cached_input = tokens;
+        self
+    }
+
+    /// Sets the part of `input` that was written to the provider's cache.
+    #[must_use]
+    pub fn with_cache_write(mut self, tokens: u64) -> Self {
+        self.cache_write = tokens;
+        self
+    }
+
+    /// Sets the part of `output` that was reasoning.
+    #[must_use]
+    pub fn with_reasoning(mut self, tokens: u64) -> Self {
+        self.reasoning = tokens;
+        self
+    }
+
+    /// Says how sure the figures are.
+    #[must_use]
+    pub fn with_source(mut self, source: UsageSource) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Says whether more may have been billed.
+    #[must_use]
+    pub fn with_billed_beyond(mut self, billed_beyond: ExtraBilling) -> Self {
+        self.billed_beyond = billed_beyond;
+        self
+    }
+
     /// Input and output together.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -81,11 +133,12 @@ impl Usage {
 ///
 /// ```
 /// use safepoint::{Usage, usage::Price};
-/// let price = Price { cache_write: Some(3.75), ..Price::new(3.0, 0.3, 15.0) };
-/// let usage = Usage { input: 2_000_000, cache_write: 1_000_000, ..Usage::default() };
+/// let price = Price::new(3.0, 0.3, 15.0).with_cache_write(3.75);
+/// let usage = Usage::new(2_000_000, 0).with_cache_write(1_000_000);
 /// assert_eq!(price.of(&usage), 6.75);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Price {
     /// Input tokens that were neither read from the provider's cache nor written to it.
     pub input: f64,
@@ -103,6 +156,13 @@ impl Price {
     #[must_use]
     pub fn new(input: f64, cached_input: f64, output: f64) -> Self {
         Self { input, cached_input, cache_write: None, output }
+    }
+
+    /// Sets the price of what is written to the provider's cache.
+    #[must_use]
+    pub fn with_cache_write(mut self, price: f64) -> Self {
+        self.cache_write = Some(price);
+        self
     }
 
     /// What `usage` costs.

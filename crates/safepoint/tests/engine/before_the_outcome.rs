@@ -167,7 +167,7 @@ async fn all_that_runs_in_a_tree_sees_a_stop_before_its_runs_record() {
     });
     let listens = listens.with(|spec| spec.on_stop(OnStop::Cooperate(None)));
     let child = agent((0..CHILDREN).map(|_| ask(&["listens"]))).tool(listens).build();
-    let limits = Limits { parallel_calls: CHILDREN, ..Limits::default() };
+    let limits = Limits::default().with_parallel_calls(CHILDREN);
     let parent = with(agent([hire(&["ask"; CHILDREN])]), "ask", &child).limits(limits).build();
     let handle = parent.run_recorded(Arc::clone(&log) as _, History::new(), "go").detach();
     while begun.load(Ordering::SeqCst) < CHILDREN {

@@ -291,7 +291,7 @@ async fn an_expired_grace_ends_the_children() {
 async fn a_call_that_nests_too_deep_fails() {
     let leaf = agent([say("never")]).build();
     let middle = with(agent([hire(&["leaf"]), say("alone")]), "leaf", &leaf).build();
-    let limits = Limits { max_depth: 1, ..Limits::default() };
+    let limits = Limits::default().with_max_depth(1);
     let root = with(agent([hire(&["middle"]), say("ok")]), "middle", &middle).limits(limits).build();
     let outcome = root.run("go").await;
     let middle = row(&outcome, 0).child.unwrap().receipt.unwrap();
@@ -304,7 +304,7 @@ async fn a_call_that_nests_too_deep_fails() {
 #[tokio::test(start_paused = true)]
 async fn tokens_are_counted_over_the_tree() {
     let child = agent([say("a long answer, which is billed by what arrived of it")]).build();
-    let limits = Limits { max_tokens: Some(10), ..Limits::default() };
+    let limits = Limits::default().with_max_tokens(10);
     let root = with(agent([hire(&["ask"]), say("ok")]), "ask", &child).limits(limits).build();
     let outcome = root.run("go").await;
     assert_eq!(outcome.ending(), Ending::Stopped);
@@ -365,7 +365,7 @@ async fn a_child_tells_what_it_did() {
 async fn a_stop_reaches_any_width_and_any_depth() {
     const WIDE: usize = 300;
     const DEEP: usize = 40;
-    let limits = Limits { parallel_calls: WIDE, max_depth: u32::MAX, ..Limits::default() };
+    let limits = Limits::default().with_parallel_calls(WIDE).with_max_depth(u32::MAX);
     let leaf = agent([]).build();
     let wide = with(agent([hire(&["ask"; WIDE])]), "ask", &leaf).limits(limits.clone()).build();
     let deep = (0..DEEP).fold(agent([]).limits(limits.clone()).build(), |below, _| {
@@ -434,7 +434,7 @@ impl safepoint::Model for Drains {
 impl safepoint::model::Conversation for Drains {
     fn stream(&mut self, _: &History) -> safepoint::model::DeltaStream {
         use safepoint::model::{Delta, Finish};
-        let bill = safepoint::Usage { output: 77, ..safepoint::Usage::default() };
+        let bill = safepoint::Usage::new(0, 77);
         stream::iter([Ok(Delta::Sent), Ok(Delta::Text("well".into()))])
             .chain(stream::once(async move {
                 tokio::time::sleep(Duration::from_secs(20)).await;

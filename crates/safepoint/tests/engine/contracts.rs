@@ -270,7 +270,7 @@ async fn a_failure_that_is_spilled_has_no_secret() {
             let long = long.clone();
             async move { Err(Failure::new(long).into()) }
         });
-        let limits = Limits { call_output_bytes: 1_000, ..Limits::default() };
+        let limits = Limits::default().with_call_output_bytes(1_000);
         let secrets = Secrets::of([("KEY".to_owned(), KEY.to_owned())]);
         let agent = agent([ask(&["work"]), say("ok")]).tool(work).limits(limits).secrets(secrets).build();
         let said = format!("{:?}", agent.run("go").await.history());
@@ -387,10 +387,10 @@ async fn a_tool_stops_its_run_only_by_asking() {
 #[tokio::test(start_paused = true)]
 async fn token_and_cost_limits_are_checked_before_a_call() {
     let nothing = || does("nothing", |_| async { Ok(String::new()) });
-    let limits = Limits { max_tokens: Some(1), ..Limits::default() };
+    let limits = Limits::default().with_max_tokens(1);
     let outcome = agent([ask(&["nothing"]), say("x")]).limits(limits).tool(nothing()).build().run("go").await;
     assert_eq!(outcome.receipt().stop.as_ref().unwrap().reason.code, "max_tokens");
-    let limits = Limits { max_cost: Some(0.000_001), ..Limits::default() };
+    let limits = Limits::default().with_max_cost(0.000_001);
     let price = safepoint::usage::Price::new(10.0, 1.0, 10.0);
     let priced =
         agent([ask(&["nothing"]), say("x")]).limits(limits.clone()).price(price).tool(nothing()).build();

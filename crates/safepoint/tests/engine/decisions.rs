@@ -47,7 +47,7 @@ fn asks(inside: bool) -> RunHandle {
     });
     let work = if inside { work } else { work.with(|spec| spec.approval(ToolApproval::Required)) };
     let silent = ApprovalMode::Ask(Some(std::sync::Arc::new(Silent)), WithoutApprover::Deny);
-    let limits = Limits { approval_expiry: Duration::from_secs(3600), ..Limits::default() };
+    let limits = Limits::default().with_approval_expiry(Duration::from_secs(3600));
     agent([ask(&["work"]), say("ok")]).limits(limits).approvals(silent).tool(work).build().run("go").detach()
 }
 

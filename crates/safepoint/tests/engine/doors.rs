@@ -301,8 +301,7 @@ impl Approver for Silent {
 #[tokio::test(start_paused = true)]
 async fn a_question_expires_though_its_asking_panics_as_it_is_dropped() {
     let asks = ApprovalMode::Ask(Some(Arc::new(Silent)), WithoutApprover::Deny);
-    let limits =
-        safepoint::Limits { approval_expiry: Duration::from_secs(60), ..safepoint::Limits::default() };
+    let limits = safepoint::Limits::default().with_approval_expiry(Duration::from_secs(60));
     let builder = one_call().rule(Rule::on("t", RuleAction::Ask)).approvals(asks).limits(limits);
     let handle = builder.build().run("go").detach();
     let (outcome, receipt) = settled(&handle, &"an expired question").await;

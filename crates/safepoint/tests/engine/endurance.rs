@@ -147,7 +147,7 @@ async fn one_outcome_is_taken_up_once_at_a_time() {
         Ok("first".into())
     });
     let gate = gate.with(|spec| spec.on_stop(OnStop::Cooperate(None)));
-    let limits = Limits { parallel_calls: 1, ..Limits::default() };
+    let limits = Limits::default().with_parallel_calls(1);
     let agent = agent([ask(&["gate", "pay"]), say("end")]).limits(limits).tool(gate).tool(pay).build();
     let handle = agent.run("go").detach();
     call_started(&handle).await;
@@ -167,19 +167,17 @@ async fn one_outcome_is_taken_up_once_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn the_longest_time_is_no_limit() {
     let max = Duration::MAX;
-    let limits = Limits {
-        wall_time: Some(max),
-        call_timeout: Some(max),
-        cleanup_timeout: max,
-        finish_grace: max,
-        callback_timeout: max,
-        quiet_timeout: max,
-        drain_timeout: max,
-        release_timeout: max,
-        append_timeout: max,
-        approval_expiry: max,
-        ..Limits::default()
-    };
+    let limits = Limits::default()
+        .with_wall_time(max)
+        .with_call_timeout(max)
+        .with_cleanup_timeout(max)
+        .with_finish_grace(max)
+        .with_callback_timeout(max)
+        .with_quiet_timeout(max)
+        .with_drain_timeout(max)
+        .with_release_timeout(max)
+        .with_append_timeout(max)
+        .with_approval_expiry(max);
     let contracts =
         [OnStop::Cooperate(Some(max)), OnStop::Cooperate(None), OnStop::Finish(None), OnStop::Drop];
     for contract in contracts {

@@ -30,7 +30,7 @@ const TOKENS: u64 = 110;
 
 /// The same with a bill of [`TOKENS`].
 fn billed(mut reply: Reply) -> Reply {
-    let usage = Usage { input: 100, output: 10, ..Usage::default() };
+    let usage = Usage::new(100, 10);
     let end = reply.len() - 1;
     reply.insert(end, Ok(Delta::Usage(usage)));
     reply
@@ -70,9 +70,9 @@ fn code(outcome: &Outcome) -> (String, String) {
 async fn a_resume_has_what_is_left_of_each_limit() {
     let price = Price::new(10_000.0, 0.0, 0.0);
     for (limits, name) in [
-        (Limits { max_rounds: 4, ..Limits::default() }, "max_rounds"),
-        (Limits { max_tokens: Some(4 * TOKENS), ..Limits::default() }, "max_tokens"),
-        (Limits { max_cost: Some(4.0), ..Limits::default() }, "max_cost"),
+        (Limits::default().with_max_rounds(4), "max_rounds"),
+        (Limits::default().with_max_tokens(4 * TOKENS), "max_tokens"),
+        (Limits::default().with_max_cost(4.0), "max_cost"),
     ] {
         let agent = tireless(&limits).tool(stops_at(2)).price(price).build();
         let first = agent.run("go").await;
@@ -89,11 +89,11 @@ async fn a_resume_has_what_is_left_of_each_limit() {
 /// S12.8: a resume may raise a limit; what each attempt began under is recorded.
 #[tokio::test(start_paused = true)]
 async fn a_resume_under_a_higher_limit_goes_on_and_says_so() {
-    let limits = Limits { max_rounds: 4, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(4);
     let before = tireless(&limits).tool(stops_at(9)).build();
     let spent = before.run("go").await;
     assert_eq!(code(&spent).0, "max_rounds");
-    let after = tireless(&Limits { max_rounds: 6, ..Limits::default() }).tool(stops_at(9)).build();
+    let after = tireless(&Limits::default().with_max_rounds(6)).tool(stops_at(9)).build();
     let handle = after.resume(&spent).detach();
     let outcome = handle.done().await;
     assert_eq!((code(&outcome).0.as_str(), outcome.receipt().rounds), ("max_rounds", 6));
@@ -111,7 +111,7 @@ async fn wall_time_is_the_run_s_and_counts_no_time_between_attempts() {
         cx.stop_run(enough());
         Ok(String::new())
     });
-    let limits = Limits { wall_time: Some(Duration::from_secs(10)), ..Limits::default() };
+    let limits = Limits::default().with_wall_time(Duration::from_secs(10));
     let agent = tireless(&limits).tool(nap).build();
     let first = agent.run("go").await;
     assert_eq!((code(&first).0.as_str(), first.receipt().worked_ms), ("user", 6_000));
@@ -153,11 +153,8 @@ fn second_of_work() -> FnTool {
 /// call, or inside a run below, whose own clock stands too. The time of a call that is a run stands with it.
 #[tokio::test(start_paused = true)]
 async fn wall_time_stands_while_a_person_is_asked() {
-    let limits = Limits {
-        wall_time: Some(Duration::from_secs(10)),
-        call_timeout: Some(Duration::from_secs(10)),
-        ..Limits::default()
-    };
+    let limits =
+        Limits::default().with_wall_time(Duration::from_secs(10)).with_call_timeout(Duration::from_secs(10));
     let needs = || second_of_work().with(|spec| spec.approval(ToolApproval::Required));
     let inside = does("work", |cx| async move {
         drop(cx.ask("really", json!({})).await?);
@@ -185,7 +182,7 @@ async fn wall_time_runs_while_another_call_works() {
     let needs =
         second_of_work().with(|spec| spec.approval(ToolApproval::Required).overlap(Concurrency::Parallel));
     let busy = does("busy", |_| pending()).with(|spec| spec.overlap(Concurrency::Parallel));
-    let limits = Limits { wall_time: Some(Duration::from_secs(10)), ..Limits::default() };
+    let limits = Limits::default().with_wall_time(Duration::from_secs(10));
     let agent = asking(agent([ask(&["busy", "work"])])).limits(limits).tool(needs).tool(busy).build();
     let began = Instant::now();
     let outcome = agent.run("go").await;
@@ -229,8 +226,8 @@ impl<F: Fn(&RunRecord) -> bool + Send + Sync + 'static> Log for Dies<F> {
 #[tokio::test(start_paused = true)]
 async fn a_crash_loop_ends_at_the_limits() {
     for (limits, name, most) in [
-        (Limits { max_rounds: 3, ..Limits::default() }, "max_rounds", 3),
-        (Limits { max_tokens: Some(5), ..Limits::default() }, "max_tokens", 5),
+        (Limits::default().with_max_rounds(3), "max_rounds", 3),
+        (Limits::default().with_max_tokens(5), "max_tokens", 5),
     ] {
         let log = Dies::at(|record| matches!(&*record.fact, Fact::ModelEnded { .. }));
         let agent = tireless(&limits).tool(stops_at(99)).build();
@@ -250,7 +247,7 @@ async fn a_crash_loop_ends_at_the_limits() {
     })
     .with(|spec| spec.effect(EffectClass::Idempotent));
     let log = Dies::at(|record| matches!(&*record.fact, Fact::CallEnded { .. }));
-    let limits = Limits { wall_time: Some(Duration::from_secs(10)), ..Limits::default() };
+    let limits = Limits::default().with_wall_time(Duration::from_secs(10));
     let agent = tireless(&limits).tool(nap).build();
     let mut outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
     let mut crashes = 0;
@@ -274,7 +271,7 @@ async fn what_a_child_used_before_a_crash_counts_above() {
         }
     });
     let child = agent([billed(ask(&["step"])), billed(say("child"))]).tool(stops_at(99)).build();
-    let limits = Limits { max_tokens: Some(3 * TOKENS), ..Limits::default() };
+    let limits = Limits::default().with_max_tokens(3 * TOKENS);
     let root = with(agent([billed(hire(&["child"])), say("ok")]), "child", &child).limits(limits).build();
     let crashed = root.run_recorded(log.clone(), History::new(), "go").await;
     assert_eq!(crashed.ending(), Ending::Failed);
@@ -302,7 +299,7 @@ async fn a_model_call_that_was_never_sent_is_no_round() {
         unsent(),
         vec![Ok(Delta::Sent), Ok(Delta::Text("hi".into())), Ok(Delta::Ended(Finish::Natural))],
     ];
-    let limits = Limits { max_rounds: 1, ..Limits::default() };
+    let limits = Limits::default().with_max_rounds(1);
     let agent = agent(replies).limits(limits).build();
     let first = agent.run("go").await;
     let second = agent.resume(&first).await;
@@ -342,13 +339,13 @@ async fn a_run_that_is_stopped_at_its_question_says_so() {
 fn limits_under_which_no_run_could_work_are_refused() {
     let usual = Limits::default;
     for (limits, named) in [
-        (Limits { parallel_calls: 0, ..usual() }, "`parallel_calls`"),
-        (Limits { append_timeout: Duration::ZERO, ..usual() }, "`append`"),
-        (Limits { max_cost: Some(f64::NAN), ..usual() }, "`max_cost`"),
-        (Limits { max_cost: Some(-1.0), ..usual() }, "`max_cost`"),
+        (usual().with_parallel_calls(0), "`parallel_calls`"),
+        (usual().with_append_timeout(Duration::ZERO), "`append`"),
+        (usual().with_max_cost(f64::NAN), "`max_cost`"),
+        (usual().with_max_cost(-1.0), "`max_cost`"),
     ] {
         let error = agent([say("hi")]).limits(limits).try_build().unwrap_err().to_string();
         assert!(error.starts_with("of the limits, ") && error.contains(named), "{error}");
     }
-    assert!(agent([]).limits(Limits { max_rounds: 0, max_cost: Some(0.0), ..usual() }).try_build().is_ok());
+    assert!(agent([]).limits(usual().with_max_rounds(0).with_max_cost(0.0)).try_build().is_ok());
 }

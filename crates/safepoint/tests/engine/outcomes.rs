@@ -103,7 +103,7 @@ async fn user_messages_of_stopped_runs_are_kept() {
 async fn a_slow_reader_is_told_what_it_missed() {
     let mut reply: Vec<_> = (0..1000).map(|n| Ok(Delta::Text(format!("{n} ")))).collect();
     reply.push(Ok(Delta::Ended(safepoint::model::Finish::Natural)));
-    let limits = Limits { retained_deltas: 10, ..Limits::default() };
+    let limits = Limits::default().with_retained_deltas(10);
     let handle = agent([reply]).limits(limits).build().run("go").detach();
     let outcome = handle.done().await;
     let (mut events, mut missed, mut seen, mut facts) = (handle.events(), 0, 0, 0);
@@ -365,11 +365,9 @@ async fn a_blocking_hook_is_gone_on_without() {
         }
     }
     let (let_go, open) = std::sync::mpsc::channel();
-    let limits = Limits {
-        callback_timeout: Duration::from_millis(20),
-        quiet_timeout: Duration::from_millis(50),
-        ..Limits::default()
-    };
+    let limits = Limits::default()
+        .with_callback_timeout(Duration::from_millis(20))
+        .with_quiet_timeout(Duration::from_millis(50));
     let work = does("work", |_| async { Ok("done".into()) });
     let agent = agent([ask(&["work"]), say("ok")])
         .limits(limits)
@@ -424,7 +422,7 @@ async fn a_stream_that_is_always_ready_does_not_outrun_a_stop() {
             futures_util::stream::repeat_with(|| Ok(Delta::Text("x".into()))).boxed()
         }
     }
-    let limits = Limits { model_output_bytes: usize::MAX, ..Limits::default() };
+    let limits = Limits::default().with_model_output_bytes(usize::MAX);
     let handle = safepoint::Agent::builder(Floods).limits(limits).build().run("go").detach();
     until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     handle.stop(StopRequest::now());

@@ -123,7 +123,7 @@ async fn text_shown(handle: &RunHandle) {
 async fn a_reply_that_the_run_reads_itself_hides_no_stop() {
     for then in [Then::Hangs, Then::Floods, Then::PanicsAtItsDrop] {
         let noted = noted(then);
-        let limits = Limits { model_output_bytes: usize::MAX, ..Limits::default() };
+        let limits = Limits::default().with_model_output_bytes(usize::MAX);
         let handle = Agent::builder(noted.clone()).limits(limits).build().run("go").detach();
         text_shown(&handle).await;
         handle.stop(StopRequest::now());

@@ -23,7 +23,7 @@ use crate::{
         conversation::{Conversation, EarlyStop},
         stored::{self, NextTurn},
     },
-    signals::{Pressed, Signal, Signals},
+    signals::{Signal, Signals},
 };
 
 /// How a turn begins. Exhaustive: with a new prompt, or where the last one was.
@@ -173,7 +173,7 @@ impl TurnQueue<'_> {
             self.screen.note(&format!("safepoint: {how}"));
         }
         self.conversation.after(&outcome);
-        self.code = exit_code(&outcome, pressed);
+        self.code = exit::of_run(&outcome);
         self.ending = Some(outcome.ending());
         if pressed.count > 1 {
             // No person is present for messages that other processes may have pushed.
@@ -304,14 +304,4 @@ fn may_continue(outcome: &Outcome, is_own: bool, left: usize) -> bool {
         Ending::Suspended => false,
         Ending::Stopped => is_own && left > 0,
     }
-}
-
-fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
-    exit::with(match (outcome.ending(), pressed.first) {
-        (Ending::Done, _) => 0,
-        (Ending::Failed, _) => 1,
-        (Ending::Suspended, _) => code::SUSPENDED,
-        (Ending::Stopped, Some(got)) => got.exit_code(),
-        (Ending::Stopped, None) => code::STOPPED,
-    })
 }

@@ -129,5 +129,5 @@ impl Drop for GuardedReply {
 }
 
 fn failure(Panicked(message): &Panicked) -> ModelError {
-    ModelError::new(ModelErrorKind::Broken, format!("the model panicked: {message}"))
+    ModelError::new(ModelErrorKind::Panicked, format!("the model panicked: {message}"))
 }

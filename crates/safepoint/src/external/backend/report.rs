@@ -79,7 +79,9 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
         usage: Usage::default(),
+        cost: None,
         usage_total: Usage::default(),
+        cost_total: None,
         // All of its time is work: it has no questions.
         worked_ms: millis(cell.opened.elapsed()),
         started_at: cell.opened_at,
@@ -101,7 +103,7 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
     };
     WrappedReceipt {
         history: history_of(cell, &said, ending),
-        error: message.map(|message| ErrorReport { code: CODE.into(), message, hint: None }),
+        error: message.map(|message| ErrorReport::new(CODE, message, None)),
         receipt: Arc::new(receipt),
         said: LastWords::of(&said),
         row,

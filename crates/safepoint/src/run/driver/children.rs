@@ -29,7 +29,7 @@ use crate::{
         ids::{ApprovalId, CallId},
         message::ToolCall,
         receipt::{CallKind, CallStatus, ChildReport, QuietReport, Receipt, StopSource},
-        usage::Usage,
+        usage::{TotalCost, Usage},
     },
 };
 
@@ -82,8 +82,8 @@ impl Children {
         self.quiets.insert(call_id, quiet);
     }
 
-    /// Fills the receipt with the current reports of child runs and their usage.
-    pub(super) fn account(&self, receipt: &mut Receipt) {
+    /// Fills the receipt with the current reports of child runs and their usage; returns what they cost.
+    pub(super) fn account(&self, receipt: &mut Receipt) -> TotalCost {
         for call in &mut receipt.calls {
             if let (Some(child), Some(known)) = (&mut call.child, self.settled.get(&call.call_id)) {
                 *child = known.clone();
@@ -94,9 +94,12 @@ impl Children {
                 *child = known.clone();
             }
         }
-        for used in self.settled.values().filter_map(total) {
-            receipt.usage_total.add(used);
+        let mut cost = TotalCost::default();
+        for child in self.settled.values().filter_map(|child| child.receipt.as_deref()) {
+            receipt.usage_total.add(&child.usage_total);
+            cost.add(&child.usage_total, child.cost_total);
         }
+        cost
     }
 
     /// The cost of the settled child runs, by their prices.
@@ -282,7 +285,10 @@ impl Driver {
     pub(super) fn account_for_children(&self, receipt: &mut Receipt) {
         receipt.usage_total = receipt.usage.clone();
         receipt.usage_total.add(&self.machine.unreported().usage);
-        self.tree.children.account(receipt);
+        let mut cost = self.machine.unreported().known;
+        cost.add(&receipt.usage, receipt.cost);
+        cost.add_all(self.tree.children.account(receipt));
+        receipt.cost_total = cost.sum();
     }
 
     /// The cost of this attempt, its child runs, and attempts without a receipt, by their prices.
@@ -305,8 +311,4 @@ fn patience_with(def: &Definition) -> Duration {
 /// The combined effect of all calls of an attempt.
 fn effect_of(receipt: &Receipt) -> SideEffect {
     receipt.calls.iter().map(|call| call.effect).fold(SideEffect::None, SideEffect::and)
-}
-
-fn total(child: &ChildReport) -> Option<&Usage> {
-    child.receipt.as_ref().map(|receipt| &receipt.usage_total)
 }

@@ -18,7 +18,10 @@ use crate::{
         shared::RunMessage,
     },
     sync::callback::{self, Panicked},
-    value::receipt::CallStatus,
+    value::{
+        event::{ErrorKind, ErrorReport},
+        receipt::CallStatus,
+    },
 };
 
 /// The panic text for a hook's performer that ended without an answer.
@@ -160,7 +163,10 @@ impl Driver {
 
     async fn refused(&mut self, step: &HookOf, why: String) -> Result<(), LogFailure> {
         match step {
-            HookOf::Model(_) => self.fail("callback", format!("a hook refused the model call: {why}"), None),
+            HookOf::Model(_) => {
+                let refused = format!("a hook refused the model call: {why}");
+                self.machine.fail(ErrorReport::new("callback", refused, None).of_kind(ErrorKind::Refused));
+            }
             HookOf::Call(id) => {
                 let is_open = |call: &&Call| call.end().is_none();
                 if let Some(call) = self.machine.find(id).filter(is_open).map(|open| open.call.clone()) {

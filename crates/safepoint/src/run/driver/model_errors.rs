@@ -4,11 +4,41 @@ use jiff::Timestamp;
 
 use crate::{
     contract::model::{Delta, ModelError, ModelErrorKind},
-    value::{event::ErrorReport, limits::millis, receipt::RetryReport},
+    value::{
+        event::{ErrorKind, ErrorReport},
+        limits::millis,
+        receipt::RetryReport,
+    },
 };
 
 pub(super) fn report(error: &ModelError) -> ErrorReport {
     ErrorReport::new(error.code(), error.to_string(), error.hint())
+        .of_kind(kind(error))
+        .with_status(error.status())
+        .with_retry_after(error.retry_after())
+        .caused_by(error.error_source().clone())
+}
+
+/// The kind of a run's failure by this error. The status says more than the wire's own kind where two share one.
+fn kind(error: &ModelError) -> ErrorKind {
+    match (error.kind(), error.status()) {
+        (_, Some(408 | 504)) | (ModelErrorKind::StreamIdle, _) => ErrorKind::Timeout,
+        (ModelErrorKind::Unreachable, _) => ErrorKind::Unreachable,
+        (ModelErrorKind::Unauthorized, _) => ErrorKind::Authentication,
+        (ModelErrorKind::NotFound, _) => ErrorKind::NotFound,
+        (ModelErrorKind::Refused, _) => ErrorKind::InvalidRequest,
+        (ModelErrorKind::ContextWindow, _) => ErrorKind::TooLong,
+        (ModelErrorKind::RateLimited, _) => ErrorKind::RateLimit,
+        (ModelErrorKind::Overloaded, _) | (ModelErrorKind::Provider, Some(503 | 529)) => {
+            ErrorKind::Overloaded
+        }
+        (ModelErrorKind::Provider, _) => ErrorKind::Provider,
+        (ModelErrorKind::Broken, _) => ErrorKind::Broken,
+        (ModelErrorKind::Malformed, _) => ErrorKind::Malformed,
+        (ModelErrorKind::ContentFilter, _) => ErrorKind::Refused,
+        (ModelErrorKind::Truncated | ModelErrorKind::OutputBytes, _) => ErrorKind::Truncated,
+        (ModelErrorKind::Panicked, _) => ErrorKind::Callback,
+    }
 }
 
 pub(super) fn too_long() -> ErrorReport {
@@ -22,11 +52,12 @@ pub(super) fn filtered() -> ErrorReport {
 
 pub(super) fn endless() -> ErrorReport {
     ErrorReport::new("provider", "the model's stream ended before the reply was complete", None)
+        .of_kind(ErrorKind::Broken)
 }
 
 /// The error of a performer that ended without a report.
 pub(super) fn dead() -> ModelError {
-    ModelError::new(ModelErrorKind::Broken, "the task that reads the model's reply panicked")
+    ModelError::new(ModelErrorKind::Panicked, "the task that reads the model's reply panicked")
 }
 
 /// What is kept of a failed try.

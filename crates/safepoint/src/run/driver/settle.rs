@@ -27,11 +27,10 @@ use crate::{
     },
     sync::callback::Panicked,
     value::{
-        event::{ErrorReport, EventKind, Fact},
+        event::{ErrorReport, ErrorSource, EventKind, Fact},
         ids::ApprovalId,
-        limits::{after, millis},
+        limits::after,
         receipt::{Ending, QuietReport, Receipt, StopSource},
-        usage::Usage,
     },
 };
 
@@ -142,15 +141,17 @@ impl Driver {
     }
 
     /// How a run without a log ends: one that was asked to stop has stopped, any other has failed (S2.13).
-    pub(super) fn end_without_log(&mut self, error: &LogError) -> Ending {
-        self.recorder.lose(error);
+    pub(super) fn end_without_log(&mut self, error: LogError) -> Ending {
+        self.recorder.lose(&error);
         match self.cx.scope.demand() {
             Some(_) if self.machine.failure().is_none() => {
                 self.stops.take_effect_unrecorded(&self.machine);
                 Ending::Stopped
             }
             _ => {
-                self.fail("store", error.to_string(), None);
+                self.machine.fail(
+                    ErrorReport::new("store", error.to_string(), None).caused_by(ErrorSource::of(error)),
+                );
                 Ending::Failed
             }
         }
@@ -162,34 +163,6 @@ impl Driver {
             self.recorder.lose(error);
         }
         broken.into()
-    }
-
-    pub(super) fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
-        let mut receipt = Receipt {
-            run: self.cx.shared.run.clone(),
-            path: self.cx.shared.path.clone(),
-            attempt: self.machine.attempt(),
-            ending,
-            stop: self.stop_report(),
-            rounds: self.machine.rounds(),
-            model: self.machine.model().cloned(),
-            summaries: self.machine.summaries().to_vec(),
-            calls: self.call_rows(),
-            approvals_cancelled,
-            waiting: self.machine.suspended().cloned().collect(),
-            usage: self.machine.usage().clone(),
-            usage_total: Usage::default(),
-            worked_ms: millis(self.queue.clock.worked()),
-            started_at: self.attempt.started_at,
-            settled_at: Timestamp::now(),
-            quiet_at: None,
-            survivors: Vec::new(),
-            late: Vec::new(),
-            unrecorded: self.recorder.lost().cloned(),
-        };
-        self.recorder.account_for_model(&mut receipt);
-        self.account_for_children(&mut receipt);
-        receipt
     }
 
     /// What was said last, by the model or by the remote agent in its place.
@@ -310,15 +283,6 @@ impl Driver {
         self.cx.shared.publish_quiet(quiet.clone());
         if let Some(up) = &self.tree.parent {
             up.quiet(quiet);
-        }
-    }
-
-    /// A call that was read for its bill: only its usage is corrected.
-    fn learn_the_bill(&mut self, receipt: &mut Receipt) {
-        if let (Some((usage, state)), Some(model)) = (self.model.drained(), receipt.model.as_mut()) {
-            receipt.usage = self.machine.usage_before().clone();
-            receipt.usage.add(&usage);
-            (model.usage, model.state) = (usage, state);
         }
     }
 }

@@ -9,14 +9,33 @@ use super::{Call, CallState, Machine, Round, RunStage};
 use crate::value::{
     ids::{ApprovalId, CallId},
     receipt::ChildReport,
-    usage::Usage,
+    usage::{Price, TotalCost, Usage},
 };
 
 /// The usage and cost of an attempt's child runs, as far as they have ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildUsage {
     pub(crate) usage: Usage,
+    /// What counts against the limit: zero for what has no price.
     pub(crate) cost: f64,
+    /// What is known of it, for the receipt.
+    pub(crate) known: TotalCost,
+}
+
+impl ChildUsage {
+    /// This usage at this price.
+    pub(super) fn of(usage: Usage, price: Option<&Price>) -> Self {
+        let cost = price.map(|price| price.of(&usage));
+        let mut known = TotalCost::default();
+        known.add(&usage, cost);
+        Self { usage, cost: cost.unwrap_or(0.0), known }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.usage.add(&other.usage);
+        self.cost += other.cost;
+        self.known.add_all(other.known);
+    }
 }
 
 impl Machine {
@@ -24,6 +43,7 @@ impl Machine {
         if let Some(receipt) = &child.receipt {
             self.below.usage.add(&receipt.usage_total);
             self.below.cost += child.cost;
+            self.below.known.add(&receipt.usage_total, receipt.cost_total);
         }
     }
 

@@ -51,18 +51,9 @@ impl Spent {
         self.unreported = ChildUsage::default();
     }
 
-    fn add(&mut self, usage: &Usage, cost: f64) {
-        self.tokens = self.tokens.saturating_add(usage.total());
-        self.cost += cost;
-    }
-
-    fn leave_unreported(&mut self, usage: &Usage, cost: f64) {
-        self.unreported.usage.add(usage);
-        self.unreported.cost += cost;
-    }
-
-    fn cost_of(&self, usage: &Usage) -> f64 {
-        self.price.map_or(0.0, |price| price.of(usage))
+    fn add(&mut self, part: &ChildUsage) {
+        self.tokens = self.tokens.saturating_add(part.usage.total());
+        self.cost += part.cost;
     }
 }
 
@@ -70,17 +61,18 @@ impl Machine {
     /// Adds up the attempt that is over, because another one begins under these limits.
     pub(super) fn add_up(&mut self, limits: Option<&RunLimits>) {
         let (own, below) = (std::mem::take(&mut self.usage), std::mem::take(&mut self.below));
-        let lost = self.lost_call();
+        let price = self.spent.price;
+        let own = ChildUsage::of(own, price.as_ref());
+        let lost = ChildUsage::of(self.lost_call(), price.as_ref());
         let spent = &mut self.spent;
-        let (own_cost, lost_cost) = (spent.cost_of(&own), spent.cost_of(&lost));
-        for (usage, cost) in [(&own, own_cost), (&below.usage, below.cost), (&lost, lost_cost)] {
-            spent.add(usage, cost);
+        for part in [&own, &below, &lost] {
+            spent.add(part);
         }
         if !spent.is_settled {
-            spent.leave_unreported(&own, own_cost);
-            spent.leave_unreported(&below.usage, below.cost);
+            spent.unreported.add(&own);
+            spent.unreported.add(&below);
         }
-        spent.leave_unreported(&lost, lost_cost);
+        spent.unreported.add(&lost);
         spent.time = spent.time.saturating_add(std::mem::take(&mut spent.taken));
         spent.is_settled = false;
         spent.price = limits.and_then(|limits| limits.price);

@@ -111,7 +111,7 @@ fn message(text: &str, calls: &[&str]) -> AssistantMessage {
 }
 
 fn error() -> ErrorReport {
-    ErrorReport { code: "broken".into(), message: "it broke".into(), hint: None }
+    ErrorReport::new("broken", "it broke", None)
 }
 
 fn demand(mode: Mode) -> Option<Demand> {
@@ -141,7 +141,9 @@ fn costing(cost: f64) -> ChildReport {
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
         usage: Usage::default(),
+        cost: None,
         usage_total: Usage { input: 7, ..Usage::default() },
+        cost_total: None,
         worked_ms: 9,
         started_at: Timestamp::UNIX_EPOCH,
         settled_at: Timestamp::UNIX_EPOCH,
@@ -385,6 +387,21 @@ async fn a_dead_attempt_counts_in_the_next() {
         (logged.machine.worked_before(), logged.machine.unreported().cost),
         (Duration::from_millis(17), 0.0)
     );
+}
+
+/// S3.12: what an attempt cost that ended with its process is reported by the next one, by the price that it began with.
+#[tokio::test]
+async fn a_dead_attempt_has_its_own_price() {
+    let price = Price::new(1_000_000.0, 0.0, 1_000_000.0);
+    let cost_of_the_first = async |first: Option<Price>| {
+        let mut logged = Logged::begun(Machine::default()).await;
+        logged.opened(1, None, first).await;
+        logged.said(1, message("so", &[]), Completion::Complete).await;
+        logged.opened(2, None, Some(price)).await;
+        logged.machine.unreported().known.sum()
+    };
+    assert_eq!(cost_of_the_first(Some(price)).await, Some(42.0));
+    assert_eq!(cost_of_the_first(None).await, None, "it used something at an unknown price");
 }
 
 /// S8.4: a question that a running call asks belongs to the call, which keeps running.

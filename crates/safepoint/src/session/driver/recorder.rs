@@ -188,7 +188,7 @@ impl<T: Item> Driver<T> {
             Persisted::No(why) => why.as_str(),
             _ => "it is unknown whether the end of the turn was recorded",
         };
-        Some(ErrorReport { code: "store".into(), message: why.to_owned(), hint: None })
+        Some(ErrorReport::new("store", why, None))
     }
 
     /// Writes nothing more, and ends everything that runs (S7.14).

@@ -45,11 +45,11 @@ impl<T: Item> Driver<T> {
         }
         if self.end.exit.is_none() {
             let message = "the runtime that the session was started on is gone".to_owned();
-            let hint = Some("start it on a runtime that lives as long as the session".to_owned());
+            let hint = "start it on a runtime that lives as long as the session";
             if self.recorder.journal.is_some() {
                 self.recorder.persisted = Persisted::No(message.clone());
             }
-            self.fail(ErrorReport { code: "runtime".into(), message, hint });
+            self.fail(ErrorReport::new("runtime", message, Some(hint)));
             self.end.exit = Some(machine::ExitKind::Broken);
         }
         self.settle_all();

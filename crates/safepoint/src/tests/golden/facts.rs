@@ -7,12 +7,13 @@ use super::{
     golden,
     messages::{decisions, histories, shortened},
     receipts::{call, child, full_receipt, plain_call, plain_receipt, request},
-    samples::{assistant, at, error, model, plain_model, plain_question, question, result},
+    samples::{assistant, at, error, model, plain_model, plain_question, question, refused, result},
 };
 use crate::{
     History,
     approval::OnUnknownEffect,
     event::{Completion, Fact, Resolution},
+    outcome::ErrorKind,
     raw::{OutputExtent, RecordedSteer, Repair, RunLimits, SteerSource},
     receipt::{CallKind, ModelState},
     tool::EffectClass,
@@ -139,6 +140,32 @@ fn facts() -> Vec<Fact> {
     facts
 }
 
+fn kinds() -> Vec<ErrorKind> {
+    each!(ErrorKind {
+        ErrorKind::Authentication => ErrorKind::Authentication;
+        ErrorKind::NotFound => ErrorKind::NotFound;
+        ErrorKind::RateLimit => ErrorKind::RateLimit;
+        ErrorKind::InvalidRequest => ErrorKind::InvalidRequest;
+        ErrorKind::TooLong => ErrorKind::TooLong;
+        ErrorKind::Overloaded => ErrorKind::Overloaded;
+        ErrorKind::Provider => ErrorKind::Provider;
+        ErrorKind::Timeout => ErrorKind::Timeout;
+        ErrorKind::Unreachable => ErrorKind::Unreachable;
+        ErrorKind::Broken => ErrorKind::Broken;
+        ErrorKind::Malformed => ErrorKind::Malformed;
+        ErrorKind::Refused => ErrorKind::Refused;
+        ErrorKind::Truncated => ErrorKind::Truncated;
+        ErrorKind::Answer => ErrorKind::Answer;
+        ErrorKind::Tool => ErrorKind::Tool;
+        ErrorKind::Callback => ErrorKind::Callback;
+        ErrorKind::Approval => ErrorKind::Approval;
+        ErrorKind::Store => ErrorKind::Store;
+        ErrorKind::Conflict => ErrorKind::Conflict;
+        ErrorKind::Runtime => ErrorKind::Runtime;
+        ErrorKind::Other => ErrorKind::Other;
+    })
+}
+
 #[test]
 fn every_fact_of_a_run() {
     golden("facts")
@@ -149,6 +176,8 @@ fn every_fact_of_a_run() {
         .json("steer", steers())
         .json("limits", limits())
         .json("effect class", effects())
-        .json("error", [error()])
+        .json("error", [error(), refused()])
+        .json("kind of error", kinds())
+        .lines("kind of error in words", kinds().into_iter().map(ErrorKind::as_str))
         .check();
 }

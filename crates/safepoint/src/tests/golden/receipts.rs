@@ -360,7 +360,9 @@ pub(super) fn plain_receipt() -> Receipt {
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
         usage: Usage::default(),
+        cost: None,
         usage_total: Usage::default(),
+        cost_total: None,
         worked_ms: 0,
         started_at: at(0),
         settled_at: at(1000),
@@ -387,7 +389,9 @@ pub(super) fn full_receipt() -> Receipt {
         approvals_cancelled: vec!["apr_1".into()],
         waiting: children(),
         usage: usage(),
+        cost: None,
         usage_total: total,
+        cost_total: None,
         worked_ms: 4321,
         started_at: at(0),
         settled_at: at(9000),
@@ -426,7 +430,15 @@ fn receipts() -> Vec<Receipt> {
         let calls = vec![CallReport { remote: Some(Box::new(remote)), ..plain_call() }];
         receipts.push(Receipt { calls, quiet_at: Some(at(1001)), ..base() });
     }
+    receipts.push(priced());
     receipts
+}
+
+/// A receipt of runs that have prices.
+fn priced() -> Receipt {
+    let usage_total = Usage::new(2_000, 700);
+    let (cost, cost_total) = (Some(0.001_234), Some(0.125));
+    Receipt { model: Some(plain_model()), cost, usage_total, cost_total, ..plain_receipt() }
 }
 
 /// Calls with each remote report, in one receipt.

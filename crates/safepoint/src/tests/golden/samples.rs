@@ -1,5 +1,7 @@
 //! Small values that the other samples are made of.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -11,8 +13,10 @@ use crate::{
     message::{
         AssistantMessage, Block, CallResult, Part, PartKind, PartSource, Reasoning, ResultStatus, ToolCall,
     },
+    outcome::ErrorKind,
     receipt::{ModelReport, ModelState, ReasonReport, RetryReport},
     usage::{ExtraBilling, UsageSource},
+    value::event::ErrorSource,
 };
 
 /// That number of milliseconds after the start of 2026.
@@ -39,11 +43,16 @@ pub(super) fn usage() -> Usage {
 }
 
 pub(super) fn error() -> ErrorReport {
-    ErrorReport {
-        code: "provider".into(),
-        message: "it is overloaded".into(),
-        hint: Some("try again".into()),
-    }
+    ErrorReport::new("provider", "it is overloaded", Some("try again"))
+}
+
+/// A failure with everything that may be left out.
+pub(super) fn refused() -> ErrorReport {
+    ErrorReport::new("provider", "the provider answered 429: slow down", None)
+        .of_kind(ErrorKind::RateLimit)
+        .with_status(Some(429))
+        .with_retry_after(Some(Duration::from_secs(20)))
+        .caused_by(ErrorSource::of("it is not recorded"))
 }
 
 /// A reason that has a cause.

@@ -104,14 +104,21 @@ impl Receipt {
         };
         let (own, total) = (&self.usage, &self.usage_total);
         rows.row("tokens", "", &format!("{} in, {} out ({source}{beyond})", own.input, own.output), "");
+        let has_child = self.calls.iter().any(|call| call.child.is_some()) || !self.waiting.is_empty();
+        let with = match (self.attempt > 1, has_child) {
+            (true, false) => "with earlier attempts",
+            (true, true) => "in total",
+            (false, _) => "with child runs",
+        };
         if total != own {
-            let has_child = self.calls.iter().any(|call| call.child.is_some()) || !self.waiting.is_empty();
-            let with = match (self.attempt > 1, has_child) {
-                (true, false) => "with earlier attempts",
-                (true, true) => "in total",
-                (false, _) => "with child runs",
-            };
             rows.row("", "", &format!("{} in, {} out {with}", total.input, total.output), "");
+        }
+        if let Some(cost) = self.cost {
+            rows.row("cost", "", &amount(cost), "");
+        }
+        if let Some(total) = self.cost_total.filter(|_| self.cost_total != self.cost) {
+            let label = if self.cost.is_none() { "cost" } else { "" };
+            rows.row(label, "", &format!("{} {with}", amount(total)), "");
         }
     }
 
@@ -246,6 +253,12 @@ impl ChildReport {
             rows.note(4, line);
         }
     }
+}
+
+/// An amount of money for people, in the currency of the prices: cents and their hundredths, and more digits of what is less.
+fn amount(cost: f64) -> String {
+    const CENT: f64 = 0.01;
+    if cost == 0.0 || cost >= CENT { format!("{cost:.4}") } else { format!("{cost:.6}") }
 }
 
 /// `text` without line breaks and other control characters.
