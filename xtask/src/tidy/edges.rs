@@ -56,10 +56,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
     ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
-    ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
+    ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver", "stream"]),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),
+    ("lines", &["line", "body", "schema", "encoder", "outcome", "session"]),
     // What stores, adapters and front ends see of all of them.
     ("raw", &[]),
     ("tests", &[]),

@@ -2,6 +2,7 @@
 
 use std::{fmt::Display, io, sync::Arc};
 
+use safepoint::{event::EventLine, raw::line::{LineText, into_parts}};
 use serde::{
     Serialize, Serializer,
     ser::{Error as _, SerializeMap as _},
@@ -31,6 +32,18 @@ const OWN: [&str; 2] = ["seq", "at"];
 impl From<Value> for JsonLine {
     fn from(fields: Value) -> Self {
         Self { fields, texts: Vec::new() }
+    }
+}
+
+/// A line of the engine's encoder: fragments of texts may be joined while it waits.
+impl From<EventLine> for JsonLine {
+    fn from(line: EventLine) -> Self {
+        let (fields, texts) = into_parts(line);
+        let words = |text| match text {
+            LineText::Whole(text) => Words::Shared(text),
+            LineText::Fragment(text) => Words::Piece(Text::Shared(text)),
+        };
+        Self { fields, texts: texts.into_iter().map(|(name, text)| (name, words(text))).collect() }
     }
 }
 

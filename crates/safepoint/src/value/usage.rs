@@ -7,6 +7,7 @@ use crate::value::is_default;
 /// Tokens of one model call or of a whole run. Never zero for a call that was sent: what the provider did not say is
 /// estimated and marked so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Tokens of the request, cached ones included.
     pub input: u64,
@@ -27,6 +28,7 @@ pub struct Usage {
 
 /// Where figures come from. Exhaustive: a third kind would have to be shown to every reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UsageSource {
     /// The provider said so.
@@ -38,6 +40,7 @@ pub enum UsageSource {
 
 /// Whether more may be billed than the figures say. Exhaustive: billing beyond is known or it is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExtraBilling {
     /// The call ran to its end: nothing more.

@@ -89,6 +89,20 @@ impl Arriving {
             None => self.release_held().into_iter().collect(),
             Some(Ok(Delta::Text(text))) => self.more(false, text),
             Some(Ok(Delta::Reasoning(text))) => self.more(true, text),
+            // A secret in JSON may be escaped and in pieces: arguments are shown when they are complete, and cleaned.
+            Some(Ok(Delta::CallArguments { .. })) => Vec::new(),
+            Some(Ok(call @ Delta::CallReady(_))) => {
+                let call = self.delta(call);
+                let shown = match &call {
+                    Delta::CallReady(ToolCall { id, name, args }) => Some(Delta::CallArguments {
+                        id: id.clone(),
+                        name: name.as_str().into(),
+                        text: args.clone(),
+                    }),
+                    _ => None,
+                };
+                self.release_held().into_iter().chain(shown.map(Ok)).chain([Ok(call)]).collect()
+            }
             Some(other) => {
                 let cleaned = match other {
                     Ok(delta) => Ok(self.delta(delta)),
@@ -143,6 +157,8 @@ impl Arriving {
                 secrets.clean_in(name);
                 secrets.clean_json(args);
             }
+            // It is left out before, and made of the cleaned call.
+            Delta::CallArguments { text, .. } => text.clear(),
             Delta::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
             | Delta::Sent
             | Delta::Opened
