@@ -38,6 +38,8 @@ mod panics;
 mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
+#[path = "engine/streams.rs"]
+mod streams;
 #[path = "engine/which.rs"]
 mod which;
 

@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, io, sync::Arc};
 
-use safepoint::{event::EventLine, raw::line::{LineText, into_parts}};
+use safepoint::{
+    event::EventLine,
+    raw::line::{LineText, into_parts},
+};
 use serde::{
     Serialize, Serializer,
     ser::{Error as _, SerializeMap as _},

@@ -15,8 +15,7 @@ use crate::{
     args::run::RunArgs,
     output::Put,
     render::{
-        activity::Activity, approval, hints, keyboard::Keyboard, lines::Lines, screen::Screen,
-        text::brief,
+        activity::Activity, approval, hints, keyboard::Keyboard, lines::Lines, screen::Screen, text::brief,
     },
     signals::StopLevel,
 };

@@ -6,9 +6,7 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::value::{
-    history::History, ids::CallId, json, limits::Limits, message::ToolCall, usage::Usage,
-};
+use crate::value::{history::History, ids::CallId, json, limits::Limits, message::ToolCall, usage::Usage};
 
 mod guarded;
 

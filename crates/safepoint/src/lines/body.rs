@@ -23,7 +23,14 @@ pub(super) enum RunLine<'a> {
     /// A broken history was repaired before use.
     HistoryRepaired { repairs: &'a [Repair] },
     /// The oldest rounds are not sent any more: the history does not fit the model's window.
-    HistoryShortened(Shortened),
+    HistoryShortened {
+        by: OmissionKind,
+        entries: usize,
+        rounds: u32,
+        text: String,
+        tokens_before: u64,
+        tokens_after: u64,
+    },
     /// A model call that summarises the oldest rounds is about to begin.
     SummaryStarted { round: u32 },
     /// It ended.
@@ -115,24 +122,23 @@ pub(super) enum RunLine<'a> {
     /// A question is closed.
     ApprovalDecided { approval_id: &'a ApprovalId, call_id: &'a CallId, answer: AnswerLine<'a> },
     /// Policy decided about something that a call asked while it runs; no person was asked.
-    ApprovalRuled {
-        call_id: &'a CallId,
-        name: &'a str,
-        what: &'a str,
-        permission: Permission,
-        by: RuledBy,
-    },
+    ApprovalRuled { call_id: &'a CallId, name: &'a str, what: &'a str, permission: Permission, by: RuledBy },
     /// A stop was requested.
     StopRequested {
         mode: ModeName,
         /// The safe points, in mode `at`.
         points: Vec<&'a str>,
-        /// `root` or `tree`.
+        /// How far it reaches.
+        #[cfg_attr(feature = "schema", schemars(extend("enum" = ["root", "tree"])))]
         scope: &'a str,
         /// Milliseconds of grace; null waits, or is `now`.
         within_ms: Option<u64>,
         reason: &'a ReasonReport,
-        /// `first`, `strengthened`, `nothing_added` or `too_late`.
+        /// What it added to the requests before it.
+        #[cfg_attr(
+            feature = "schema",
+            schemars(extend("enum" = ["first", "strengthened", "nothing_added", "too_late"]))
+        )]
         asked: &'a str,
     },
     /// The demand became `now` because its grace was over.
@@ -142,10 +148,7 @@ pub(super) enum RunLine<'a> {
     /// The outcome is fixed.
     Settled { status: Ending },
     /// Nothing of the run is alive any more, or the deadline for that has passed.
-    Quiet {
-        quiet: Option<Timestamp>,
-        survivors: &'a [String],
-    },
+    Quiet { quiet: Option<Timestamp>, survivors: &'a [String] },
     /// Something arrived after the outcome was fixed.
     Late { what: &'a str },
     /// The last line of an attempt.
@@ -280,7 +283,8 @@ pub(super) enum AnswerLine<'a> {
 pub(super) enum ClosedBy {
     Expired,
     /// A stop withdrew the question.
-    Cancelled,
+    #[serde(rename = "cancelled")]
+    Withdrawn,
 }
 
 #[derive(Serialize)]

@@ -34,7 +34,9 @@ pub enum LineText {
 }
 
 impl EventLine {
-    pub(super) fn new(fields: Value) -> Self {
+    /// The fields of a line; [`with`](Self::with) puts its texts in their places.
+    pub(super) fn of(fields: &impl Serialize) -> Self {
+        let fields = serde_json::to_value(fields).expect("the types of lines have texts as keys");
         Self { fields, texts: Vec::new() }
     }
 
@@ -102,7 +104,7 @@ impl Serialize for LineText {
 
 impl Display for EventLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        serde_json::to_writer(Written(f), self).map_err(|_not_written| fmt::Error)
+        serde_json::to_writer(PieceWriter(f), self).map_err(|_not_written| fmt::Error)
     }
 }
 
@@ -122,9 +124,9 @@ impl fmt::Debug for LineText {
 }
 
 /// A formatter that JSON is written to. Its pieces are whole characters: JSON is written string by string.
-struct Written<'a, 'b>(&'a mut fmt::Formatter<'b>);
+struct PieceWriter<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
-impl io::Write for Written<'_, '_> {
+impl io::Write for PieceWriter<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
         self.0.write_str(text).map_err(io::Error::other)?;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     body::{ErrorLine, PersistedLine, ReasonLine, ReceiptLine, RunLine, TEXT, TEXT_OR_NULL},
-    encoder::{EventEncoder, body},
+    encoder::EventEncoder,
     line::{EventLine, TextOf},
 };
 use crate::{
@@ -38,12 +38,9 @@ impl EventEncoder {
             Persisted::No(error) => PersistedLine::Error { no: error },
             Persisted::Unknown => PersistedLine::Word("unknown"),
         };
-        let error = error.map(|error| ErrorLine {
-            code: error.code(),
-            message: message.clone(),
-            hint: error.hint(),
-        });
-        let line = body(&RunLine::Outcome {
+        let error =
+            error.map(|error| ErrorLine { code: error.code(), message: message.clone(), hint: error.hint() });
+        let line = EventLine::of(&RunLine::Outcome {
             status: outcome.ending(),
             reason,
             answer: TEXT_OR_NULL,

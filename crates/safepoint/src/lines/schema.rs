@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use schemars::{
-    JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema,
-};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Map, Value, json};
 
 use super::body::{NullOrSlot, RunLine, SessionLine, Slot};
@@ -13,15 +11,19 @@ use crate::value::receipt::Receipt;
 const ABOUT: &str = "One JSON object a line. `epoch` numbers the owners of a stored session, one after the other, and is 0 \
     where the session is not stored; `seq` is gapless from 0 within one epoch, so the lines of a session are in order by \
     (epoch, seq), over all its processes. `turn` is the turn's number in its session, the same as in trace.json; a turn \
-    that is taken up again keeps it. Each attempt of a turn ends with exactly one `outcome`. `safepoint run --json` and \
-    `resume --json` print no `call_delta`, and of the lines of a session `missed` alone.";
+    that is taken up again keeps it. Each attempt of a turn ends with exactly one `outcome`. The command line \
+    prints no `call_delta`, and of the lines of a session `missed` alone.";
 
 /// The JSON Schema of what an [`EventEncoder`](crate::event::EventEncoder) makes: `docs/schema/event.json` is this
 /// document.
 #[must_use]
 pub fn event_schema() -> Value {
     let mut made = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut lines = variants(&RunLine::json_schema(&mut made), &json!({"type": "string", "pattern": "^run_"}), &number(1));
+    let mut lines = variants(
+        &RunLine::json_schema(&mut made),
+        &json!({"type": "string", "pattern": "^run_"}),
+        &number(1),
+    );
     let run = json!({"type": ["string", "null"], "pattern": "^run_"});
     let turn = json!({"type": ["integer", "null"], "minimum": 1});
     lines.extend(variants(&SessionLine::json_schema(&mut made), &run, &turn));
@@ -112,12 +114,20 @@ fn plain(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             if let Some(Value::String(text)) = fields.get_mut("description") {
-                let kept = text.split(" Exhaustive:").next().unwrap_or_default();
-                *text = kept.replace("[`", "`").replace("`]", "`").replace('\n', " ");
+                *text = without_links(text.split(" Exhaustive:").next().unwrap_or_default());
             }
             fields.values_mut().for_each(plain);
         }
         Value::Array(values) => values.iter_mut().for_each(plain),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// The words of a text of documentation, in one line.
+fn without_links(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut words = parts.next().unwrap_or_default().to_owned();
+    // What follows `](` is the target of a link, up to its bracket.
+    words.extend(parts.filter_map(|part| part.split_once(')')).map(|(_target, rest)| rest));
+    words.replace("[`", "`").replace("`]", "`").replace('\n', " ")
 }

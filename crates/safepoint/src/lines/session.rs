@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     body::{ItemWord, PreemptedLine, ReceiptLine, SessionLine},
-    encoder::{EventEncoder, TurnState, catch_up, session_body},
+    encoder::{EventEncoder, TurnState, catch_up},
     line::EventLine,
 };
 use crate::{
@@ -49,7 +49,11 @@ impl EventEncoder {
     }
 
     /// Makes a line as one of this turn, if it is known.
-    fn among(&mut self, turn: TurnId, line: impl FnOnce(&mut Self) -> Option<EventLine>) -> Option<EventLine> {
+    fn among(
+        &mut self,
+        turn: TurnId,
+        line: impl FnOnce(&mut Self) -> Option<EventLine>,
+    ) -> Option<EventLine> {
         let state = self.turns.remove(&turn.number())?;
         let before = mem::replace(&mut self.turn, state);
         let line = line(self);
@@ -101,7 +105,8 @@ impl EventEncoder {
                 (Some(*turn), SessionLine::TurnEnded { outcome, receipt })
             }
             SessionEvent::TurnQuiet { turn, survivors } => {
-                let line = self.of_turn(Some(*turn), session_body(&SessionLine::TurnQuiet { survivors }), at);
+                let line =
+                    self.of_turn(Some(*turn), EventLine::of(&SessionLine::TurnQuiet { survivors }), at);
                 // A turn with survivors may show more.
                 if survivors.is_empty() {
                     self.turns.remove(&turn.number());
@@ -114,7 +119,7 @@ impl EventEncoder {
             SessionEvent::Missed(count) => (None, SessionLine::Missed { count: *count }),
             SessionEvent::Ended => (None, SessionLine::SessionEnded {}),
         };
-        Some(self.of_turn(turn, session_body(&line), at))
+        Some(self.of_turn(turn, EventLine::of(&line), at))
     }
 }
 

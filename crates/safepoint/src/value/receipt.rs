@@ -13,6 +13,7 @@ use crate::value::{
 };
 
 mod child;
+mod cleanup;
 mod display;
 mod process;
 mod remote;
@@ -21,6 +22,7 @@ mod ruled;
 
 pub use super::effect::SideEffect;
 pub use child::{CallKind, ChildReport};
+pub use cleanup::{CleanupEnd, CleanupReport};
 pub use display::lasting;
 pub use process::ProcessReport;
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
@@ -128,30 +130,6 @@ pub enum StopSource {
     Run,
     /// Its own.
     Call,
-}
-
-/// What became of one clean-up. Exhaustive: it ran, failed, or was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum CleanupEnd {
-    /// It ran.
-    Ran,
-    /// It panicked.
-    Failed,
-    /// Its time was over.
-    TimedOut,
-}
-
-/// One clean-up's row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub struct CleanupReport {
-    /// What it was.
-    pub label: String,
-    /// What became of it.
-    pub end: CleanupEnd,
 }
 
 /// Where the last model call stood. Exhaustive: the four states of S3.7.

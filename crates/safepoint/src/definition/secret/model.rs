@@ -172,6 +172,26 @@ impl Arriving {
 mod tests {
     use super::*;
 
+    /// S8.10: arguments that arrive in pieces are shown when they are complete, and hold no secret.
+    #[test]
+    fn a_secret_in_arguments_that_arrive_in_pieces_is_not_shown() {
+        let secrets = Secrets::of([("KEY".to_owned(), "hun\"ter22".to_owned())]);
+        let mut arriving = Arriving { secrets, held: String::new(), is_reasoning: false };
+        let (id, name) = (|| CallId::from("c0"), || "pay".to_owned());
+        for text in ["{\"key\":\"hun\\\"", "ter22\"}"] {
+            let piece = Delta::CallArguments { id: id(), name: "pay".into(), text: text.into() };
+            assert!(arriving.take(Some(Ok(piece))).is_empty());
+        }
+        let args = "{\"key\":\"hun\\\"ter22\"}".to_owned();
+        let call = Delta::CallReady(ToolCall { id: id(), name: name(), args });
+        let shown: Vec<Delta> = arriving.take(Some(Ok(call))).into_iter().map(Result::unwrap).collect();
+        let [Delta::CallArguments { text, .. }, Delta::CallReady(ToolCall { args, .. })] = &shown[..] else {
+            panic!("{shown:?}")
+        };
+        assert_eq!(text, args);
+        assert!(!text.contains("ter22"), "{text}");
+    }
+
     /// S8.10: a secret in pieces is replaced like one in one piece, and nothing else is held back or lost.
     #[test]
     fn a_secret_that_arrives_in_pieces_is_replaced() {
