@@ -1,7 +1,7 @@
 //! Each example is run as a program of its own against the scripted server, and prints what its file in `expected` says.
 //!
-//! A script in `scripts` is what the model says to the example of its name. `SAFEPOINT_WRITE_GOLDEN=1` writes the expected
-//! files anew.
+//! `cargo test -p safepoint-examples` builds them first; with `--test run` alone, those of the last build are run. A script in
+//! `scripts` is what the model says to the example of its name. `SAFEPOINT_WRITE_GOLDEN=1` writes the expected files anew.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
@@ -75,7 +75,9 @@ impl Example {
         let mut program: PathBuf = env::current_exe().unwrap();
         program.pop();
         program.pop();
-        let mut command = Command::new(program.join("examples").join(self.name));
+        let program = program.join("examples").join(self.name);
+        assert!(program.exists(), "`cargo test -p safepoint-examples` builds {} first", self.name);
+        let mut command = Command::new(program);
         command.env("OPENAI_BASE_URL", self.server.url()).env("OPENAI_API_KEY", "none").kill_on_drop(true);
         command.stdin(Stdio::null()).stderr(Stdio::inherit());
         command
