@@ -2,7 +2,6 @@
 
 use std::error::Error;
 
-use futures_util::StreamExt as _;
 use safepoint::{
     Agent, Session,
     event::{EventKind, Fact},
@@ -20,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     session.stop(SessionStop::at_turn_end());
     let mut events = session.events();
-    while let Some(event) = StreamExt::next(&mut events).await {
+    while let Some(event) = events.next().await {
         if let SessionEvent::Run { turn, event } = event.kind
             && let EventKind::Fact(fact) = event.kind
             && let Fact::ModelEnded { message, .. } = &*fact

@@ -51,22 +51,6 @@ impl From<EventLine> for JsonLine {
 }
 
 impl JsonLine {
-    /// Adds this text as the field `name`.
-    pub(crate) fn with(self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
-        self.hold(name, Words::Shared(Arc::new(text)))
-    }
-
-    /// Adds this fragment of a text as the field `name`; later fragments may join it while the line waits.
-    pub(crate) fn saying(self, name: &'static str, piece: Text) -> Self {
-        self.hold(name, Words::Piece(piece))
-    }
-
-    fn hold(mut self, name: &'static str, words: Words) -> Self {
-        self.texts.push((name, words));
-        self.texts.sort_by_key(|(name, _)| *name);
-        self
-    }
-
     /// Appends a line that continues this one and keeps this line's header. Returns the line if the sum would
     /// be too large.
     pub(super) fn join(&mut self, more: Self) -> Option<Self> {
@@ -103,6 +87,26 @@ impl JsonLine {
     pub(super) fn write_to(&self, mut out: impl io::Write) -> io::Result<()> {
         self.serialize(&mut Json::with_formatter(&mut out, Harmless))?;
         out.write_all(b"\n")
+    }
+}
+
+/// Lines that are no event, made by tests.
+#[cfg(test)]
+impl JsonLine {
+    /// Adds this text as the field `name`.
+    pub(crate) fn with(self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
+        self.hold(name, Words::Shared(Arc::new(text)))
+    }
+
+    /// Adds this fragment of a text as the field `name`; later fragments may join it while the line waits.
+    pub(crate) fn saying(self, name: &'static str, piece: Text) -> Self {
+        self.hold(name, Words::Piece(piece))
+    }
+
+    fn hold(mut self, name: &'static str, words: Words) -> Self {
+        self.texts.push((name, words));
+        self.texts.sort_by_key(|(name, _)| *name);
+        self
     }
 }
 

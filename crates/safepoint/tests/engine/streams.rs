@@ -1,6 +1,6 @@
 //! A run as streams: of events, of events and the outcome, of lines, and of lines for a reader that comes back.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use futures_util::{StreamExt, future::poll_immediate};
 use safepoint::{
@@ -12,9 +12,12 @@ use safepoint::{
     stop::Code,
 };
 use serde_json::Value;
-use tokio::join;
+use tokio::{join, time::timeout};
 
 use crate::world::{Reply, agent, ask, does, say};
+
+/// On the paused clock: longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
 
 /// S11.1: a stream of events gives what its reader would get one by one, to a reader that waits and to one that comes late.
 #[tokio::test(start_paused = true)]
@@ -83,7 +86,8 @@ async fn a_dropped_stream_stops_its_run() {
         }
     }
     drop(items);
-    let Outcome::Stopped(stopped) = handle.done().await else { panic!("not stopped") };
+    let outcome = timeout(LONG, handle.done()).await.expect("the run continues");
+    let Outcome::Stopped(stopped) = outcome else { panic!("not stopped") };
     assert_eq!(stopped.receipt().stop.as_ref().unwrap().reason.code, Code::DISCONNECT.as_str());
 }
 
@@ -185,7 +189,7 @@ async fn a_reader_that_comes_back_sees_no_gap_without_a_marker() {
                 }
             }
         }
-        assert!(next >= all.last().unwrap().seq + 1, "the end is missing");
+        assert!(next > all.last().unwrap().seq, "the end is missing");
         assert!(marked == 0 || retained < 4096, "nothing was dropped");
     }
 }
