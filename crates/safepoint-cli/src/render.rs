@@ -3,9 +3,9 @@
 pub(crate) mod activity;
 pub(crate) mod approval;
 pub(crate) mod chat;
-pub(crate) mod events_json;
 pub(crate) mod hints;
 pub(crate) mod keyboard;
+pub(crate) mod lines;
 pub(crate) mod prompt;
 pub(crate) mod reply_json;
 pub(crate) mod screen;

@@ -4,7 +4,8 @@ use std::{borrow::Cow, ops::Deref};
 
 use safepoint::{
     Usage,
-    model::{Finish, ModelError},
+    ids::CallId,
+    model::{Delta, Finish, ModelError},
     usage::UsageSource,
 };
 use serde::Deserialize;
@@ -60,6 +61,12 @@ pub(crate) struct InputDetails {
 #[derive(Deserialize)]
 pub(crate) struct OutputDetails {
     reasoning_tokens: Option<u64>,
+}
+
+/// More of the arguments of a call that arrives, for show: none if there is nothing new to show.
+pub(crate) fn arguments(id: &CallId, name: &str, more: &str) -> Option<Delta> {
+    let show = || Delta::CallArguments { id: id.clone(), name: name.into(), text: more.to_owned() };
+    (!more.is_empty()).then(show)
 }
 
 /// How far a reply is. Its end is reported once.

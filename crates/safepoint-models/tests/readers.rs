@@ -38,7 +38,7 @@ async fn read(
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {
         match delta {
-            Ok(Delta::Sent | Delta::Opened | Delta::CallPreview { .. }) => {}
+            Ok(Delta::Sent | Delta::Opened | Delta::CallPreview { .. } | Delta::CallArguments { .. }) => {}
             Ok(Delta::Usage(usage)) if usage.source == UsageSource::Estimated => {}
             Ok(delta) => deltas.push(Ok(delta)),
             Err(error) => deltas.push(Err((error.kind(), error.to_string()))),

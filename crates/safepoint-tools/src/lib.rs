@@ -1,6 +1,9 @@
 //! Tools for Safepoint agents: commands under a guard that leaves nothing behind, files, search, http, and the tools
 //! of MCP servers (the feature `mcp`, on by default).
 
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+
 pub mod limits;
 pub mod lines;
 #[cfg(feature = "mcp")]

@@ -10,6 +10,7 @@ pub mod agent;
 mod contract;
 mod definition;
 mod external;
+mod lines;
 pub mod raw;
 mod run;
 pub mod session;
@@ -50,7 +51,11 @@ pub mod child {
 
 /// What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
 pub mod event {
-    pub use crate::value::event::{Completion, ErrorReport, Event, EventKind, Events, Fact, Resolution};
+    pub use crate::{
+        lines::{encoder::EventEncoder, line::EventLine},
+        run::stream::{RunItem, RunStream},
+        value::event::{Completion, ErrorReport, Event, EventKind, Events, Fact, Resolution},
+    };
 }
 
 /// A conversation as the next model call will see it, and how its open ends are closed (S5).

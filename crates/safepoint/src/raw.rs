@@ -23,6 +23,13 @@ pub use crate::{
     },
 };
 
+/// What an [`EventLine`](crate::event::EventLine) is made of, and the schema of all lines.
+pub mod line {
+    pub use crate::lines::line::{LineText, into_parts};
+    #[cfg(feature = "schema")]
+    pub use crate::lines::schema::event_schema;
+}
+
 /// Runs of your own runtime: one trait, one handle (S10.1).
 pub mod backend {
     pub use crate::external::backend::{

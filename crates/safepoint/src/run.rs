@@ -35,12 +35,14 @@ pub(crate) mod shared;
 pub(crate) mod spans;
 pub(crate) mod state;
 pub(crate) mod steer;
+pub(crate) mod stream;
 
 use self::{
     driver::{Driver, Start},
     outcome::Outcome,
     shared::{AllowList, Closings, DecideError, RunMessage, SharedRun},
     steer::{Steer, SteerTicket, SteerWithdrawal},
+    stream::RunStream,
 };
 
 /// A run: await it for its outcome. Dropping it requests a stop with `Now` and returns; settling continues
@@ -133,6 +135,16 @@ impl<T> Run<T> {
         self.begin();
         self.is_detached = true;
         self.handle()
+    }
+
+    /// The run as one stream: its events, and its outcome as the last item. The run starts when the stream is first
+    /// polled, and stops when the stream is dropped, as it does when the run is. To follow a run that continues without its
+    /// reader, [detach](Self::detach) it and read the [events](RunHandle::events) of its handle.
+    pub fn into_stream(self) -> RunStream<T>
+    where
+        T: 'static,
+    {
+        RunStream::new(self.handle().events(), self)
     }
 
     /// A handle that can stop, observe and await the run.

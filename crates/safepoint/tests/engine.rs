@@ -46,6 +46,8 @@ mod rest;
 mod results;
 #[path = "engine/states.rs"]
 mod states;
+#[path = "engine/streams.rs"]
+mod streams;
 #[path = "engine/which.rs"]
 mod which;
 

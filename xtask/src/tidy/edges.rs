@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 14] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     // For tests alone, of whatever crate.
@@ -19,6 +19,8 @@ const CRATES: [(&str, &[&str]); 13] = [
     ("safepoint-testkit", &["safepoint"]),
     // Tests of the assembled product: all that it uses are dev-dependencies.
     ("safepoint-tests", &[]),
+    // Programs as users write them: the same.
+    ("safepoint-examples", &[]),
     // It has files of the engine and not the engine.
     ("safepoint-loom", &[]),
     // The composition root, and what measures it: only they name concrete models and tools.
@@ -26,8 +28,9 @@ const CRATES: [(&str, &[&str]); 13] = [
     ("safepoint-bench", EVERY),
 ];
 
-/// The manifest of the one crate outside `crates/` that has a place above.
+/// The manifests of the crates outside `crates/` that have a place above.
 const TESTS: &str = "tests/Cargo.toml";
+const EXAMPLES: &str = "examples/Cargo.toml";
 
 const EVERY: &[&str] = &[
     "safepoint-http",
@@ -55,17 +58,27 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
+<<<<<<< HEAD
     ("definition", &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "identity"]),
     (
         "run",
         &[
             "attempt", "state", "outcome", "steer", "spans", "draft", "machine", "executor", "shared",
             "driver",
+=======
+    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
+    (
+        "run",
+        &[
+            "attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver",
+            "stream",
+>>>>>>> w-web
         ],
     ),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),
+    ("lines", &["line", "body", "schema", "facts", "encoder", "outcome", "session"]),
     // What stores, adapters and front ends see of all of them.
     ("raw", &[]),
     ("tests", &[]),
@@ -80,6 +93,7 @@ const CLI: [&str; 12] = [
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {
     let name = match file.path.as_str() {
         TESTS => "safepoint-tests",
+        EXAMPLES => "safepoint-examples",
         path => match path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml")) {
             Some(name) => name,
             None => return Vec::new(),

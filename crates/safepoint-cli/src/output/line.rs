@@ -2,6 +2,10 @@
 
 use std::{fmt::Display, io, sync::Arc};
 
+use safepoint::{
+    event::EventLine,
+    raw::line::{LineText, into_parts},
+};
 use serde::{
     Serialize, Serializer,
     ser::{Error as _, SerializeMap as _},
@@ -34,23 +38,19 @@ impl From<Value> for JsonLine {
     }
 }
 
+/// A line of the engine's encoder: fragments of texts may be joined while it waits.
+impl From<EventLine> for JsonLine {
+    fn from(line: EventLine) -> Self {
+        let (fields, texts) = into_parts(line);
+        let words = |text| match text {
+            LineText::Whole(text) => Words::Shared(text),
+            LineText::Fragment(text) => Words::Piece(Text::Shared(text)),
+        };
+        Self { fields, texts: texts.into_iter().map(|(name, text)| (name, words(text))).collect() }
+    }
+}
+
 impl JsonLine {
-    /// Adds this text as the field `name`.
-    pub(crate) fn with(self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
-        self.hold(name, Words::Shared(Arc::new(text)))
-    }
-
-    /// Adds this fragment of a text as the field `name`; later fragments may join it while the line waits.
-    pub(crate) fn saying(self, name: &'static str, piece: Text) -> Self {
-        self.hold(name, Words::Piece(piece))
-    }
-
-    fn hold(mut self, name: &'static str, words: Words) -> Self {
-        self.texts.push((name, words));
-        self.texts.sort_by_key(|(name, _)| *name);
-        self
-    }
-
     /// Appends a line that continues this one and keeps this line's header. Returns the line if the sum would
     /// be too large.
     pub(super) fn join(&mut self, more: Self) -> Option<Self> {
@@ -87,6 +87,26 @@ impl JsonLine {
     pub(super) fn write_to(&self, mut out: impl io::Write) -> io::Result<()> {
         self.serialize(&mut Json::with_formatter(&mut out, Harmless))?;
         out.write_all(b"\n")
+    }
+}
+
+/// Lines that are no event, made by tests.
+#[cfg(test)]
+impl JsonLine {
+    /// Adds this text as the field `name`.
+    pub(crate) fn with(self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
+        self.hold(name, Words::Shared(Arc::new(text)))
+    }
+
+    /// Adds this fragment of a text as the field `name`; later fragments may join it while the line waits.
+    pub(crate) fn saying(self, name: &'static str, piece: Text) -> Self {
+        self.hold(name, Words::Piece(piece))
+    }
+
+    fn hold(mut self, name: &'static str, words: Words) -> Self {
+        self.texts.push((name, words));
+        self.texts.sort_by_key(|(name, _)| *name);
+        self
     }
 }
 

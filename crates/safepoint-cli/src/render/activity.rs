@@ -60,7 +60,10 @@ impl Activity {
             EventKind::Retrying { .. } | EventKind::FailedOver { .. } => {
                 self.model = Some(("the model (waits to try again)", now));
             }
-            EventKind::Text(_) | EventKind::Reasoning(_) | EventKind::CallBegun(_) => {
+            EventKind::Text(_)
+            | EventKind::Reasoning(_)
+            | EventKind::CallBegun(_)
+            | EventKind::CallDelta { .. } => {
                 if let Some((model, _)) = &mut self.model {
                     *model = MODEL;
                 }

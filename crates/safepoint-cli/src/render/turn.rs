@@ -10,14 +10,12 @@ use safepoint::{
     raw::{OmissionKind, StreamEvent as _, lasting},
     store::Store,
 };
-use serde_json::json;
 
 use crate::{
     args::run::RunArgs,
     output::Put,
     render::{
-        activity::Activity, approval, events_json::Lines, hints, keyboard::Keyboard, screen::Screen,
-        text::brief,
+        activity::Activity, approval, hints, keyboard::Keyboard, lines::Lines, screen::Screen, text::brief,
     },
     signals::StopLevel,
 };
@@ -49,7 +47,7 @@ impl View {
         self.status = Activity::default();
         self.has_shown = false;
         if let Some(lines) = &mut self.lines {
-            lines.turn(number, run.as_str());
+            lines.turn(number, run);
         }
     }
 
@@ -192,10 +190,9 @@ impl View {
         if let Some(lines) = &mut self.lines {
             let at = receipt.quiet_at.unwrap_or(receipt.settled_at);
             for late in &receipt.late {
-                self.screen.line(lines.line("late", at, json!({ "what": late })));
+                self.screen.line(lines.late(late, at));
             }
-            let quiet = json!({ "quiet": receipt.quiet_at, "survivors": receipt.survivors });
-            self.screen.line(lines.line("quiet", at, quiet));
+            self.screen.line(lines.quiet(receipt, at));
             self.screen.line(lines.outcome(outcome, receipt));
             return;
         }

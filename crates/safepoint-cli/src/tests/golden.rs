@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::{output::JsonLine, render::events_json::Lines};
+use crate::{output::JsonLine, render::lines::Lines};
 
 /// A golden file of this crate.
 pub(crate) fn golden(name: &str) -> Golden {
@@ -80,7 +80,7 @@ fn events() -> Vec<EventKind> {
 fn a_line_of_each_event() {
     let (schema, session) = (schema("event"), SessionId::from("ses_1"));
     let mut lines = Lines::new(&session, Some(3));
-    lines.turn(2, "run_1");
+    lines.turn(2, &"run_1".into());
     let mut line = |(seq, kind): (usize, EventKind)| {
         let event = Event::new(seq as u64, at(seq as i64), kind);
         let line: Option<JsonLine> = lines.event(&event);
@@ -141,7 +141,7 @@ async fn a_line_of_each_outcome() {
     for outcome in outcomes().await {
         for epoch in [Some(3), None] {
             let mut lines = Lines::new(&session, epoch);
-            lines.turn(2, "run_1");
+            lines.turn(2, &"run_1".into());
             let mut line = serde_json::to_value(lines.outcome(&outcome, outcome.receipt())).unwrap();
             assert_eq!(schema.check(&line), Ok(()), "{line}");
             steady(&mut line);

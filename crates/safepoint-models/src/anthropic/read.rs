@@ -17,7 +17,7 @@ use crate::{
     error,
     http::ReplyReader,
     kept::Citations,
-    reply::{Ending, ErrorWords, Text, Typed},
+    reply::{self, Ending, ErrorWords, Text, Typed},
     sse::SseEvent,
 };
 
@@ -243,7 +243,12 @@ impl MessagesReader {
             ("signature_delta", Open::Thinking { signature: known, .. }) => {
                 known.push_str(&signature.unwrap_or_default());
             }
-            ("input_json_delta", Open::Call { args: known, .. } | Open::Own { input: known, .. }) => {
+            ("input_json_delta", Open::Call { id, name, args, .. }) => {
+                let more = partial_json.unwrap_or_default();
+                args.push_str(&more);
+                out.extend(reply::arguments(&CallId::from(id.as_str()), name, &more));
+            }
+            ("input_json_delta", Open::Own { input: known, .. }) => {
                 known.push_str(&partial_json.unwrap_or_default());
             }
             ("citations_delta", Open::Text { citations, .. }) => {

@@ -16,7 +16,7 @@ use crate::{
     error,
     few::Few,
     http::ReplyReader,
-    reply::{Ending, ErrorWords, Text},
+    reply::{self, Ending, ErrorWords, Text},
     sse::SseEvent,
 };
 
@@ -163,6 +163,7 @@ impl GeminiReader {
             self.calls += 1;
             let args = call.args.map_or("{}", RawValue::get).to_owned();
             out.push_back(Delta::CallPreview { name: call.name.clone().into_owned() });
+            out.extend(reply::arguments(&id, &call.name, &args));
             out.push_back(Delta::CallReady(ToolCall { id, name: call.name.into_owned(), args }));
         }
         Ok(())

@@ -202,10 +202,12 @@ impl ChatReader {
         if let Some(function) = piece.function {
             let begun = call.name.is_empty();
             call.name.push_str(function.name.as_deref().unwrap_or_default());
-            call.args.push_str(function.arguments.as_deref().unwrap_or_default());
+            let more = function.arguments.unwrap_or_default();
+            call.args.push_str(&more);
             if begun && !call.name.is_empty() {
                 out.push_back(Delta::CallPreview { name: call.name.clone() });
             }
+            out.extend(reply::arguments(&call.id, &call.name, &more));
         }
     }
 

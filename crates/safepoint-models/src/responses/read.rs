@@ -87,6 +87,8 @@ struct EventUsage {
 pub(crate) struct ResponsesReader {
     handle: Handle,
     seen: Option<u64>,
+    /// The call that arrives, as it was announced.
+    call: Option<(CallId, String)>,
     args: String,
     ending: Ending,
 }
@@ -148,7 +150,10 @@ impl ResponsesReader {
             ("response.reasoning_summary_part.added", ..) if event.summary_index > 0 => {
                 out.push_back(Delta::Reasoning("\n\n".to_owned()));
             }
-            ("response.function_call_arguments.delta", Some(more), _, _) => self.args.push_str(&more),
+            ("response.function_call_arguments.delta", Some(more), _, _) => {
+                self.args.push_str(&more);
+                out.extend(self.call.as_ref().and_then(|(id, name)| reply::arguments(id, name, &more)));
+            }
             ("response.output_item.added", _, Some(item), _) => self.begun(item, out)?,
             ("response.output_item.done", _, Some(item), _) => self.done(item, out)?,
             ("response.created" | "response.queued" | "response.in_progress", _, _, Some(response)) => {
@@ -173,7 +178,8 @@ impl ResponsesReader {
 
     fn begun(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         self.args = String::new();
-        if let Some(Item { name: Some(name), .. }) = Item::read(raw, &["function_call"])? {
+        if let Some(Item { name: Some(name), call_id, .. }) = Item::read(raw, &["function_call"])? {
+            self.call = Some((CallId::from(call_id.unwrap_or_default()), name.clone()));
             out.push_back(Delta::CallPreview { name });
         }
         Ok(())

@@ -6,7 +6,7 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::value::{history::History, json, limits::Limits, message::ToolCall, usage::Usage};
+use crate::value::{history::History, ids::CallId, json, limits::Limits, message::ToolCall, usage::Usage};
 
 mod error;
 mod guarded;
@@ -194,6 +194,16 @@ pub enum Delta {
         /// The tool's name.
         name: String,
     },
+    /// More of the arguments of a call that arrives, as its provider sends them: only for show. What runs is the
+    /// [`CallReady`](Self::CallReady) of the same call, which has all of them.
+    CallArguments {
+        /// The id that the provider gave the call; empty while it has given none.
+        id: CallId,
+        /// The tool's name.
+        name: Arc<str>,
+        /// The next fragment.
+        text: String,
+    },
     /// A call whose arguments are complete.
     CallReady(ToolCall),
     /// What was used so far; a later one replaces it.
@@ -205,7 +215,8 @@ pub enum Delta {
 impl Delta {
     /// How many bytes of the model's message the delta brings: what counts against
     /// [`Limits::model_output_bytes`](crate::Limits). A call's name counts when its beginning is shown, and
-    /// when it is complete. A seal counts by the memory of its values and around them.
+    /// when it is complete; its arguments count when they are complete. A seal counts by the memory of its values and around
+    /// them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -220,6 +231,7 @@ impl Delta {
             | Self::Reconnecting { .. }
             | Self::Sent
             | Self::Opened
+            | Self::CallArguments { .. }
             | Self::Usage(_) => 0,
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct Draft {
     blocks: Vec<Block>,
     /// The size of all fields.
     bytes: usize,
+    /// The size of all fragments of arguments that were for display alone.
+    previewed: usize,
     /// The part that a provider bills as output: text, reasoning and arguments.
     billed: usize,
     is_full: bool,
@@ -80,6 +82,11 @@ impl Draft {
             Delta::Retrying { .. } => self.is_sent = false,
             // What was sent to the previous model may have cost something.
             Delta::FailedOver { to, .. } => self.model = Some(to),
+            // A call that is larger than the message may be, even before it is complete.
+            Delta::CallArguments { text, .. } => {
+                self.previewed = self.previewed.saturating_add(text.len());
+                self.is_full |= self.previewed > self.most_bytes;
+            }
             Delta::CallPreview { .. } | Delta::Reconnecting { .. } => {}
         }
     }

@@ -172,6 +172,11 @@ impl Answer {
 }
 
 impl<T> Answer<T> {
+    /// The text, shared.
+    pub(crate) fn said(&self) -> LastWords {
+        self.said.clone()
+    }
+
     /// The value: for an agent without a type of answers, the text.
     pub fn value(&self) -> &T {
         match &self.value {

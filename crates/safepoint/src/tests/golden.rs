@@ -4,6 +4,7 @@
 //! compile. `cargo xtask tidy` (rule `golden`) finds a serialised type that is not named in these files.
 
 mod facts;
+mod lines;
 mod messages;
 mod receipts;
 mod samples;

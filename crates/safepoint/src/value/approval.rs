@@ -93,6 +93,7 @@ pub enum Holds {
 
 /// What an approval for the rest of the session covers. Exhaustive: this very call, or its tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AllowScope {
     /// The same tool with exactly the same arguments.
@@ -103,6 +104,7 @@ pub enum AllowScope {
 
 /// The answer. Exhaustive: the executor must act on each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
     /// Run it.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What running a call may change (S4.4). Exhaustive: a resume must know what to do with each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
     /// Nothing.
@@ -18,6 +19,7 @@ pub enum EffectClass {
 
 /// What a call did to the world (S3.8). Exhaustive: nothing, something, or unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffect {
     /// It never started, or only reads.

@@ -259,6 +259,16 @@ pub enum EventKind {
     Reasoning(Arc<str>),
     /// Provisional: a call has begun to arrive.
     CallBegun(String),
+    /// Provisional: more of the arguments of a call that arrives. They are JSON once all of them are joined; the call that
+    /// begins has them as a whole ([`Fact::CallStarted`]).
+    CallDelta {
+        /// The id that the provider gave the call. Empty while it has given none; a call whose id is taken gets another one.
+        call_id: CallId,
+        /// The tool.
+        name: Arc<str>,
+        /// The next fragment.
+        arguments: Arc<str>,
+    },
     /// A model call waits before another try.
     Retrying {
         /// How many tries have failed.
@@ -317,6 +327,7 @@ impl StreamEvent for EventKind {
             Self::Text(_)
             | Self::Reasoning(_)
             | Self::CallBegun(_)
+            | Self::CallDelta { .. }
             | Self::Progress { .. }
             | Self::Usage(_) => true,
             Self::Child { event, .. } => event.is_provisional(),
@@ -334,6 +345,7 @@ impl StreamEvent for EventKind {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
             Self::CallBegun(text) | Self::Progress { text, .. } => text.len(),
+            Self::CallDelta { name, arguments, .. } => name.len() + arguments.len(),
             Self::Child { event, .. } => event.weight(),
             Self::Fact(_)
             | Self::Usage(_)

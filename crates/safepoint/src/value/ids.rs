@@ -8,6 +8,8 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $word:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "schema", schemars(inline))]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
         impl $name {
@@ -70,6 +72,7 @@ id! {
 
 /// Where a run hangs in its tree: the calls that lead to it from the root, whose own path is empty.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Path(Arc<[CallId]>);
 
@@ -116,6 +119,8 @@ macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $word:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "schema", schemars(inline))]
         #[serde(transparent)]
         pub struct $name(u64);
         impl $name {

@@ -13,6 +13,7 @@ use crate::value::{
 };
 
 mod child;
+mod cleanup;
 mod display;
 pub mod exit_code;
 mod process;
@@ -22,6 +23,7 @@ mod ruled;
 
 pub use super::effect::SideEffect;
 pub use child::{CallKind, ChildReport};
+pub use cleanup::{CleanupEnd, CleanupReport};
 pub use display::lasting;
 pub use process::ProcessReport;
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
@@ -30,6 +32,7 @@ pub use ruled::{Permission, RuledBy, RuledReport};
 
 /// The status of a call (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// It returned a result.
@@ -75,6 +78,7 @@ impl CallStatus {
 
 /// One call's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CallReport {
     /// The call.
@@ -120,6 +124,7 @@ impl CallReport {
 
 /// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopSource {
     /// The run's.
@@ -128,30 +133,9 @@ pub enum StopSource {
     Call,
 }
 
-/// What became of one clean-up. Exhaustive: it ran, failed, or was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CleanupEnd {
-    /// It ran.
-    Ran,
-    /// It panicked.
-    Failed,
-    /// Its time was over.
-    TimedOut,
-}
-
-/// One clean-up's row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CleanupReport {
-    /// What it was.
-    pub label: String,
-    /// What became of it.
-    pub end: CleanupEnd,
-}
-
 /// Where the last model call stood. Exhaustive: the four states of S3.7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelState {
     /// Nothing of it left this process.
@@ -166,6 +150,7 @@ pub enum ModelState {
 
 /// The last model call's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ModelReport {
     /// The model.
@@ -197,6 +182,7 @@ impl ModelReport {
 
 /// One try of a model call that failed, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RetryReport {
     /// When it was known to have failed.
@@ -212,6 +198,7 @@ pub struct RetryReport {
 
 /// A reason in its stable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReasonReport {
     /// The code of S1.10.
@@ -275,6 +262,7 @@ impl From<&ReasonReport> for Reason {
 
 /// One request of the log (S1.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RequestReport {
     /// Its place in the log, from 0.
@@ -295,6 +283,7 @@ pub struct RequestReport {
 
 /// Why the demand became `Now`. Exhaustive: S1.7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Escalation {
     /// It did not: it fired as requested.
@@ -307,6 +296,7 @@ pub enum Escalation {
 
 /// The report of the stop; `None` if none was requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct StopReport {
     /// The reason of the request that took effect, or the first one until then.
@@ -329,6 +319,7 @@ pub struct StopReport {
 
 /// How a run ended, in one word. Exhaustive: S3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// With an answer.
@@ -356,6 +347,7 @@ impl Ending {
 
 /// The report of one attempt, for people ([`Display`](std::fmt::Display)) and for scripts (`serde`, stable).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Receipt {
     /// The run.

@@ -18,6 +18,7 @@ pub(crate) use cost::{TotalCost, recorded};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Tokens of the request, cached ones included.
     pub input: u64,
@@ -38,6 +39,7 @@ pub struct Usage {
 
 /// Where figures come from. Exhaustive: a third kind would have to be shown to every reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UsageSource {
     /// The provider said so.
@@ -49,6 +51,7 @@ pub enum UsageSource {
 
 /// Whether more may be billed than the figures say. Exhaustive: billing beyond is known or it is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExtraBilling {
     /// The call ran to its end: nothing more.

@@ -81,6 +81,20 @@ impl Arriving {
             None => self.release_held().into_iter().collect(),
             Some(Ok(Delta::Text(text))) => self.more(false, text),
             Some(Ok(Delta::Reasoning(text))) => self.more(true, text),
+            // A secret in JSON may be escaped and in pieces: arguments are shown when they are complete, and cleaned.
+            Some(Ok(Delta::CallArguments { .. })) => Vec::new(),
+            Some(Ok(call @ Delta::CallReady(_))) => {
+                let call = self.delta(call);
+                let shown = match &call {
+                    Delta::CallReady(ToolCall { id, name, args }) => Some(Delta::CallArguments {
+                        id: id.clone(),
+                        name: name.as_str().into(),
+                        text: args.clone(),
+                    }),
+                    _ => None,
+                };
+                self.release_held().into_iter().chain(shown.map(Ok)).chain([Ok(call)]).collect()
+            }
             Some(other) => {
                 let cleaned = match other {
                     Ok(delta) => Ok(self.delta(delta)),
@@ -135,6 +149,8 @@ impl Arriving {
                 secrets.clean_in(name);
                 secrets.clean_json(args);
             }
+            // It is left out before, and made of the cleaned call.
+            Delta::CallArguments { text, .. } => text.clear(),
             Delta::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
             | Delta::Sent
             | Delta::Opened
@@ -147,6 +163,26 @@ impl Arriving {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// S8.10: arguments that arrive in pieces are shown when they are complete, and hold no secret.
+    #[test]
+    fn a_secret_in_arguments_that_arrive_in_pieces_is_not_shown() {
+        let secrets = Secrets::of([("KEY".to_owned(), "hun\"ter22".to_owned())]);
+        let mut arriving = Arriving { secrets, held: String::new(), is_reasoning: false };
+        let (id, name) = (|| CallId::from("c0"), || "pay".to_owned());
+        for text in ["{\"key\":\"hun\\\"", "ter22\"}"] {
+            let piece = Delta::CallArguments { id: id(), name: "pay".into(), text: text.into() };
+            assert!(arriving.take(Some(Ok(piece))).is_empty());
+        }
+        let args = "{\"key\":\"hun\\\"ter22\"}".to_owned();
+        let call = Delta::CallReady(ToolCall { id: id(), name: name(), args });
+        let shown: Vec<Delta> = arriving.take(Some(Ok(call))).into_iter().map(Result::unwrap).collect();
+        let [Delta::CallArguments { text, .. }, Delta::CallReady(ToolCall { args, .. })] = &shown[..] else {
+            panic!("{shown:?}")
+        };
+        assert_eq!(text, args);
+        assert!(!text.contains("ter22"), "{text}");
+    }
 
     /// S8.10: a secret in pieces is replaced like one in one piece, and nothing else is held back or lost.
     #[test]

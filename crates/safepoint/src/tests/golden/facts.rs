@@ -95,7 +95,7 @@ fn effects() -> Vec<EffectClass> {
 }
 
 /// At least one of each, with and without what may be left out.
-fn facts() -> Vec<Fact> {
+pub(super) fn facts() -> Vec<Fact> {
     let closed = |answer| Fact::ApprovalResolved { id: "apr_1".into(), call_id: "call_1".into(), answer };
     let ended = |extent| Fact::CallEnded { report: call(), result: result(), extent };
     let repairs = vec![Repair::AnsweredCall { call_id: "call_0".into() }, Repair::DroppedEmpty];

@@ -238,6 +238,11 @@ fn deltas() {
             Delta::ReasoningSeal(_) => Delta::ReasoningSeal(json!({"signature": "abc"}));
             Delta::CallPreview { .. } => Delta::CallPreview { name: "shell".into() };
             Delta::CallReady(_) => Delta::CallReady(call());
+            Delta::CallArguments { .. } => Delta::CallArguments {
+                id: "call_1".into(),
+                name: "shell".into(),
+                text: "{\"comm".into(),
+            };
             Delta::Usage(_) => Delta::Usage(usage());
             Delta::Ended(_) => Delta::Ended(Finish::Natural);
         }))

@@ -62,7 +62,7 @@ fn permissions() -> Vec<Permission> {
     })
 }
 
-fn ruled() -> Vec<RuledReport> {
+pub(super) fn ruled() -> Vec<RuledReport> {
     let of = |permission, by| RuledReport {
         tool: "write".into(),
         what: "/tmp/a".into(),
@@ -412,7 +412,7 @@ fn endings() -> Vec<Ending> {
 }
 
 /// Each ending with and without a stop, and each row that a receipt can have.
-fn receipts() -> Vec<Receipt> {
+pub(super) fn receipts() -> Vec<Receipt> {
     let mut receipts = vec![plain_receipt(), full_receipt()];
     for ending in endings() {
         let exact = Usage { input: 10, output: 5, ..Usage::default() };

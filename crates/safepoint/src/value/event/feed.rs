@@ -4,8 +4,16 @@
 //! ever dropped, oldest first, and a reader behind them learns how many it missed. What a child run shows is
 //! shown above in the same order; locks are taken upwards only.
 
-use std::{collections::VecDeque, fmt, sync::Arc, task::Poll};
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
+use futures_core::Stream;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
@@ -116,7 +124,7 @@ impl<K: StreamEvent> Feed<K> {
     }
 
     pub(crate) fn read(self: &Arc<Self>, from: u64) -> Events<K> {
-        Events { feed: Arc::clone(self), next: from }
+        Events { feed: Arc::clone(self), next: from, growth: None }
     }
 }
 
@@ -149,11 +157,28 @@ impl<K: StreamEvent> FeedState<K> {
     }
 }
 
-/// A reader's place in a stream of events.
-#[derive(Clone, Debug)]
+/// A reader's place in a stream of events: read it with [`next`](Self::next), or as a
+/// [`Stream`](futures_core::Stream).
 pub struct Events<K = EventKind> {
     feed: Arc<Feed<K>>,
     next: u64,
+    /// What a reader of the stream waits for: the growth of the feed after its last look.
+    growth: Option<Growth>,
+}
+
+type Growth = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
+
+/// A second reader at the same place.
+impl<K> Clone for Events<K> {
+    fn clone(&self) -> Self {
+        Self { feed: Arc::clone(&self.feed), next: self.next, growth: None }
+    }
+}
+
+impl<K> fmt::Debug for Events<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("next", &self.next).finish_non_exhaustive()
+    }
 }
 
 impl<K: StreamEvent> Events<K> {
@@ -171,6 +196,16 @@ impl<K: StreamEvent> Events<K> {
             }
             grown.await;
         }
+    }
+
+    /// The number of the event that is read next.
+    pub(crate) const fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes back to this event, if a gap led beyond it.
+    pub(crate) fn rewind_to(&mut self, seq: u64) {
+        self.next = self.next.min(seq);
     }
 
     /// The next event that is there already.
@@ -194,5 +229,30 @@ impl<K: StreamEvent> Events<K> {
         }
         self.next += 1;
         Poll::Ready(Some(event.clone()))
+    }
+}
+
+/// The same events as [`Events::next`]: the stream ends where that returns none.
+impl<K: StreamEvent + Send + Sync + 'static> Stream for Events<K> {
+    type Item = Event<K>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
+        let this = self.get_mut();
+        loop {
+            if let Poll::Ready(next) = this.try_next() {
+                return Poll::Ready(next);
+            }
+            let growth = this.growth.get_or_insert_with(|| {
+                let feed = Arc::clone(&this.feed);
+                Box::pin(async move { feed.grown.notified().await })
+            });
+            if growth.as_mut().poll(cx).is_ready() {
+                this.growth = None;
+                continue;
+            }
+            // Registered before this look: an event between the first look and the registration is seen now, and a later
+            // one wakes this reader.
+            return this.try_next();
+        }
     }
 }

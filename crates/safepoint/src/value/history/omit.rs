@@ -27,6 +27,7 @@ pub struct Omitted {
 
 /// What replaces omitted messages. Exhaustive: a plain note, or a model's summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OmissionKind {
     /// A note that says how much is missing.

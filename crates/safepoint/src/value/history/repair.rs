@@ -15,6 +15,7 @@ use crate::value::{
 
 /// One repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "repair", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Repair {

@@ -9,6 +9,7 @@ use crate::value::ids::Path;
 
 /// What does the work of a call. Exhaustive: a stop and a resume treat each in its own way (S9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
     /// A tool's own code.
@@ -23,6 +24,7 @@ pub enum CallKind {
 
 /// A child run as its call's row shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ChildReport {
     /// Its place in the tree.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process that a call started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProcessReport {
     /// Its process id.

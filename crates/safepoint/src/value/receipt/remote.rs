@@ -8,6 +8,7 @@ use crate::value::{is_default, text::head};
 /// What a stop does to work, as its backend declares and the contract suite measures (S10.1). Exhaustive: the
 /// three grades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopSupport {
     /// The work is torn down.
@@ -33,6 +34,7 @@ impl StopSupport {
 /// What is known of a stop that a remote agent was asked for: its reply, and no more (S10.3). Exhaustive:
 /// five states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteStopState {
     /// The stop was sent; there was no reply yet.
@@ -66,6 +68,7 @@ impl RemoteStopState {
 /// continue its work after it has ended (S10.60). Exhaustive: what cannot be inspected is not reported as
 /// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
     /// Not inspected: the remote agent is no process of ours, or was not asked to stop.
@@ -93,6 +96,7 @@ impl Outside {
 
 /// A call's work that a remote agent does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RemoteReport {
     /// Who does it, such as `a2a:http://localhost:9000`.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What decided. Exhaustive: each is shown in its own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RuledBy {
     /// A rule of the agent's.
@@ -25,6 +26,7 @@ pub enum RuledBy {
 
 /// What it decided. Exhaustive: yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// It may be done.
@@ -35,6 +37,7 @@ pub enum Permission {
 
 /// Such decisions about one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RuledReport {
     /// What would be done: the call's tool and, behind a slash, what it asked for.

@@ -1,0 +1,195 @@
+//! Each example is run as a program of its own against the scripted server, and prints what its file in `expected` says.
+//!
+//! `cargo test -p safepoint-examples` builds them first; with `--test run` alone, those of the last build are run. A script in
+//! `scripts` is what the model says to the example of its name. `SAFEPOINT_WRITE_GOLDEN=1` writes the expected files anew.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use safepoint_testkit::{
+    a2a::{A2aManners, A2aServer, WorkStep},
+    mcp::{HttpServer, McpManners},
+    script::Script,
+    server::ModelServer,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+    process::Command,
+    time::timeout,
+};
+
+/// How long an example may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The end of a response in chunks.
+const LAST_CHUNK: &str = "\r\n0\r\n\r\n";
+
+/// Those that need nothing but the model of their script.
+const PLAIN: [&str; 16] = [
+    "approvals",
+    "chat_with_history",
+    "failover",
+    "hello",
+    "one_call_stopped",
+    "own_log",
+    "own_model",
+    "parallel_map",
+    "session",
+    "stop_and_grace",
+    "streaming",
+    "subagents",
+    "testing_your_agent",
+    "tools",
+    "tracing",
+    "typed_answers",
+];
+
+/// Those that have a test of their own.
+const OTHERS: [&str; 4] = ["a2a", "approval_across_restart", "axum_sse", "mcp"];
+
+fn home() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// An example and the server that its model is on.
+struct Example {
+    name: &'static str,
+    server: ModelServer,
+}
+
+impl Example {
+    async fn of(name: &'static str) -> Self {
+        let script = fs::read_to_string(home().join(format!("scripts/{name}.json")));
+        let script = script.map_or_else(|_none| Script::default(), |text| Script::from_json(&text).unwrap());
+        Self { name, server: ModelServer::start(script).await.unwrap() }
+    }
+
+    fn command(&self) -> Command {
+        let mut program: PathBuf = env::current_exe().unwrap();
+        program.pop();
+        program.pop();
+        let program = program.join("examples").join(self.name);
+        assert!(program.exists(), "`cargo test -p safepoint-examples` builds {} first", self.name);
+        let mut command = Command::new(program);
+        command.env("OPENAI_BASE_URL", self.server.url()).env("OPENAI_API_KEY", "none").kill_on_drop(true);
+        command.stdin(Stdio::null()).stderr(Stdio::inherit());
+        command
+    }
+
+    /// What it prints, with this change of how it is started.
+    async fn prints(&self, change: impl FnOnce(&mut Command) -> &mut Command) -> String {
+        let mut command = self.command();
+        let output = timeout(PATIENCE, change(&mut command).output()).await;
+        let output = output.unwrap_or_else(|_elapsed| panic!("{} does not end", self.name)).unwrap();
+        assert!(output.status.success(), "{}: {}", self.name, output.status);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn check(&self, printed: &str) {
+        let path = home().join(format!("expected/{}.txt", self.name));
+        if env::var_os("SAFEPOINT_WRITE_GOLDEN").is_some() {
+            fs::write(&path, printed).unwrap();
+        }
+        assert_eq!(printed, fs::read_to_string(&path).unwrap(), "{}", self.name);
+    }
+}
+
+/// Each example prints what is expected of it.
+#[tokio::test]
+async fn each_example_prints_what_is_expected() {
+    for name in PLAIN {
+        let example = Example::of(name).await;
+        example.check(&example.prints(|command| command).await);
+    }
+}
+
+/// An agent uses the tools of an MCP server.
+#[tokio::test]
+async fn the_tools_of_an_mcp_server() {
+    let server = HttpServer::start(McpManners::default()).await.unwrap();
+    let example = Example::of("mcp").await;
+    example.check(&example.prints(|command| command.env("MCP_URL", server.url())).await);
+}
+
+/// An agent asks an agent that somebody else runs.
+#[tokio::test]
+async fn an_agent_that_somebody_else_runs() {
+    let plan = vec![WorkStep::Say("a place where a run may stop".into())];
+    let peer = A2aServer::start(A2aManners { plan, ..A2aManners::default() }).unwrap();
+    let example = Example::of("a2a").await;
+    example.check(&example.prints(|command| command.env("A2A_URL", peer.url())).await);
+}
+
+/// A question outlives its program, and is answered in the next one.
+#[tokio::test]
+async fn an_approval_outlives_its_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    let example = Example::of("approval_across_restart").await;
+    let asked = example.prints(|command| command.arg(&file)).await;
+    let answered = example.prints(|command| command.arg(&file).arg("yes")).await;
+    example.check(&(asked + &answered));
+}
+
+/// A client gets the events of its run, and one that disconnects stops its run.
+#[tokio::test]
+async fn a_client_that_disconnects_stops_its_run() {
+    let example = Example::of("axum_sse").await;
+    let mut program = example.command().stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(program.stdout.take().unwrap()).lines();
+    let url = timeout(PATIENCE, said.next_line()).await.unwrap().unwrap().unwrap();
+    let address = url.trim_start_matches("http://").trim_end_matches("/ask").to_owned();
+
+    let whole = events(&address, LAST_CHUNK).await;
+    let kinds = whole.lines().filter_map(|line| line.trim_end().strip_prefix("event: "));
+    let mut printed = kinds.map(|kind| format!("{kind}\n")).collect::<String>();
+    printed += &format!("{}\n", timeout(PATIENCE, said.next_line()).await.unwrap().unwrap().unwrap());
+
+    // The model is silent after its first words, and the client goes away.
+    let begun = events(&address, "\"type\":\"text_delta\"").await;
+    assert!(!begun.contains("event: outcome"), "{begun}");
+    printed += &format!("{}\n", timeout(PATIENCE, said.next_line()).await.unwrap().unwrap().unwrap());
+    example.check(&printed);
+}
+
+/// What a client of the server reads until this stands there; then it disconnects.
+async fn events(address: &str, until: &str) -> String {
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let request = format!("POST /ask HTTP/1.1\r\nhost: {address}\r\ncontent-length: 5\r\n\r\nHello");
+    client.write_all(request.as_bytes()).await.unwrap();
+    let (mut read, mut piece) = (String::new(), [0; 4096]);
+    while !read.contains(until) {
+        let bytes = timeout(PATIENCE, client.read(&mut piece)).await.unwrap().unwrap();
+        assert!(bytes > 0, "the server closed: {read}");
+        read += std::str::from_utf8(&piece[..bytes]).unwrap();
+    }
+    read
+}
+
+/// Each example is in a list above, is declared, and has at most 60 lines.
+#[test]
+fn each_example_is_run_and_is_short() {
+    const MOST_LINES: usize = 60;
+    let manifest = fs::read_to_string(home().join("Cargo.toml")).unwrap();
+    let mut found = 0;
+    for entry in fs::read_dir(home()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "rs") || path.ends_with("guides.rs") {
+            continue;
+        }
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(PLAIN.contains(&&*name) || OTHERS.contains(&&*name), "{name} is not run");
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is not declared");
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines <= MOST_LINES, "{name} has {lines} lines");
+        found += 1;
+    }
+    assert_eq!(found, PLAIN.len() + OTHERS.len(), "an example of the lists is gone");
+}
