@@ -58,21 +58,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-<<<<<<< HEAD
     ("definition", &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "identity"]),
     (
         "run",
         &[
             "attempt", "state", "outcome", "steer", "spans", "draft", "machine", "executor", "shared",
-            "driver",
-=======
-    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
-    (
-        "run",
-        &[
-            "attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver",
-            "stream",
->>>>>>> w-web
+            "driver", "stream",
         ],
     ),
     ("external", &["backend", "remote"]),

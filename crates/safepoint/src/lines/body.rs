@@ -326,6 +326,15 @@ pub(super) struct ErrorLine<'a> {
     pub(super) code: &'a str,
     pub(super) message: String,
     pub(super) hint: Option<&'a str>,
+    /// What kind of failure it is, where the code does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<ErrorKind>,
+    /// The HTTP status that it came with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<u16>,
+    /// How long the server asked to wait before another try, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry_after_ms: Option<u64>,
 }
 
 /// A receipt, with `quiet` beside its own fields: the same as its `quiet_at`, as the contract names it.

@@ -38,8 +38,14 @@ impl EventEncoder {
             Persisted::No(error) => PersistedLine::Error { no: error },
             Persisted::Unknown => PersistedLine::Word("unknown"),
         };
-        let error =
-            error.map(|error| ErrorLine { code: error.code(), message: message.clone(), hint: error.hint() });
+        let error = error.map(|error| ErrorLine {
+            code: error.code(),
+            message: message.clone(),
+            hint: error.hint(),
+            kind: error.report().named,
+            status: error.report().status,
+            retry_after_ms: error.report().retry_after_ms,
+        });
         let line = EventLine::of(&RunLine::Outcome {
             status: outcome.ending(),
             reason,
