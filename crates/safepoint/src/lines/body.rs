@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::value::{
     approval::Decision,
     effect::{EffectClass, SideEffect},
+    event::ErrorKind,
     history::{OmissionKind, Repair},
     ids::{ApprovalId, CallId, ItemId, Path},
     receipt::{CallStatus, Ending, ModelState, Permission, ReasonReport, Receipt, RuledBy},
