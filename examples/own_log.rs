@@ -8,10 +8,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, History,
-    raw::{
-        log::{Log, LogError, RunRecord},
-        run_recorded,
-    },
+    log::{Log, LogError, RunRecord},
 };
 use safepoint_models::openai;
 
@@ -41,7 +38,7 @@ impl Log for Journal {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let agent = Agent::builder(openai::from_env("gpt-5.2")?).build();
-    let outcome = run_recorded(&agent, Arc::new(Journal::default()), History::new(), "Hello?").await;
+    let outcome = agent.run_recorded(Arc::new(Journal::default()), History::new(), "Hello?").await;
     println!("{}", outcome.answer().unwrap_or_default());
     Ok(())
 }

@@ -27,7 +27,7 @@ impl Conversation for Loud {
             Message::Assistant(_) | Message::Results { .. } => String::new(),
         });
         let words: Vec<String> = last.unwrap_or_default().split_inclusive(' ').map(str::to_owned).collect();
-        let usage = Usage { input: words.len() as u64, output: words.len() as u64, ..Usage::default() };
+        let usage = Usage::new(words.len() as u64, words.len() as u64);
         stream::iter([Delta::Sent, Delta::Opened])
             .chain(stream::iter(words).map(Delta::Text))
             .chain(stream::iter([Delta::Usage(usage), Delta::Ended(Finish::Natural)]))

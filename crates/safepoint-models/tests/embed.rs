@@ -226,7 +226,7 @@ async fn unsaid_usage_is_estimated() {
     for embedder in both(&server) {
         server.break_embeddings(EmbeddingFault::NoUsage);
         let embedded = embed(embedder.as_ref(), &["twelve bytes".to_owned()]).await.unwrap();
-        let floor = Usage { input: 3, source: UsageSource::Estimated, ..Usage::default() };
+        let floor = Usage::new(3, 0).with_source(UsageSource::Estimated);
         assert_eq!(embedded.usage, floor);
     }
 }

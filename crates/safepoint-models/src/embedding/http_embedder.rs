@@ -211,7 +211,7 @@ impl<W: EmbedWire> HttpEmbedder<W> {
         let mut taken = Taken::<W>::new(texts.len());
         taken.read(answer).await?;
         let source = if taken.tokens.is_some() { UsageSource::Exact } else { UsageSource::Estimated };
-        let usage = Usage { input: taken.tokens.unwrap_or(floor), source, ..Usage::default() };
+        let usage = Usage::new(taken.tokens.unwrap_or(floor), 0).with_source(source);
         Ok(Embeddings::new(taken.whole()?, usage))
     }
 }

@@ -36,7 +36,7 @@ impl WholeAnswer {
     /// What was read is lost.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         match timeout(self.idle, self.response.chunk()).await {
-            Ok(chunk) => chunk.map_err(|error| error::broken(&error)),
+            Ok(chunk) => chunk.map_err(error::broken),
             Err(_elapsed) => Err(error::idle(self.idle)),
         }
     }
@@ -72,7 +72,7 @@ async fn begun(outgoing: &Outgoing, answered: Result<Response, HttpError>) -> Re
     let response = answered.map_err(|error| {
         // Once the request is out, another try might be billed twice; before that it cannot.
         let is_worth_a_retry = error.is_connect();
-        Miss { error: error::unreachable(&prepared.url, &error), wait: None, is_worth_a_retry }
+        Miss { error: error::unreachable(&prepared.url, error), wait: None, is_worth_a_retry }
     })?;
     let status = response.status();
     if status.is_redirection() {

@@ -7,13 +7,10 @@ use safepoint::{
     Agent, History, Model, Outcome, Reason, StopRequest,
     approval::{ApprovalMode, ToolApproval, WithoutApprover},
     hook::{HookResult, Hooks, Verdict, from_future},
+    log::{Log, LogError, RunRecord},
     message::UserMessage,
     model::{Conversation, DeltaStream, ModelError, ModelErrorKind, ModelSpec},
     outcome::{ErrorKind, NotDone, RunError},
-    raw::{
-        log::{Log, LogError, RunRecord},
-        run_recorded,
-    },
     receipt::Ending,
     secret::Secrets,
     stop::Code,
@@ -200,7 +197,7 @@ impl Log for Full {
 /// S3.11: the chain of a log that failed leads to what its store says.
 #[tokio::test(start_paused = true)]
 async fn a_failure_of_the_log_leads_to_its_cause() {
-    let outcome = run_recorded(&agent([say("hi")]).build(), Arc::new(Full), History::new(), "go").await;
+    let outcome = agent([say("hi")]).build().run_recorded(Arc::new(Full), History::new(), "go").await;
     let failed = of(&outcome);
     assert_eq!(failed.kind(), ErrorKind::Store);
     let full = iter::successors(failed.source(), |&cause| cause.source())

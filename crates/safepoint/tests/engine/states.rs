@@ -110,7 +110,7 @@ async fn a_suspended_run_is_resumed_elsewhere() {
 /// S7.18: a stopped run continues with the calls that never started, through any format of serde.
 #[tokio::test]
 async fn a_stopped_run_is_resumed_elsewhere() {
-    let limits = Limits { parallel_calls: 1, ..Limits::default() };
+    let limits = Limits::default().with_parallel_calls(1);
     let build = |replies: Vec<Reply>, paid: &Ledger| {
         let wait = does("wait", |cx| async move {
             drop(cx.stopped().await);
@@ -188,7 +188,7 @@ async fn without_a_claim_only_what_is_repeatable_runs() {
 async fn an_approval_is_good_for_one_copy() {
     let paid = Ledger::default();
     // The approved call waits for the one before it, which is stopped.
-    let limits = Limits { parallel_calls: 1, ..Limits::default() };
+    let limits = Limits::default().with_parallel_calls(1);
     let build = |replies: Vec<Reply>| {
         let wait = does("wait", |cx| async move {
             drop(cx.stopped().await);

@@ -128,7 +128,7 @@ async fn arguments_are_shown_as_they_stream() {
         (all.as_slice(), ending),
         (&["c0 pay {\"a\"".to_owned(), "c0 pay :1}".to_owned()][..], Ending::Done)
     );
-    let small = Limits { model_output_bytes: 5, ..Limits::default() };
+    let small = Limits::default().with_model_output_bytes(5);
     let (first, ending) = shown(small).await;
     assert_eq!((first.as_slice(), ending), (&["c0 pay {\"a\"".to_owned()][..], Ending::Stopped));
 }
@@ -158,7 +158,7 @@ fn said(line: &impl serde::Serialize) -> Value {
 async fn a_reader_that_comes_back_sees_no_gap_without_a_marker() {
     for (retained, leaves) in [1, 7, 4096].into_iter().flat_map(|kept| (0..100).map(move |left| (kept, left)))
     {
-        let limits = Limits { retained_deltas: retained, ..Limits::default() };
+        let limits = Limits::default().with_retained_deltas(retained);
         let looks = does("look", |_| async { Ok("fine".into()) });
         let run = agent(long()).tool(looks).limits(limits).build().run("go");
         let handle = run.handle();
