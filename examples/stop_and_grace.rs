@@ -2,16 +2,13 @@
 
 use std::error::Error;
 
-use safepoint::{
-    Agent, Outcome, Reason, StopRequest,
-    event::{EventKind, Fact},
-    secs, tool,
-};
+use safepoint::{Agent, Outcome, Reason, StopRequest, event::EventKind, secs, tool};
 use safepoint_models::openai;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let copy = tool::from_fn("copy", "Copies the files", |_cx, (): ()| async {
+    let copy = tool::from_fn("copy", "Copies the files", |cx, (): ()| async move {
+        cx.progress("copying");
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         Ok("copied")
     });
@@ -20,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let run = agent.run("Move the files.").start();
     let (handle, mut events) = (run.handle(), run.handle().events());
     while let Some(event) = events.next().await {
-        if matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. })) {
+        if matches!(event.kind, EventKind::Progress { .. }) {
             break;
         }
     }
