@@ -17,7 +17,9 @@ pub mod anthropic;
 mod body;
 mod config;
 mod conversation;
+#[cfg(any(feature = "openai", feature = "gemini"))]
 pub mod embed;
+#[cfg(any(feature = "openai", feature = "gemini"))]
 mod embedding;
 mod encoded_history;
 mod error;
