@@ -135,7 +135,7 @@ async fn invalid_histories_are_refused() {
 async fn nonsense_is_answered() {
     let server = ModelServer::start(Script::of([Reply::text("fine")])).await.unwrap();
     let mut peer = Peer::to(server.address()).await;
-    peer.send("/v1/embeddings", &json!({})).await;
+    peer.send("/v1/rerank", &json!({})).await;
     assert_eq!(peer.response().await.status, 404);
     peer.send("/v1/messages", &json!("no object")).await;
     assert_eq!(peer.response().await.status, 400);
