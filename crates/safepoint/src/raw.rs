@@ -46,7 +46,7 @@ pub mod json {
 ///
 /// A remote agent does the work *in a call*, so that a stop, a question, a restart and a late word find it where they
 /// find every other tool. Give one to an agent as a tool ([`RemoteTool`](crate::remote::RemoteTool)), or make an agent of it
-/// ([`Agent::remote`]): then each message of a person is one call, and everything that runs have
+/// ([`Agent::remote`](crate::Agent::remote)): then each message of a person is one call, and everything that runs have
 /// (sessions, a store, approvals, receipts) it has.
 ///
 /// To add a protocol, implement [`Remote`](remote::Remote) and [`RemoteCall`](remote::RemoteCall), nothing else, and say
