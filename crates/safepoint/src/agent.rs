@@ -5,6 +5,7 @@ pub(crate) mod runs;
 mod typed;
 
 pub(crate) use builder::AgentBuilder;
+pub use crate::contract::setup::RunSetup;
 pub use builder::BuildError;
 pub(crate) use runs::Agent;
 pub use typed::{REPAIRS, TypedAgent};

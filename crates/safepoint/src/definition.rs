@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod secret;
+pub(crate) mod settings;
 pub(crate) mod stop_times;
 pub(crate) mod subagent;
 pub(crate) mod toolset;
@@ -12,15 +13,23 @@ use std::sync::Arc;
 use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
+        extensions::Extensions,
         hook::Hooks,
         model::{self, ModelSpec, OnModelStop},
     },
     sync::callback::Foreign,
-    value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
+    value::{
+        approval::OnUnknownEffect, event::ErrorReport, limits::Limits, receipt::StopSupport, usage::Price,
+    },
 };
 
 use self::{
-    answer::AnswerSchema, secret::Secrets, stop_times::StopTimes, toolset::Toolset, window::WindowMeter,
+    answer::AnswerSchema,
+    secret::Secrets,
+    settings::{RunSettings, SetupStep},
+    stop_times::StopTimes,
+    toolset::Toolset,
+    window::WindowMeter,
 };
 
 /// What all runs of an agent share.
@@ -47,6 +56,14 @@ pub(crate) struct Definition {
     pub(crate) is_remote: bool,
     /// What none of its inputs may contain.
     pub(crate) secrets: Secrets,
+    /// The values of its runs' context.
+    pub(crate) context: Extensions,
+    /// What is made anew for each attempt, in this order.
+    pub(crate) setup: Vec<SetupStep>,
+    /// What the run of this definition has of its own.
+    pub(crate) settings: Option<Arc<RunSettings>>,
+    /// Why the definition of this attempt is not whole.
+    pub(crate) flaw: Option<ErrorReport>,
 }
 
 impl Definition {

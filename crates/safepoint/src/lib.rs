@@ -27,6 +27,8 @@ pub use run::{
     outcome::{Answer, Outcome},
     steer::Steer,
 };
+#[cfg(feature = "macros")]
+pub use safepoint_macros::tool;
 pub use safepoint_scope::{Grace, Halt, Reason, SafePoints, Stop, StopRequest, secs};
 pub use session::handle::{Session, SessionHandle};
 pub use value::{history::History, limits::Limits, receipt::Receipt, usage::Usage};
@@ -135,8 +137,8 @@ pub mod store {
 /// What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
 pub mod tool {
     pub use crate::contract::tool::{
-        Asks, Concurrency, EffectClass, FnTool, FullOutput, OnStop, OnToolFailure, Output, ToolSpec,
-        from_blocking_fn, from_fn,
+        Asks, Concurrency, EffectClass, FnTool, FullOutput, IntoOutput, IntoTool, Json, OnStop, OnToolFailure,
+        Output, ToolArgs, ToolSpec, Tools, TypedTool, from_blocking_fn, from_fn, from_fn_with_state,
     };
 }
 

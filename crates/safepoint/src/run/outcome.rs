@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     contract::log::Log,
+    definition::settings::RunSettings,
     run::attempt::AttemptLock,
     value::{
         approval::ApprovalRequest,
@@ -42,6 +43,8 @@ pub(crate) struct OutcomeContext {
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) lock: AttemptLock,
+    /// What the run has in place of its agent's own.
+    pub(crate) settings: Option<Arc<RunSettings>>,
 }
 
 impl fmt::Debug for OutcomeContext {

@@ -156,6 +156,7 @@ impl WrappedReceipt {
             persisted: Persisted::No(NO_RECORDS.into()),
             log: Arc::new(MemoryLog::default()),
             lock: AttemptLock::default(),
+            settings: None,
         });
         match (ending, error) {
             (Ending::Done, _) => Outcome::Done(Answer::new(said, ended)),

@@ -33,6 +33,9 @@ impl Driver {
         if !repairs.is_empty() {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }
+        if let Some(flaw) = self.cx.def.flaw.clone() {
+            self.machine.fail(flaw);
+        }
         if is_blank || self.has_nothing_to_answer() {
             self.fail("input", "the input is blank: there is nothing to answer", None);
         }

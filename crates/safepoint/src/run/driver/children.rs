@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     contract::model::OnModelStop,
-    definition::{Definition, subagent::Subagent},
+    definition::{Definition, settings::RunSettings, subagent::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
         machine::{Call, CallState},
@@ -167,7 +167,8 @@ impl Driver {
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
         let path = shared.path.clone();
-        let (def, log) = (Arc::clone(child.def()), Arc::clone(self.recorder.log()));
+        let log = Arc::clone(self.recorder.log());
+        let def = Arc::clone(child.def()).for_attempt(&shared.run, RunSettings::default(), &shared.values());
         Driver::new(shared, def, log, mailbox).under(up).spawn(Start::Child(input));
         if child.link() == Link::Background {
             let text = note::in_background(&path);

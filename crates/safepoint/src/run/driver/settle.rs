@@ -219,6 +219,7 @@ impl Driver {
             persisted,
             log: Arc::clone(self.recorder.log()),
             lock: self.attempt.lock.clone(),
+            settings: self.cx.def.settings.clone(),
         });
         match ending {
             Ending::Done => Outcome::Done(Answer::new(said, ended)),
