@@ -79,7 +79,7 @@ fn item(line: &str) -> Option<(String, String)> {
 mod tests {
     use super::*;
 
-    /// S4.16
+    /// S4.17
     #[test]
     fn the_description_ends_at_the_first_heading_and_the_list_names_the_arguments() {
         let docs = Docs::read(

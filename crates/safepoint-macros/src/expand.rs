@@ -143,7 +143,8 @@ impl Expansion {
             ReturnType::Default => body.span(),
             ReturnType::Type(_, ty) => ty.span(),
         };
-        let into_output = quote_spanned!(at=> #engine::tool::IntoOutput::into_output);
+        let output = Ident::new("output", Span::mixed_site().located_at(at));
+        let into_output = quote_spanned!(at=> #engine::tool::IntoOutput::into_output(#output));
         quote! {
             async fn call(
                 &self,
@@ -151,7 +152,8 @@ impl Expansion {
                 #given: #args,
             ) -> #engine::ToolResult<#engine::tool::Output> {
                 let _ = (&#cx, &#given);
-                #into_output(#body(#(#passed),*).await)
+                let #output = #body(#(#passed),*).await;
+                #into_output
             }
         }
     }

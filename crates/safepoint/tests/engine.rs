@@ -38,6 +38,10 @@ mod panics;
 mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
+#[path = "engine/settings.rs"]
+mod settings;
+#[path = "engine/tools.rs"]
+mod tools;
 #[path = "engine/which.rs"]
 mod which;
 

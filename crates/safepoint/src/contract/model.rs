@@ -13,6 +13,12 @@ mod guarded;
 pub(crate) use guarded::{Guarded, GuardedConversation, GuardedReply};
 
 /// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a model",
+    label = "not a model",
+    note = "a crate of wires makes one, as in `safepoint_models::openai::from_env(\"gpt-5.2\")?`",
+    note = "or implement `Model` for a type of your own"
+)]
 pub trait Model: Send + Sync + 'static {
     /// The name for people and spans, such as `openai:gpt-5.2`.
     fn name(&self) -> &str;

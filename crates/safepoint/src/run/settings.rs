@@ -16,7 +16,7 @@ use crate::{
 ///
 /// They are kept with the outcome: [`Agent::resume`](crate::Agent::resume) has them again, and what is set on the resumed run
 /// replaces them. They are not recorded, so a resume in another process, or by a session, has only what it is given there
-/// (S7.20).
+/// (S4.20).
 ///
 /// Each of these panics if the run has started.
 impl<T> Run<T> {

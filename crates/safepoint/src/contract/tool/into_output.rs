@@ -67,6 +67,13 @@ impl<T: IntoOutput, E: Into<Halt>> IntoOutput for Result<T, E> {
     }
 }
 
+/// Nothing where there is none.
+impl<T: IntoOutput> IntoOutput for Option<T> {
+    fn into_output(self) -> ToolResult {
+        self.map_or_else(|| Ok(Output::default()), T::into_output)
+    }
+}
+
 impl IntoOutput for Output {
     fn into_output(self) -> ToolResult {
         Ok(self)

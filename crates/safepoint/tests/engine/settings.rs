@@ -1,0 +1,273 @@
+//! What one run has of its own: its context, and instructions, tools, limits and model in place of its agent's.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+
+use safepoint::{
+    Agent, AgentBuilder, History, Limits, Model, Outcome,
+    agent::RunSetup,
+    message::ResultStatus,
+    model::{Conversation, DeltaStream, ModelSpec},
+    receipt::{Ending, SideEffect},
+    secret::Secrets,
+    stop::Failure,
+    tool::{self, FnTool, Tools},
+};
+use serde_json::json;
+
+use crate::world::{Reply, Scripted, agent, ask, ask_with, does, results, say};
+
+/// A model that keeps what its conversations were opened with.
+#[derive(Clone)]
+struct Seeing(Scripted, Arc<Mutex<Vec<(Option<String>, Vec<String>)>>>);
+
+impl Model for Seeing {
+    fn name(&self) -> &str {
+        "seeing"
+    }
+    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
+        let tools = spec.tools.iter().map(|tool| tool.name.clone()).collect();
+        self.1.lock().unwrap().push((spec.system.as_deref().map(str::to_owned), tools));
+        Box::new(self.clone())
+    }
+}
+
+impl Conversation for Seeing {
+    fn stream(&mut self, history: &History) -> DeltaStream {
+        self.0.stream(history)
+    }
+}
+
+impl Seeing {
+    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self(Scripted::new(replies), Arc::default())
+    }
+
+    /// With what the newest conversation began.
+    fn last(&self) -> (Option<String>, Vec<String>) {
+        self.1.lock().unwrap().last().cloned().unwrap()
+    }
+}
+
+#[derive(Clone)]
+struct User(&'static str);
+
+/// Says who asks.
+#[safepoint::tool(effect = "read_only")]
+async fn who(#[context] user: &User) -> &'static str {
+    user.0
+}
+
+/// Does nothing, under this name.
+fn named(name: &str) -> FnTool {
+    does(name, |_| async { Ok("done".into()) })
+}
+
+/// The texts of the newest calls' results.
+fn texts(outcome: &Outcome) -> Vec<String> {
+    results(outcome).iter().map(|result| result.text.to_string()).collect()
+}
+
+fn asks_who() -> AgentBuilder {
+    agent([ask(&["who"]), say("ok")]).tool(who)
+}
+
+/// S4.19: a tool finds what its run was given, else what its agent has; of another run it sees nothing.
+#[tokio::test]
+async fn a_tool_finds_what_its_run_was_given() {
+    assert_eq!(texts(&asks_who().build().run("go").with(User("Ana")).await), ["Ana"]);
+    assert_eq!(texts(&asks_who().with(User("nobody")).build().run("go").await), ["nobody"]);
+    let both = asks_who().with(User("nobody")).build();
+    assert_eq!(texts(&both.run("go").with(User("Bo")).with(User("Ana")).await), ["Ana"]);
+    let twice = agent([ask(&["who"]), say("ok"), ask(&["who"]), say("ok")]).tool(who).build();
+    assert_eq!(texts(&twice.run("go").with(User("Ana")).await), ["Ana"]);
+    assert!(texts(&twice.run("go").await)[0].starts_with("error: "));
+}
+
+/// S4.19: where there is no such value the call fails without effect, and its text says which type, and what to do.
+#[tokio::test]
+async fn a_value_that_is_missing_is_named() {
+    let unsafe_one = tool::from_fn("who", "Says who asks", |cx, (): ()| async move { Ok(cx.get::<User>()?.0) });
+    let outcome = agent([ask(&["who"]), say("ok")]).tool(unsafe_one).build().run("go").with(7_u8).await;
+    let result = &results(&outcome)[0];
+    assert_eq!((result.verdict, outcome.receipt().calls[0].effect), (ResultStatus::Error, SideEffect::None));
+    for part in ["the run's context has no `engine::settings::User`", "agent.run(..).with(value)", "Agent::builder(..).with(value)"] {
+        assert!(result.text.contains(part), "{}", result.text);
+    }
+}
+
+/// S4.19: child runs at any depth have the context of the runs above; what their own agent has wins over agents above it, and
+/// what the run was given wins over all.
+#[tokio::test]
+async fn child_runs_have_the_context_of_the_run_above() {
+    async fn leaf_says(middle_has: Option<User>, root_has: Option<User>, given: Option<User>) -> String {
+        let said = Arc::new(Mutex::new(String::new()));
+        let leaf = agent([ask(&["who"]), say("leaf")]).tool(tool::from_fn_with_state(
+            Arc::clone(&said),
+            "who",
+            "Says who asks",
+            |cx, said, (): ()| async move {
+                let user = cx.get::<User>()?.0;
+                user.clone_into(&mut said.lock().unwrap());
+                Ok(user)
+            },
+        ));
+        let leaf = leaf.build().as_subagent("leaf", "works");
+        let mut middle = agent([ask_with(&[("leaf", json!({"task": "go"}))]), say("middle")]).child(leaf);
+        if let Some(user) = middle_has {
+            middle = middle.with(user);
+        }
+        let middle = middle.build().as_subagent("middle", "works");
+        let mut root = agent([ask_with(&[("middle", json!({"task": "go"}))]), say("root")]).child(middle);
+        if let Some(user) = root_has {
+            root = root.with(user);
+        }
+        let mut run = root.build().run("go");
+        if let Some(user) = given {
+            run = run.with(user);
+        }
+        assert_eq!(run.await.answer(), Some("root"));
+        said.lock().unwrap().clone()
+    }
+    let [root, middle, given] = ["root", "middle", "given"].map(User);
+    assert_eq!(leaf_says(None, Some(root.clone()), None).await, "root");
+    assert_eq!(leaf_says(Some(middle.clone()), Some(root.clone()), None).await, "middle");
+    assert_eq!(leaf_says(Some(middle), Some(root), Some(given)).await, "given");
+}
+
+/// S4.20: a run's own instructions, tools and model are that run's alone.
+#[tokio::test]
+async fn the_settings_of_a_run_are_its_own() {
+    let (first, other) = (Seeing::new([say("a"), say("b")]), Seeing::new([say("c")]));
+    let agent = Agent::builder(first.clone()).system("the agent's").tool(named("one")).build();
+    let own = agent.run("go").system("its own").tool(named("two")).tools(Tools::new().tool(named("three")));
+    assert_eq!(own.await.answer(), Some("a"));
+    assert_eq!(first.last(), (Some("its own".into()), ["one", "two", "three"].map(String::from).into()));
+    assert_eq!(agent.run("go").await.answer(), Some("b"));
+    assert_eq!(first.last(), (Some("the agent's".into()), vec!["one".into()]));
+    assert_eq!(agent.run("go").model(other.clone()).await.answer(), Some("c"));
+    assert_eq!(other.last(), (Some("the agent's".into()), vec!["one".into()]));
+}
+
+/// S4.20, S12.1, S12.8: a run's own limits hold, at once and over its attempts; a resume may have others.
+#[tokio::test]
+async fn the_limits_of_a_run_are_its_own() {
+    let agent = agent([ask(&["one"]), ask(&["one"]), say("ok")]).tool(named("one")).build();
+    let limits = |max_rounds| Limits { max_rounds, ..Limits::default() };
+    let stopped = agent.run("go").limits(limits(1)).await;
+    let Outcome::Stopped(_) = &stopped else { panic!("{stopped:?}") };
+    assert_eq!(stopped.receipt().stop.as_ref().map(|stop| stop.reason.code.as_str()), Some("max_rounds"));
+    // It has its limit again.
+    assert_eq!(agent.resume(&stopped).await.ending(), Ending::Stopped);
+    assert_eq!(agent.resume(&stopped).limits(limits(9)).await.answer(), Some("ok"));
+}
+
+/// S4.20, S9.2, S12.1: the depth that a run's own limits allow holds for its child runs.
+#[tokio::test]
+async fn the_depth_of_a_run_is_its_own() {
+    let child = agent([say("child")]).build().as_subagent("child", "works");
+    let agent = agent([ask_with(&[("child", json!({"task": "go"}))]), say("ok")]).child(child).build();
+    let outcome = agent.run("go").limits(Limits { max_depth: 0, ..Limits::default() }).await;
+    assert_eq!(results(&outcome)[0].verdict, ResultStatus::Error, "{outcome:?}");
+}
+
+/// S4.20: settings that cannot be used fail the run before anything is sent, and nothing is lost.
+#[tokio::test]
+async fn a_run_whose_settings_cannot_be_used_sends_nothing() {
+    let model = Seeing::new([say("ok")]);
+    let agent = Agent::builder(model).tool(named("one")).build();
+    let none = Limits { parallel_calls: 0, ..Limits::default() };
+    let runs = [
+        (agent.run("go").tool(named("one")), "two tools are named `one`"),
+        (agent.run("go").tool(named("no name")), "a tool cannot be named `no name`"),
+        (agent.run("go").limits(none), "of the run's limits, `parallel_calls` is 0"),
+    ];
+    for (run, why) in runs {
+        let outcome = run.await;
+        let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+        assert_eq!(error.code(), "setup");
+        assert!(error.to_string().starts_with(why), "{error}");
+        assert!(outcome.receipt().model.is_none() && outcome.history().entries().len() == 1);
+    }
+    assert_eq!(agent.run("go").await.answer(), Some("ok"));
+}
+
+/// S4.20, S5.3: a resume has what the run had, and what it is given replaces that.
+#[tokio::test]
+async fn a_resume_has_the_settings_of_the_run() {
+    let model = Seeing::new([ask(&["mine"])]);
+    let agent = Agent::builder(model.clone()).build();
+    let fails = does("mine", |cx| async move {
+        cx.stop_run(safepoint::StopRequest::now());
+        Ok(cx.get::<User>()?.0.to_owned())
+    });
+    let run = agent.run("go").system("its own").with(User("Ana")).tool(fails);
+    let stopped = run.await;
+    assert_eq!(stopped.ending(), Ending::Stopped, "{stopped:?}");
+    *model.0.0.lock().unwrap() = vec![ask(&["mine"]), say("ok"), ask(&["mine"]), say("ok")];
+    let gentle = || does("mine", |cx| async move { Ok(cx.get::<User>()?.0.to_owned()) });
+    let resumed = agent.resume(&stopped).tool(gentle()).await;
+    assert_eq!((resumed.answer(), texts(&resumed)), (Some("ok"), vec!["Ana".to_owned()]));
+    assert_eq!(model.last(), (Some("its own".into()), vec!["mine".into()]));
+    let other = agent.run_on(resumed.history().clone(), "more").await;
+    assert_eq!(texts(&other), ["error: there is no tool `mine`; this agent has no tools."]);
+}
+
+/// S4.20, S8.10: a run's own model and tools tell none of the agent's secrets.
+#[tokio::test]
+async fn the_settings_of_a_run_tell_no_secret() {
+    let secrets = Secrets::of([("key".to_owned(), "hunter2hunter2".to_owned())]);
+    let agent = agent([]).secrets(secrets).build();
+    let leaks = does("leaks", |_| async { Ok("it is hunter2hunter2".into()) });
+    let model = Scripted::new([ask(&["leaks"]), say("hunter2hunter2!")]);
+    let outcome = agent.run("go").model(model).tool(leaks).await;
+    assert_eq!((outcome.answer(), texts(&outcome)), (Some("[secret key]!"), vec!["it is [secret key]".to_owned()]));
+}
+
+/// S4.20: a remote agent has its own model; settings of a typed answer stand beside its tool.
+#[tokio::test]
+async fn the_settings_of_a_typed_run_stand_beside_its_answer() {
+    let model = Seeing::new([ask_with(&[("final_answer", json!({"answer": 3}))])]);
+    let agent = Agent::builder(model.clone()).build();
+    let outcome = agent.run_typed::<u8>("go").tool(named("one")).system("count").await;
+    assert_eq!(outcome.into_value(), Some(3));
+    assert_eq!(model.last(), (Some("count".into()), vec!["final_answer".into(), "one".into()]));
+}
+
+/// S4.21: instructions and tools that an agent makes are made once for each attempt, from the run's context.
+#[tokio::test]
+async fn instructions_and_tools_are_made_for_each_attempt() {
+    let made = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&made);
+    let model = Seeing::new([ask(&["one"]), say("ok"), say("ok"), say("ok")]);
+    let agent = Agent::builder(model.clone())
+        .system("Be brief.")
+        .system_with(|cx| Ok(format!("You talk to {}.", cx.get::<User>()?.0)))
+        .system_with(move |_| Ok(format!("{}", count.fetch_add(1, Ordering::SeqCst))))
+        .tools_with(|cx| Ok(if cx.get::<User>()?.0 == "Ana" { Tools::new().tool(named("one")) } else { Tools::new() }))
+        .build();
+    let outcome = agent.run("go").with(User("Ana")).await;
+    assert_eq!((outcome.answer(), texts(&outcome)), (Some("ok"), vec!["done".to_owned()]));
+    assert_eq!(model.last(), (Some("Be brief.\n\nYou talk to Ana.\n\n0".into()), vec!["one".into()]));
+    assert_eq!(agent.run("go").with(User("Bo")).await.answer(), Some("ok"));
+    assert_eq!(model.last(), (Some("Be brief.\n\nYou talk to Bo.\n\n1".into()), vec![]));
+    assert_eq!(agent.run("go").with(User("Bo")).system("Only this.").await.answer(), Some("ok"));
+    assert_eq!((model.last().0.as_deref(), made.load(Ordering::SeqCst)), (Some("Only this."), 2));
+}
+
+/// S4.21, S2.16: what fails or panics as it is made fails the run, and nothing is sent.
+#[tokio::test]
+async fn what_cannot_be_made_fails_the_run() {
+    async fn fails(make: impl Fn(&RunSetup) -> Result<String, Failure> + Send + Sync + 'static) -> (String, String) {
+        let outcome = agent([say("no")]).system_with(make).build().run("go").await;
+        let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+        assert!(outcome.receipt().model.is_none());
+        (error.code().to_owned(), error.to_string())
+    }
+    let (code, text) = fails(|cx| Ok(cx.get::<User>()?.0.to_owned())).await;
+    assert_eq!((code.as_str(), text.contains("the run's instructions cannot be made")), ("setup", true), "{text}");
+    let (code, text) = fails(|_| panic!("oh")).await;
+    assert_eq!((code.as_str(), &*text), ("callback", "what makes the run's instructions panicked: oh"));
+}
