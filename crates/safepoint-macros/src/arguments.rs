@@ -11,13 +11,13 @@ use crate::docs::{self, Docs};
 
 /// One parameter, in its place.
 pub(crate) struct Parameter {
-    pub(crate) kind: Kind,
+    pub(crate) source: Source,
     /// Whether the function takes a reference.
     pub(crate) is_borrowed: bool,
 }
 
 /// Where it comes from. Exhaustive: the call, the run, or the model.
-pub(crate) enum Kind {
+pub(crate) enum Source {
     /// The call's context.
     Call,
     /// A value of the run's context.
@@ -73,8 +73,8 @@ fn parameter(typed: &mut PatType, docs: &mut Docs) -> syn::Result<Parameter> {
     if is_context || is_tool_context(&owned) {
         // People may name it in the list; the model does not give it.
         docs.arguments.remove(&name.map(|name| name.to_string()).unwrap_or_default());
-        let kind = if is_context { Kind::Context(owned) } else { Kind::Call };
-        return Ok(Parameter { kind, is_borrowed });
+        let source = if is_context { Source::Context(owned) } else { Source::Call };
+        return Ok(Parameter { source, is_borrowed });
     }
     let Some(name) = name else {
         let why = "give the argument a name: the model gives arguments by their names";
@@ -87,7 +87,7 @@ fn parameter(typed: &mut PatType, docs: &mut Docs) -> syn::Result<Parameter> {
     for attribute in attributes {
         argument.take(attribute)?;
     }
-    Ok(Parameter { kind: Kind::Argument(Box::new(argument)), is_borrowed })
+    Ok(Parameter { source: Source::Argument(Box::new(argument)), is_borrowed })
 }
 
 impl Argument {
@@ -136,9 +136,10 @@ fn name(pattern: &Pat) -> Option<Ident> {
 /// The type that is read, and whether the function takes a reference to it.
 fn owned(ty: &Type) -> syn::Result<(Type, bool)> {
     match ty {
-        Type::Reference(TypeReference { mutability: Some(mutability), .. }) => {
-            Err(syn::Error::new(mutability.span(), "a call owns its arguments: take them by value, or by `&`"))
-        }
+        Type::Reference(TypeReference { mutability: Some(mutability), .. }) => Err(syn::Error::new(
+            mutability.span(),
+            "a call owns its arguments: take them by value, or by `&`",
+        )),
         Type::Reference(TypeReference { elem, .. }) => Ok((pointee(elem), true)),
         Type::ImplTrait(opaque) => {
             Err(syn::Error::new(opaque.span(), "name the type: the arguments' schema is made from it"))
@@ -166,7 +167,7 @@ fn is_tool_context(ty: &Type) -> bool {
     path.path.segments.last().is_some_and(|last| last.ident == "ToolContext")
 }
 
-/// Whether a parameter is `mut`, which only the function itself sees.
+/// Where the generics begin, if types or constants are among them.
 pub(crate) fn has_generics(signature: &Signature) -> Option<Token![<]> {
     let is_generic = signature.generics.type_params().next().is_some()
         || signature.generics.const_params().next().is_some();

@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
-    Expr, ExprLit, Lit, LitInt, LitStr, MetaNameValue, Path, Token, parse::Parser as _, punctuated::Punctuated,
-    spanned::Spanned as _,
+    Expr, ExprLit, Lit, LitInt, LitStr, MetaNameValue, Path, Token, parse::Parser as _,
+    punctuated::Punctuated, spanned::Spanned as _,
 };
 
 /// The keys of the attribute, as errors name them.
@@ -170,12 +170,16 @@ fn on_stop(text: &LitStr) -> syn::Result<TokenStream> {
 fn duration(said: &str, text: &LitStr) -> syn::Result<TokenStream> {
     const MINUTE: u64 = 60_000;
     let units = [("ms", 1), ("s", 1_000), ("m", MINUTE), ("h", 60 * MINUTE)];
-    let digits = said.trim().len() - said.trim().trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let digits =
+        said.trim().len() - said.trim().trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let (count, unit) = said.trim().split_at(digits);
     let unit = units.iter().find(|(name, _)| *name == unit.trim()).map(|(_, millis)| *millis);
     let millis = count.parse::<u64>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
     match millis {
         Some(millis) if millis > 0 => Ok(quote!(::core::time::Duration::from_millis(#millis))),
-        _ => Err(syn::Error::new(text.span(), "write a time as in `\"500ms\"`, `\"30s\"`, `\"2m\"` or `\"1h\"`")),
+        _ => Err(syn::Error::new(
+            text.span(),
+            "write a time as in `\"500ms\"`, `\"30s\"`, `\"2m\"` or `\"1h\"`",
+        )),
     }
 }

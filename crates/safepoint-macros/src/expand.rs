@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, Ident, ItemFn, Path, ReturnType, parse_quote, spanned::Spanned as _};
 
 use crate::{
-    arguments::{self, Argument, Default, Kind, Parameter},
+    arguments::{self, Argument, Default, Parameter, Source},
     attribute::ToolAttribute,
     docs::Docs,
 };
@@ -16,8 +16,9 @@ use crate::{
 /// If it cannot be one, or the attribute says what is not known.
 pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let attribute = ToolAttribute::read(attribute)?;
-    let mut function: ItemFn = syn::parse2(item)
-        .map_err(|error| syn::Error::new(error.span(), format!("`#[tool]` stands on an `async fn`: {error}")))?;
+    let mut function: ItemFn = syn::parse2(item).map_err(|error| {
+        syn::Error::new(error.span(), format!("`#[tool]` stands on an `async fn`: {error}"))
+    })?;
     check(&function)?;
     let mut docs = Docs::of(&function.attrs);
     let parameters = arguments::read(&mut function.sig, &mut docs)?;
@@ -92,9 +93,9 @@ impl Expansion {
     }
 
     fn arguments(&self) -> impl Iterator<Item = &Argument> {
-        self.parameters.iter().filter_map(|parameter| match &parameter.kind {
-            Kind::Argument(argument) => Some(&**argument),
-            Kind::Call | Kind::Context(_) => None,
+        self.parameters.iter().filter_map(|parameter| match &parameter.source {
+            Source::Argument(argument) => Some(&**argument),
+            Source::Call | Source::Context(_) => None,
         })
     }
 
@@ -124,20 +125,21 @@ impl Expansion {
         let engine = &self.attribute.engine;
         let cx = Ident::new("cx", Span::mixed_site());
         let given = Ident::new("args", Span::mixed_site());
-        let passed = self.parameters.iter().map(|Parameter { kind, is_borrowed }| match (kind, is_borrowed) {
-            (Kind::Call, true) => quote!(&#cx),
-            (Kind::Call, false) => quote!(::core::clone::Clone::clone(&#cx)),
-            (Kind::Context(ty), true) => quote!(#cx.get::<#ty>()?),
-            (Kind::Context(ty), false) => quote!(::core::clone::Clone::clone(#cx.get::<#ty>()?)),
-            (Kind::Argument(argument), true) => {
-                let name = &argument.name;
-                quote!(&#given.#name)
-            }
-            (Kind::Argument(argument), false) => {
-                let name = &argument.name;
-                quote!(#given.#name)
-            }
-        });
+        let passed =
+            self.parameters.iter().map(|Parameter { source, is_borrowed }| match (source, is_borrowed) {
+                (Source::Call, true) => quote!(&#cx),
+                (Source::Call, false) => quote!(::core::clone::Clone::clone(&#cx)),
+                (Source::Context(ty), true) => quote!(#cx.get::<#ty>()?),
+                (Source::Context(ty), false) => quote!(::core::clone::Clone::clone(#cx.get::<#ty>()?)),
+                (Source::Argument(argument), true) => {
+                    let name = &argument.name;
+                    quote!(&#given.#name)
+                }
+                (Source::Argument(argument), false) => {
+                    let name = &argument.name;
+                    quote!(#given.#name)
+                }
+            });
         // An error about what is returned points at the type that is.
         let at = match output {
             ReturnType::Default => body.span(),

@@ -189,8 +189,15 @@ async fn every_error_is_a_failure_and_a_stop_is_none() {
     }
     let digit = "invalid digit found in string";
     assert_eq!(said(|| Ok(Err(number())?)), digit);
-    assert_eq!(said(|| Ok(Err(SaysItself(number()))?)), format!("no route: {digit}"), "what was said is not said again");
-    assert_eq!(said(|| Ok(Err(anyhow::Error::new(number()).context("no route"))?)), format!("no route: {digit}"));
+    assert_eq!(
+        said(|| Ok(Err(SaysItself(number()))?)),
+        format!("no route: {digit}"),
+        "what was said is not said again"
+    );
+    assert_eq!(
+        said(|| Ok(Err(anyhow::Error::new(number()).context("no route"))?)),
+        format!("no route: {digit}")
+    );
     assert_eq!(said(|| Ok(Err(Box::<dyn std::error::Error + Send + Sync>::from(number()))?)), digit);
     assert_eq!(said(|| Ok(Err("a text")?)), "a text");
     assert_eq!(said(|| Ok(Err(String::from("a text"))?)), "a text");

@@ -60,7 +60,7 @@ pub(crate) struct Definition {
     pub(crate) context: Extensions,
     /// What is made anew for each attempt, in this order.
     pub(crate) setup: Vec<SetupStep>,
-    /// What the run of this definition has of its own.
+    /// The settings of the run of this definition.
     pub(crate) settings: Option<Arc<RunSettings>>,
     /// Why the definition of this attempt is not whole.
     pub(crate) flaw: Option<ErrorReport>,

@@ -137,8 +137,9 @@ pub mod store {
 /// What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
 pub mod tool {
     pub use crate::contract::tool::{
-        Asks, Concurrency, EffectClass, FnTool, FullOutput, IntoOutput, IntoTool, Json, OnStop, OnToolFailure,
-        Output, ToolArgs, ToolSpec, Tools, TypedTool, from_blocking_fn, from_fn, from_fn_with_state,
+        Asks, Concurrency, EffectClass, FnTool, FullOutput, IntoOutput, IntoTool, Json, OnStop,
+        OnToolFailure, Output, ToolArgs, ToolSpec, Tools, TypedTool, from_blocking_fn, from_fn,
+        from_fn_with_state,
     };
 }
 

@@ -5,12 +5,14 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 14] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     // For tests alone, of whatever crate.
     ("safepoint-golden", &[]),
-    ("safepoint", &["safepoint-scope"]),
+    // The engine exports it, and what it makes names the engine.
+    ("safepoint-macros", &[]),
+    ("safepoint", &["safepoint-macros", "safepoint-scope"]),
     ("safepoint-models", &["safepoint", "safepoint-http"]),
     ("safepoint-tools", &["safepoint", "safepoint-http"]),
     ("safepoint-stores", &["safepoint"]),
@@ -54,9 +56,15 @@ const LAYERS: &[(&str, &[&str])] = &[
             "effect", "approval", "receipt", "event",
         ],
     ),
-    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
-    ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
+    ("contract", &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "log"]),
+    ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset", "settings"]),
+    (
+        "run",
+        &[
+            "attempt", "outcome", "settings", "steer", "spans", "draft", "machine", "executor", "shared",
+            "driver",
+        ],
+    ),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),

@@ -122,7 +122,7 @@ impl Agent {
         Run::new(Arc::clone(&self.def), root, log, Start::on(history, input.into()))
     }
 
-    /// Resumes a run where it ended, with the settings that the run had of its own (S4.20). Calls that never began run, and those that may run twice run again; for
+    /// Resumes a run where it ended, with the settings of that run (S4.20). Calls that never began run, and those that may run twice run again; for
     /// the others the model learns that their effect is unknown (S5.3, S7.3). One attempt is active at a
     /// time: meanwhile another fails with the code `conflict` and does nothing (S7.4).
     pub fn resume<T>(&self, outcome: &Outcome<T>) -> Run {

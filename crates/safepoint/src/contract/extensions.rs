@@ -66,7 +66,7 @@ pub(crate) struct RunValues {
 }
 
 impl RunValues {
-    /// The same for a run below, of an agent that has these of its own.
+    /// The same for a run below, of an agent that has these values.
     pub(crate) fn below(&self, own: &Extensions) -> Self {
         Self { given: self.given.clone(), of_agents: own.over(&self.of_agents) }
     }

@@ -38,8 +38,8 @@ pub type ToolResult<T = Output> = Result<T, Halt>;
 /// Something that a model can call, whose schema may be known only at run time. Most tools are simpler to write with
 /// [`#[safepoint::tool]`](macro@crate::tool), [`from_fn`] or [`TypedTool`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool of its own",
-    label = "does not implement `Tool`",
+    message = "`{Self}` does not implement `Tool`",
+    label = "not a `Tool`",
     note = "`AgentBuilder::tool` takes it as it is where it is a `TypedTool` or an `async fn` under `#[safepoint::tool]`",
     note = "where an `Arc<dyn Tool>` is needed, `Tools::new().tool(..)` makes one of each"
 )]

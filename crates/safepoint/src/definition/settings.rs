@@ -68,7 +68,7 @@ pub(crate) enum SetupStep {
 }
 
 impl Definition {
-    /// The definition of one attempt: with what the run has of its own, and with what is made anew.
+    /// The definition of one attempt: with the settings of the run, and with what is made anew.
     pub(crate) fn for_attempt(
         self: Arc<Self>,
         run: &RunId,
@@ -107,7 +107,9 @@ impl Definition {
             match step {
                 // What the run was given stands for all of the agent's instructions.
                 SetupStep::System(_) if settings.system.is_some() => {}
-                SetupStep::System(make) => texts.push(made(make.call(|make| make(setup)), "instructions")?.into()),
+                SetupStep::System(make) => {
+                    texts.push(made(make.call(|make| make(setup)), "instructions")?.into())
+                }
                 SetupStep::Tools(make) => tools.extend(made(make.call(|make| make(setup)), "tools")?),
             }
         }
@@ -137,8 +139,10 @@ fn made<T>(result: Result<Result<T, Failure>, Panicked>, what: &str) -> Result<T
             let message = format!("the run's {what} cannot be made: {failure}");
             Err(ErrorReport::new(CODE, message, failure.hint()))
         }
-        Err(Panicked(message)) => {
-            Err(ErrorReport::new("callback", format!("what makes the run's {what} panicked: {message}"), None))
-        }
+        Err(Panicked(message)) => Err(ErrorReport::new(
+            "callback",
+            format!("what makes the run's {what} panicked: {message}"),
+            None,
+        )),
     }
 }

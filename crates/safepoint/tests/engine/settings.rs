@@ -1,4 +1,4 @@
-//! What one run has of its own: its context, and instructions, tools, limits and model in place of its agent's.
+//! What belongs to one run: its context, and instructions, tools, limits and model in place of its agent's.
 
 use std::sync::{
     Arc, Mutex,
@@ -78,8 +78,8 @@ fn asks_who() -> AgentBuilder {
 #[tokio::test]
 async fn a_tool_finds_what_its_run_was_given() {
     assert_eq!(texts(&asks_who().build().run("go").with(User("Ana")).await), ["Ana"]);
-    assert_eq!(texts(&asks_who().with(User("nobody")).build().run("go").await), ["nobody"]);
-    let both = asks_who().with(User("nobody")).build();
+    assert_eq!(texts(&asks_who().with(User("anyone")).build().run("go").await), ["anyone"]);
+    let both = asks_who().with(User("anyone")).build();
     assert_eq!(texts(&both.run("go").with(User("Bo")).with(User("Ana")).await), ["Ana"]);
     let twice = agent([ask(&["who"]), say("ok"), ask(&["who"]), say("ok")]).tool(who).build();
     assert_eq!(texts(&twice.run("go").with(User("Ana")).await), ["Ana"]);
@@ -89,11 +89,16 @@ async fn a_tool_finds_what_its_run_was_given() {
 /// S4.19: where there is no such value the call fails without effect, and its text says which type, and what to do.
 #[tokio::test]
 async fn a_value_that_is_missing_is_named() {
-    let unsafe_one = tool::from_fn("who", "Says who asks", |cx, (): ()| async move { Ok(cx.get::<User>()?.0) });
+    let unsafe_one =
+        tool::from_fn("who", "Says who asks", |cx, (): ()| async move { Ok(cx.get::<User>()?.0) });
     let outcome = agent([ask(&["who"]), say("ok")]).tool(unsafe_one).build().run("go").with(7_u8).await;
     let result = &results(&outcome)[0];
     assert_eq!((result.verdict, outcome.receipt().calls[0].effect), (ResultStatus::Error, SideEffect::None));
-    for part in ["the run's context has no `engine::settings::User`", "agent.run(..).with(value)", "Agent::builder(..).with(value)"] {
+    for part in [
+        "the run's context has no `engine::settings::User`",
+        "agent.run(..).with(value)",
+        "Agent::builder(..).with(value)",
+    ] {
         assert!(result.text.contains(part), "{}", result.text);
     }
 }
@@ -223,7 +228,10 @@ async fn the_settings_of_a_run_tell_no_secret() {
     let leaks = does("leaks", |_| async { Ok("it is hunter2hunter2".into()) });
     let model = Scripted::new([ask(&["leaks"]), say("hunter2hunter2!")]);
     let outcome = agent.run("go").model(model).tool(leaks).await;
-    assert_eq!((outcome.answer(), texts(&outcome)), (Some("[secret key]!"), vec!["it is [secret key]".to_owned()]));
+    assert_eq!(
+        (outcome.answer(), texts(&outcome)),
+        (Some("[secret key]!"), vec!["it is [secret key]".to_owned()])
+    );
 }
 
 /// S4.20: a remote agent has its own model; settings of a typed answer stand beside its tool.
@@ -246,7 +254,9 @@ async fn instructions_and_tools_are_made_for_each_attempt() {
         .system("Be brief.")
         .system_with(|cx| Ok(format!("You talk to {}.", cx.get::<User>()?.0)))
         .system_with(move |_| Ok(format!("{}", count.fetch_add(1, Ordering::SeqCst))))
-        .tools_with(|cx| Ok(if cx.get::<User>()?.0 == "Ana" { Tools::new().tool(named("one")) } else { Tools::new() }))
+        .tools_with(|cx| {
+            Ok(if cx.get::<User>()?.0 == "Ana" { Tools::new().tool(named("one")) } else { Tools::new() })
+        })
         .build();
     let outcome = agent.run("go").with(User("Ana")).await;
     assert_eq!((outcome.answer(), texts(&outcome)), (Some("ok"), vec!["done".to_owned()]));
@@ -260,14 +270,20 @@ async fn instructions_and_tools_are_made_for_each_attempt() {
 /// S4.21, S2.16: what fails or panics as it is made fails the run, and nothing is sent.
 #[tokio::test]
 async fn what_cannot_be_made_fails_the_run() {
-    async fn fails(make: impl Fn(&RunSetup) -> Result<String, Failure> + Send + Sync + 'static) -> (String, String) {
+    async fn fails(
+        make: impl Fn(&RunSetup) -> Result<String, Failure> + Send + Sync + 'static,
+    ) -> (String, String) {
         let outcome = agent([say("no")]).system_with(make).build().run("go").await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
         assert!(outcome.receipt().model.is_none());
         (error.code().to_owned(), error.to_string())
     }
     let (code, text) = fails(|cx| Ok(cx.get::<User>()?.0.to_owned())).await;
-    assert_eq!((code.as_str(), text.contains("the run's instructions cannot be made")), ("setup", true), "{text}");
+    assert_eq!(
+        (code.as_str(), text.contains("the run's instructions cannot be made")),
+        ("setup", true),
+        "{text}"
+    );
     let (code, text) = fails(|_| panic!("oh")).await;
     assert_eq!((code.as_str(), &*text), ("callback", "what makes the run's instructions panicked: oh"));
 }

@@ -13,7 +13,10 @@ use safepoint::{
     message::{CallResult, Part, ResultStatus},
     model::ToolDecl,
     receipt::{CallStatus, Ending, SideEffect},
-    tool::{self, Concurrency, EffectClass, IntoOutput, IntoTool, Json, OnStop, OnToolFailure, Output, ToolSpec, TypedTool},
+    tool::{
+        self, Concurrency, EffectClass, IntoOutput, IntoTool, Json, OnStop, OnToolFailure, Output, ToolSpec,
+        TypedTool,
+    },
 };
 use serde_json::{Value, json};
 
@@ -75,24 +78,27 @@ async fn answers<Kind>(tool: impl IntoTool<Kind>, args: &[Value]) -> Vec<CallRes
 #[test]
 fn a_function_is_declared_by_its_source() {
     let spec = spec(weather);
-    assert_eq!(spec.decl(), ToolDecl {
-        name: "weather".into(),
-        description: "Says the weather.\n\nIn any city.".into(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "description": "the name of the city, in English"},
-                "days": {
-                    "type": ["integer", "null"], "format": "uint8", "minimum": 0, "maximum": 255,
-                    "description": "How many days ahead."
+    assert_eq!(
+        spec.decl(),
+        ToolDecl {
+            name: "weather".into(),
+            description: "Says the weather.\n\nIn any city.".into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "the name of the city, in English"},
+                    "days": {
+                        "type": ["integer", "null"], "format": "uint8", "minimum": 0, "maximum": 255,
+                        "description": "How many days ahead."
+                    },
+                    "tries": {"type": "integer", "format": "uint32", "minimum": 0, "default": 3},
+                    "unit": {"type": "string", "default": "C"},
+                    "tags": {"type": "array", "items": {"type": "string"}, "default": []},
                 },
-                "tries": {"type": "integer", "format": "uint32", "minimum": 0, "default": 3},
-                "unit": {"type": "string", "default": "C"},
-                "tags": {"type": "array", "items": {"type": "string"}, "default": []},
-            },
-            "required": ["city"],
-        }),
-    });
+                "required": ["city"],
+            }),
+        }
+    );
     assert_eq!((spec.effect, spec.timeout), (EffectClass::ReadOnly, Some(Duration::from_secs(30))));
     assert_eq!(spec.on_stop, OnStop::Finish(Some(Duration::from_millis(500))));
     assert_eq!((spec.output_bytes, spec.overlap), (Some(10), Concurrency::ByEffect));
@@ -102,7 +108,10 @@ fn a_function_is_declared_by_its_source() {
 #[test]
 fn an_attribute_says_the_rest_of_a_declaration() {
     let said = spec(pay);
-    assert_eq!((said.name.as_str(), said.effect, said.on_stop), ("pay-out", EffectClass::Keyed, OnStop::Detach));
+    assert_eq!(
+        (said.name.as_str(), said.effect, said.on_stop),
+        ("pay-out", EffectClass::Keyed, OnStop::Detach)
+    );
     assert_eq!((said.overlap, said.approval), (Concurrency::Exclusive, ToolApproval::Required));
     assert_eq!(said.on_failure, OnToolFailure::EndRun);
     assert_eq!(said.parameters["properties"]["type"]["minimum"], 1);
@@ -176,10 +185,14 @@ fn what_a_tool_returns_becomes_its_output() {
     fn text(output: impl IntoOutput) -> String {
         output.into_output().unwrap().text
     }
-    assert_eq!([text("a"), text(String::from("b")), text(Box::<str>::from("c")), text(())], ["a", "b", "c", ""]);
-    assert_eq!([text(true), text('x'), text(-3_i64), text(0.5), text(Arc::<str>::from("d"))], [
-        "true", "x", "-3", "0.5", "d"
-    ]);
+    assert_eq!(
+        [text("a"), text(String::from("b")), text(Box::<str>::from("c")), text(())],
+        ["a", "b", "c", ""]
+    );
+    assert_eq!(
+        [text(true), text('x'), text(-3_i64), text(0.5), text(Arc::<str>::from("d"))],
+        ["true", "x", "-3", "0.5", "d"]
+    );
     let value = json!({"degrees": 21});
     assert_eq!(Json(&value).into_output().unwrap(), Output::json(value.clone()));
     assert_eq!(value.clone().into_output().unwrap(), Output::json(value));

@@ -134,10 +134,7 @@ where
 {
     let body = Arc::new(body);
     FnTool {
-        spec: ToolSpec {
-            is_blocking: true,
-            ..spec_of::<A>(name, description).on_stop(OnStop::Detach)
-        },
+        spec: ToolSpec { is_blocking: true, ..spec_of::<A>(name, description).on_stop(OnStop::Detach) },
         body: Arc::new(move |cx, args| {
             let body = Arc::clone(&body);
             Box::pin(async move {

@@ -56,7 +56,8 @@ pub struct Json<T>(pub T);
 impl<T: Serialize> IntoOutput for Json<T> {
     fn into_output(self) -> ToolResult {
         let value = serde_json::to_value(self.0);
-        let value = value.map_err(|error| Failure::new(format!("the output cannot be written as JSON: {error}")))?;
+        let value =
+            value.map_err(|error| Failure::new(format!("the output cannot be written as JSON: {error}")))?;
         Ok(Output::json(value))
     }
 }

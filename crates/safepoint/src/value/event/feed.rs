@@ -76,7 +76,12 @@ const RETAINED_BYTES: usize = 2 << 20;
 impl<K: StreamEvent> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
         let state = FeedState { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, is_closed: false };
-        Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas: retained_deltas.into(), relay: None }
+        Self {
+            state: Mutex::new(state),
+            grown: Notify::new(),
+            retained_deltas: retained_deltas.into(),
+            relay: None,
+        }
     }
 
     /// A feed whose events are also shown elsewhere.
