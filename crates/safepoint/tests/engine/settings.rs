@@ -6,10 +6,12 @@ use std::sync::{
 };
 
 use safepoint::{
-    Agent, AgentBuilder, History, Limits, Model, Outcome,
+    Agent, AgentBuilder, History, Limits, Model, Outcome, SafePoints, StopRequest, ToolContext,
     agent::RunSetup,
+    approval::ApprovalMode,
     message::ResultStatus,
     model::{Conversation, DeltaStream, ModelSpec},
+    raw::remote::{Remote, RemoteCall, RemoteSpec, RemoteTask},
     receipt::{Ending, SideEffect},
     secret::Secrets,
     stop::Failure,
@@ -205,7 +207,7 @@ async fn a_resume_has_the_settings_of_the_run() {
     let model = Seeing::new([ask(&["mine"])]);
     let agent = Agent::builder(model.clone()).build();
     let fails = does("mine", |cx| async move {
-        cx.stop_run(safepoint::StopRequest::now());
+        cx.stop_run(StopRequest::now());
         Ok(cx.get::<User>()?.0.to_owned())
     });
     let run = agent.run("go").system("its own").with(User("Ana")).tool(fails);
@@ -218,6 +220,80 @@ async fn a_resume_has_the_settings_of_the_run() {
     assert_eq!(model.last(), (Some("its own".into()), vec!["mine".into()]));
     let other = agent.run_on(resumed.history().clone(), "more").await;
     assert_eq!(texts(&other), ["error: there is no tool `mine`; this agent has no tools."]);
+}
+
+/// S4.20, S4.21, S5.3: a call that an attempt left open, and whose tool the next attempt has not, fails; nothing runs for it.
+#[tokio::test]
+async fn a_call_whose_tool_is_gone_fails() {
+    let ran = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&ran);
+    let model = Scripted::new([ask(&["halts", "one"]), say("ok")]);
+    let halts = does("halts", |cx| async move {
+        cx.stop_run(StopRequest::at(SafePoints::AFTER_STARTED_CALLS));
+        Ok("halted".into())
+    });
+    let agent = Agent::builder(model)
+        .approvals(ApprovalMode::Auto)
+        .tool(halts)
+        .tools_with(move |cx| {
+            let count = Arc::clone(&count);
+            let one = does("one", move |_| {
+                let count = Arc::clone(&count);
+                async move { Ok(count.fetch_add(1, Ordering::SeqCst).to_string()) }
+            });
+            Ok(if cx.get::<User>()?.0 == "Ana" { Tools::new().tool(one) } else { Tools::new() })
+        })
+        .build();
+    let stopped = agent.run("go").with(User("Ana")).await;
+    assert_eq!((stopped.ending(), ran.load(Ordering::SeqCst)), (Ending::Stopped, 0), "{stopped:?}");
+    let outcome = agent.resume(&stopped).with(User("Bo")).await;
+    assert_eq!(outcome.answer(), Some("ok"), "{outcome:?}");
+    assert_eq!(texts(&outcome), ["halted", "error: there is no tool `one`. There are: halts."]);
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+/// S4.19, S9.1: a background run has the context too, also after the run above it has settled.
+#[tokio::test]
+async fn a_background_run_has_the_context() {
+    let (said, says) = tokio::sync::oneshot::channel();
+    let said = Mutex::new(Some(said));
+    let leaf = agent([ask(&["who"]), say("leaf")]).tool(tool::from_fn_with_state(
+        said,
+        "who",
+        "Says who asks",
+        |cx, said, (): ()| async move {
+            let sender = said.lock().unwrap().take().ok_or("it was said")?;
+            sender.send(cx.get::<User>()?.0).map_err(|_| "no one listens")?;
+            Ok("said")
+        },
+    ));
+    let leaf = leaf.build().as_subagent("leaf", "works").background();
+    let root = agent([ask_with(&[("leaf", json!({"task": "go"}))]), say("ok")]).child(leaf).build();
+    let handle = root.run("go").with(User("Ana")).detach();
+    assert_eq!(says.await, Ok("Ana"));
+    assert_eq!(handle.done().await.answer(), Some("ok"));
+}
+
+/// An agent that is elsewhere, and is never reached.
+struct Elsewhere(RemoteSpec);
+
+impl Remote for Elsewhere {
+    fn spec(&self) -> &RemoteSpec {
+        &self.0
+    }
+    fn open(&self, _: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
+        panic!("nothing is sent")
+    }
+}
+
+/// S4.20: a remote agent has its own model, so a run of it can have no other.
+#[tokio::test]
+async fn a_run_of_a_remote_agent_has_no_other_model() {
+    let agent = Agent::remote(Elsewhere(RemoteSpec::new("there", "works", "test:there"))).build();
+    let outcome = agent.run("go").model(Scripted::new([say("no")])).await;
+    let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!((error.code(), error.to_string().as_str()), ("setup", "a remote agent has its own model"));
+    assert!(error.hint().is_some() && outcome.receipt().calls.is_empty());
 }
 
 /// S4.20, S8.10: a run's own model and tools tell none of the agent's secrets.
@@ -234,7 +310,7 @@ async fn the_settings_of_a_run_tell_no_secret() {
     );
 }
 
-/// S4.20: a remote agent has its own model; settings of a typed answer stand beside its tool.
+/// S4.20: the tools of a run whose answer has a type stand beside the one that it answers with.
 #[tokio::test]
 async fn the_settings_of_a_typed_run_stand_beside_its_answer() {
     let model = Seeing::new([ask_with(&[("final_answer", json!({"answer": 3}))])]);
