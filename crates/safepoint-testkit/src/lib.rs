@@ -142,4 +142,5 @@ struct Readme;
 #[doc = include_str!("../../../docs/guides/failover.md")]
 #[doc = include_str!("../../../docs/guides/mcp.md")]
 #[doc = include_str!("../../../docs/guides/practice.md")]
+#[doc = include_str!("../../../docs/guides/tools.md")]
 struct Guides;
