@@ -49,6 +49,7 @@ mod late;
 mod mid_call;
 mod model;
 mod model_errors;
+mod never_begun;
 mod parent;
 mod promised_message;
 mod queue;
@@ -71,6 +72,7 @@ use calls::Calls;
 use hooks::HookRunner;
 use model::ModelCalls;
 use queue::Queue;
+use reading::Driven;
 use recorder::Recorder;
 use steers::Steers;
 use stops::StopTracker;
@@ -184,7 +186,8 @@ impl Driver {
     /// driver's future would then contain that of its child run's driver.
     pub(crate) fn spawn(self, start: Start) {
         let span = spans::run(self.cx.shared.run.as_str(), self.cx.def.model.name());
-        drop(Task::unscoped("driver", Box::pin(Box::new(self).run(start)).instrument(span)));
+        let shared = Arc::clone(&self.cx.shared);
+        drop(Task::unscoped("driver", Driven::new(Box::new(self).run(start), shared).instrument(span)));
     }
 
     /// The whole life of an attempt: until its outcome is fixed, and then until it is quiet. Rare work is
@@ -196,7 +199,7 @@ impl Driver {
                 self.callback_panicked("something that the run's own task called", &panic);
                 self.calls.end_for_failure();
                 // What still runs is waited for, as after any failure.
-                callback::run(self.step_until_settled()).await.unwrap_or(Ok(Ending::Failed))
+                callback::run(self.step_after_panic()).await.unwrap_or(Ok(Ending::Failed))
             }
         };
         let (ending, persisted) = match driven {
@@ -209,6 +212,7 @@ impl Driver {
             }
         };
         if persisted != Persisted::Yes {
+            self.end_model_for_failure();
             self.calls.end_for_failure();
             self.watch_since(Some(Instant::now()));
         }

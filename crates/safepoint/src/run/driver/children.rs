@@ -166,6 +166,7 @@ impl Driver {
         };
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
+        self.calls.run_begins(&call.id);
         let path = shared.path.clone();
         let log = Arc::clone(self.recorder.log());
         let def = Arc::clone(child.def()).for_attempt(&shared.run, RunSettings::default(), &shared.values());

@@ -63,15 +63,27 @@ impl Reader {
         Self::Task(scope.spawn(LABEL, performed))
     }
 
-    /// Releases the exchange.
+    /// Releases the exchange: where the driver reads it, then and there. A task that drops it would be behind all others that
+    /// are ready, and of a reply of which no poll blocks, no drop does.
     pub(super) fn end(&mut self) {
         match std::mem::replace(self, Self::Absent) {
             Self::Task(task) => task.drop_now(),
-            Self::Driver(Reading { work, scope, _hold: hold }) => {
-                drop(scope.spawn(LABEL, async move { drop(work) }));
-                drop(hold);
-            }
+            reading @ Self::Driver(_) => drop(reading),
             Self::Absent => {}
+        }
+    }
+
+    /// The same, but as the present poll of the driver ends: where nothing that may wait or block is before that.
+    pub(super) fn end_with_this_poll(&mut self, shared: &SharedRun) {
+        match std::mem::replace(self, Self::Absent) {
+            Self::Driver(Reading { work, scope, _hold: hold }) => {
+                drop(scope);
+                shared.given_up.leave((work, hold));
+            }
+            other @ (Self::Task(_) | Self::Absent) => {
+                *self = other;
+                self.end();
+            }
         }
     }
 
@@ -102,6 +114,28 @@ impl Reader {
             Poll::Pending if coop::has_budget_remaining() => Poll::Pending,
             Poll::Pending => Poll::Ready(ReadPart::Busy),
         }
+    }
+}
+
+/// The whole life of a driver, which ends no poll with an exchange that it has given up.
+pub(super) struct Driven<F> {
+    driver: Pin<Box<F>>,
+    shared: Arc<SharedRun>,
+}
+
+impl<F> Driven<F> {
+    pub(super) fn new(driver: F, shared: Arc<SharedRun>) -> Self {
+        Self { driver: Box::pin(driver), shared }
+    }
+}
+
+impl<F: Future> Future for Driven<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let polled = self.driver.as_mut().poll(cx);
+        self.shared.given_up.release();
+        polled
     }
 }
 
