@@ -57,7 +57,7 @@ mod expand;
 /// | `description` | another description for the model | the doc comment |
 /// | `crate` | where the engine is, as in `"my::safepoint"` | `"::safepoint"` |
 ///
-/// The function becomes one that makes the tool. Keep what you also want to call yourself in a function of its own.
+/// The function becomes one that makes the tool. Keep what you also want to call yourself in a function apart.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attribute.into(), item.into()).unwrap_or_else(|error| error.to_compile_error()).into()
