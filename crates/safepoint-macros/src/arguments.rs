@@ -21,7 +21,7 @@ pub(crate) enum Source {
     /// The call's context.
     Call,
     /// A value of the run's context.
-    Context(Type),
+    Context(Box<Type>),
     /// An argument.
     Argument(Box<Argument>),
 }
@@ -73,7 +73,7 @@ fn parameter(typed: &mut PatType, docs: &mut Docs) -> syn::Result<Parameter> {
     if is_context || is_tool_context(&owned) {
         // People may name it in the list; the model does not give it.
         docs.arguments.remove(&name.map(|name| name.to_string()).unwrap_or_default());
-        let source = if is_context { Source::Context(owned) } else { Source::Call };
+        let source = if is_context { Source::Context(Box::new(owned)) } else { Source::Call };
         return Ok(Parameter { source, is_borrowed });
     }
     let Some(name) = name else {

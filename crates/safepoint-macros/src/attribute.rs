@@ -40,12 +40,24 @@ impl ToolAttribute {
     }
 
     fn take(&mut self, key: &str, pair: &MetaNameValue) -> syn::Result<()> {
+        match key {
+            "name" => self.name = Some(name(pair)?),
+            "description" => self.description = Some(text(pair)?),
+            // It is read before the others.
+            "crate" => {}
+            _ => {
+                let setter = self.setter(key, pair)?;
+                self.setters.extend(setter);
+            }
+        }
+        Ok(())
+    }
+
+    /// The setter of the declaration for this key.
+    fn setter(&self, key: &str, pair: &MetaNameValue) -> syn::Result<TokenStream> {
         let engine = &self.engine;
         let tool = quote!(#engine::tool);
         let setter = match key {
-            "name" => return Ok(self.name = Some(name(pair)?)),
-            "description" => return Ok(self.description = Some(text(pair)?)),
-            "crate" => return Ok(()),
             "effect" => {
                 let effect = one_of(
                     &text(pair)?,
@@ -95,8 +107,7 @@ impl ToolAttribute {
                 return Err(syn::Error::new(pair.path.span(), why));
             }
         };
-        self.setters.extend(setter);
-        Ok(())
+        Ok(setter)
     }
 }
 

@@ -19,7 +19,8 @@ use safepoint::{
 };
 use serde_json::json;
 
-use crate::world::{Reply, Scripted, agent, ask, ask_with, does, results, say};
+use crate::tools::results;
+use crate::world::{Reply, Scripted, agent, ask, ask_with, does, say};
 
 /// A model that keeps what its conversations were opened with.
 #[derive(Clone)]

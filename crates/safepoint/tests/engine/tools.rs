@@ -8,8 +8,9 @@ use std::{
 };
 
 use safepoint::{
-    Halt, StopRequest, ToolContext, ToolResult,
+    Halt, Outcome, StopRequest, ToolContext, ToolResult,
     approval::ToolApproval,
+    history::Message,
     message::{CallResult, Part, ResultStatus},
     model::ToolDecl,
     receipt::{CallStatus, Ending, SideEffect},
@@ -20,7 +21,7 @@ use safepoint::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{agent, ask, ask_with, call_started, results, say};
+use crate::world::{agent, ask, ask_with, call_started, say};
 
 /// Says the weather.
 ///
@@ -62,6 +63,15 @@ pub(crate) async fn pay(#[schemars(range(min = 1))] r#type: u32, mut amount: f64
 
 fn spec<Kind>(tool: impl IntoTool<Kind>) -> ToolSpec {
     tool.into_tool().spec().clone()
+}
+
+/// The results of the newest calls.
+pub(crate) fn results(outcome: &Outcome) -> Vec<CallResult> {
+    let newest = outcome.history().entries().iter().rev().find_map(|entry| match &**entry {
+        Message::Results { results } => Some(results.clone()),
+        Message::User(_) | Message::Assistant(_) => None,
+    });
+    newest.unwrap_or_default()
 }
 
 /// The results of calls of this tool with these arguments.

@@ -4,12 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
-    Agent, AgentBuilder, History, Model, Outcome, RunHandle, ToolContext, ToolResult,
+    Agent, AgentBuilder, History, Model, RunHandle, ToolContext, ToolResult,
     approval::ApprovalMode,
     event::{EventKind, Fact},
-    history::Message,
     ids::CallId,
-    message::{CallResult, ToolCall},
+    message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
     tool::{self, FnTool},
 };
@@ -73,15 +72,6 @@ pub(crate) fn ask_with(calls: &[(&str, Value)]) -> Reply {
     reply.extend(calls);
     reply.push(Ok(Delta::Ended(Finish::Natural)));
     reply
-}
-
-/// The results of the newest calls.
-pub(crate) fn results(outcome: &Outcome) -> Vec<CallResult> {
-    let newest = outcome.history().entries().iter().rev().find_map(|entry| match &**entry {
-        Message::Results { results } => Some(results.clone()),
-        Message::User(_) | Message::Assistant(_) => None,
-    });
-    newest.unwrap_or_default()
 }
 
 /// A tool without arguments.
