@@ -21,11 +21,14 @@ use crate::{
         log::Recorded,
     },
     definition::toolset::Callable,
-    run::machine::{StepContext, first_starts},
+    run::{
+        executor,
+        machine::{StepContext, first_starts},
+    },
     value::{
         event::Fact,
         message::{AssistantMessage, ToolCall},
-        receipt::CallReport,
+        receipt::{CallReport, CallStatus, ModelReport},
     },
 };
 
@@ -110,6 +113,14 @@ impl Driver {
         let calls = cleared.into_iter().zip(recorded.into_iter().skip(1));
         let calls = calls.map(|(cleared, started)| (cleared.call, cleared.work, started)).collect();
         Ok(BegunCalls { gate, calls })
+    }
+
+    /// The log did not take the end of a model call and the starts of its calls: they are in the account all the same.
+    pub(super) fn keep_unrecorded_round(&mut self, message: &AssistantMessage, report: &ModelReport) {
+        self.recorder.keep_unrecorded_model(report.clone());
+        let not_started =
+            |call| executor::not_begun(CallStatus::NotStarted, "", None).into_parts(call, report.round).0;
+        self.recorder.keep_unrecorded(message.calls().map(not_started));
     }
 
     /// Begins calls that were announced together.

@@ -125,6 +125,15 @@ impl Clock {
 }
 
 impl Driver {
+    /// The message exceeds its limit: the limit's stop ends the call, whatever else is known of its end by
+    /// then.
+    pub(super) fn too_long(&mut self, round: u32) {
+        if self.model.is_at(round) {
+            let limit = self.cx.def.limits.model_output_bytes;
+            self.stop_for_limit(Code::OUTPUT_BYTES, format!("the model said more than {limit} bytes"));
+        }
+    }
+
     /// Starts counting against the run's limits, from what earlier attempts have used.
     pub(super) fn start_clock(&mut self) {
         let clock = &mut self.queue.clock;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint_scope::{Code, SafePoints};
+use safepoint_scope::SafePoints;
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
@@ -137,7 +137,7 @@ impl ModelCalls {
     }
 
     /// Whether the call of this round is in progress.
-    fn is_at(&self, round: u32) -> bool {
+    pub(super) fn is_at(&self, round: u32) -> bool {
         self.streaming.as_ref().is_some_and(|streaming| streaming.round == round)
     }
 }
@@ -262,15 +262,6 @@ impl Driver {
         }
     }
 
-    /// The message exceeds its limit: the limit's stop ends the call, whatever else is known of its end by
-    /// then.
-    pub(super) fn too_long(&mut self, round: u32) {
-        if self.model.is_at(round) {
-            let limit = self.cx.def.limits.model_output_bytes;
-            self.stop_for_limit(Code::OUTPUT_BYTES, format!("the model said more than {limit} bytes"));
-        }
-    }
-
     pub(super) async fn model_ended(
         &mut self,
         round: u32,
@@ -311,7 +302,7 @@ impl Driver {
             && let Some(starts) = self.starts_after(message)
         {
             let begun = self.record_with_starts(Arc::clone(&ended), starts).await;
-            let begun = begun.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
+            let begun = begun.inspect_err(|_| self.keep_unrecorded_round(message, report))?;
             spans::end_model_call(&streaming.span, whole, report);
             return Box::pin(self.begin_calls(begun)).await;
         }

@@ -112,6 +112,10 @@ impl Recorder {
         if let Some(model) = &self.unrecorded_model {
             receipt.usage.add(&model.usage);
             receipt.model = Some(ModelReport::clone(model));
+            // So were the calls that it asks for, and none of them has begun.
+            let is_missing = |row: &&CallReport| receipt.calls.iter().all(|call| call.call_id != row.call_id);
+            let missing: Vec<CallReport> = self.unrecorded.iter().filter(is_missing).cloned().collect();
+            receipt.calls.extend(missing);
         }
     }
 
