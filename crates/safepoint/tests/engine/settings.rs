@@ -22,9 +22,12 @@ use serde_json::json;
 use crate::tools::results;
 use crate::world::{Reply, Scripted, agent, ask, ask_with, does, say};
 
+/// Instructions, and the names of tools.
+type Begun = (Option<String>, Vec<String>);
+
 /// A model that keeps what its conversations were opened with.
 #[derive(Clone)]
-struct Seeing(Scripted, Arc<Mutex<Vec<(Option<String>, Vec<String>)>>>);
+struct Seeing(Scripted, Arc<Mutex<Vec<Begun>>>);
 
 impl Model for Seeing {
     fn name(&self) -> &str {
@@ -49,7 +52,7 @@ impl Seeing {
     }
 
     /// With what the newest conversation began.
-    fn last(&self) -> (Option<String>, Vec<String>) {
+    fn last(&self) -> Begun {
         self.1.lock().unwrap().last().cloned().unwrap()
     }
 }
@@ -264,7 +267,7 @@ async fn a_background_run_has_the_context() {
         "Says who asks",
         |cx, said, (): ()| async move {
             let sender = said.lock().unwrap().take().ok_or("it was said")?;
-            sender.send(cx.get::<User>()?.0).map_err(|_| "no one listens")?;
+            sender.send(cx.get::<User>()?.0).map_err(|_unheard| "no one listens")?;
             Ok("said")
         },
     ));

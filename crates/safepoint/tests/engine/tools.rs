@@ -34,6 +34,7 @@ use crate::world::{agent, ask, ask_with, call_started, say};
 ///
 /// # Errors
 /// None of these words are for the model.
+#[expect(clippy::too_many_arguments, reason = "one of each kind")]
 #[safepoint::tool(effect = "read_only", timeout = "30s", on_stop = "finish 500ms", output_bytes = 10)]
 async fn weather(
     city: &str,
