@@ -49,7 +49,14 @@ pub mod child {
 
 /// What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
 pub mod event {
-    pub use crate::value::event::{Completion, ErrorReport, Event, EventKind, Events, Fact, Resolution};
+    pub use crate::value::event::{
+        Completion, ErrorReport, Event, EventKind, Events, Fact, HookAction, HookReport, Resolution,
+    };
+}
+
+/// Hooks that come with the engine: against a run that goes in circles.
+pub mod guard {
+    pub use crate::contract::guard::LoopGuard;
 }
 
 /// A conversation as the next model call will see it, and how its open ends are closed (S5).
@@ -60,7 +67,9 @@ pub mod history {
 /// Callbacks around model calls and tool calls. None can veto a stop; a slow one delays the run, never its stop.
 pub mod hook {
     pub use crate::contract::hook::{
-        HookCall, HookResult, HookWork, HookedMessage, Hooks, Verdict, blocking, from_future,
+        CallVerdict, HookCall, HookResult, HookWork, HookedMessage, HookedResult, Hooks, ModelVerdict,
+        ResultVerdict, TextFilter, TextKind, before_call, before_model, blocking, from_future, on_result,
+        on_text, ready,
     };
 }
 

@@ -26,6 +26,10 @@ mod doors;
 mod early_decisions;
 #[path = "engine/endurance.rs"]
 mod endurance;
+#[path = "engine/guards.rs"]
+mod guards;
+#[path = "engine/hook_changes.rs"]
+mod hook_changes;
 #[path = "engine/hooks.rs"]
 mod hooks;
 #[path = "engine/limits.rs"]
@@ -38,6 +42,8 @@ mod panics;
 mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
+#[path = "engine/too_long.rs"]
+mod too_long;
 #[path = "engine/which.rs"]
 mod which;
 

@@ -54,7 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "effect", "approval", "receipt", "event",
         ],
     ),
-    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
+    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "guard", "log"]),
     ("definition", &["stop_times", "window", "secret", "subagent", "answer", "toolset"]),
     ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
     ("external", &["backend", "remote"]),

@@ -99,6 +99,7 @@ impl Lines {
                 "model_retrying",
                 json!({"round": self.turn.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
             ),
+            EventKind::Waiting { what } => ("model_waiting", json!({"round": self.turn.round, "what": what})),
             EventKind::FailedOver { from, to, error } => (
                 "model_failed_over",
                 json!({"round": self.turn.round, "from": from, "to": to, "error": error}),
@@ -157,6 +158,12 @@ impl Lines {
                 });
                 return Some(("model_ended", JsonLine::from(fields).with("text", text)));
             }
+            Fact::ModelTooLong { report, error } => (
+                "model_too_long",
+                json!({"round": report.round, "name": report.model, "state": report.state,
+                    "usage": report.usage, "error": error.message}),
+            ),
+            Fact::HookActed(acted) => ("hook_acted", json!({"hook": acted.hook, "action": acted.action})),
             Fact::SteerTaken { round, steers } => {
                 let steers: Vec<Value> =
                     steers.iter().map(|steer| json!({"id": steer.id, "text": steer.message.text, "notice": steer.is_notice()})).collect();

@@ -80,7 +80,7 @@ impl Draft {
             Delta::Retrying { .. } => self.is_sent = false,
             // What was sent to the previous model may have cost something.
             Delta::FailedOver { to, .. } => self.model = Some(to),
-            Delta::CallPreview { .. } | Delta::Reconnecting { .. } => {}
+            Delta::CallPreview { .. } | Delta::Reconnecting { .. } | Delta::Waiting { .. } => {}
         }
     }
 
@@ -156,6 +156,11 @@ impl Draft {
     /// The host was never reached: what the transport got did not leave.
     pub(crate) fn never_left(&mut self) {
         self.is_sent = false;
+    }
+
+    /// Whether nothing of a message has arrived.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.bytes == 0 && self.finish.is_none()
     }
 
     pub(crate) fn is_sent(&self) -> bool {

@@ -18,11 +18,13 @@ use crate::value::{
 };
 
 mod feed;
+mod hooked;
 mod limited;
 mod steer;
 
 pub use feed::{Events, StreamEvent};
 pub(crate) use feed::{Feed, Relay, Took};
+pub use hooked::{HookAction, HookReport};
 pub use limited::RunLimits;
 pub(crate) use steer::NOTICE;
 pub use steer::{RecordedSteer, SteerSource};
@@ -73,6 +75,14 @@ pub enum Fact {
         /// The account.
         report: ModelReport,
     },
+    /// The provider refused the request of this round as too long for its model, before anything of a reply came. The
+    /// policy of the agent's window is applied next, and the call is made once more.
+    ModelTooLong {
+        /// The account of the refused call.
+        report: ModelReport,
+        /// What the provider said.
+        error: ErrorReport,
+    },
     /// Messages that the run was steered with are part of its history now, before the model call of this round.
     SteerTaken {
         /// The next round, from 1.
@@ -96,6 +106,8 @@ pub enum Fact {
         /// What is left out from now on; none if it was cut or failed, and then nothing has changed.
         shortened: Option<Omission>,
     },
+    /// A hook changed or decided something.
+    HookActed(HookReport),
     /// A call is about to begin.
     CallStarted {
         /// The call.
@@ -283,6 +295,11 @@ pub enum EventKind {
         /// What went wrong.
         error: String,
     },
+    /// A model call waits for something that it shares with other runs, such as a rate limit; nothing of it was sent yet.
+    Waiting {
+        /// What it waits for, such as `the rate limit of openai`.
+        what: Arc<str>,
+    },
     /// A model could not begin to answer; another one is asked instead.
     FailedOver {
         /// The model that could not.
@@ -337,6 +354,7 @@ impl StreamEvent for EventKind {
             Self::Child { event, .. } => event.is_provisional(),
             Self::Fact(_)
             | Self::Retrying { .. }
+            | Self::Waiting { .. }
             | Self::FailedOver { .. }
             | Self::Notice { .. }
             | Self::Ruled { .. }
@@ -353,6 +371,7 @@ impl StreamEvent for EventKind {
             Self::Fact(_)
             | Self::Usage(_)
             | Self::Retrying { .. }
+            | Self::Waiting { .. }
             | Self::FailedOver { .. }
             | Self::Notice { .. }
             | Self::Ruled { .. }

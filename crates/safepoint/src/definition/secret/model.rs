@@ -143,6 +143,7 @@ impl Arriving {
                 secrets.clean_in(name);
                 secrets.clean_json(args);
             }
+            Delta::Waiting { what } => *what = secrets.clean(&**what).as_ref().into(),
             Delta::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
             | Delta::Sent
             | Delta::Opened
