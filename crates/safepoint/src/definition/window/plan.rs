@@ -77,7 +77,7 @@ impl WindowMeter {
             let mut fitting = None;
             for (at, rest) in places(history) {
                 let said: u64 = said_from(&entries[..at], keeps_from).map(|entry| bytes(entry)).sum();
-                let after = tokens_like(known, self.fixed + self.stand_in() + said + rest);
+                let after = tokens_like(known, self.fixed + self.stand_in(room) + said + rest);
                 least = least.min(after);
                 if after <= room {
                     fitting = Some(Cut { entries: at, keeps_from, tokens, room });
@@ -94,13 +94,13 @@ impl WindowMeter {
     }
 
     /// Bytes that are left for what stands in the place of the rest.
-    fn stand_in(&self) -> u64 {
+    fn stand_in(&self, room: u64) -> u64 {
         const NOTE: u64 = 200;
         const SUMMARY_PART: u64 = 8;
         const MOST_OF_SUMMARY: u64 = 6000;
         match self.window.on_full {
             OnFull::Refuse | OnFull::DropOldest => NOTE,
-            OnFull::Summarise(_) => bytes_of(self.window.room() / SUMMARY_PART).min(MOST_OF_SUMMARY),
+            OnFull::Summarise(_) => bytes_of(room / SUMMARY_PART).min(MOST_OF_SUMMARY),
         }
     }
 

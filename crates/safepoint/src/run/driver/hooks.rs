@@ -27,7 +27,7 @@ pub(super) struct HookRunner {
     /// None for a hook whose answer is on its way already.
     running: HashMap<HookKey, Option<DropHandle>>,
     /// What hooks have made of the request of this step.
-    request: Option<(HookOf, History)>,
+    request: Option<Box<(HookOf, History)>>,
     /// How many hooks are being notified of something.
     notified: usize,
 }
@@ -119,17 +119,17 @@ impl HookRunner {
 
     /// What hooks have made of the request of this step so far.
     pub(super) fn request(&self, of: &HookOf) -> Option<&History> {
-        self.request.as_ref().filter(|(changed, _)| changed == of).map(|(_, request)| request)
+        self.request.as_ref().filter(|changed| changed.0 == *of).map(|changed| &changed.1)
     }
 
     /// A hook has changed the request of this step.
     pub(super) fn change_request(&mut self, of: HookOf, request: History) {
-        self.request = Some((of, request));
+        self.request = Some(Box::new((of, request)));
     }
 
     /// Takes what the hooks have made of the request of this step, which begins.
     pub(super) fn take_request(&mut self, of: &HookOf) -> Option<History> {
-        self.request.take_if(|(changed, _)| changed == of).map(|(_, request)| request)
+        self.request.take_if(|changed| changed.0 == *of).map(|changed| changed.1)
     }
 
     fn notify(&mut self, cx: &RunContext, work: HookWork<()>) {
