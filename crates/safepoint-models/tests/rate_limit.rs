@@ -66,8 +66,8 @@ impl Conversation for Answers {
         let again = sent.clone();
         let retries = stream::iter(wait).flat_map(move |after| {
             let again = again.clone();
-            let told = stream::iter([Ok(Delta::Retrying { failed: 1, after, error: "429".into() })]);
-            told.chain(stream::once(async move {
+            let retrying = stream::iter([Ok(Delta::Retrying { failed: 1, after, error: "429".into() })]);
+            retrying.chain(stream::once(async move {
                 tokio::time::sleep(after).await;
                 again()
             }))
@@ -139,7 +139,7 @@ async fn tokens_count_as_the_provider_counts_them() {
     assert_eq!(model.seconds()[..2], [0, 0]);
     let third = model.seconds()[2];
     assert!((12..=13).contains(&third), "{third}");
-    // A call that needs more than a minute's tokens waits until all are free, and not for ever.
+    // A call that needs more than a minute's tokens waits until all are free, and then passes.
     let small = Agent::builder(RateLimit::new("test").tokens_per_minute(1).limit(Answers::new(1))).build();
     assert_eq!(small.run("a longer question than four bytes").await.answer(), Some("ok"));
 }

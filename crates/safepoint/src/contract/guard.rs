@@ -24,7 +24,7 @@ const NOTE: &str = "[loop guard: ";
 /// Ends a run that goes in circles: the same call with the same arguments and the same result again and again, the same
 /// two to four calls by turns, or calls that all fail.
 ///
-/// First it tells the model: a repeated call is refused with a note, and a note follows the result of a failed one. If
+/// First it warns the model: a repeated call is refused with a note, and a note follows the result of a failed one. If
 /// that changes nothing, it stops the run at its next safe point, with the code `loop`. A call that is repeated with
 /// another result each time, as one that looks whether something is done, is no loop.
 ///
@@ -44,17 +44,17 @@ pub struct LoopGuard {
     failures: Thresholds,
 }
 
-/// After how many the model is told, and after how many the run is stopped.
+/// After how many the model is warned, and after how many the run is stopped.
 #[derive(Clone, Copy, Debug)]
 struct Thresholds {
-    tell: usize,
+    warn: usize,
     stop: usize,
 }
 
 impl Thresholds {
-    fn new(tell: usize, stop: usize) -> Self {
-        let tell = tell.max(2);
-        Self { tell, stop: stop.max(tell) }
+    fn new(warn: usize, stop: usize) -> Self {
+        let warn = warn.max(2);
+        Self { warn, stop: stop.max(warn) }
     }
 }
 
@@ -66,22 +66,22 @@ impl Default for LoopGuard {
 
 impl LoopGuard {
     /// A guard with the defaults: the third identical call in a row, or the third turn of a cycle, is refused, and the
-    /// fifth stops the run; the model is told of six failed calls in a row, and twelve stop the run.
+    /// fifth stops the run; the model is warned of six failed calls in a row, and twelve stop the run.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Refuses the call that makes it `tell` identical calls (or turns of a cycle) in a row, and stops the run at `stop`.
+    /// Refuses the call that makes it `warn` identical calls (or turns of a cycle) in a row, and stops the run at `stop`.
     /// The lowest figure is 2; equal figures stop at once.
-    pub fn repeats(mut self, tell: usize, stop: usize) -> Self {
-        self.repeats = Thresholds::new(tell, stop);
+    pub fn repeats(mut self, warn: usize, stop: usize) -> Self {
+        self.repeats = Thresholds::new(warn, stop);
         self
     }
 
-    /// Tells the model after `tell` failed calls in a row, and stops the run before the call that follows `stop` of them.
+    /// Warns the model after `warn` failed calls in a row, and stops the run before the call that follows `stop` of them.
     /// The lowest figure is 2.
-    pub fn failures(mut self, tell: usize, stop: usize) -> Self {
-        self.failures = Thresholds::new(tell, stop);
+    pub fn failures(mut self, warn: usize, stop: usize) -> Self {
+        self.failures = Thresholds::new(warn, stop);
         self
     }
 
@@ -94,7 +94,7 @@ impl LoopGuard {
         }
         done.extend(Done::begun(&call.message, &call.call_id));
         done.push(Done { name: call.name.clone(), args: call.args.clone(), result: None });
-        let Some((cycle, times)) = cycle(&done, self.repeats.tell) else { return CallVerdict::Proceed };
+        let Some((cycle, times)) = cycle(&done, self.repeats.warn) else { return CallVerdict::Proceed };
         let what = match cycle {
             1 => format!("{} was called {times} times in a row with the same arguments", call.name),
             more => format!("the same {more} calls were made {times} times by turns"),
@@ -117,7 +117,7 @@ impl LoopGuard {
         );
         let before = done(&result.call.history, self.failures.stop);
         let failed = before.iter().rev().take_while(|done| done.is_failure()).count() + 1;
-        (is_failure && failed >= self.failures.tell).then(|| {
+        (is_failure && failed >= self.failures.warn).then(|| {
             format!(
                 "{}\n{NOTE}{failed} calls in a row have failed. Try another way, or say what keeps you from going on.]",
                 result.text

@@ -228,7 +228,7 @@ impl<M: Mail> RunningCall<M> {
             BodyOutcome::Dropped => Err(TaskEnd::Dropped),
             BodyOutcome::LeftRunning => body.await,
         };
-        // What hooks were to see first is not told.
+        // No hook has seen its words, so the audit does not have them.
         self.mail.late(status::describe(&result, self.hooks.is_none()));
     }
 }

@@ -1,4 +1,4 @@
-//! A run that goes in circles is told so, and then stopped.
+//! The model of a run that goes in circles is warned, and then the run is stopped.
 
 use std::sync::{
     Arc,
@@ -132,7 +132,7 @@ async fn identical_calls_of_one_message_count() {
     assert_eq!((outcome.answer(), ran.load(Ordering::Relaxed)), (Some("end"), 2));
 }
 
-/// S12.9: calls that all fail are no progress: the model is told, and then the run is stopped.
+/// S12.9: calls that all fail are no progress: the model is warned, and then the run is stopped.
 #[tokio::test(start_paused = true)]
 async fn calls_that_all_fail_stop_the_run() {
     let args: Vec<String> = (0..20).map(|at| at.to_string()).collect();
@@ -140,7 +140,7 @@ async fn calls_that_all_fail_stop_the_run() {
     let stopped = run(LoopGuard::new(), &args, |at| Err(format!("no {at}"))).await;
     assert_eq!((stopped.outcome.ending(), stopped.ran), (Ending::Stopped, 12));
     assert_eq!(stopped.stop(), ("loop".into(), "12 calls in a row have failed".into()));
-    let told: Vec<usize> = stopped
+    let warned: Vec<usize> = stopped
         .outcome
         .history()
         .entries()
@@ -150,9 +150,9 @@ async fn calls_that_all_fail_stop_the_run() {
             _ => None,
         })
         .enumerate()
-        .filter_map(|(at, is_told)| is_told.then_some(at))
+        .filter_map(|(at, is_warned)| is_warned.then_some(at))
         .collect();
-    assert_eq!(told.first(), Some(&5), "the sixth");
+    assert_eq!(warned.first(), Some(&5), "the sixth");
     let mixed =
         run(LoopGuard::new(), &args, |at| if at % 5 == 4 { Ok("yes".into()) } else { Err("no".into()) })
             .await;

@@ -59,7 +59,7 @@ pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool)
     }
 }
 
-/// A late result in a few words, for the audit; with the tool's own, if they are told.
+/// A late result in a few words, for the audit; with the tool's own, if `has_words`.
 pub(super) fn describe(result: &Result<ToolResult, TaskEnd>, has_words: bool) -> String {
     match result {
         Ok(Err(Halt::Failed(_))) if !has_words => "failed".into(),
