@@ -2,11 +2,12 @@
 
 use super::{
     super::{Driver, LogFailure, model_errors},
-    ModelCall, end_span,
+    ModelCall,
 };
 use crate::{
     contract::model::{ModelError, ModelErrorKind},
     definition::window::WindowMeter,
+    run::spans,
     value::{
         event::{Completion, ErrorReport, Fact},
         receipt::ModelState,
@@ -34,7 +35,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let (_, report) = self.take_message(streaming, ModelState::Closed);
         self.hooks.ask_about_request_again();
-        end_span(&streaming.span, &Completion::Failed(model_errors::report(error)), &report);
+        spans::end_model_call(&streaming.span, &Completion::Failed(model_errors::report(error)), &report);
         self.record(Fact::ModelTooLong { report, error: model_errors::report(error) }).await?;
         Ok(())
     }
