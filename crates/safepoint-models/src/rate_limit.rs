@@ -1,7 +1,7 @@
-//! A rate limit that all runs under one key share: so many requests and tokens a minute, in the order of the calls.
+//! A rate limit that all runs under one key share: requests and tokens a minute, in the order of the calls.
 //!
 //! **Invariants**: calls are let through in the order in which they came; a call that is dropped while it waits takes
-//! nothing and holds up nothing; nothing is awaited under the lock.
+//! nothing and delays nothing; nothing is awaited under the lock.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -46,11 +46,11 @@ pub struct RateLimit {
     what: Arc<str>,
     requests: Option<u64>,
     tokens: Option<u64>,
-    shared: Arc<Shared>,
+    shared: Arc<LimitState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LimitState {
     /// One call at a time waits for room; the others wait for it, in order.
     turn: Semaphore,
     began: Instant,
@@ -70,19 +70,22 @@ struct Level {
 impl RateLimit {
     /// A limit that allows everything until it is given a figure. `provider` is whose limit it is, for the event.
     pub fn new(provider: &str) -> Self {
-        let shared =
-            Shared { turn: Semaphore::new(1), began: Instant::now(), level: Mutex::new(Level::default()) };
+        let shared = LimitState {
+            turn: Semaphore::new(1),
+            began: Instant::now(),
+            level: Mutex::new(Level::default()),
+        };
         let what = format!("the rate limit of {provider}").into();
         Self { what, requests: None, tokens: None, shared: Arc::new(shared) }
     }
 
-    /// Allows so many requests a minute, at least one. Set before the limit is cloned: a clone keeps its own figures.
+    /// Allows this number of requests a minute, at least one. Set before the limit is cloned: a clone keeps its own figures.
     pub fn requests_per_minute(mut self, requests: u32) -> Self {
         self.requests = Some(u64::from(requests.max(1)));
         self
     }
 
-    /// Allows so many tokens a minute, at least one. A call that needs more than that in one minute waits until all are
+    /// Allows this number of tokens a minute, at least one. A call that needs more than that in one minute waits until all are
     /// free. Set before the limit is cloned: a clone keeps its own figures.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens.max(1));
@@ -94,13 +97,13 @@ impl RateLimit {
         Limited { model, limit: self.clone() }
     }
 
-    /// Takes room for a request of so many tokens, if no call waits and there is room.
+    /// Takes room for a request of `tokens` tokens, if no call waits and there is room.
     fn take_now(&self, tokens: u64) -> bool {
         let Ok(_turn) = self.shared.turn.try_acquire() else { return false };
         self.take(tokens).is_ok()
     }
 
-    /// Waits for room for a request of so many tokens, and takes it.
+    /// Waits for room for a request of `tokens` tokens, and takes it.
     ///
     /// # Cancel safety
     /// Dropped, it has taken nothing, and the next call has its place.
@@ -155,7 +158,7 @@ impl RateLimit {
     }
 }
 
-/// How long a bucket of so many a minute takes to refill so many.
+/// How long a bucket that gets `per_minute` units a minute takes to refill `units` of them.
 fn time_of(units: u64, per_minute: Option<u64>) -> Duration {
     let Some(per_minute) = per_minute else { return Duration::ZERO };
     let nanos = u128::from(units) * MINUTE.as_nanos() / u128::from(per_minute);

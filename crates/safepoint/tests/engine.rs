@@ -44,6 +44,8 @@ mod panics;
 mod read_here;
 #[path = "engine/rest.rs"]
 mod rest;
+#[path = "engine/text_filters.rs"]
+mod text_filters;
 #[path = "engine/too_long.rs"]
 mod too_long;
 #[path = "engine/which.rs"]

@@ -180,7 +180,7 @@ fn said(text: &str) -> &str {
     text.find(NOTE).map_or(text, |at| text[..at].trim_end())
 }
 
-/// The newest calls since a person's newest message, at most so many, oldest first.
+/// The newest calls since a person's newest message, at most `most`, oldest first.
 fn done(history: &History, most: usize) -> Vec<Done> {
     let mut found = Vec::new();
     let mut results: &[CallResult] = &[];
@@ -205,7 +205,7 @@ fn done(history: &History, most: usize) -> Vec<Done> {
     found
 }
 
-/// The shortest cycle at the end of these calls that has come at least so often: its length, and how often.
+/// The shortest cycle at the end of these calls that has come at least `least` times: its length, and how often.
 fn cycle(done: &[Done], least: usize) -> Option<(usize, usize)> {
     (1..=LONGEST_CYCLE).find_map(|length| {
         let pairs = done.iter().rev().zip(done.iter().rev().skip(length));

@@ -64,12 +64,12 @@ pub(crate) struct Machine {
     form: Option<Arc<AnswerSchema>>,
     /// Answers of this attempt that did not fit.
     missed: u32,
-    request: Request,
+    request: NextRequest,
 }
 
 /// What is known of the next request beside the conversation. By default nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Request {
+struct NextRequest {
     /// Whether a hook has changed it: what the provider counts is then not the conversation.
     is_changed: bool,
     /// Whether the provider has refused it as too long.

@@ -20,7 +20,7 @@ use safepoint::{
 
 use crate::world::{Reply, say};
 
-/// A model that takes conversations of so many messages, and gives its replies in order.
+/// A model that takes conversations of `most` messages, and gives its replies in order.
 #[derive(Clone)]
 struct Takes {
     most: usize,
@@ -66,7 +66,7 @@ impl Conversation for Takes {
     }
 }
 
-/// A conversation of so many rounds.
+/// A conversation of `rounds` rounds.
 fn long(rounds: usize) -> History {
     let mut history = History::new();
     for round in 0..rounds {
@@ -187,7 +187,7 @@ async fn a_stop_before_the_second_call_wins() {
     assert_eq!(*asked.lock().unwrap(), 3);
 }
 
-/// A log that takes so many facts and then none.
+/// A log that takes this number of facts and then none.
 struct Full(MemoryLog, Mutex<usize>);
 
 impl Log for Full {
