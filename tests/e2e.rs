@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "e2e/answer_schemas.rs"]
+mod answer_schemas;
 #[path = "e2e/approvals.rs"]
 mod approvals;
 #[path = "e2e/background.rs"]

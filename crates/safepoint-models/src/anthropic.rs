@@ -6,7 +6,7 @@
 use http::{HeaderName, HeaderValue};
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelSpec},
 };
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,7 @@ use crate::{
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     parts,
+    strict_schema::{self, StrictRules},
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -94,6 +95,31 @@ impl Wire for Messages {
         }
     }
 
+    const ANSWER_FIELD: &'static str = "output_config";
+
+    /// From Claude 4.5 on.
+    fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
+        const SINCE: (u32, u32) = (4, 5);
+        // A longer number is a date.
+        let number =
+            |part: Option<&str>| part.filter(|part| part.len() < 3).and_then(|part| part.parse().ok());
+        let mut parts = model.split('-');
+        let is_known =
+            parts.next() == Some("claude") && matches!(parts.next(), Some("opus" | "sonnet" | "haiku"));
+        let version = (number(parts.next()).unwrap_or(0), number(parts.next()).unwrap_or(0));
+        is_known && version >= SINCE
+    }
+
+    fn strict(schema: &Value) -> Option<Value> {
+        const RULES: StrictRules = StrictRules { is_closed: true, is_all_required: false, may_recur: false };
+        strict_schema::strict(schema, &RULES)
+    }
+
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
+        let format = json!({"type": "json_schema", "schema": *answer.schema});
+        fields.insert(Self::ANSWER_FIELD.into(), json!({ "format": format }));
+    }
+
     fn open(model: &Anthropic, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
@@ -150,7 +176,7 @@ impl HttpModel<Messages> {
             output_bytes: spec.output_bytes,
             wire: (Messages::NAME, parts::anthropic),
             encoder: EncodedHistory::new(
-                self.set.prefix(spec, || self.prefix(spec)),
+                self.set.prefix(spec, || self.prefix(&self.asked(spec))),
                 MessageEncoder::new(self.set.wire.is_cached),
             ),
             reader: MessagesReader::default,

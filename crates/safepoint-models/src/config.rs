@@ -12,6 +12,7 @@ use url::Url;
 use crate::{
     address,
     http::{Patience, outgoing::Prepared},
+    wired::answers::SHARED_FIELDS,
 };
 
 /// A model cannot be configured so, and what to do instead.
@@ -129,6 +130,9 @@ impl Fields {
                     own.extend(more.iter().cloned())
                 }
                 (Some(Value::Array(own)), one @ Value::Object(_)) if name == TOOLS => own.push(one.clone()),
+                (Some(Value::Object(own)), Value::Object(more)) if SHARED_FIELDS.contains(&name.as_str()) => {
+                    own.extend(more.clone())
+                }
                 _ => self.set(name, value.clone()),
             }
         }

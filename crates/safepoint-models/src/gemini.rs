@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelSpec},
 };
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,7 @@ use crate::{
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     parts,
+    strict_schema::{self, StrictRules},
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -86,9 +87,38 @@ impl Wire for GenerateContent {
         // The provider has no such setting.
     }
 
+    const ANSWER_FIELD: &'static str = "generationConfig";
+
+    /// From Gemini 2.5 on, and beside tools from Gemini 3 on.
+    fn takes_schemas(model: &str, spec: &ModelSpec) -> bool {
+        const OTHERS: [&str; 4] = ["image", "tts", "live", "audio"];
+        let has_other_tools = spec.tools.len() > usize::from(spec.answer.is_some());
+        let since = if has_other_tools { (3, 0) } else { (2, 5) };
+        version(model).is_some_and(|version| version >= since)
+            && !OTHERS.iter().any(|other| model.contains(other))
+    }
+
+    fn strict(schema: &Value) -> Option<Value> {
+        const RULES: StrictRules = StrictRules { is_closed: false, is_all_required: false, may_recur: false };
+        strict_schema::strict(schema, &RULES)
+    }
+
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
+        let generation = generation(fields);
+        generation["responseMimeType"] = "application/json".into();
+        generation["responseJsonSchema"] = (*answer.schema).clone();
+    }
+
     fn open(model: &Gemini, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
+}
+
+/// The version in a model's name, such as `gemini-2.5-pro`; other models of this wire have none.
+fn version(model: &str) -> Option<(u32, u32)> {
+    let mut numbers = model.strip_prefix("gemini-")?.split('-').next()?.split('.').map(str::parse);
+    let major = numbers.next()?.ok()?;
+    Some((major, numbers.next().and_then(Result::ok).unwrap_or(0)))
 }
 
 /// What the model is to do with all that, in the wire's own object.
@@ -137,7 +167,7 @@ impl HttpModel<GenerateContent> {
             output_bytes: spec.output_bytes,
             wire: (GenerateContent::NAME, parts::gemini),
             encoder: EncodedHistory::new(
-                self.set.prefix(spec, || self.prefix(spec)),
+                self.set.prefix(spec, || self.prefix(&self.asked(spec))),
                 Contents::for_model(&self.set.wire_name),
             ),
             reader: GeminiReader::default,

@@ -26,10 +26,11 @@ mod reply;
 pub mod responses;
 mod retry;
 pub mod sse;
+mod strict_schema;
 mod wired;
 
 pub use config::{ConfigError, ToolChoice};
 pub use failover::Failover;
 pub use http::Patience;
 pub use retry::Retry;
-pub use wired::{HttpModel, Wire};
+pub use wired::{HttpModel, Wire, answers::TypedAnswers};

@@ -69,7 +69,10 @@ impl<S> Settled<S> {
 
 /// Whether both begin the same body: the tools of one agent are one list.
 fn is_same(one: &ModelSpec, other: &ModelSpec) -> bool {
-    Arc::ptr_eq(&one.tools, &other.tools) && one.system == other.system && one.choice == other.choice
+    Arc::ptr_eq(&one.tools, &other.tools)
+        && one.system == other.system
+        && one.choice == other.choice
+        && one.answer == other.answer
 }
 
 impl<S> Deref for Settled<S> {

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelSpec},
 };
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,7 @@ use crate::{
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     parts,
+    strict_schema::{self, StrictRules},
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -78,10 +79,41 @@ impl Wire for Chat {
         fields.insert("parallel_tool_calls".into(), false.into());
     }
 
+    const ANSWER_FIELD: &'static str = "response_format";
+
+    fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
+        takes_schemas(model)
+    }
+
+    fn strict(schema: &Value) -> Option<Value> {
+        strict_schema::strict(schema, &STRICT)
+    }
+
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
+        let schema = json!({"name": answer.tool, "strict": true, "schema": *answer.schema});
+        fields.insert(Self::ANSWER_FIELD.into(), json!({"type": "json_schema", "json_schema": schema}));
+    }
+
     fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
 }
+
+/// Whether a model of OpenAI's is known to take a schema: from the GPT-4o of August 2024 on.
+pub(crate) fn takes_schemas(model: &str) -> bool {
+    const FAMILIES: [&str; 6] = ["gpt-4o", "gpt-4.1", "gpt-4.5", "o1", "o3", "o4"];
+    const OTHERS: [&str; 8] =
+        ["2024-05-13", "audio", "realtime", "search", "transcribe", "tts", "o1-mini", "o1-preview"];
+    let generation =
+        model.strip_prefix("gpt-").and_then(|rest| rest.split(['-', '.']).next()?.parse::<u32>().ok());
+    let is_known = FAMILIES.iter().any(|family| model.starts_with(family))
+        || generation.is_some_and(|number| number >= 5);
+    is_known && !OTHERS.iter().any(|other| model.contains(other))
+}
+
+/// What OpenAI asks of a schema.
+pub(crate) const STRICT: StrictRules =
+    StrictRules { is_closed: true, is_all_required: true, may_recur: true };
 
 impl HttpModel<Chat> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
@@ -118,7 +150,7 @@ impl HttpModel<Chat> {
             output_bytes: spec.output_bytes,
             wire: (Chat::NAME, parts::chat),
             encoder: EncodedHistory::new(
-                self.set.prefix(spec, || self.prefix(spec)),
+                self.set.prefix(spec, || self.prefix(&self.asked(spec))),
                 ChatEncoder::behind(spec.system.as_deref()),
             ),
             reader: ChatReader::default,

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, DeltaStream, ModelSpec},
+    model::{AnswerFormat, Conversation, DeltaStream, ModelSpec},
 };
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ use crate::{
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     http::{exchange, outgoing},
-    parts,
+    openai, parts, strict_schema,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -91,6 +91,22 @@ impl Wire for Stateless {
         fields.insert("parallel_tool_calls".into(), false.into());
     }
 
+    const ANSWER_FIELD: &'static str = "text";
+
+    fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
+        openai::takes_schemas(model)
+    }
+
+    fn strict(schema: &Value) -> Option<Value> {
+        strict_schema::strict(schema, &openai::STRICT)
+    }
+
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
+        let format =
+            json!({"type": "json_schema", "name": answer.tool, "strict": true, "schema": *answer.schema});
+        fields.insert(Self::ANSWER_FIELD.into(), json!({ "format": format }));
+    }
+
     fn open(model: &Responses, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
@@ -145,7 +161,10 @@ impl HttpModel<Stateless> {
                 .prepared(|set| set.endpoint.prepare("responses", Auth::Bearer, HeaderMap::new())),
             output_bytes: spec.output_bytes,
             wire: (Stateless::NAME, parts::responses as parts::Write),
-            encoder: EncodedHistory::new(self.set.prefix(spec, || self.prefix(spec)), ItemEncoder::default()),
+            encoder: EncodedHistory::new(
+                self.set.prefix(spec, || self.prefix(&self.asked(spec))),
+                ItemEncoder::default(),
+            ),
             reader: ResponsesReader::default,
         };
         ResponsesConversation { http, is_background: self.set.wire.is_background, latest: Handle::default() }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use safepoint::{
     Model,
-    model::{Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelSpec},
 };
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -14,6 +14,10 @@ use crate::{
     http::Patience,
     made::Settled,
 };
+
+pub(crate) mod answers;
+
+use answers::TypedAnswers;
 
 /// A model that is reached over HTTP, on the wire `W`.
 #[derive(Clone, Debug)]
@@ -32,6 +36,7 @@ pub(crate) struct Set<W> {
     pub(crate) fields: Map<String, Value>,
     extra: Map<String, Value>,
     choice: Option<ToolChoice>,
+    answers: TypedAnswers,
     /// Whether a reply may ask for one call only.
     is_single_call: bool,
     pub(crate) wire: W,
@@ -82,6 +87,22 @@ pub trait Wire: sealed::Sealed + Clone + Default + fmt::Debug + Send + Sync + Si
     #[doc(hidden)]
     fn one_call(fields: &mut Map<String, Value>);
 
+    /// The field that says which form the answer has.
+    #[doc(hidden)]
+    const ANSWER_FIELD: &'static str;
+
+    /// Whether a model of this name, at the provider's own address, is known to take a schema beside all else of the spec.
+    #[doc(hidden)]
+    fn takes_schemas(model: &str, spec: &ModelSpec) -> bool;
+
+    /// A schema as the provider takes it, if it can be said so.
+    #[doc(hidden)]
+    fn strict(schema: &Value) -> Option<Value>;
+
+    /// Asks for an answer of this form.
+    #[doc(hidden)]
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat);
+
     /// Begins a conversation.
     #[doc(hidden)]
     fn open(model: &HttpModel<Self>, spec: &ModelSpec) -> Box<dyn Conversation>;
@@ -104,6 +125,7 @@ impl<W: Wire> HttpModel<W> {
             fields: W::defaults(),
             extra: Map::new(),
             choice: None,
+            answers: TypedAnswers::default(),
             is_single_call: false,
             wire: W::default(),
         };
@@ -192,6 +214,9 @@ impl<W: Wire> HttpModel<W> {
             if self.set.is_single_call {
                 W::one_call(&mut fields);
             }
+        }
+        if let Some(answer) = &spec.answer {
+            W::ask_schema(&mut fields, answer);
         }
         Fields(fields)
     }

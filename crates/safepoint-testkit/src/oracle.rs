@@ -17,6 +17,7 @@
 
 use serde_json::{Value, json};
 
+mod answer_schema;
 mod anthropic;
 mod gemini;
 mod openai;
@@ -84,6 +85,8 @@ pub enum HistoryRule {
     ReasoningFollowed,
     /// The number of tokens is bounded.
     MaxTokens,
+    /// The schema that the answer must match is one that the provider takes.
+    AnswerSchema,
 }
 
 impl Violation {

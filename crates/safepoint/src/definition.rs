@@ -13,10 +13,16 @@ use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::Hooks,
-        model::{self, ModelSpec, OnModelStop},
+        model::{self, AnswerFormat, ModelSpec, OnModelStop},
     },
     sync::callback::Foreign,
-    value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
+    value::{
+        approval::OnUnknownEffect,
+        history::{History, Message},
+        limits::Limits,
+        receipt::StopSupport,
+        usage::Price,
+    },
 };
 
 use self::{
@@ -55,7 +61,22 @@ impl Definition {
         let tools = self.tools.decls();
         let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
         let output_bytes = self.limits.model_output_bytes;
-        ModelSpec { system: self.system.clone(), tools, choice, output_bytes }
+        let answer = self.form.as_ref().map(|form| form.format());
+        ModelSpec { system: self.system.clone(), tools, choice, answer, output_bytes }
+    }
+
+    /// The same for a conversation that continues this history. Where the model was already asked to answer by the
+    /// tool, and called it, it is asked so again: a run keeps its way, and no call stands beside a request without its tool.
+    pub(crate) fn spec_on(&self, history: &History) -> ModelSpec {
+        let mut spec = self.spec();
+        let has_called = |answer: &AnswerFormat| {
+            history.entries().iter().any(|entry| match &**entry {
+                Message::Assistant(message) => message.calls().any(|call| call.name == answer.tool),
+                Message::User(_) | Message::Results { .. } => false,
+            })
+        };
+        spec.answer = spec.answer.filter(|answer| !has_called(answer));
+        spec
     }
 
     /// The same definition with answers of this schema.

@@ -82,8 +82,8 @@ pub mod message {
 /// What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
 pub mod model {
     pub use crate::contract::model::{
-        Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec, OnModelStop,
-        ToolChoice, ToolDecl,
+        AnswerFormat, Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec,
+        OnModelStop, ToolChoice, ToolDecl,
     };
 }
 

@@ -4,7 +4,11 @@ use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Value, json};
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{
+    HistoryRule, Violation,
+    answer_schema::{self, SchemaRules},
+    list, must, text,
+};
 
 /// Judges the history of a messages request.
 ///
@@ -13,6 +17,7 @@ use super::{HistoryRule, Violation, list, must, text};
 pub fn judge(body: &Value) -> Result<(), Violation> {
     let is_bounded = body["max_tokens"].as_u64().is_some_and(|most| most > 0);
     must(is_bounded, 0, HistoryRule::MaxTokens, || "max_tokens: Field required")?;
+    answer_schema::judge(&body["output_config"]["format"]["schema"], "", SchemaRules::Anthropic)?;
     let messages = list(&body["messages"]);
     must(body["messages"].is_array(), 0, HistoryRule::SomeMessages, || "messages: Field required")?;
     let says = "messages: at least one message is required";

@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{
+    HistoryRule, Violation,
+    answer_schema::{self, SchemaRules},
+    list, must, text,
+};
 
 const UNEQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
 
@@ -11,6 +15,12 @@ const UNEQUAL: &str = "Please ensure that the number of function response parts 
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
+    let generation = &body["generationConfig"];
+    let schema = &generation["responseJsonSchema"];
+    let is_json = schema.is_null() || generation["responseMimeType"] == "application/json";
+    let says = "response_json_schema can only be set if response_mime_type is application/json";
+    must(is_json, 0, HistoryRule::AnswerSchema, || says)?;
+    answer_schema::judge(schema, "", SchemaRules::Gemini)?;
     judged(list(&body["contents"])).map_err(|violation| violation.in_list("contents"))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{HistoryRule, Violation, answer_schema, list, must, text};
 
 /// Calls of the last assistant message that no tool message has answered yet.
 #[derive(Default)]
@@ -16,6 +16,7 @@ struct OpenCalls {
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
+    answer_schema::format(&body["response_format"], "json_schema")?;
     let messages = list(&body["messages"]);
     let says = "Missing required parameter: 'messages'.";
     must(body["messages"].is_array(), 0, HistoryRule::SomeMessages, || says)?;

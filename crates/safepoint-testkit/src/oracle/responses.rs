@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{HistoryRule, Violation, answer_schema, list, must, text};
 
 /// Judges the history of a responses request.
 ///
@@ -15,6 +15,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
 }
 
 fn judged(body: &Value) -> Result<(), Violation> {
+    answer_schema::format(&body["text"]["format"], "")?;
     let (input, items) = (&body["input"], list(&body["input"]));
     let says =
         "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.";

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{HistoryRule, anthropic, openai};
 
+mod answer_schema;
 mod gemini;
 mod responses;
 

@@ -9,7 +9,8 @@ fn spec(choice: ToolChoice) -> ModelSpec {
     let look =
         ToolDecl { name: "look".into(), description: "looks".into(), parameters: json!({"type": "object"}) };
     let choice = Some(choice);
-    ModelSpec { system: Some("be brief".into()), tools: Arc::from([look]), choice, output_bytes: 1000 }
+    let system = Some("be brief".into());
+    ModelSpec { system, tools: Arc::from([look]), choice, output_bytes: 1000, ..ModelSpec::default() }
 }
 
 /// What a model is asked, with each choice of a tool.

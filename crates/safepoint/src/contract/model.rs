@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use crate::value::{history::History, json, limits::Limits, message::ToolCall, usage::Usage};
 
+mod answer;
 mod guarded;
 
+pub use answer::AnswerFormat;
 pub(crate) use guarded::{Guarded, GuardedConversation, GuardedReply};
 
 /// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
@@ -62,6 +64,8 @@ pub struct ModelSpec {
     pub tools: Arc<[ToolDecl]>,
     /// Which tool it must use, where the wire can say so and the model's own settings do not.
     pub choice: Option<ToolChoice>,
+    /// The form of the final answer, if it is typed and the model may ask for it by its wire's own means.
+    pub answer: Option<AnswerFormat>,
     /// The most bytes of one reply, in all its fields ([`Limits::model_output_bytes`](crate::Limits)). A
     /// model that decodes counts them as they arrive, and ends the stream with
     /// [`ModelErrorKind::OutputBytes`] when there are more. That limit then stops the run.
@@ -71,7 +75,7 @@ pub struct ModelSpec {
 impl Default for ModelSpec {
     fn default() -> Self {
         let output_bytes = Limits::default().model_output_bytes;
-        Self { system: None, tools: Arc::from([]), choice: None, output_bytes }
+        Self { system: None, tools: Arc::from([]), choice: None, answer: None, output_bytes }
     }
 }
 

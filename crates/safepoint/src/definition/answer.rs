@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     contract::{
-        model::ToolChoice,
+        model::{AnswerFormat, ToolChoice},
         tool::{Tool, ToolContext, ToolResult, ToolSpec},
     },
     value::{
@@ -43,6 +43,7 @@ type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct AnswerSchema {
     spec: ToolSpec,
+    format: AnswerFormat,
     schema: Schema,
     check: Arc<Check>,
     /// Whether the arguments hold the answer in their one field, and are not the answer itself.
@@ -75,8 +76,9 @@ impl AnswerSchema {
         let spec = if is_held { spec.arguments::<Held<T>>() } else { plain };
         let schema =
             Schema::new(&spec.parameters).expect("a schema that was derived from a type is a JSON Schema");
+        let format = AnswerFormat { tool: spec.name.clone(), schema: Arc::new(spec.parameters.clone()) };
         let check = |value: &Value| T::deserialize(value).map(drop).map_err(|error| error.to_string());
-        Self { spec, schema, check: Arc::new(check), is_held, repairs: REPAIRS }
+        Self { spec, format, schema, check: Arc::new(check), is_held, repairs: REPAIRS }
     }
 
     pub(crate) fn with_repairs(&self, repairs: u32) -> Self {
@@ -89,6 +91,11 @@ impl AnswerSchema {
 
     pub(crate) fn name(&self) -> &str {
         &self.spec.name
+    }
+
+    /// What a model is asked for.
+    pub(crate) fn format(&self) -> AnswerFormat {
+        self.format.clone()
     }
 
     /// What the model must call: this tool alone, or any of its tools.
@@ -131,7 +138,10 @@ impl AnswerSchema {
     /// The text for the model about a text that is no answer.
     pub(crate) fn correction(&self, text: &str) -> String {
         let why = self.value(text).err().unwrap_or_default();
-        format!("[your answer was not taken: {why}. Give it by calling the tool `{}`.]", self.name())
+        let name = self.name();
+        format!(
+            "[your answer was not taken: {why}. Give it by calling the tool `{name}`, or as JSON alone where you have no such tool.]"
+        )
     }
 
     /// The failure after this many answers that did not match; `None` while more are allowed.
