@@ -30,6 +30,8 @@ mod field;
 mod floods;
 #[path = "e2e/history.rs"]
 mod history;
+#[path = "e2e/partials.rs"]
+mod partials;
 #[path = "e2e/parts.rs"]
 mod parts;
 #[path = "e2e/points.rs"]

@@ -32,7 +32,7 @@ fn lisbon() -> City {
     City { name: "Lisbon".into(), people: None }
 }
 
-fn builder(server: &ModelServer, wire: ServedWire, how: TypedAnswers) -> AgentBuilder {
+pub(crate) fn builder(server: &ModelServer, wire: ServedWire, how: TypedAnswers) -> AgentBuilder {
     fn set<W: Wire>(server: &ModelServer, how: TypedAnswers) -> AgentBuilder {
         Agent::builder(HttpModel::<W>::new("m").base_url(server.url()).typed_answers(how))
     }

@@ -3,10 +3,12 @@
 //! On a stop the response is dropped: an HTTP/1 connection closes, an HTTP/2 stream is reset. Input tokens of a cut
 //! call are exact (they are named at its start), output is what was named last or a floor.
 
+use std::sync::Arc;
+
 use http::{HeaderName, HeaderValue};
 use safepoint::{
     History,
-    model::{AnswerFormat, Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelError, ModelSpec, ProviderTool},
 };
 use serde_json::{Map, Value, json};
 
@@ -14,6 +16,7 @@ use crate::{
     config::{Auth, ConfigError, ToolChoice},
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
+    http::outgoing::Prepared,
     parts,
     strict_schema::{self, StrictRules},
     wired::{HttpModel, Wire, sealed::Sealed},
@@ -27,6 +30,8 @@ use encode::MessageEncoder;
 use read::MessagesReader;
 
 const VERSION: &str = "2023-06-01";
+/// What the provider wants to be named in a header by those who use its code execution.
+const CODE_EXECUTION: &str = "code-execution-2025-08-25";
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
 /// A model that speaks Anthropic messages.
@@ -39,8 +44,24 @@ pub type Anthropic = HttpModel<Messages>;
 /// The wire of Anthropic messages.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
-    /// Whether the stable prefix is marked for the provider's cache.
-    is_cached: bool,
+    /// How long the provider keeps the stable prefix in its cache, if it is marked for it.
+    cache: Option<CacheTime>,
+}
+
+/// How long the provider keeps what is marked for its cache, from its last use on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CacheTime {
+    FiveMinutes,
+    Hour,
+}
+
+impl CacheTime {
+    fn control(self) -> Value {
+        match self {
+            Self::FiveMinutes => json!({"type": "ephemeral"}),
+            Self::Hour => json!({"type": "ephemeral", "ttl": "1h"}),
+        }
+    }
 }
 
 /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
@@ -97,8 +118,8 @@ impl Wire for Messages {
 
     const ANSWER_FIELD: &'static str = "output_config";
 
-    /// From Claude 4.5 on.
-    fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
+    /// From Claude 4.5 on; not beside a search, whose citations it does not put into a text of a schema.
+    fn takes_schemas(model: &str, spec: &ModelSpec) -> bool {
         const SINCE: (u32, u32) = (4, 5);
         // A longer number is a date.
         let number =
@@ -107,7 +128,7 @@ impl Wire for Messages {
         let is_known =
             parts.next() == Some("claude") && matches!(parts.next(), Some("opus" | "sonnet" | "haiku"));
         let version = (number(parts.next()).unwrap_or(0), number(parts.next()).unwrap_or(0));
-        is_known && version >= SINCE
+        is_known && version >= SINCE && spec.provider_tools.is_empty()
     }
 
     fn strict(schema: &Value) -> Option<Value> {
@@ -118,6 +139,30 @@ impl Wire for Messages {
     fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
         let format = json!({"type": "json_schema", "schema": *answer.schema});
         fields.insert(Self::ANSWER_FIELD.into(), json!({ "format": format }));
+    }
+
+    fn provider_tool(tool: &ProviderTool) -> Result<Value, &'static str> {
+        match tool {
+            ProviderTool::WebSearch(search) => {
+                let mut tool = json!({"type": "web_search_20250305", "name": "web_search"});
+                if let Some(most) = search.max_uses {
+                    tool["max_uses"] = most.into();
+                }
+                let lists = [
+                    ("allowed_domains", &search.allowed_domains),
+                    ("blocked_domains", &search.blocked_domains),
+                ];
+                for (name, domains) in lists.into_iter().filter(|(_, domains)| !domains.is_empty()) {
+                    tool[name] = json!(domains);
+                }
+                Ok(tool)
+            }
+            ProviderTool::CodeExecution => {
+                Ok(json!({"type": "code_execution_20250825", "name": "code_execution"}))
+            }
+            ProviderTool::FileSearch(_) => Err("its provider stores no files to search"),
+            _ => Err("it does not know it"),
+        }
     }
 
     fn open(model: &Anthropic, spec: &ModelSpec) -> Box<dyn Conversation> {
@@ -134,9 +179,26 @@ impl HttpModel<Messages> {
             .insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget_tokens}));
         self
     }
-    /// Marks instructions, tools and the newest message for the provider's prompt cache.
+    /// Marks instructions, tools and the newest message for the provider's prompt cache, which keeps them for five minutes
+    /// from their last use on. What is written to it costs a quarter more than other input, what is read from it a tenth: say
+    /// so in the [`Price`](safepoint::usage::Price), and costs and limits on them are right.
+    ///
+    /// The other wires have no such marks: their providers cache by themselves, and name what was read from the cache.
+    ///
+    /// ```
+    /// use safepoint::usage::Price;
+    /// let model = safepoint_models::anthropic::model("claude-sonnet-4-5").cache();
+    /// let price = Price { cache_write: Some(3.75), ..Price::new(3.0, 0.3, 15.0) };
+    /// # drop((model, price));
+    /// ```
     pub fn cache(mut self) -> Self {
-        self.set.change().wire.is_cached = true;
+        self.set.change().wire.cache = Some(CacheTime::FiveMinutes);
+        self
+    }
+
+    /// The same for an hour: for conversations that pause. What is written to the cache costs twice as much as other input.
+    pub fn cache_for_an_hour(mut self) -> Self {
+        self.set.change().wire.cache = Some(CacheTime::Hour);
         self
     }
 
@@ -145,10 +207,10 @@ impl HttpModel<Messages> {
         fields.set("model", self.set.wire_name.as_str());
         fields.set("stream", true);
         let mark = |mut value: Value| {
-            if self.set.wire.is_cached
+            if let Some(cache) = self.set.wire.cache
                 && let Some(object) = value.as_object_mut()
             {
-                object.insert("cache_control".into(), json!({"type": "ephemeral"}));
+                object.insert("cache_control".into(), cache.control());
             }
             value
         };
@@ -158,7 +220,8 @@ impl HttpModel<Messages> {
         let tools = spec.tools.iter().map(|tool| {
             json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
         });
-        let mut tools: Vec<Value> = tools.collect();
+        let own = spec.provider_tools.iter().filter_map(|tool| Messages::provider_tool(tool).ok());
+        let mut tools: Vec<Value> = tools.chain(own).collect();
         if let Some(last) = tools.pop() {
             tools.push(mark(last));
             fields.set("tools", tools);
@@ -166,18 +229,24 @@ impl HttpModel<Messages> {
         self.opened(fields, "messages")
     }
 
+    fn prepared(&self, spec: &ModelSpec) -> Result<Arc<Prepared>, ModelError> {
+        let prepared = self.set.prepared(|set| {
+            let version = [(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))];
+            set.endpoint.prepare("messages", Auth::ApiKey, version.into_iter().collect())
+        })?;
+        let runs_code = spec.provider_tools.contains(&ProviderTool::CodeExecution);
+        let beta = (HeaderName::from_static("anthropic-beta"), HeaderValue::from_static(CODE_EXECUTION));
+        Ok(if runs_code { Arc::new(prepared.with(beta)) } else { prepared })
+    }
+
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<MessageEncoder, MessagesReader> {
         HttpConversation {
-            prepared: self.set.prepared(|set| {
-                let version =
-                    [(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))];
-                set.endpoint.prepare("messages", Auth::ApiKey, version.into_iter().collect())
-            }),
+            prepared: self.fits(spec).and_then(|()| self.prepared(spec)),
             output_bytes: spec.output_bytes,
             wire: (Messages::NAME, parts::anthropic),
             encoder: EncodedHistory::new(
                 self.set.prefix(spec, || self.prefix(&self.asked(spec))),
-                MessageEncoder::new(self.set.wire.is_cached),
+                MessageEncoder::new(self.set.wire.cache),
             ),
             reader: MessagesReader::default,
         }

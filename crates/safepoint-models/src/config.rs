@@ -122,6 +122,14 @@ impl Fields {
         }
     }
 
+    /// Adds tools behind those that are set.
+    pub(crate) fn add_tools(&mut self, more: Vec<Value>) {
+        match self.0.get_mut(TOOLS) {
+            Some(Value::Array(tools)) => tools.extend(more),
+            Some(_) | None => self.set(TOOLS, more),
+        }
+    }
+
     /// Puts what is extra over what is set; tools stand beside each other.
     pub(crate) fn merge(&mut self, extra: &Map<String, Value>) {
         for (name, value) in extra {

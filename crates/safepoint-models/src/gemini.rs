@@ -6,12 +6,12 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{AnswerFormat, Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelSpec, ProviderTool},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, ToolChoice},
+    config::{Auth, ConfigError, Fields, ToolChoice},
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     parts,
@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod encode;
+mod own;
 pub(crate) mod read;
 
 use encode::Contents;
@@ -92,7 +93,8 @@ impl Wire for GenerateContent {
     /// From Gemini 2.5 on, and beside tools from Gemini 3 on.
     fn takes_schemas(model: &str, spec: &ModelSpec) -> bool {
         const OTHERS: [&str; 4] = ["image", "tts", "live", "audio"];
-        let has_other_tools = spec.tools.len() > usize::from(spec.answer.is_some());
+        let own = usize::from(spec.answer.is_some());
+        let has_other_tools = spec.tools.len() > own || !spec.provider_tools.is_empty();
         let since = if has_other_tools { (3, 0) } else { (2, 5) };
         version(model).is_some_and(|version| version >= since)
             && !OTHERS.iter().any(|other| model.contains(other))
@@ -109,16 +111,59 @@ impl Wire for GenerateContent {
         generation["responseJsonSchema"] = (*answer.schema).clone();
     }
 
+    fn provider_tool(tool: &ProviderTool) -> Result<Value, &'static str> {
+        match tool {
+            ProviderTool::WebSearch(search) if search.max_uses.is_some() => {
+                Err("it cannot limit the uses of a search")
+            }
+            ProviderTool::WebSearch(search)
+                if !search.allowed_domains.is_empty() || !search.blocked_domains.is_empty() =>
+            {
+                Err("it cannot choose the domains of a search")
+            }
+            ProviderTool::WebSearch(_) => Ok(json!({"googleSearch": {}})),
+            ProviderTool::CodeExecution => Ok(json!({"codeExecution": {}})),
+            ProviderTool::FileSearch(search) => {
+                let mut tool = json!({"fileSearch": {"fileSearchStoreNames": search.stores}});
+                if let Some(most) = search.max_results {
+                    tool["fileSearch"]["topK"] = most.into();
+                }
+                Ok(tool)
+            }
+            _ => Err("it does not know it"),
+        }
+    }
+
+    fn may_combine(model: &str, spec: &ModelSpec) -> Result<(), &'static str> {
+        let may = spec.tools.is_empty() || version(model).is_some_and(|version| version >= BOTH_KINDS_SINCE);
+        may.then_some(())
+            .ok_or("before Gemini 3 a model takes tools of the provider or of the program, not both")
+    }
+
     fn open(model: &Gemini, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
 }
+
+/// The first version that takes tools of both kinds.
+const BOTH_KINDS_SINCE: (u32, u32) = (3, 0);
 
 /// The version in a model's name, such as `gemini-2.5-pro`; other models of this wire have none.
 fn version(model: &str) -> Option<(u32, u32)> {
     let mut numbers = model.strip_prefix("gemini-")?.split('-').next()?.split('.').map(str::parse);
     let major = numbers.next()?.ok()?;
     Some((major, numbers.next().and_then(Result::ok).unwrap_or(0)))
+}
+
+/// What the provider wants where its own tools stand beside the program's: what its tools did comes with the reply, and no
+/// call can be forced.
+fn both_kinds(fields: &mut Fields) {
+    let config = fields.0.entry("toolConfig").or_insert_with(|| json!({}));
+    config["includeServerSideToolInvocations"] = true.into();
+    let mode = &mut config["functionCallingConfig"];
+    if mode["mode"] != "NONE" {
+        *mode = json!({"mode": "VALIDATED"});
+    }
 }
 
 /// What the model is to do with all that, in the wire's own object.
@@ -155,14 +200,20 @@ impl HttpModel<GenerateContent> {
         if !spec.tools.is_empty() {
             fields.set("tools", json!([{ "functionDeclarations": declared.collect::<Vec<_>>() }]));
         }
+        self.add_provider_tools(&mut fields, spec);
+        if !spec.tools.is_empty() && !spec.provider_tools.is_empty() {
+            both_kinds(&mut fields);
+        }
         self.opened(fields, "contents")
     }
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<Contents, GeminiReader> {
         HttpConversation {
-            prepared: self.set.prepared(|set| {
-                let path = format!("models/{}:streamGenerateContent?alt=sse", set.wire_name);
-                set.endpoint.prepare(&path, Auth::GoogKey, HeaderMap::new())
+            prepared: self.fits(spec).and_then(|()| {
+                self.set.prepared(|set| {
+                    let path = format!("models/{}:streamGenerateContent?alt=sse", set.wire_name);
+                    set.endpoint.prepare(&path, Auth::GoogKey, HeaderMap::new())
+                })
             }),
             output_bytes: spec.output_bytes,
             wire: (GenerateContent::NAME, parts::gemini),

@@ -22,6 +22,7 @@ mod kept;
 mod made;
 pub mod openai;
 mod parts;
+mod provider_blocks;
 mod reply;
 pub mod responses;
 mod retry;

@@ -73,6 +73,7 @@ fn is_same(one: &ModelSpec, other: &ModelSpec) -> bool {
         && one.system == other.system
         && one.choice == other.choice
         && one.answer == other.answer
+        && one.provider_tools == other.provider_tools
 }
 
 impl<S> Deref for Settled<S> {

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{AnswerFormat, Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelSpec, ProviderTool},
 };
 use serde_json::{Map, Value, json};
 
@@ -94,6 +94,10 @@ impl Wire for Chat {
         fields.insert(Self::ANSWER_FIELD.into(), json!({"type": "json_schema", "json_schema": schema}));
     }
 
+    fn provider_tool(_tool: &ProviderTool) -> Result<Value, &'static str> {
+        Err("chat completions have no tools of the provider; the Responses wire has them")
+    }
+
     fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
@@ -144,9 +148,10 @@ impl HttpModel<Chat> {
 
     fn conversation(&self, spec: &ModelSpec) -> HttpConversation<ChatEncoder, ChatReader> {
         HttpConversation {
-            prepared: self
-                .set
-                .prepared(|set| set.endpoint.prepare("chat/completions", Auth::Bearer, HeaderMap::new())),
+            prepared: self.fits(spec).and_then(|()| {
+                self.set
+                    .prepared(|set| set.endpoint.prepare("chat/completions", Auth::Bearer, HeaderMap::new()))
+            }),
             output_bytes: spec.output_bytes,
             wire: (Chat::NAME, parts::chat),
             encoder: EncodedHistory::new(

@@ -11,12 +11,12 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{AnswerFormat, Conversation, DeltaStream, ModelSpec},
+    model::{AnswerFormat, Conversation, DeltaStream, ModelSpec, ProviderTool},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, ToolChoice},
+    config::{Auth, ConfigError, Fields, ToolChoice},
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     http::{exchange, outgoing},
@@ -107,6 +107,34 @@ impl Wire for Stateless {
         fields.insert(Self::ANSWER_FIELD.into(), json!({ "format": format }));
     }
 
+    fn provider_tool(tool: &ProviderTool) -> Result<Value, &'static str> {
+        match tool {
+            ProviderTool::WebSearch(search) if search.max_uses.is_some() => {
+                Err("it cannot limit the uses of a search")
+            }
+            ProviderTool::WebSearch(search) if !search.blocked_domains.is_empty() => {
+                Err("its search can be limited to domains, but not leave some out")
+            }
+            ProviderTool::WebSearch(search) if search.allowed_domains.is_empty() => {
+                Ok(json!({"type": "web_search"}))
+            }
+            ProviderTool::WebSearch(search) => {
+                Ok(json!({"type": "web_search", "filters": {"allowed_domains": search.allowed_domains}}))
+            }
+            ProviderTool::CodeExecution => {
+                Ok(json!({"type": "code_interpreter", "container": {"type": "auto"}}))
+            }
+            ProviderTool::FileSearch(search) => {
+                let mut tool = json!({"type": "file_search", "vector_store_ids": search.stores});
+                if let Some(most) = search.max_results {
+                    tool["max_num_results"] = most.into();
+                }
+                Ok(tool)
+            }
+            _ => Err("it does not know it"),
+        }
+    }
+
     fn open(model: &Responses, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
@@ -151,14 +179,16 @@ impl HttpModel<Stateless> {
             json!({"type": "function", "name": tool.name, "description": tool.description,
                 "parameters": tool.parameters, "strict": false})
         });
+        self.add_provider_tools(&mut fields, spec);
+        include_results(&mut fields, spec);
         self.opened(fields, "input")
     }
 
     fn conversation(&self, spec: &ModelSpec) -> ResponsesConversation {
         let http = HttpConversation {
-            prepared: self
-                .set
-                .prepared(|set| set.endpoint.prepare("responses", Auth::Bearer, HeaderMap::new())),
+            prepared: self.fits(spec).and_then(|()| {
+                self.set.prepared(|set| set.endpoint.prepare("responses", Auth::Bearer, HeaderMap::new()))
+            }),
             output_bytes: spec.output_bytes,
             wire: (Stateless::NAME, parts::responses as parts::Write),
             encoder: EncodedHistory::new(
@@ -168,6 +198,18 @@ impl HttpModel<Stateless> {
             reader: ResponsesReader::default,
         };
         ResponsesConversation { http, is_background: self.set.wire.is_background, latest: Handle::default() }
+    }
+}
+
+/// Asks for what the provider's tools give: without that their items hold only that they were used.
+fn include_results(fields: &mut Fields, spec: &ModelSpec) {
+    let Some(Value::Array(include)) = fields.0.get_mut("include") else { return };
+    for tool in spec.provider_tools.iter() {
+        match tool {
+            ProviderTool::CodeExecution => include.push("code_interpreter_call.outputs".into()),
+            ProviderTool::FileSearch(_) => include.push("file_search_call.results".into()),
+            _ => {}
+        }
     }
 }
 

@@ -176,9 +176,9 @@ impl Work<'_> {
         depth: usize,
     ) -> Option<()> {
         let others = node.get("additionalProperties").unwrap_or(&Value::Null);
-        // An object of any fields, or of fields of any name.
-        let is_map = !node.contains_key("properties") && *others != Value::Bool(false);
-        if is_map || self.rules.is_closed && !matches!(others, Value::Null | Value::Bool(false)) {
+        // An object of any fields, or where the rules close each, of fields of any name.
+        let is_any = !node.contains_key("properties") && matches!(others, Value::Null | Value::Bool(true));
+        if is_any || self.rules.is_closed && !matches!(others, Value::Null | Value::Bool(false)) {
             return None;
         }
         let none = Map::new();

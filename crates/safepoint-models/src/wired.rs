@@ -4,7 +4,7 @@ use std::fmt;
 
 use safepoint::{
     Model,
-    model::{AnswerFormat, Conversation, ModelSpec},
+    model::{AnswerFormat, Conversation, ModelError, ModelSpec, ProviderTool},
 };
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -16,6 +16,7 @@ use crate::{
 };
 
 pub(crate) mod answers;
+mod provider_tools;
 
 use answers::TypedAnswers;
 
@@ -102,6 +103,22 @@ pub trait Wire: sealed::Sealed + Clone + Default + fmt::Debug + Send + Sync + Si
     /// Asks for an answer of this form.
     #[doc(hidden)]
     fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat);
+
+    /// A tool of the provider's own, as the wire declares it.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    #[doc(hidden)]
+    fn provider_tool(tool: &ProviderTool) -> Result<Value, &'static str>;
+
+    /// Whether a model of this name takes the provider's tools beside all else of the spec.
+    ///
+    /// # Errors
+    /// Why it does not.
+    #[doc(hidden)]
+    fn may_combine(_model: &str, _spec: &ModelSpec) -> Result<(), &'static str> {
+        Ok(())
+    }
 
     /// Begins a conversation.
     #[doc(hidden)]
@@ -234,6 +251,10 @@ impl<W: Wire> HttpModel<W> {
 impl<W: Wire> Model for HttpModel<W> {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.fits(spec)
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {

@@ -65,6 +65,10 @@ impl<M: Model> Model for RecordingModel<M> {
         self.model.name()
     }
 
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.model.accepts(spec)
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         let said = said_of(&spec);
         Box::new(Recorded { inner: self.model.open(spec), file: Arc::clone(&self.file), said })
@@ -197,6 +201,11 @@ fn differs(message: String) -> ModelError {
 impl Model for Replay {
     fn name(&self) -> &str {
         "replay"
+    }
+
+    /// What was recorded was accepted.
+    fn accepts(&self, _spec: &ModelSpec) -> Result<(), ModelError> {
+        Ok(())
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {

@@ -13,7 +13,7 @@ use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::Hooks,
-        model::{self, AnswerFormat, ModelSpec, OnModelStop},
+        model::{self, AnswerFormat, ModelError, ModelSpec, OnModelStop, ProviderTool},
     },
     sync::callback::Foreign,
     value::{
@@ -35,6 +35,8 @@ pub(crate) struct Definition {
     pub(crate) model: model::Guarded,
     pub(crate) system: Option<Arc<str>>,
     pub(crate) tools: Toolset,
+    /// What its model's provider runs itself.
+    pub(crate) provider_tools: Arc<[ProviderTool]>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) price: Option<Price>,
     pub(crate) on_cut: OnModelStop,
@@ -59,10 +61,12 @@ impl Definition {
     /// What a conversation with its model begins with.
     pub(crate) fn spec(&self) -> ModelSpec {
         let tools = self.tools.decls();
-        let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
+        let provider_tools = Arc::clone(&self.provider_tools);
+        let others = (tools.len() + provider_tools.len()).saturating_sub(1);
+        let choice = self.form.as_ref().map(|form| form.choice(others));
         let output_bytes = self.limits.model_output_bytes;
         let answer = self.form.as_ref().map(|form| form.format());
-        ModelSpec { system: self.system.clone(), tools, choice, answer, output_bytes }
+        ModelSpec { system: self.system.clone(), tools, provider_tools, choice, answer, output_bytes }
     }
 
     /// The same for a conversation that continues this history. Where the model was already asked to answer by the
@@ -77,6 +81,27 @@ impl Definition {
         };
         spec.answer = spec.answer.filter(|answer| !has_called(answer));
         spec
+    }
+
+    /// Whether the model has what its provider is to run.
+    ///
+    /// # Errors
+    /// Which tool it does not have, or cannot be used as it is set.
+    pub(crate) fn check_provider_tools(&self) -> Result<(), String> {
+        for (place, tool) in self.provider_tools.iter().enumerate() {
+            let name = tool.name();
+            if let Some(flaw) = tool.flaw() {
+                return Err(format!("the provider tool {name} cannot be used: {flaw}"));
+            }
+            if self.provider_tools[..place].iter().any(|other| other.name() == name) {
+                return Err(format!("two provider tools are {name}"));
+            }
+        }
+        let refused = |error: ModelError| match error.hint() {
+            Some(hint) => format!("{error} ({hint})"),
+            None => error.to_string(),
+        };
+        self.model.accepts(&self.spec()).map_err(refused)
     }
 
     /// The same definition with answers of this schema.

@@ -49,6 +49,7 @@ pub mod child {
 
 /// What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
 pub mod event {
+    pub use crate::run::partials::Partials;
     pub use crate::value::event::{Completion, ErrorReport, Event, EventKind, Events, Fact, Resolution};
 }
 
@@ -74,16 +75,16 @@ pub mod ids {
 /// What people, models and tools say, in no provider's format.
 pub mod message {
     pub use crate::value::message::{
-        AssistantMessage, Block, CallResult, MOST_BYTES, Part, PartKind, PartSource, Reasoning, ResultStatus,
-        TooLarge, ToolCall, UserMessage,
+        AssistantMessage, Block, CallResult, Citation, MOST_BYTES, Part, PartKind, PartSource, ProviderBlock,
+        ProviderPart, Reasoning, ResultStatus, TooLarge, ToolCall, UserMessage,
     };
 }
 
 /// What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
 pub mod model {
     pub use crate::contract::model::{
-        AnswerFormat, Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec,
-        OnModelStop, ToolChoice, ToolDecl,
+        AnswerFormat, Conversation, Delta, DeltaStream, FileSearch, Finish, ModelError, ModelErrorKind,
+        ModelSpec, OnModelStop, ProviderTool, ToolChoice, ToolDecl, WebSearch,
     };
 }
 
@@ -101,9 +102,9 @@ pub mod outcome {
 pub mod receipt {
     pub use crate::value::receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
-        ModelReport, ModelState, Outside, Permission, ProcessReport, QuietReport, ReasonReport, RemoteReport,
-        RemoteStopState, RequestReport, RetryReport, RuledBy, RuledReport, SideEffect, StopReport,
-        StopSource, StopSupport,
+        ModelReport, ModelState, Outside, Permission, ProcessReport, ProviderToolReport, QuietReport,
+        ReasonReport, RemoteReport, RemoteStopState, RequestReport, RetryReport, RuledBy, RuledReport,
+        SideEffect, StopReport, StopSource, StopSupport,
     };
 }
 

@@ -6,6 +6,7 @@ use super::{HistoryRule, anthropic, openai};
 
 mod answer_schema;
 mod gemini;
+mod requests;
 mod responses;
 
 fn chat(messages: Value) -> Value {

@@ -6,18 +6,37 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::value::{history::History, json, limits::Limits, message::ToolCall, usage::Usage};
+use crate::value::{
+    history::History,
+    json,
+    limits::Limits,
+    message::{ProviderBlock, ToolCall},
+    usage::Usage,
+};
 
 mod answer;
 mod guarded;
+mod provider_tool;
 
 pub use answer::AnswerFormat;
 pub(crate) use guarded::{Guarded, GuardedConversation, GuardedReply};
+pub use provider_tool::{FileSearch, ProviderTool, WebSearch};
 
 /// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
 pub trait Model: Send + Sync + 'static {
     /// The name for people and spans, such as `openai:gpt-5.2`.
     fn name(&self) -> &str;
+
+    /// Whether it can do all that a spec asks of it. An agent whose model cannot is not built.
+    ///
+    /// Only [provider tools](ModelSpec::provider_tools) can be beyond a model; the default refuses any.
+    ///
+    /// # Errors
+    /// What it cannot do, and what to do instead.
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        let Some(tool) = spec.provider_tools.first() else { return Ok(()) };
+        Err(ModelError::no_provider_tool(self.name(), tool))
+    }
 
     /// Opens a conversation: what is the same for each of its calls is prepared once.
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation>;
@@ -62,6 +81,8 @@ pub struct ModelSpec {
     pub system: Option<Arc<str>>,
     /// The tools that the model may ask for.
     pub tools: Arc<[ToolDecl]>,
+    /// The tools that the provider runs itself.
+    pub provider_tools: Arc<[ProviderTool]>,
     /// Which tool it must use, where the wire can say so and the model's own settings do not.
     pub choice: Option<ToolChoice>,
     /// The form of the final answer, if it is typed and the model may ask for it by its wire's own means.
@@ -75,7 +96,8 @@ pub struct ModelSpec {
 impl Default for ModelSpec {
     fn default() -> Self {
         let output_bytes = Limits::default().model_output_bytes;
-        Self { system: None, tools: Arc::from([]), choice: None, answer: None, output_bytes }
+        let (tools, provider_tools) = (Arc::from([]), Arc::from([]));
+        Self { system: None, tools, provider_tools, choice: None, answer: None, output_bytes }
     }
 }
 
@@ -167,6 +189,8 @@ pub enum Delta {
     },
     /// A call whose arguments are complete.
     CallReady(ToolCall),
+    /// What the provider did itself, or where the text before is from.
+    Provider(Box<ProviderBlock>),
     /// What was used so far; a later one replaces it.
     Usage(Usage),
     /// The message is complete.
@@ -182,6 +206,7 @@ impl Delta {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
             Self::ReasoningSeal(seal) => json::weight(seal).saturating_add(SEAL_BYTES),
+            Self::Provider(block) => block.weight().saturating_add(SEAL_BYTES),
             Self::CallPreview { name } => name.len(),
             Self::CallReady(call) => call.id.as_str().len() + call.name.len() + call.args.len(),
             Self::Ended(Finish::Other(word)) => word.len(),
@@ -262,6 +287,12 @@ impl ModelError {
     #[must_use]
     pub fn new(kind: ModelErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self { kind, message: message.into(), hint: None, status: None }
+    }
+
+    /// That a model has no such tool, or cannot say one of its settings.
+    pub(crate) fn no_provider_tool(model: &str, tool: &ProviderTool) -> Self {
+        let message = format!("{model} has no provider tool {}", tool.name());
+        Self::new(ModelErrorKind::Refused, message).with_hint("leave it out, or take a model on another wire")
     }
 
     /// Adds what to do about it.

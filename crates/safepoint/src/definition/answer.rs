@@ -114,6 +114,14 @@ impl AnswerSchema {
         Ok(bare.clone())
     }
 
+    /// The answer itself in a value as a model writes it; none while only what it is held in has arrived.
+    pub(crate) fn bare(&self, value: Value) -> Option<Value> {
+        match value {
+            Value::Object(mut fields) if self.is_held => fields.remove(FIELD),
+            value => Some(value),
+        }
+    }
+
     /// # Errors
     /// What does not fit.
     pub(crate) fn read<T: DeserializeOwned>(&self, text: &str) -> Result<T, String> {

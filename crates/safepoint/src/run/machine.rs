@@ -18,7 +18,7 @@ use crate::{
         history::{History, Message},
         ids::CallId,
         message::{AssistantMessage, CallResult},
-        receipt::{CallKind, CallReport, CallStatus, Ending, ModelReport},
+        receipt::{CallKind, CallReport, CallStatus, Ending, ModelReport, ProviderToolReport},
         usage::Usage,
     },
 };
@@ -55,6 +55,7 @@ pub(crate) struct Machine {
     effect: SideEffect,
     model: Option<ModelReport>,
     summaries: Vec<ModelReport>,
+    provider_tools: Vec<ProviderToolReport>,
     calls: Vec<CallReport>,
     /// Open questions of running calls.
     live: Vec<ApprovalRequest>,
@@ -279,6 +280,7 @@ impl Machine {
         self.calls.clear();
         self.model = None;
         self.summaries.clear();
+        self.provider_tools.clear();
         self.failure = None;
         self.missed = 0;
         match &mut self.stage {

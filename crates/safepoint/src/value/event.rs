@@ -12,7 +12,7 @@ use crate::value::{
     history::{History, Omission, Repair},
     ids::{ApprovalId, CallId, Path, RunId},
     is_default,
-    message::{AssistantMessage, CallResult},
+    message::{AssistantMessage, CallResult, ProviderBlock},
     receipt::{CallKind, CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport},
     usage::Usage,
 };
@@ -274,6 +274,8 @@ pub enum EventKind {
     Reasoning(Arc<str>),
     /// Provisional: a call has begun to arrive.
     CallBegun(String),
+    /// Provisional: the provider used a tool of its own, or said where the text before is from.
+    Provider(Arc<ProviderBlock>),
     /// A model call waits before another try.
     Retrying {
         /// How many tries have failed.
@@ -332,6 +334,7 @@ impl StreamEvent for EventKind {
             Self::Text(_)
             | Self::Reasoning(_)
             | Self::CallBegun(_)
+            | Self::Provider(_)
             | Self::Progress { .. }
             | Self::Usage(_) => true,
             Self::Child { event, .. } => event.is_provisional(),
@@ -349,6 +352,7 @@ impl StreamEvent for EventKind {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
             Self::CallBegun(text) | Self::Progress { text, .. } => text.len(),
+            Self::Provider(block) => block.weight(),
             Self::Child { event, .. } => event.weight(),
             Self::Fact(_)
             | Self::Usage(_)

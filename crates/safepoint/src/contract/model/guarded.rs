@@ -37,6 +37,11 @@ impl Guarded {
         self.name.as_ref().map_or_else(|_unnamed| UNNAMED.into(), Arc::clone)
     }
 
+    /// Whether it can do what a spec asks; one that panics about it cannot.
+    pub(crate) fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.it.call(|model| model.accepts(spec)).unwrap_or_else(|panic| Err(failure(&panic)))
+    }
+
     /// A conversation, or one that only reports the panic.
     pub(crate) fn open(&self, spec: ModelSpec) -> GuardedConversation {
         let opened = match &self.name {

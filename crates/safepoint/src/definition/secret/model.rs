@@ -36,6 +36,10 @@ impl<M: Model> Model for Cleaned<M> {
         self.inner.name()
     }
 
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.inner.accepts(spec)
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         Box::new(CleanTalk { inner: self.inner.open(spec), secrets: self.secrets.clone() })
     }
@@ -44,6 +48,10 @@ impl<M: Model> Model for Cleaned<M> {
 impl Model for Cleaned<Arc<dyn Model>> {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.inner.accepts(spec)
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
@@ -137,6 +145,12 @@ impl Arriving {
             }
             Delta::ReasoningSeal(seal) => {
                 secrets.clean_value(seal);
+            }
+            Delta::Provider(block) => {
+                secrets.clean_value(&mut block.raw);
+                block.texts_mut().into_iter().for_each(|text| {
+                    secrets.clean_in(text);
+                });
             }
             Delta::CallReady(ToolCall { id, name, args }) => {
                 *id = CallId::from(secrets.clean(id.as_str()).as_ref());

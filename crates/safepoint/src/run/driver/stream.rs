@@ -138,7 +138,11 @@ impl DraftWriter {
     /// What readers see of a delta.
     fn shown(&self, delta: &Delta) -> Option<EventKind> {
         match delta {
-            Delta::Text(_) | Delta::Reasoning(_) | Delta::CallPreview { .. } | Delta::Usage(_)
+            Delta::Text(_)
+            | Delta::Reasoning(_)
+            | Delta::CallPreview { .. }
+            | Delta::Provider(_)
+            | Delta::Usage(_)
                 if !self.is_shown =>
             {
                 None
@@ -148,6 +152,7 @@ impl DraftWriter {
             }
             Delta::Reasoning(text) => Some(EventKind::Reasoning(text.as_str().into())),
             Delta::CallPreview { name } => Some(EventKind::CallBegun(name.clone())),
+            Delta::Provider(block) => Some(EventKind::Provider(Arc::new((**block).clone()))),
             Delta::Usage(usage) => Some(EventKind::Usage(usage.clone())),
             Delta::Retrying { failed, after, error } | Delta::Reconnecting { failed, after, error } => {
                 let (failed, after, error) = (*failed, *after, error.clone());

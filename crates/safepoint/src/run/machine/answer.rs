@@ -13,7 +13,7 @@ use crate::{
         event::Completion,
         history::{Message, Omission, note},
         message::{AssistantMessage, CallResult, UserMessage},
-        receipt::ModelReport,
+        receipt::{ModelReport, ProviderToolReport},
         usage::UsageSource,
     },
 };
@@ -41,6 +41,7 @@ impl Machine {
         whole: &Completion,
         report: &ModelReport,
     ) {
+        ProviderToolReport::count(&mut self.provider_tools, message);
         self.usage_before = self.usage.clone();
         self.usage.add(&report.usage);
         self.spent.model_ended(whole, report);

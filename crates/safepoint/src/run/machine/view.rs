@@ -12,7 +12,7 @@ use crate::{
         history::{History, OpenEnd},
         ids::{ApprovalId, CallId},
         message::ToolCall,
-        receipt::{CallReport, ModelReport},
+        receipt::{CallReport, ModelReport, ProviderToolReport},
         usage::Usage,
     },
 };
@@ -131,6 +131,10 @@ impl Machine {
         &self.usage_before
     }
     /// The calls of this attempt that summarised its history.
+    pub(crate) fn provider_tools(&self) -> &[ProviderToolReport] {
+        &self.provider_tools
+    }
+
     pub(crate) fn summaries(&self) -> &[ModelReport] {
         &self.summaries
     }
