@@ -112,7 +112,7 @@ async fn a_text_that_does_not_fit_is_corrected() {
     }
 }
 
-/// S4.20, S5.3: a run that was asked by the tool, and whose history has its call, goes on with the tool.
+/// S4.20, S5.3: a run that was asked by the tool, and whose history has its call, continues with the tool.
 #[tokio::test]
 async fn a_run_keeps_the_way_in_which_it_was_asked() {
     for wire in WIRES {

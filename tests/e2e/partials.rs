@@ -1,6 +1,8 @@
 //! A typed answer while it arrives: on every wire, as far as it is certain.
 
-use safepoint::{Outcome, secs};
+use std::time::Duration;
+
+use safepoint::Outcome;
 use safepoint_models::TypedAnswers;
 use safepoint_testkit::{script::Reply, server::ServedWire};
 use serde_json::{Value, json};
@@ -24,6 +26,9 @@ struct Draft {
     people: Option<u64>,
 }
 
+/// A bound on a wait that never comes to an end by itself.
+const SOON: Duration = Duration::from_secs(10);
+
 fn draft(name: &str, people: Option<u64>) -> Draft {
     Draft { name: (!name.is_empty()).then(|| name.to_owned()), people }
 }
@@ -43,11 +48,11 @@ async fn an_answer_is_read_while_it_arrives() {
             [(r#"{\"na"#, draft("", None)), ("Lis", draft("Lis", None)), ("bon", draft("Lisbon", None))]
         {
             while !gate.send_next_until(marker.as_bytes()) {}
-            let next = timeout(secs(10), partials.next()).await;
+            let next = timeout(SOON, partials.next()).await;
             assert_eq!(next, Ok(Some(expected)), "{wire:?}");
         }
         gate.finish();
-        let next = timeout(secs(10), partials.next()).await;
+        let next = timeout(SOON, partials.next()).await;
         assert_eq!(next, Ok(Some(draft("Lisbon", Some(550)))), "{wire:?}");
         assert_eq!(partials.next().await, None, "{wire:?}");
         assert_eq!(run.await.into_value(), Some(City { name: "Lisbon".into(), people: 550 }), "{wire:?}");

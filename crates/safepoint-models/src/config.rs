@@ -12,7 +12,6 @@ use url::Url;
 use crate::{
     address,
     http::{Patience, outgoing::Prepared},
-    wired::answers::SHARED_FIELDS,
 };
 
 /// A model cannot be configured so, and what to do instead.
@@ -102,6 +101,9 @@ pub(crate) enum Auth {
 fn bad(message: String) -> ModelError {
     ModelError::new(ModelErrorKind::Refused, message)
 }
+
+/// Fields that hold more than the form of an answer: what is extra in them stands beside it.
+pub(crate) const SHARED_FIELDS: [&str; 2] = ["text", "output_config"];
 
 /// The field of every wire that lists tools.
 const TOOLS: &str = "tools";

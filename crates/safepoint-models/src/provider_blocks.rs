@@ -1,4 +1,4 @@
-//! What providers did themselves, read from their forms, and what another wire is told of it.
+//! What providers did themselves, read from their forms, and the note that another wire gets of it.
 
 use safepoint::{
     message::{Block, Citation, ProviderBlock, ProviderPart, ResultStatus},

@@ -1,7 +1,7 @@
 //! A JSON Schema as providers take it where they hold a model's answer to one: a part of what JSON Schema can say.
 //!
 //! **Invariants**: what matches the result also has the shape that the original asks for, save for its bounds (of numbers,
-//! lengths and formats), which stand in the descriptions: whoever reads the answer checks it by the original.
+//! lengths and formats), which stand in the descriptions: the engine checks the answer by the original.
 
 use std::collections::BTreeSet;
 
@@ -113,7 +113,7 @@ impl Work<'_> {
         Some(Map::from_iter([("$ref".to_owned(), to.into())]))
     }
 
-    /// One of several: that it is only one of them is not said, but checked by whoever reads the answer.
+    /// One of several: that it is only one of them is not said, but the engine checks it.
     fn choice(&mut self, of: &Value, depth: usize) -> Option<Map<String, Value>> {
         let mut all = Vec::new();
         for one in of.as_array().filter(|all| !all.is_empty())? {

@@ -95,6 +95,9 @@ impl Lines {
             EventKind::Fact(fact) => return self.fact(fact),
             EventKind::Text(text) => return Some(("text_delta", self.said(text))),
             EventKind::Reasoning(text) => return Some(("reasoning_delta", self.said(text))),
+            EventKind::Provider(block) => {
+                ("provider", json!({"round": self.turn.round, "wire": block.wire, "part": block.part}))
+            }
             EventKind::Retrying { failed, after, error } => (
                 "model_retrying",
                 json!({"round": self.turn.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),

@@ -1,3 +1,5 @@
+//! Schemas that a provider's rules can say, and schemas that they cannot.
+
 use super::*;
 
 const ALL: StrictRules = StrictRules { is_closed: true, is_all_required: true, may_recur: true };

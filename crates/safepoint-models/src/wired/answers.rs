@@ -6,7 +6,7 @@ use safepoint::model::{AnswerFormat, ModelSpec};
 use serde_json::Value;
 
 use super::{HttpModel, Wire};
-use crate::config::ToolChoice;
+use crate::config::{SHARED_FIELDS, ToolChoice};
 
 /// How a model is asked for a typed answer ([`Agent::run_typed`](safepoint::Agent::run_typed)).
 ///
@@ -34,9 +34,6 @@ pub enum TypedAnswers {
     /// By tool.
     Tool,
 }
-
-/// Fields that hold more than the answer's format: what is extra in them stands beside it.
-pub(crate) const SHARED_FIELDS: [&str; 2] = ["text", "output_config"];
 
 impl<W: Wire> HttpModel<W> {
     /// Sets how a typed answer is asked for. Default: [`TypedAnswers::Auto`].

@@ -111,8 +111,8 @@ pub(super) fn gemini(body: &Value) -> Result<(), Violation> {
     }
     let own = tools.iter().any(|tool| tool["functionDeclarations"].is_null());
     let functions = tools.iter().any(|tool| tool["functionDeclarations"].is_array());
-    let is_told = body["toolConfig"]["includeServerSideToolInvocations"] == true;
-    refuse_unless(!(own && functions) || is_told, || {
+    let is_enabled = body["toolConfig"]["includeServerSideToolInvocations"] == true;
+    refuse_unless(!(own && functions) || is_enabled, || {
         "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."
             .to_owned()
     })

@@ -274,7 +274,7 @@ pub enum EventKind {
     Reasoning(Arc<str>),
     /// Provisional: a call has begun to arrive.
     CallBegun(String),
-    /// Provisional: the provider used a tool of its own, or said where the text before is from.
+    /// Provisional: the provider used one of its tools, or said where the text before is from.
     Provider(Arc<ProviderBlock>),
     /// A model call waits before another try.
     Retrying {

@@ -1,3 +1,5 @@
+//! The schemas of answers.
+
 use serde_json::{Value, json};
 
 use super::{HistoryRule, chat, talk, user};

@@ -57,8 +57,8 @@ fn tools_are_judged_by_each_providers_rules() {
     let both = json!([{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {}}]);
     let gemini_with = |tools: &Value| with(contents(), "tools", tools.clone());
     refused(gemini(&gemini_with(&both)), rule, "include_server_side_tool_invocations");
-    let told = with(gemini_with(&both), "toolConfig", json!({"includeServerSideToolInvocations": true}));
-    assert!(gemini(&told).is_ok());
+    let enabled = with(gemini_with(&both), "toolConfig", json!({"includeServerSideToolInvocations": true}));
+    assert!(gemini(&enabled).is_ok());
     refused(gemini(&gemini_with(&json!([{"web_search": {}}]))), rule, "web_search");
 }
 

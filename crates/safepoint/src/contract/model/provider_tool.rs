@@ -2,7 +2,7 @@
 
 /// A tool that the model's provider runs itself, on its own machines, while it makes a message.
 ///
-/// No call of it passes through this process: nobody is asked for approval, no hook sees it before it runs, and a stop
+/// No call of it passes through this process: no approval is asked, no hook sees it before it runs, and a stop
 /// does not end it, but only the request that it is part of. What was used, and what is known of its end, stands in the
 /// message's [blocks](crate::message::ProviderBlock), in the events and in the receipt. Give a provider a tool only if
 /// all that the tool may do is allowed.

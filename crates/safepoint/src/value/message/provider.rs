@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::ResultStatus;
 use crate::value::{json, text::head};
 
-/// A piece of a message that a provider made with a tool of its own, such as a search, or that says where a text is from.
+/// A piece of a message that a provider made with one of its tools, such as a search, or that says where a text is from.
 ///
 /// It is kept in the provider's own form, and goes back to that wire as it came. Another wire gets a
 /// [note](ProviderBlock::note) in its place.
@@ -34,7 +34,7 @@ pub enum ProviderPart {
         tool: String,
         /// What it was given, for people: a query, a program.
         input: String,
-        /// How it ended, where that is said with the use itself and not in a block of its own.
+        /// How it ended, where that is said with the use itself and not in a separate block.
         result: Option<ResultStatus>,
     },
     /// What a use gave.
@@ -83,7 +83,7 @@ impl ProviderBlock {
         Self { wire: wire.into(), part, raw }
     }
 
-    /// What a reader of another wire is told in its place; empty where there is nothing to tell.
+    /// The text that another wire gets in its place; empty where there is nothing to say.
     #[must_use]
     pub fn note(&self) -> String {
         match &self.part {
@@ -115,7 +115,7 @@ impl ProviderBlock {
         json::weight(&self.raw).saturating_add(text)
     }
 
-    /// Each text of it, for whoever must change them.
+    /// Each text of it, to be changed.
     pub(crate) fn texts_mut(&mut self) -> Vec<&mut String> {
         match &mut self.part {
             ProviderPart::Use { id, tool, input: text, .. } | ProviderPart::Result { id, tool, text, .. } => {

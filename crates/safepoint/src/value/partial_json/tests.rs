@@ -1,3 +1,5 @@
+//! Beginnings of documents, and what is certain of each.
+
 use proptest::prelude::*;
 use serde_json::{Map, json};
 

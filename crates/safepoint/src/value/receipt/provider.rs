@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::message::{AssistantMessage, Block, ProviderPart};
 
-/// How often a provider used a tool of its own in an attempt. What such a tool did outside is not known here.
+/// How often a provider used one of its tools in an attempt. What such a tool did outside is not known here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderToolReport {
