@@ -78,6 +78,10 @@ impl Conversation for CountedTalk {
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         self.inner.release()
     }
+    // The run reads what a wire says itself.
+    fn never_blocks(&self) -> bool {
+        self.inner.never_blocks()
+    }
 }
 
 struct CountedReply {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "engine/ahead.rs"]
+mod ahead;
 #[path = "engine/before_the_outcome.rs"]
 mod before_the_outcome;
 #[path = "engine/blocking.rs"]

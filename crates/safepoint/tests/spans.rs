@@ -4,10 +4,18 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
-use safepoint::{StopRequest, receipt::Ending};
+use safepoint::{
+    Outcome, StopRequest,
+    receipt::{Ending, QuietReport},
+};
+use tokio::time::timeout;
 use tracing_subscriber::{
     Layer,
     layer::{Context, SubscriberExt as _},
@@ -18,6 +26,9 @@ use tracing_subscriber::{
 mod world;
 
 use world::{agent, ask, call_started, does, say};
+
+/// Longer than any wait of these runs; the clock is a controlled one.
+const NEVER: Duration = Duration::from_secs(3600);
 
 type Seen = Arc<Mutex<BTreeMap<String, BTreeMap<String, String>>>>;
 
@@ -71,4 +82,45 @@ async fn a_stopped_span_is_neither_ok_nor_error() {
     }
     assert_eq!(agent([say("hi")]).build().run("go").await.ending(), Ending::Done);
     assert_eq!(seen.lock().unwrap()["invoke_agent"]["otel.status_code"], "OK");
+}
+
+/// Panics once, where a span of this name begins or is given its end.
+struct Bursts {
+    span: &'static str,
+    at_end: bool,
+    is_over: AtomicBool,
+}
+
+impl Bursts {
+    fn burst(&self, at_end: bool, name: &str) {
+        let is_here = (self.span, self.at_end) == (name, at_end);
+        assert!(!is_here || self.is_over.swap(true, Ordering::SeqCst), "the subscriber panics");
+    }
+}
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Bursts {
+    fn on_new_span(&self, span: &tracing::span::Attributes<'_>, _: &tracing::span::Id, _: Context<'_, S>) {
+        self.burst(false, span.metadata().name());
+    }
+    fn on_record(&self, id: &tracing::span::Id, _: &tracing::span::Record<'_>, cx: Context<'_, S>) {
+        self.burst(true, cx.span(id).expect("the span is open").name());
+    }
+}
+
+/// S2.16, S12.30: what subscribes to spans may panic between the record of a start and what begins by it. The run then fails
+/// with an account, and nothing waits for what never began.
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_panics_leaves_no_run_behind() {
+    for (span, at_end) in [("chat", true), ("chat", false), ("execute_tool", false)] {
+        let bursts = Bursts { span, at_end, is_over: AtomicBool::new(false) };
+        let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(bursts));
+        let work = does("work", |_| async { Ok("done".into()) });
+        let handle = agent([ask(&["work", "work"]), say("end")]).tool(work).build().run("go").detach();
+        let done = timeout(NEVER, handle.done()).await;
+        let outcome = done.unwrap_or_else(|_| panic!("{span}, {at_end}: the run never settled"));
+        let Outcome::Failed(failed) = &outcome else { panic!("{span}, {at_end}: {outcome:?}") };
+        assert_eq!(failed.code(), "callback", "{span}, {at_end}");
+        let quiet = timeout(NEVER, handle.quiet()).await.expect("no word on its quiet");
+        assert!(matches!(quiet, QuietReport::Quiet(_)), "{span}, {at_end}: {quiet:?}");
+    }
 }

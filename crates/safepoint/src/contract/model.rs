@@ -63,8 +63,8 @@ pub trait Conversation: Send {
         None
     }
 
-    /// Whether no poll of a reply blocks its thread, nor does more than a little work: the run's own task then reads the
-    /// replies, and a round has one task less. Only wires say so whose every wait is one of the runtime.
+    /// Whether no poll of a reply blocks its thread, nor its drop, and neither does more than a little work: the run's own
+    /// task then reads the replies and drops them, and a round has one task less. Only wires say so whose every wait is one of the runtime.
     #[doc(hidden)]
     fn never_blocks(&self) -> bool {
         false

@@ -49,6 +49,7 @@ mod late;
 mod mid_call;
 mod model;
 mod model_errors;
+mod never_begun;
 mod parent;
 mod promised_message;
 mod queue;
@@ -196,7 +197,7 @@ impl Driver {
                 self.callback_panicked("something that the run's own task called", &panic);
                 self.calls.end_for_failure();
                 // What still runs is waited for, as after any failure.
-                callback::run(self.step_until_settled()).await.unwrap_or(Ok(Ending::Failed))
+                callback::run(self.step_after_panic()).await.unwrap_or(Ok(Ending::Failed))
             }
         };
         let (ending, persisted) = match driven {
@@ -209,6 +210,7 @@ impl Driver {
             }
         };
         if persisted != Persisted::Yes {
+            self.end_model_for_failure();
             self.calls.end_for_failure();
             self.watch_since(Some(Instant::now()));
         }

@@ -37,6 +37,7 @@ pub(crate) use call::{Allowed, Call, CallState};
 pub(crate) use children::ChildUsage;
 pub(crate) use context::{PendingSteer, StepContext, over_attempts};
 pub(crate) use round::{Round, first_starts};
+pub(crate) use view::AnnouncedModel;
 
 use spent::Spent;
 

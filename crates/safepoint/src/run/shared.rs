@@ -301,6 +301,9 @@ impl SharedRun {
     /// Fixes the outcome: the first write wins, and the stream of events ends with `last`.
     pub(crate) fn publish(&self, outcome: Outcome, last: EventKind) {
         if self.outcome.set(outcome).is_ok() {
+            if self.path.is_root() {
+                self.tree.drop_decisions();
+            }
             self.feed.close(last);
             self.published.notify_waiters();
         }

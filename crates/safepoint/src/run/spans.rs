@@ -5,6 +5,8 @@
 
 use tracing::{Span, field::Empty, info_span};
 
+use crate::value::{event::Completion, receipt::ModelReport};
+
 /// A run: `invoke_agent`.
 pub(crate) fn run(id: &str, model: &str) -> Span {
     info_span!(
@@ -56,4 +58,17 @@ pub(crate) fn end(span: &Span, ending: &str, status: Option<&'static str>) {
     if let Some(code) = status {
         span.record("otel.status_code", code);
     }
+}
+
+/// Ends the span of a model call. After its record: what subscribes to spans is not ours, and may panic.
+pub(crate) fn end_model_call(span: &Span, whole: &Completion, report: &ModelReport) {
+    let (ending, status) = match whole {
+        Completion::Complete => ("completed", OK),
+        Completion::Stopped => ("stopped", UNSET),
+        Completion::Steered => ("steered", UNSET),
+        Completion::Failed(_) => ("failed", ERROR),
+    };
+    end(span, ending, status);
+    span.record("gen_ai.usage.input_tokens", report.usage.input);
+    span.record("gen_ai.usage.output_tokens", report.usage.output);
 }

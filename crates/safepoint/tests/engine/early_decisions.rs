@@ -29,37 +29,44 @@ use crate::{
 
 const DURABLY: ApprovalMode = ApprovalMode::Ask(None, WithoutApprover::Suspend);
 
-/// Once it is armed, a gate stands before the attempt of the run at this path.
+/// Once it is armed, a gate stands before what is read, or before the attempt of the run at this path.
 struct Gated {
     inner: MemoryLog,
-    path: Path,
+    path: Option<Path>,
     armed: AtomicBool,
     came: Semaphore,
     gate: Semaphore,
 }
 
 impl Gated {
-    fn before(path: Path) -> Arc<Self> {
+    fn before(path: Option<Path>) -> Arc<Self> {
         let (came, gate) = (Semaphore::new(0), Semaphore::new(0));
         Arc::new(Self { inner: MemoryLog::default(), path, armed: AtomicBool::new(false), came, gate })
+    }
+
+    async fn pass_if(&self, is_gated: bool) {
+        if is_gated && self.armed.load(Ordering::SeqCst) {
+            self.came.add_permits(1);
+            self.gate.acquire().await.unwrap().forget();
+        }
     }
 }
 
 impl Log for Gated {
     fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
-        let begins = matches!(*record.fact, Fact::AttemptOpened { .. }) && record.path == self.path;
-        let is_gated = begins && self.armed.load(Ordering::SeqCst);
+        let begins =
+            matches!(*record.fact, Fact::AttemptOpened { .. }) && Some(&record.path) == self.path.as_ref();
         Box::pin(async move {
-            if is_gated {
-                self.came.add_permits(1);
-                self.gate.acquire().await.unwrap().forget();
-            }
+            self.pass_if(begins).await;
             self.inner.append(record).await
         })
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
-        self.inner.read()
+        Box::pin(async move {
+            self.pass_if(self.path.is_none()).await;
+            self.inner.read().await
+        })
     }
 }
 
@@ -72,7 +79,12 @@ fn family(approval: ToolApproval, gate: &Arc<Semaphore>, ran: &Arc<AtomicU32>) -
 
 /// A tree that waits for a person, on its log.
 async fn waiting(parent: &Agent) -> (Arc<Gated>, safepoint::Outcome, ApprovalId) {
-    let log = Gated::before(at(&["h0"]));
+    waiting_with(parent, Some(at(&["h0"]))).await
+}
+
+/// The same; where a resume stands is given.
+async fn waiting_with(parent: &Agent, path: Option<Path>) -> (Arc<Gated>, safepoint::Outcome, ApprovalId) {
+    let log = Gated::before(path);
     let waiting = run_recorded(parent, log.clone(), History::new(), "go").await;
     let safepoint::Outcome::Suspended(asks) = &waiting else { panic!("{waiting:?}") };
     let question = asks.approvals()[0].id.clone();
@@ -91,6 +103,21 @@ async fn a_decision_that_is_early_waits_for_the_child() {
     log.came.acquire().await.unwrap().forget();
     let mut deciding = pin!(handle.decide(&question, Decision::Approve));
     assert_eq!((&mut deciding).now_or_never(), None, "no question is open yet");
+    log.gate.add_permits(1);
+    assert_eq!(deciding.await, Ok(()));
+    assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));
+}
+
+/// S8.2, S8.4, S9.1: the same for one that comes while the parent has not yet read what was asked: it is not refused as unknown.
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_comes_before_the_records_are_read_waits_for_the_child() {
+    let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
+    let parent = family(ToolApproval::Required, &gate, &ran);
+    let (log, waiting, question) = waiting_with(&parent, None).await;
+    let handle = parent.resume(&waiting).detach();
+    log.came.acquire().await.unwrap().forget();
+    let mut deciding = pin!(handle.decide(&question, Decision::Approve));
+    assert_eq!((&mut deciding).now_or_never(), None, "nothing is read yet");
     log.gate.add_permits(1);
     assert_eq!(deciding.await, Ok(()));
     assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));

@@ -1,6 +1,12 @@
 //! A panic anywhere in the code of others: the run settles, and says whose it was.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
@@ -108,6 +114,20 @@ async fn an_on_stop_that_panics_changes_nothing() {
 async fn a_rule_that_panics_fails_the_run() {
     let rule = Rule::on("t", RuleAction::Allow).when(|_| panic!("the rule panics"));
     let handle = one_call().rule(rule).build().run("go").detach();
+    let outcome = settled(&handle).await;
+    assert_eq!(code(&outcome), "callback");
+    assert!(outcome.receipt().calls.iter().all(|call| call.started_at.is_none()));
+}
+
+/// S2.16, S8.2: it does so also where it would not panic a second time.
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_panics_once_fails_the_run() {
+    let is_over = AtomicBool::new(false);
+    let panics = move |_: &_| {
+        assert!(is_over.swap(true, Ordering::SeqCst), "the rule panics");
+        true
+    };
+    let handle = one_call().rule(Rule::on("t", RuleAction::Allow).when(panics)).build().run("go").detach();
     let outcome = settled(&handle).await;
     assert_eq!(code(&outcome), "callback");
     assert!(outcome.receipt().calls.iter().all(|call| call.started_at.is_none()));

@@ -65,16 +65,19 @@ impl Driver {
     }
 
     /// The calls of a whole message, if each may begin without a question. `None`: they are checked one by one once the
-    /// message is recorded.
-    pub(super) fn starts_after(&self, message: &AssistantMessage) -> Option<Vec<ClearedCall>> {
-        let cleared: Option<Vec<ClearedCall>> = message.calls().map(|call| self.cleared(call)).collect();
-        cleared.filter(|cleared| !cleared.is_empty() && self.is_undisturbed())
+    /// message is recorded. A stop that comes meanwhile is noticed before the next call (S12.5).
+    pub(super) fn starts_after(&mut self, message: &AssistantMessage) -> Option<Vec<ClearedCall>> {
+        let mut cleared = Vec::new();
+        for call in message.calls() {
+            cleared.push(self.is_undisturbed().then(|| self.cleared(call)).flatten()?);
+        }
+        (!cleared.is_empty() && self.is_undisturbed()).then_some(cleared)
     }
 
-    fn cleared(&self, call: &ToolCall) -> Option<ClearedCall> {
+    fn cleared(&mut self, call: &ToolCall) -> Option<ClearedCall> {
         let (args, approval, _) = self.read_call(call).ok()?;
-        // A rule that panics does so again where that is reported.
-        let ruling = approver::rule(&self.cx.def.rules, approval, &call.name, &args).ok()?;
+        let ruling = approver::rule(&self.cx.def.rules, approval, &call.name, &args);
+        let ruling = self.unless_panicked("a rule", ruling)?;
         let is_auto = matches!(self.cx.def.approvals, ApprovalMode::Auto);
         let may_begin = matches!(ruling, RuleAction::Allow) || matches!(ruling, RuleAction::Ask) && is_auto;
         let work = self.cx.def.tools.get(&call.name).filter(|_| may_begin)?.clone();

@@ -211,11 +211,10 @@ impl Driver {
         ruled: Ruled,
         reply: Reply,
     ) -> Result<(), LogFailure> {
-        let Err((ruled, reply)) = self.decide_inside(&id, (ruled, Some(reply))) else { return Ok(()) };
+        let Err((ruled, reply)) = self.decide_inside(&id, (ruled, reply)) else { return Ok(()) };
+        let Err((ruled, reply)) = self.cx.shared.pass_decision(&id, ruled, reply) else { return Ok(()) };
         let taken = self.decide(&id, ruled).await?;
-        if let Some(reply) = reply {
-            sync::reply(reply, taken);
-        }
+        sync::reply(reply, taken);
         Ok(())
     }
 

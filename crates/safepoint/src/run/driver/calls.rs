@@ -38,6 +38,8 @@ pub(super) struct CallScope {
     pub(super) stop: StopHandle,
     pub(super) board: Arc<CallBoard>,
     pub(super) started_at: Option<Timestamp>,
+    /// Whether its body or its run has begun, in this attempt.
+    pub(super) is_begun: bool,
 }
 
 impl Calls {
@@ -46,7 +48,7 @@ impl Calls {
         self.open.entry(id.clone()).or_insert_with(|| {
             let (scope, stop) = cx.scope.child();
             cx.shared.name_call(id.clone(), stop.clone());
-            CallScope { scope, stop, board: Arc::default(), started_at: None }
+            CallScope { scope, stop, board: Arc::default(), started_at: None, is_begun: false }
         })
     }
 
@@ -61,8 +63,16 @@ impl Calls {
 
     /// A body runs from here on, if its call is open.
     pub(super) fn begins(&mut self, id: CallId, body: WatchableCall) {
-        if self.open.contains_key(&id) {
+        if let Some(call) = self.open.get_mut(&id) {
+            call.is_begun = true;
             self.bodies.insert(id, body);
+        }
+    }
+
+    /// The run that is the call's work exists from here on.
+    pub(super) fn run_begins(&mut self, id: &CallId) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.is_begun = true;
         }
     }
 
@@ -229,10 +239,11 @@ impl Driver {
         for open in self.machine.open_calls() {
             let seen = self.recorder.unrecorded().iter().find(|row| row.call_id == open.call.id);
             let status = match open.step {
-                CallState::Running => CallStatus::LeftRunning,
+                CallState::Running if !self.has_never_begun(&open) => CallStatus::LeftRunning,
                 CallState::EffectUnknown => CallStatus::Stopped,
                 _ if open.is_in_doubt() => CallStatus::Stopped,
-                CallState::Requested
+                CallState::Running
+                | CallState::Requested
                 | CallState::Approved(_)
                 | CallState::Ready { .. }
                 | CallState::Resuming { .. } => CallStatus::NotStarted,
@@ -250,9 +261,11 @@ impl Driver {
         let stop = Some((run_failed(), StopSource::Run));
         let mut ending = executor::not_begun(status, "", stop);
         ending.judge_effect(open.effect.unwrap_or(EffectClass::Unsafe));
-        ending.started_at = self.calls.get(&open.call.id).and_then(|site| site.started_at);
+        let is_begun = status != CallStatus::NotStarted;
+        ending.started_at =
+            self.calls.get(&open.call.id).and_then(|site| site.started_at).filter(|_| is_begun);
         let (report, ..) = ending.into_parts(&open.call, self.machine.rounds());
-        CallReport { ended_at: report.ended_at.filter(|_| status == CallStatus::NotStarted), ..report }
+        CallReport { ended_at: report.ended_at.filter(|_| !is_begun), ..report }
     }
 }
 

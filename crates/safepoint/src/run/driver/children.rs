@@ -18,11 +18,11 @@ use crate::{
     run::{
         executor::{self, CallEnd, RunCall},
         machine::{Call, CallState},
-        shared::{Activity, Decided, RunMessage},
+        shared::{Activity, Reply, RunMessage},
     },
     sync::callback,
     value::{
-        approval::ApprovalRequest,
+        approval::{ApprovalRequest, Ruled},
         effect::SideEffect,
         event::Fact,
         history::note,
@@ -166,6 +166,7 @@ impl Driver {
         };
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
+        self.calls.run_begins(&call.id);
         let path = shared.path.clone();
         let (def, log) = (Arc::clone(child.def()), Arc::clone(self.recorder.log()));
         Driver::new(shared, def, log, mailbox).under(up).spawn(Start::Child(input));
@@ -242,9 +243,13 @@ impl Driver {
     }
 
     /// Passes a decision to the suspended child run that asked, by resuming that run.
-    pub(super) fn decide_inside(&mut self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
-        let Some(call) = self.machine.suspended_on(id) else { return Err(decided) };
-        self.cx.shared.tree.leave(id.clone(), decided);
+    pub(super) fn decide_inside(
+        &mut self,
+        id: &ApprovalId,
+        (ruled, reply): (Ruled, Reply),
+    ) -> Result<(), (Ruled, Reply)> {
+        let Some(call) = self.machine.suspended_on(id) else { return Err((ruled, reply)) };
+        self.cx.shared.tree.leave(id.clone(), (ruled, Some(reply)));
         self.machine.resume_child(&call);
         Ok(())
     }

@@ -138,6 +138,11 @@ impl ModelCalls {
         }
     }
 
+    /// Whether a call is in progress.
+    pub(super) fn has_begun(&self) -> bool {
+        self.streaming.is_some()
+    }
+
     /// Whether the call of this round is in progress.
     fn is_at(&self, round: u32) -> bool {
         self.streaming.as_ref().is_some_and(|streaming| streaming.round == round)
@@ -248,6 +253,16 @@ impl Driver {
         self.end_model(&mut streaming, (whole, ModelState::Closed), asked).await
     }
 
+    /// Releases the exchange of a call whose end cannot be recorded any more. Nothing more of it is shown, and the receipt has it.
+    pub(super) fn end_model_for_failure(&mut self) {
+        if let Some(mut streaming) = self.model.streaming.take() {
+            streaming.reader.end();
+            self.model.release(&self.cx, &mut streaming);
+            let (_, report) = self.take_message(&streaming, ModelState::Closed);
+            self.recorder.keep_unrecorded_model(report);
+        }
+    }
+
     /// The message exceeds its limit: the limit's stop ends the call, whatever else is known of its end by
     /// then.
     pub(super) fn too_long(&mut self, round: u32) {
@@ -296,13 +311,15 @@ impl Driver {
             && *whole == Completion::Complete
             && let Some(starts) = self.starts_after(message)
         {
-            let begun = self.record_with_starts(Arc::clone(&ended), starts).await?;
-            end_span(&streaming.span, whole, report);
+            let begun = self.record_with_starts(Arc::clone(&ended), starts).await;
+            let begun = begun.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
+            spans::end_model_call(&streaming.span, whole, report);
             return Box::pin(self.begin_calls(begun)).await;
         }
         asked.push(Arc::clone(&ended));
-        self.record_all(asked).await?;
-        end_span(&streaming.span, whole, report);
+        let recorded = self.record_all(asked).await;
+        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
+        spans::end_model_call(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
         self.notify(|hooks| hooks.after_model(&hooked()));
@@ -318,7 +335,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let (message, report) = self.take_message(streaming, state);
         self.record_all(asked).await?;
-        end_span(&streaming.span, &whole, &report);
+        spans::end_model_call(&streaming.span, &whole, &report);
         let Some(summary) = &mut streaming.summary else { return Ok(()) };
         self.summarised(summary, &message, (whole, report)).await
     }
@@ -348,17 +365,4 @@ impl Driver {
         };
         (message, report)
     }
-}
-
-/// Ends the span of a call. After its record: what subscribes to spans is not ours, and may panic.
-fn end_span(span: &Span, whole: &Completion, report: &ModelReport) {
-    let (ending, status) = match whole {
-        Completion::Complete => ("completed", spans::OK),
-        Completion::Stopped => ("stopped", spans::UNSET),
-        Completion::Steered => ("steered", spans::UNSET),
-        Completion::Failed(_) => ("failed", spans::ERROR),
-    };
-    spans::end(span, ending, status);
-    span.record("gen_ai.usage.input_tokens", report.usage.input);
-    span.record("gen_ai.usage.output_tokens", report.usage.output);
 }

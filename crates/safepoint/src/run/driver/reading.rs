@@ -63,14 +63,12 @@ impl Reader {
         Self::Task(scope.spawn(LABEL, performed))
     }
 
-    /// Releases the exchange.
+    /// Releases the exchange: where the driver reads it, then and there. A task that drops it would be behind all others that
+    /// are ready, and of a reply of which no poll blocks, no drop does.
     pub(super) fn end(&mut self) {
         match std::mem::replace(self, Self::Absent) {
             Self::Task(task) => task.drop_now(),
-            Self::Driver(Reading { work, scope, _hold: hold }) => {
-                drop(scope.spawn(LABEL, async move { drop(work) }));
-                drop(hold);
-            }
+            reading @ Self::Driver(_) => drop(reading),
             Self::Absent => {}
         }
     }

@@ -12,7 +12,7 @@ use crate::{
     value::{
         event::{EventKind, Fact},
         ids::Path,
-        receipt::CallReport,
+        receipt::{CallReport, ModelReport, Receipt},
     },
 };
 
@@ -21,13 +21,15 @@ pub(super) struct Recorder {
     log: Arc<dyn Log>,
     /// Ends of calls that the log did not take.
     unrecorded: Vec<CallReport>,
+    /// The end of a model call that the log did not take.
+    unrecorded_model: Option<Box<ModelReport>>,
     /// Why the log takes nothing more.
     lost: Option<String>,
 }
 
 impl Recorder {
     pub(super) fn new(log: Arc<dyn Log>) -> Self {
-        Self { log, unrecorded: Vec::new(), lost: None }
+        Self { log, unrecorded: Vec::new(), unrecorded_model: None, lost: None }
     }
 
     /// Records a fact, applies it and shows it. State changes in no other way. The fact is shared, so that no
@@ -93,6 +95,19 @@ impl Recorder {
 
     pub(super) fn unrecorded(&self) -> &[CallReport] {
         &self.unrecorded
+    }
+
+    /// Keeps the end of a model call that the log did not take, for the receipt.
+    pub(super) fn keep_unrecorded_model(&mut self, report: ModelReport) {
+        self.unrecorded_model = Some(Box::new(report));
+    }
+
+    /// Adds that end to the receipt: it was seen, and is billed, though the log does not have it (S3.9).
+    pub(super) fn account_for_model(&self, receipt: &mut Receipt) {
+        if let Some(model) = &self.unrecorded_model {
+            receipt.usage.add(&model.usage);
+            receipt.model = Some(ModelReport::clone(model));
+        }
     }
 
     /// The log takes nothing more; the first reason is kept.

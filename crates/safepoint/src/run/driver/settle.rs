@@ -188,6 +188,7 @@ impl Driver {
             late: Vec::new(),
             unrecorded: self.recorder.lost().cloned(),
         };
+        self.recorder.account_for_model(&mut receipt);
         self.account_for_children(&mut receipt);
         receipt
     }

@@ -17,7 +17,23 @@ use crate::{
     },
 };
 
+/// A model call that is announced and has not ended, and its round. Exhaustive: of a round, or the summary before one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnnouncedModel {
+    Round(u32),
+    Summary(u32),
+}
+
 impl Machine {
+    /// The model call in progress.
+    pub(crate) fn announced_model(&self) -> Option<AnnouncedModel> {
+        match &self.stage {
+            RunStage::Streaming => Some(AnnouncedModel::Round(self.rounds)),
+            RunStage::Summarising => Some(AnnouncedModel::Summary(self.next_round())),
+            RunStage::Ready | RunStage::Cut(_) | RunStage::Calls(_) | RunStage::Answered(_) => None,
+        }
+    }
+
     /// The conversation as it would be passed on now, including its open end.
     pub(crate) fn history_now(&self) -> History {
         self.with_tail(self.history.clone())

@@ -21,4 +21,23 @@ impl SharedRun {
         let is_posted = mailbox.post(RunMessage::Decided { id: id.clone(), ruled, reply });
         if is_posted { Ok(true) } else { Err(DecideError::RunEnded) }
     }
+
+    /// Passes on a decision that came before this run had read what earlier attempts asked: the run below that asked has it
+    /// then, or finds it. One about no question of another run is returned.
+    pub(crate) fn pass_decision(
+        &self,
+        id: &ApprovalId,
+        ruled: Ruled,
+        reply: Reply,
+    ) -> Result<(), (Ruled, Reply)> {
+        let (ruled, reply) = match self.tree.leave_early(id, ruled, reply) {
+            Err(returned) => returned,
+            Ok(()) => return Ok(()),
+        };
+        let Some(mailbox) = self.tree.asker_beside(id, &self.path) else { return Err((ruled, reply)) };
+        if !mailbox.post(RunMessage::Decided { id: id.clone(), ruled, reply }) {
+            // That run has ended. With its message the reply is dropped, which says so.
+        }
+        Ok(())
+    }
 }

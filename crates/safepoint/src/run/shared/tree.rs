@@ -122,6 +122,12 @@ impl RunTree {
         self.asked.lock().get(id).map(|asker| asker.mailbox.clone())
     }
 
+    /// Who answers for it, if that is another run than the one at `path`.
+    pub(super) fn asker_beside(&self, id: &ApprovalId, path: &Path) -> Option<Mailbox<RunMessage>> {
+        let asked = self.asked.lock();
+        asked.get(id).filter(|asker| asker.path != *path).map(|asker| asker.mailbox.clone())
+    }
+
     /// Whether a live run below the root waits for the answer.
     pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
         self.asked.lock().get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_gone())
@@ -157,6 +163,12 @@ impl RunTree {
 
     pub(crate) fn take(&self, id: &ApprovalId) -> Option<Decided> {
         self.decided.lock().remove(id)
+    }
+
+    /// The root has its outcome, so no run is resumed any more: callers whose decisions no run has taken learn that.
+    pub(super) fn drop_decisions(&self) {
+        let untaken = std::mem::take(&mut *self.decided.lock());
+        drop(untaken);
     }
 }
 
