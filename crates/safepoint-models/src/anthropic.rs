@@ -188,7 +188,8 @@ impl HttpModel<Messages> {
     /// ```
     /// use safepoint::usage::Price;
     /// let model = safepoint_models::anthropic::model("claude-sonnet-4-5").cache();
-    /// let price = Price { cache_write: Some(3.75), ..Price::new(3.0, 0.3, 15.0) };
+    /// let mut price = Price::new(3.0, 0.3, 15.0);
+    /// price.cache_write = Some(3.75);
     /// # drop((model, price));
     /// ```
     pub fn cache(mut self) -> Self {

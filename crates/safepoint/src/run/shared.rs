@@ -43,7 +43,7 @@ mod tree;
 pub(crate) use allow_list::{AllowList, AllowState};
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
-pub(crate) use tree::{Decided, Reply, RunTree};
+pub(crate) use tree::{Reply, RunTree};
 
 /// One run, as seen from outside.
 pub(crate) struct SharedRun {
