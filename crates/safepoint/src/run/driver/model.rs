@@ -258,8 +258,8 @@ impl Driver {
         if let Some(mut streaming) = self.model.streaming.take() {
             streaming.reader.end();
             self.model.release(&self.cx, &mut streaming);
-            let (_, report) = self.take_message(&streaming, ModelState::Closed);
-            self.recorder.keep_unrecorded_model(report);
+            let (message, report) = self.take_message(&streaming, ModelState::Closed);
+            self.recorder.keep_unrecorded_model(report, &message);
         }
     }
 
@@ -312,13 +312,14 @@ impl Driver {
             && let Some(starts) = self.starts_after(message)
         {
             let begun = self.record_with_starts(Arc::clone(&ended), starts).await;
-            let begun = begun.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
+            let begun =
+                begun.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone(), message))?;
             spans::end_model_call(&streaming.span, whole, report);
             return Box::pin(self.begin_calls(begun)).await;
         }
         asked.push(Arc::clone(&ended));
         let recorded = self.record_all(asked).await;
-        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
+        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone(), message))?;
         spans::end_model_call(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };

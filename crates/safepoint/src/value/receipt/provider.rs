@@ -19,6 +19,17 @@ pub struct ProviderToolReport {
 }
 
 impl ProviderToolReport {
+    /// Adds it to the report of the same tool.
+    pub(crate) fn add_to(&self, all: &mut Vec<Self>) {
+        match all.iter_mut().find(|known| known.tool == self.tool && known.wire == self.wire) {
+            Some(known) => {
+                known.uses += self.uses;
+                known.unfinished += self.unfinished;
+            }
+            None => all.push(self.clone()),
+        }
+    }
+
     /// Counts what a message used.
     pub(crate) fn count(all: &mut Vec<Self>, message: &AssistantMessage) {
         let parts = || {
@@ -29,10 +40,7 @@ impl ProviderToolReport {
         };
         for (wire, part) in parts() {
             let ProviderPart::Use { tool, .. } = part else { continue };
-            match all.iter_mut().find(|known| known.tool == *tool && known.wire == *wire) {
-                Some(known) => known.uses += 1,
-                None => all.push(Self { tool: tool.clone(), wire: wire.clone(), uses: 1, unfinished: 0 }),
-            }
+            Self { tool: tool.clone(), wire: wire.clone(), uses: 1, unfinished: 0 }.add_to(all);
         }
         for (wire, tool) in unfinished(parts()) {
             let known = all.iter_mut().find(|known| known.tool == tool && known.wire == wire);
