@@ -67,6 +67,13 @@ pub trait Log: Send + Sync + 'static {
         })
     }
 
+    /// Whether each append is over at its first poll, and blocks nothing. The run may then record a stop before it releases
+    /// what was stopped, with no wait in between.
+    #[doc(hidden)]
+    fn is_instant(&self) -> bool {
+        false
+    }
+
     /// All records of the tree, oldest first.
     ///
     /// # Cancel safety
@@ -202,6 +209,10 @@ impl Log for MemoryLog {
         let place = records.len() as u64 - 1;
         drop(records);
         Box::pin(std::future::ready(Ok(place)))
+    }
+
+    fn is_instant(&self) -> bool {
+        true
     }
 
     /// It answers at once, so no limit is watched.

@@ -72,6 +72,7 @@ use calls::Calls;
 use hooks::HookRunner;
 use model::ModelCalls;
 use queue::Queue;
+use reading::Driven;
 use recorder::Recorder;
 use steers::Steers;
 use stops::StopTracker;
@@ -185,7 +186,8 @@ impl Driver {
     /// driver's future would then contain that of its child run's driver.
     pub(crate) fn spawn(self, start: Start) {
         let span = spans::run(self.cx.shared.run.as_str(), self.cx.def.model.name());
-        drop(Task::unscoped("driver", Box::pin(Box::new(self).run(start)).instrument(span)));
+        let shared = Arc::clone(&self.cx.shared);
+        drop(Task::unscoped("driver", Driven::new(Box::new(self).run(start), shared).instrument(span)));
     }
 
     /// The whole life of an attempt: until its outcome is fixed, and then until it is quiet. Rare work is

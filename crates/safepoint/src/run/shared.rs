@@ -37,12 +37,14 @@ use crate::{
 
 mod allow_list;
 mod closings;
+mod given_up;
 mod put;
 mod tree;
 
 pub(crate) use allow_list::{AllowList, AllowState};
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
+use given_up::GivenUp;
 pub(crate) use tree::{Reply, RunTree};
 
 /// One run, as seen from outside.
@@ -72,6 +74,7 @@ pub(crate) struct SharedRun {
     outcome: OnceLock<Outcome>,
     quiet: OnceLock<QuietReport>,
     published: Notify,
+    pub(crate) given_up: GivenUp,
 }
 
 /// The messages of a driver. Exhaustive: it must handle each.
@@ -247,6 +250,7 @@ impl SharedRun {
             outcome: OnceLock::new(),
             quiet: OnceLock::new(),
             published: Notify::new(),
+            given_up: GivenUp::default(),
         };
         (shared, received)
     }

@@ -248,7 +248,13 @@ impl Driver {
             self.model.drain(&self.cx, streaming);
             return Ok(());
         }
-        streaming.reader.end();
+        // The run's outcome is next then, with no append that is waited for and no code of a user.
+        let is_last =
+            whole == Completion::Stopped && self.cx.def.hooks.is_empty() && self.recorder.is_instant();
+        match is_last {
+            true => streaming.reader.end_with_this_poll(&self.cx.shared),
+            false => streaming.reader.end(),
+        }
         self.model.release(&self.cx, &mut streaming);
         self.end_model(&mut streaming, (whole, ModelState::Closed), asked).await
     }

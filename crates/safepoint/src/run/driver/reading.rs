@@ -73,6 +73,20 @@ impl Reader {
         }
     }
 
+    /// The same, but as the present poll of the driver ends: where nothing that may wait or block is before that.
+    pub(super) fn end_with_this_poll(&mut self, shared: &SharedRun) {
+        match std::mem::replace(self, Self::Absent) {
+            Self::Driver(Reading { work, scope, _hold: hold }) => {
+                drop(scope);
+                shared.given_up.leave((work, hold));
+            }
+            other @ (Self::Task(_) | Self::Absent) => {
+                *self = other;
+                self.end();
+            }
+        }
+    }
+
     /// Gives the reply a separate task, if the driver reads it.
     pub(super) fn leave(&mut self, (shared, round): (&Arc<SharedRun>, u32)) {
         match std::mem::replace(self, Self::Absent) {
@@ -100,6 +114,28 @@ impl Reader {
             Poll::Pending if coop::has_budget_remaining() => Poll::Pending,
             Poll::Pending => Poll::Ready(ReadPart::Busy),
         }
+    }
+}
+
+/// The whole life of a driver, which ends no poll with an exchange that it has given up.
+pub(super) struct Driven<F> {
+    driver: Pin<Box<F>>,
+    shared: Arc<SharedRun>,
+}
+
+impl<F> Driven<F> {
+    pub(super) fn new(driver: F, shared: Arc<SharedRun>) -> Self {
+        Self { driver: Box::pin(driver), shared }
+    }
+}
+
+impl<F: Future> Future for Driven<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let polled = self.driver.as_mut().poll(cx);
+        self.shared.given_up.release();
+        polled
     }
 }
 

@@ -33,6 +33,11 @@ impl Recorder {
         Self { log, unrecorded: Vec::new(), unrecorded_model: None, lost: None }
     }
 
+    /// Whether no record is waited for.
+    pub(super) fn is_instant(&self) -> bool {
+        self.log.is_instant()
+    }
+
     /// Records a fact, applies it and shows it. State changes in no other way. The fact is shared, so that no
     /// future of a waiting run has room for facts.
     pub(super) async fn record(
