@@ -218,11 +218,12 @@ impl ChatReader {
     }
 }
 
-/// Where a text is from: each annotation has its fields under the name of its type.
+/// Where a text is from: an annotation has its fields under the name of its type, or is of a kind that is not known here.
 fn citations(annotations: &Value) -> Result<Vec<Citation>, ModelError> {
     let all = annotations.as_array().ok_or_else(|| provider_blocks::malformed(annotations))?;
     let read = |one: &Value| {
-        let fields = one["type"].as_str().map_or(&Value::Null, |kind| &one[kind]);
+        let named = one["type"].as_str().map(|kind| &one[kind]).filter(|fields| !fields.is_null());
+        let fields = named.unwrap_or(one);
         provider_blocks::citation(fields, ("url", &["title", "filename"], "quote"))
     };
     all.iter().map(read).collect()
