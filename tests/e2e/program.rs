@@ -11,9 +11,15 @@ fn program() -> PathBuf {
     let tests = env::current_exe().unwrap();
     let folder = tests.parent().and_then(|deps| deps.parent()).unwrap();
     let program = folder.join("examples").join(format!("returns_outcome{}", env::consts::EXE_SUFFIX));
+    // A profile's folder has its name, but for the one of development.
+    let profile = match folder.file_name().and_then(|name| name.to_str()).unwrap() {
+        "debug" => "dev",
+        profile => profile,
+    };
     if !program.exists() {
         let cargo = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "safepoint-tests", "--example", "returns_outcome"])
+            .args(["--profile", profile])
             .status();
         assert!(cargo.unwrap().success(), "the program could not be built");
     }
