@@ -1,4 +1,4 @@
-//! An agent that somebody else runs, over A2A, as a tool. `A2A_URL` is its address.
+//! An agent that another party runs, over A2A, as a tool. `A2A_URL` is its address.
 
 use std::{env, error::Error};
 

@@ -35,7 +35,7 @@ async fn ask(
     Sse::new(lines).keep_alive(KeepAlive::default())
 }
 
-/// Says how a run ended, whoever still listens.
+/// Says how a run ended, whether or not a reader is left.
 async fn report(run: RunHandle) {
     let outcome = run.done().await;
     let why = run.stop_requested().map(|reason| format!("{}: {}", reason.code(), reason.text()));

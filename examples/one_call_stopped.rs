@@ -1,4 +1,4 @@
-//! One call is stopped alone: the model is told so, and the run continues.
+//! One call is stopped alone: the model gets that as its result, and the run continues.
 
 use std::error::Error;
 

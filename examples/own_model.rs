@@ -7,7 +7,7 @@ use safepoint::{
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
 };
 
-/// Says what it is told, in capitals.
+/// Repeats what it is asked, in capitals.
 struct Loud;
 
 impl Model for Loud {

@@ -118,7 +118,7 @@ async fn the_tools_of_an_mcp_server() {
     example.check(&example.prints(|command| command.env("MCP_URL", server.url())).await);
 }
 
-/// An agent asks an agent that somebody else runs.
+/// An agent asks an agent that another party runs.
 #[tokio::test]
 async fn an_agent_that_somebody_else_runs() {
     let plan = vec![WorkStep::Say("a place where a run may stop".into())];

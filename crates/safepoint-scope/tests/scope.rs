@@ -303,7 +303,7 @@ impl Wake for Woken {
     }
 }
 
-/// S9.6: a request wakes all that must end before those that follow it, whoever waited first and however deep.
+/// S9.6: a request wakes all that must end before those that follow it, in whatever order they wait and however deep.
 #[test]
 fn what_must_end_is_woken_before_what_follows() {
     let (outer, handle) = Scope::root();
