@@ -49,6 +49,8 @@ mod field;
 mod fire;
 #[path = "session/first.rs"]
 mod first;
+#[path = "session/fork.rs"]
+mod fork;
 #[path = "session/given_up.rs"]
 mod given_up;
 #[path = "session/gone.rs"]

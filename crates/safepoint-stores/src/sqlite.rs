@@ -152,9 +152,11 @@ impl AskedAt {
 
 impl Store for SqliteStore {
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
-        let class = if session.items.is_empty() { Durability::Recorded } else { Durability::Durable };
+        let is_empty = session.items.is_empty() && session.records.is_empty();
+        let class = if is_empty { Durability::Recorded } else { Durability::Durable };
         self.write(class, move |connection, now| {
             let row = sessions::create(connection, &session, now)?;
+            journal::begin(connection, &session, now)?;
             // A refusal undoes the session too: each request has its own savepoint.
             inbox::begin(connection, &session, now)?;
             Ok(row)

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use safepoint::{ids::SessionId, store::Error};
 use serde_json::json;
 
+mod fork;
 mod show;
 
 use crate::{
@@ -22,6 +23,7 @@ pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCod
     match command {
         SessionsCommand::Ls(args) => list(args).await,
         SessionsCommand::Show(args) => show::show(args).await,
+        SessionsCommand::Fork(args) => fork::fork(args).await,
         SessionsCommand::Rm(args) => remove(args).await,
     }
 }

@@ -220,6 +220,9 @@ fn each_line_of_a_control_command_says_what_it_is_about() {
         (&["store", "check", "--json"], 0, "checked"),
         (&["store", "export", "ses_1"], 0, "record"),
         (&["stop", "ses_1", "--json"], 0, "reply"),
+        (&["sessions", "fork", "ses_1", "--name", "ses_2", "--json"], 0, "forked"),
+        (&["sessions", "fork", "ses_1", "--name", "ses_2", "--json"], 5, "forked"),
+        (&["sessions", "fork", "ses_1", "--at", "9", "--json"], 3, "forked"),
         (&["sessions", "rm", "ses_1", "--json"], 0, "removed"),
     ] {
         let (got, said, printed) = kept.tell(args);

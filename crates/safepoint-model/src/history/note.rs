@@ -53,6 +53,17 @@ pub const NO_APPROVER: &str = "[denied: this call needs a person's approval, and
 pub const NOT_CLAIMED: &str = "[denied: this run continues from a copy without a claim, and another copy could make the same call. Nothing was done by this one.]";
 /// What follows the name of remote work that has not confirmed its end.
 pub const MAY_CONTINUE: &str = " may go on";
+/// What calls did after the point from which a conversation continues; `None` if they did nothing.
+#[must_use]
+pub fn done_later(calls: &[String]) -> Option<String> {
+    const SHOWN: usize = 20;
+    let (shown, rest) = calls.split_at(calls.len().min(SHOWN));
+    let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
+    let shown = (!shown.is_empty()).then(|| shown.join("; "))?;
+    Some(format!(
+        "[This conversation continues from an earlier point. What was said after that point is not part of it, but these calls were made then, and what they did stands: {shown}{more}. Check before repeating any of them.]"
+    ))
+}
 /// Its work is a background run, which has begun.
 pub fn in_background(run: &Path) -> String {
     format!("[started in the background as {run}: it goes on by itself]")

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, blob::ZeroBlob, params};
 use safepoint::{
     ids::ApprovalId,
-    raw::store::{Appended, Chain, CloseResult, Damage, DamageKind, ItemState, Lease, Record, Write},
+    raw::store::{
+        Appended, Chain, CloseResult, Damage, DamageKind, ItemState, Lease, NewSession, Record, Write,
+    },
     store::Error,
 };
 
@@ -14,7 +16,7 @@ use super::{
     fail::Fail,
     inbox,
     leases::{self, Seat},
-    stops,
+    sessions, stops,
 };
 
 /// From this size in bytes on, a record is given its room in the file, and then written there in pieces: as a value of a statement
@@ -29,6 +31,16 @@ struct Append<'a> {
     chain: Chain,
     now: Timestamp,
     decided: Vec<ApprovalId>,
+}
+
+/// Writes the first records of a new session.
+pub(super) fn begin(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<(), Fail> {
+    if new.records.is_empty() {
+        return Ok(());
+    }
+    let key = sessions::key(connection, &new.id)?;
+    let mut append = Append { connection, key, head: 0, chain: Chain::of(&new.id), now, decided: Vec::new() };
+    new.records.iter().try_for_each(|record| append.record(record))
 }
 
 pub(super) fn append(

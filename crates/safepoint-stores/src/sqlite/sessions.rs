@@ -38,15 +38,17 @@ fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
 pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<SessionRow, Fail> {
     const INSERT: &str = "INSERT INTO sessions (id, created, updated, label, title, setup, head, chain, epoch, \
          inbox_closed, inbox_changes, stops, decisions) \
-         VALUES (?1, ?2, ?2, ?3, ?4, ?5, 0, ?6, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
+         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?7, ?6, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
     let mut insert = connection.prepare_cached(INSERT)?;
     let NewSession { id, title, label, setup, .. } = new;
-    let chain = Chain::of(id);
-    let created = insert.execute(params![id.as_str(), micros(now), label, title, setup, chain.as_bytes()])?;
+    let row = SessionRow::new(new, now);
+    let (at, head) = (micros(now), int(row.head));
+    let created =
+        insert.execute(params![id.as_str(), at, label, title, setup, row.chain.as_bytes(), head])?;
     if created == 0 {
         return Err(Error::SessionExists(id.clone()).into());
     }
-    Ok(SessionRow::new(new, now))
+    Ok(row)
 }
 
 pub(super) fn open(connection: &Connection, id: &SessionId) -> Result<SessionRow, Fail> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use safepoint::{
-    raw::store::{Liveness, NewItem, NewSession, Pushed, Record, Withdrawn, Write},
+    raw::store::{ChainCheck, Liveness, NewItem, NewSession, Pushed, Record, Withdrawn, Write},
     store::{Error, SessionRow},
 };
 
@@ -21,6 +21,7 @@ use super::{
 pub async fn sessions(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     made_once(&Bed::make(fresh)).await?;
     created_with_items(&Bed::make(fresh)).await?;
+    created_with_records(&Bed::make(fresh)).await?;
     created_as_a_whole_or_not(&Bed::make(fresh)).await?;
     newest_first(&Bed::make(fresh)).await?;
     removed_entirely(&Bed::make(fresh)).await?;
@@ -66,6 +67,26 @@ async fn created_with_items(bed: &Bed) -> Result<(), BrokenStore> {
     bed.append(&lease, vec![Write::TakeItem(1), Write::RemoveItem(1)]).await?;
     let left: Vec<u64> = bed.other.inbox(&row.id).await?.iter().map(|item| item.number).collect();
     same("what is left", left, vec![3])
+}
+
+async fn created_with_records(bed: &Bed) -> Result<(), BrokenStore> {
+    let records = vec![record("first"), record("second")];
+    let begin = |items: Vec<_>| NewSession { items, records: records.clone(), ..NewSession::of("a") };
+    let full = bed.store.create(begin(vec![NewItem { capacity: 0, ..item("1", "no room") }])).await;
+    refused("records with an item that is refused", full, |error| matches!(error, Error::ItemRefused(1)))?;
+    let row = bed.store.create(begin(vec![item("1", "hello")])).await?;
+    same("the head of a session that begins with records", row.head, 2)?;
+    same("that session found by another process", bed.other.open(&row.id).await?, row.clone())?;
+    let read = bed.other.read(&row.id, 0, 10).await?;
+    let read: Vec<Record> = read.entries.into_iter().filter_map(|entry| entry.record.ok()).collect();
+    same("the records that it begins with", read, records)?;
+    let checked = bed.store.check(&row.id).await?;
+    must("its chain is intact", matches!(&checked, ChainCheck::Intact(found) if found.records == 2))?;
+    let lease = bed.store.acquire(&row.id, owner(1), TTL).await?;
+    let appended = bed.append(&lease, vec![Write::Record(record("third"))]).await?;
+    same("the place of the next record", appended.first, 2)?;
+    let checked = bed.other.check(&row.id).await?;
+    must("its chain goes on", matches!(&checked, ChainCheck::Intact(found) if found.records == 3))
 }
 
 async fn created_as_a_whole_or_not(bed: &Bed) -> Result<(), BrokenStore> {

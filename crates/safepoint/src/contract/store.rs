@@ -62,9 +62,9 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// Dropping a future of a method that only reads loses nothing. Dropping one that writes, even before it was
 /// polled, leaves open whether it was written: entirely, or not at all.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Creates a session and puts its items into its inbox, in one transaction: all of it, or nothing. Each
-    /// item is then as after a [`push`](Self::push); one that a push would refuse, or find there already,
-    /// refuses the whole ([`Error::ItemRefused`]). Durable with items. Without items it is *recorded*: the
+    /// Creates a session, writes its records, and puts its items into its inbox, in one transaction: all of it, or
+    /// nothing. Each item is then as after a [`push`](Self::push); one that a push would refuse, or find there already,
+    /// refuses the whole ([`Error::ItemRefused`]). Durable with items or records. Without any it is *recorded*: the
     /// first durable write makes it durable too.
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow>;
 

@@ -156,6 +156,7 @@ impl<T: Item> SessionBuilder<T> {
             over: Notify::new(),
             store_changed: Notify::new(),
             first: Mutex::new(None),
+            journal: OnceLock::new(),
         };
         (Arc::new(shared), received)
     }

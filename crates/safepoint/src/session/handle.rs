@@ -3,12 +3,13 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use safepoint_scope::{Code, Reason, StopRequest};
 
 use crate::{
+    contract::store::Error,
     run::{
         shared::DecideError,
         steer::{Steer, SteerTicket},
@@ -21,9 +22,9 @@ use crate::{
 };
 
 use super::{
-    Item, ItemOutcome, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent, SessionExit,
-    SessionStop, StopTicket, Ticket, TurnStopTicket, TurnView, item::digest, machine::RequestAnswer,
-    message::SessionMessage, shared::SharedSession,
+    Fork, Forked, Item, ItemOutcome, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent,
+    SessionExit, SessionStop, StopTicket, Ticket, TurnStopTicket, TurnView, item::digest,
+    machine::RequestAnswer, message::SessionMessage, shared::SharedSession,
 };
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -183,6 +184,21 @@ impl<T: Item> SessionHandle<T> {
     /// Nothing is lost.
     pub async fn approvals(&self) -> Vec<ApprovalRequest> {
         self.shared.mailbox.ask(SessionMessage::ListApprovals).await.unwrap_or_default()
+    }
+
+    /// Makes a new session that continues this one from the end of `turn`, or of its last turn that has ended (S7.21). This
+    /// one goes on as it is. [`Fork`] gives the new one a name of your choice, and forks sessions that have no owner.
+    ///
+    /// # Errors
+    /// Those of [`Fork::create`], and [`Error::NotStored`] if this session is in no store or has ended.
+    ///
+    /// # Cancel safety
+    /// The new session may have been made: as a whole, or not at all.
+    pub async fn fork(&self, turn: Option<TurnId>) -> Result<Forked, Error> {
+        let journal = self.shared.journal.get().and_then(Weak::upgrade).ok_or(Error::NotStored)?;
+        let fork = Fork::of(journal.session().clone());
+        let fork = if let Some(turn) = turn { fork.at(turn) } else { fork };
+        fork.create(Arc::clone(journal.store())).await
     }
 
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.

@@ -33,13 +33,15 @@ mod approvals;
 mod checkpoint;
 mod deadline;
 mod line;
+mod past;
 mod read;
 mod recover;
 mod turn_log;
 
 pub(super) use approvals::reconcile;
 use deadline::{Deadline, TimeOver};
-pub(super) use line::JournalLine;
+pub(super) use line::{Grown, JournalLine};
+pub(super) use past::{Past, past};
 pub use read::{JournalFact, JournalStep, read_journal};
 pub(super) use recover::{LeftTurn, Recovered, recover};
 pub(super) use turn_log::TurnLog;

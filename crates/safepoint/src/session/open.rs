@@ -192,6 +192,7 @@ impl<T: Item> SessionBuilder<T> {
             // Nothing depends on it; the same failure is met by the records that matter.
         }
         let (shared, received) = self.shared();
+        shared.journal.get_or_init(|| Arc::downgrade(journal));
         let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
         let settings = Arc::new(self.settings);
         let mut driver = Driver::new(Arc::clone(&shared), settings, found.history, received, machine);

@@ -1,6 +1,6 @@
 //! State shared by a session's driver and its handles.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::Notify;
 
@@ -8,6 +8,7 @@ use super::{
     Item, Planner, SessionEvent, SessionExit,
     exit::report,
     inbox::Inbox,
+    journal::Journal,
     message::{Mailbox, SessionMessage},
     runs::SessionRuns,
 };
@@ -40,6 +41,8 @@ pub(super) struct SharedSession<T> {
     pub(super) store_changed: Notify,
     /// The item that the session was created with, until it is pushed.
     pub(super) first: Mutex<Option<Arc<u64>>>,
+    /// Where it is stored, if it is; set before anyone else has a handle. Weak: a handle does not keep the store alive.
+    pub(super) journal: OnceLock<Weak<Journal>>,
 }
 
 /// A snapshot of the running turn.

@@ -78,6 +78,9 @@ impl TimelineBuilder {
                 (step.title, step.said, step.tone) =
                     ("unreadable record".into(), damage.to_string(), Tone::Bad);
             }
+            Ok(JournalFact::Begun { from, turn, .. }) => {
+                self.mark(Kind::Other, None, position, at).title = format!("continues {from} after {turn}");
+            }
             Ok(JournalFact::Planned { turn, .. }) => self.begin(turn, at),
             Ok(JournalFact::Fact { turn, path, fact, grown }) => {
                 self.begin(turn, at);

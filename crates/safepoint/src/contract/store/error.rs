@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, sync::Arc};
 
-use crate::value::ids::{ApprovalId, SessionId};
+use crate::value::ids::{ApprovalId, SessionId, TurnId};
 
 use super::{lease::LeaseHolder, record::Damage};
 
@@ -48,6 +48,12 @@ pub enum Error {
     /// There is an approval of that id already.
     #[error("there is an approval {0} already")]
     ApprovalExists(ApprovalId),
+    /// The session has no such turn, or it has not ended. `None`: it has no turn that has ended.
+    #[error("session {0} has no ended turn{of}", of = .1.map(|turn| format!(" {}", turn.number())).unwrap_or_default())]
+    NoTurn(SessionId, Option<TurnId>),
+    /// The session is in no store, or has ended, so that its handle cannot fork it.
+    #[error("this session is in no store, or has ended: a stored one is forked by its name")]
+    NotStored,
     /// What is stored cannot be read.
     #[error("session {0} is damaged: {1}")]
     Damaged(SessionId, Damage),

@@ -104,6 +104,7 @@ impl MemoryState {
             return Err(Error::SessionExists(new.id));
         }
         let mut session = Session::new(&new, now);
+        session.append(new.records.into_iter().map(Write::Record).collect(), now)?;
         let row = session.row(&new.id);
         for (number, item) in (1..).zip(new.items) {
             let (pushed, _) = session.push(item, now);

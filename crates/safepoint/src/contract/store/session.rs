@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::value::ids::SessionId;
 
-use super::{chain::Chain, inbox::NewItem, lease::LeaseHolder};
+use super::{chain::Chain, inbox::NewItem, lease::LeaseHolder, record::Record};
 
 /// What a session begins with.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct NewSession {
     pub setup: String,
     /// The items that wait in its inbox from the beginning, numbered from 1 in this order.
     pub items: Vec<NewItem>,
+    /// The first records of its journal, in order.
+    pub records: Vec<Record>,
 }
 
 impl NewSession {
@@ -30,6 +32,7 @@ impl NewSession {
             label: String::new(),
             setup: String::new(),
             items: Vec::new(),
+            records: Vec::new(),
         }
     }
 }
@@ -61,9 +64,10 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    /// The row of a session that is created at this time: nothing is in its journal, and it has no holder.
+    /// The row of a session that is created at this time, with the records that it begins with. It has no holder.
     #[must_use]
     pub fn new(session: &NewSession, at: Timestamp) -> Self {
+        let records = (0..).zip(&session.records);
         Self {
             id: session.id.clone(),
             created: at,
@@ -71,8 +75,8 @@ impl SessionRow {
             label: session.label.clone(),
             title: session.title.clone(),
             setup: session.setup.clone(),
-            head: 0,
-            chain: Chain::of(&session.id),
+            head: session.records.len() as u64,
+            chain: records.fold(Chain::of(&session.id), |chain, (at, record)| chain.then(at, record)),
             epoch: 0,
             holder: None,
         }

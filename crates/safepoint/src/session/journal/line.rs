@@ -11,13 +11,17 @@ use crate::{
     value::{
         event::Fact,
         history::{History, Message, View},
-        ids::{Path, TurnId},
+        ids::{Path, SessionId, TurnId},
         json,
     },
 };
 
 /// The newest version of a line that this release reads and writes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// That of a line by which a turn is given up: a release that would resume the turn anyway then reports that it cannot read it.
+const GIVEN_UP: u32 = 2;
+/// That of a session's beginning: a release that would continue without the conversation reports the same.
+const BEGUN: u32 = 3;
 /// The version of lines that every release has written: an older release still reads them.
 const FIRST: u32 = 1;
 
@@ -25,6 +29,14 @@ const FIRST: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub(in crate::session) enum JournalLine {
+    /// The session continues another one, from the end of a turn of that: always the first line (S7.21).
+    Begun {
+        from: SessionId,
+        turn: TurnId,
+        /// The conversation that it begins with, by what it adds to an empty one.
+        history: Grown,
+        at: Timestamp,
+    },
     /// A turn is about to begin on these items of the inbox.
     Planned {
         turn: TurnId,
@@ -82,6 +94,11 @@ pub(in crate::session) struct Grown {
 }
 
 impl Grown {
+    /// All of a history.
+    pub(in crate::session) fn whole(history: &History) -> Self {
+        Self { base: 0, entries: history.entries().to_vec(), view: history.view().clone() }
+    }
+
     /// The history that adds this to `before`.
     pub(in crate::session) fn onto(self, before: &History) -> History {
         let mut history = History::new();
@@ -115,7 +132,12 @@ impl JournalLine {
     }
 
     pub(in crate::session) fn write(&self) -> Result<Write, serde_json::Error> {
+        self.record().map(Write::Record)
+    }
+
+    pub(in crate::session) fn record(&self) -> Result<Record, serde_json::Error> {
         let (kind, path) = match self {
+            Self::Begun { .. } => ("begun", String::new()),
             Self::Planned { turn, .. } => ("planned", turn.to_string()),
             Self::Fact { turn, path, .. } => ("fact", format!("{turn}/{path}")),
             Self::Ended { turn, .. } => ("ended", turn.to_string()),
@@ -123,10 +145,13 @@ impl JournalLine {
             Self::GivenUp { turn, .. } => ("given_up", turn.to_string()),
             Self::Quiet { turn, .. } => ("quiet", turn.to_string()),
         };
-        // A release that would resume the turn anyway then reports that it cannot read this line.
-        let version = if let Self::GivenUp { .. } = self { VERSION } else { FIRST };
+        let version = match self {
+            Self::Begun { .. } => BEGUN,
+            Self::GivenUp { .. } => GIVEN_UP,
+            _ => FIRST,
+        };
         let bytes = json::to_vec(self)?;
-        Ok(Write::Record(Record { path, kind: kind.into(), version, bytes }))
+        Ok(Record { path, kind: kind.into(), version, bytes })
     }
 
     /// Reads what stands at `position`.

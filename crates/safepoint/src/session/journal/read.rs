@@ -33,6 +33,15 @@ pub struct JournalStep {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum JournalFact {
+    /// The session continues another one, from the end of a turn of that (S7.21).
+    Begun {
+        /// The other session.
+        from: SessionId,
+        /// Its turn.
+        turn: TurnId,
+        /// The conversation until then.
+        history: Vec<Arc<Message>>,
+    },
     /// A turn was about to begin, on these items of the store's inbox.
     Planned {
         /// Which.
@@ -109,6 +118,9 @@ pub async fn read_journal(
 
 fn past(position: u64, line: JournalLine) -> JournalStep {
     let (at, what) = match line {
+        JournalLine::Begun { from, turn, history, at } => {
+            (Some(at), JournalFact::Begun { from, turn, history: history.entries })
+        }
         JournalLine::Planned { turn, items, at } => (at, JournalFact::Planned { turn, items }),
         JournalLine::Fact { turn, path, fact, grown, at } => {
             let grown = grown.map(|grown| grown.entries).unwrap_or_default();

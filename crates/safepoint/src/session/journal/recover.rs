@@ -150,7 +150,7 @@ async fn fold(journal: &Journal) -> Result<Fold, store::Error> {
 
 /// The records so far.
 #[derive(Default)]
-struct Fold {
+pub(super) struct Fold {
     /// Where the next one stands.
     position: u64,
     /// The checksum of the last one; `None` where it is not needed.
@@ -232,9 +232,10 @@ impl Fold {
         Ok(())
     }
 
-    fn take(&mut self, position: u64, line: JournalLine) {
+    pub(super) fn take(&mut self, position: u64, line: JournalLine) {
         let of = |turn: TurnId| move |folded: &&mut FoldedTurn| folded.turn == turn;
         match line {
+            JournalLine::Begun { history, .. } => self.history = history.onto(&History::new()),
             JournalLine::Planned { turn: next, items, .. } => self.begin(position, next, items),
             JournalLine::Fact { turn, path, fact, grown, .. } => {
                 self.always.take(&fact);
@@ -289,6 +290,21 @@ impl Fold {
             self.due = Some(Folded { at: position, chain, history: before.clone(), sides });
         }
         self.turn = Some(FoldedTurn::new(next, position, items, before));
+    }
+
+    /// The last turn, if it has ended or waits, and the conversation after it, closed.
+    pub(super) fn ended_turn(&self) -> Option<(TurnId, History)> {
+        let turn = self.turn.as_ref().filter(|turn| turn.fate.is_some() || turn.ending.is_some())?;
+        let mut history = turn.after();
+        history.close();
+        Some((turn.turn, history))
+    }
+
+    /// The turn before the last one, and the conversation after it, closed.
+    pub(super) fn turn_before(&self) -> Option<(TurnId, History)> {
+        let turn = self.turn.as_ref()?;
+        let before = turn.turn.number().checked_sub(1).filter(|number| *number > 0)?;
+        Some((TurnId::new(before), turn.before.clone()))
     }
 
     fn recovered(self, journal: &Arc<Journal>) -> Recovered {

@@ -22,6 +22,8 @@ fn lines() -> Vec<JournalLine> {
     let fact = || Arc::new(Fact::ModelStarted { round: 1 });
     let plain = Grown { base: 0, entries: Vec::new(), view: View::default() };
     each!(JournalLine {
+        JournalLine::Begun { .. } =>
+            JournalLine::Begun { from: "ses_1".into(), turn, history: grown(), at: at().unwrap() };
         JournalLine::Planned { .. } =>
             JournalLine::Planned { turn, items: vec![1, 2], at: at() }, JournalLine::Planned { turn, items: vec![], at: None };
         JournalLine::Fact { .. } =>

@@ -1,0 +1,108 @@
+//! A new session that continues a stored one from an earlier turn (S7.21).
+//!
+//! **Invariants**: the stored session is only read. The new one is there as a whole, with the conversation that it begins with,
+//! or not at all.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::journal::{self, JournalLine, Past};
+use crate::{
+    contract::store::{self, Cause, Error, NewSession, Store},
+    value::{
+        history::{Message, note},
+        ids::{SessionId, TurnId},
+    },
+};
+
+/// A new session that continues a stored one: from the end of a turn, or from the end of its last one.
+///
+/// The conversation until then is copied. What was said later is not part of the new session, but what calls did then
+/// stands, so the model is told of it. Questions, queued items and permissions that were given for the rest of the session stay
+/// with the old one. To rewind a session is to fork it at a turn and to continue the fork.
+///
+/// # Examples
+/// ```
+/// # use std::sync::Arc;
+/// use safepoint::{session::Fork, store::{Error, MemoryStore, Store}};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+/// let forked = Fork::of("ses_1").named("ses_2").create(store).await;
+/// assert!(matches!(forked, Err(Error::NoSession(_))), "it was never stored");
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a fork is made by `create`"]
+pub struct Fork {
+    from: SessionId,
+    at: Option<TurnId>,
+    name: Option<SessionId>,
+}
+
+/// A session that was made by a [`Fork`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Forked {
+    /// The new session.
+    pub session: SessionId,
+    /// The turn of the old one that it continues.
+    pub turn: TurnId,
+    /// Calls of later turns that changed something, or may have: each with its arguments and what is known of its effects.
+    /// What they did stands, and the model is told of them.
+    pub later: Vec<String>,
+}
+
+impl Fork {
+    /// Of this session, at the end of its last turn that has ended.
+    pub fn of(session: impl Into<SessionId>) -> Self {
+        Self { from: session.into(), at: None, name: None }
+    }
+
+    /// Sets the turn at whose end it begins.
+    pub fn at(mut self, turn: TurnId) -> Self {
+        self.at = Some(turn);
+        self
+    }
+
+    /// Sets the name of the new session. Default: a fresh one.
+    pub fn named(mut self, session: impl Into<SessionId>) -> Self {
+        self.name = Some(session.into());
+        self
+    }
+
+    /// Makes it. The old session may have an owner, which is not disturbed; what it adds meanwhile may be missing in the list of
+    /// later calls.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`] and [`Error::NoTurn`] say what is not there; [`Error::SessionExists`]: the name is taken;
+    /// [`Error::Damaged`]: a record of the old session cannot be read. Nothing was changed then, except possibly where
+    /// [`Error::is_uncertain`].
+    ///
+    /// # Cancel safety
+    /// The new session may have been made: as a whole, or not at all.
+    pub async fn create(self, store: Arc<dyn Store>) -> Result<Forked, Error> {
+        let Self { from, at, name } = self;
+        let store = store::guarded(store);
+        let row = store.open(&from).await?;
+        let Past { turn, mut history, later } = journal::past(&*store, &from, at).await?;
+        let later: Vec<String> = later.iter().map(ToString::to_string).collect();
+        if let Some(note) = note::done_later(&later) {
+            history.push(Message::User(note.into()));
+        }
+        let history = journal::Grown::whole(&history);
+        let begun = JournalLine::Begun { from, turn, history, at: Timestamp::now() };
+        let record = begun.record().map_err(|error| Error::Failed(Cause::new(error)))?;
+        let session = name.unwrap_or_else(SessionId::fresh);
+        let new = NewSession {
+            title: row.title,
+            label: "idle".into(),
+            setup: row.setup,
+            records: vec![record],
+            ..NewSession::of(session.clone())
+        };
+        store.create(new).await?;
+        Ok(Forked { session, turn, later })
+    }
+}

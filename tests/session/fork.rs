@@ -1,0 +1,154 @@
+//! A fork: a new session that continues a stored one from an earlier turn.
+
+use std::sync::Arc;
+
+use safepoint::{
+    History, Session,
+    history::Message,
+    ids::{SessionId, TurnId},
+    session::{Fork, Forked, ItemOutcome, SessionStop},
+    store::{Error, MemoryStore, OwnerProcess, Store},
+};
+use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
+    script::Reply,
+};
+
+use super::desk::{Desk, pays, turn};
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::default())
+}
+
+async fn open(desk: &Desk, store: &Arc<dyn Store>, id: &str) -> Session<String> {
+    desk.chat().open(Arc::clone(store), SessionId::from(id), OwnerProcess::here()).await.unwrap()
+}
+
+async fn say(session: &Session<String>, words: &str) -> TurnId {
+    match session.push(words.to_owned()).unwrap().outcome().await {
+        ItemOutcome::Completed(turn) => turn,
+        other => panic!("{words}: {other:?}"),
+    }
+}
+
+async fn end(session: Session<String>) -> History {
+    drop(session.stop(SessionStop::at_turn_end()));
+    session.done().await.history().clone()
+}
+
+/// The texts of people in a conversation.
+fn people(history: &History) -> Vec<&str> {
+    let entries = history.entries().iter();
+    entries
+        .filter_map(|entry| if let Message::User(said) = &**entry { Some(&*said.text) } else { None })
+        .collect()
+}
+
+/// A session "s" of three turns: words, a payment, words.
+async fn three_turns() -> (Desk, Arc<dyn Store>) {
+    let replies = [Reply::text("first"), pays(), Reply::text("paid"), Reply::text("third")];
+    let (store, desk) = (memory(), Desk::new(replies));
+    desk.tools.gate().open_for_all();
+    let session = open(&desk, &store, "s").await;
+    for words in ["one", "two", "three"] {
+        say(&session, words).await;
+    }
+    end(session).await;
+    (desk, store)
+}
+
+/// S7.21: the conversation until the end of the turn is that of the new session; what was done later is named to the model,
+/// and the old session stays as it was.
+#[tokio::test]
+async fn a_fork_continues_after_its_turn_and_names_what_was_done_later() {
+    let (desk, store) = three_turns().await;
+    let before = store.open(&"s".into()).await.unwrap();
+    let forked = Fork::of("s").at(turn(1)).named("fork").create(Arc::clone(&store)).await.unwrap();
+    let Forked { session, turn: from, later, .. } = forked;
+    assert_eq!((session.as_str(), from, &later[..]), ("fork", turn(1), &["pay {} (done)".to_owned()][..]));
+    assert_eq!(store.open(&"s".into()).await.unwrap(), before, "the old session has changed");
+
+    let fork = open(&desk, &store, "fork").await;
+    assert_eq!(say(&fork, "again").await, turn(1), "its turns are its own");
+    let requests = desk.model.requests();
+    let sent = people(requests.last().unwrap());
+    assert_eq!((sent.len(), sent[0], sent[2]), (3, "one", "again"));
+    assert!(sent[1].contains("what they did stands: pay {} (done)"), "{}", sent[1]);
+    let history = end(fork).await;
+    assert_eq!(people(&history).len(), 3);
+    // It is opened once more, and forked itself.
+    assert_eq!(end(open(&desk, &store, "fork").await).await, history);
+    let again = Fork::of("fork").create(Arc::clone(&store)).await.unwrap();
+    assert_eq!((again.turn, again.later.len()), (turn(1), 0));
+    assert_eq!(end(open(&desk, &store, again.session.as_str()).await).await, history);
+    assert_eq!(people(&end(open(&desk, &store, "s").await).await), ["one", "two", "three"]);
+}
+
+/// S7.21: without a turn it is the last one that has ended, of which nothing is abandoned.
+#[tokio::test]
+async fn a_fork_of_a_whole_session_has_all_of_its_conversation() {
+    let (desk, store) = three_turns().await;
+    let forked = Fork::of("s").create(Arc::clone(&store)).await.unwrap();
+    assert_eq!((forked.turn, forked.later.len()), (turn(3), 0));
+    let history = end(open(&desk, &store, "s").await).await;
+    assert_eq!(end(open(&desk, &store, forked.session.as_str()).await).await, history);
+}
+
+/// S7.21: a session at work is forked at its last turn that has ended; the call under way is named, with unknown effects.
+#[tokio::test]
+async fn a_session_at_work_is_forked_through_its_handle() {
+    let (store, desk) = (memory(), Desk::new([Reply::text("first"), pays(), Reply::text("paid")]));
+    let session = open(&desk, &store, "s").await;
+    assert!(matches!(session.fork(None).await, Err(Error::NoTurn(_, None))), "no turn has ended");
+    say(&session, "one").await;
+    let second = session.push("two".to_owned()).unwrap();
+    desk.tools.gate().came(1).await;
+    let forked = session.fork(None).await.unwrap();
+    assert_eq!((forked.turn, &forked.later[..]), (turn(1), &["pay {} (effects unknown)".to_owned()][..]));
+    assert!(matches!(session.fork(Some(turn(2))).await, Err(Error::NoTurn(_, Some(_)))), "it has not ended");
+    desk.tools.gate().open_for_all();
+    assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
+    assert_eq!(people(&end(open(&desk, &store, forked.session.as_str()).await).await).len(), 2);
+    let handle = session.handle();
+    end(session).await;
+    assert!(matches!(handle.fork(None).await, Err(Error::NotStored)), "it has ended");
+    assert!(matches!(desk.chat().start().fork(None).await, Err(Error::NotStored)), "it is in no store");
+}
+
+/// S7.21: what cannot be forked says so, and nothing is made.
+#[tokio::test]
+async fn a_fork_that_is_refused_has_made_nothing() {
+    let (_desk, store) = three_turns().await;
+    let refused = async |fork: Fork| fork.create(Arc::clone(&store)).await.unwrap_err();
+    assert!(matches!(refused(Fork::of("none")).await, Error::NoSession(_)));
+    let error = refused(Fork::of("s").at(turn(4))).await;
+    assert_eq!(error.to_string(), "session s has no ended turn 4");
+    assert!(matches!(refused(Fork::of("s").named("s")).await, Error::SessionExists(_)));
+    assert_eq!(store.list(10, None).await.unwrap().len(), 1);
+}
+
+/// S7.21, S3.4: whichever operation of the store fails, the new session is there with its whole conversation, or not at all.
+#[tokio::test]
+async fn a_fork_is_made_as_a_whole_or_not_at_all() {
+    use OperationFault::{Full, GoneAfter, GoneBefore, Refused, Unknown};
+    for fault in [Refused, Full, Unknown, GoneBefore, GoneAfter] {
+        let mut found = Vec::new();
+        for at in 0.. {
+            let (desk, inner) = three_turns().await;
+            let what = format!("{fault:?} at operation {at}");
+            let faulty = Arc::new(FaultStore::over(Arc::clone(&inner), at, fault.clone()));
+            let forked =
+                Fork::of("s").at(turn(1)).named("fork").create(Arc::clone(&faulty) as Arc<dyn Store>).await;
+            let exists = inner.open(&"fork".into()).await.is_ok();
+            assert!(exists || forked.is_err(), "{what}: it said that it was made");
+            if exists {
+                assert_eq!(people(&end(open(&desk, &inner, "fork").await).await).len(), 2, "{what}");
+            }
+            if !faulty.was_met() {
+                break;
+            }
+            found.push(exists);
+        }
+        assert!(found.len() >= 3 && found.contains(&false), "{fault:?}: {found:?}");
+    }
+}
