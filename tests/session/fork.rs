@@ -94,9 +94,9 @@ async fn a_fork_of_a_whole_session_has_all_of_its_conversation() {
     assert_eq!(end(open(&desk, &store, forked.session.as_str()).await).await, history);
 }
 
-/// S7.21: a session at work is forked at its last turn that has ended; the call under way is named, with unknown effects.
+/// S7.21: a session that works is forked at its last turn that has ended; the call under way is named, with unknown effects.
 #[tokio::test]
-async fn a_session_at_work_is_forked_through_its_handle() {
+async fn a_working_session_is_forked_through_its_handle() {
     let (store, desk) = (memory(), Desk::new([Reply::text("first"), pays(), Reply::text("paid")]));
     let session = open(&desk, &store, "s").await;
     assert!(matches!(session.fork(None).await, Err(Error::NoTurn(_, None))), "no turn has ended");

@@ -20,7 +20,7 @@ pub(crate) enum SessionsCommand {
     Show(OneArgs),
     /// Make a new session that continues a stored one from the end of a turn
     #[command(
-        after_help = "What later turns did stands, and the model is told of it. The old session stays as it is; `safepoint trace` \
+        after_help = "What later turns did stands, and the model learns of it. The old session stays as it is; `safepoint trace` \
                       shows its turns.\n\nExit codes: 0 made, 1 failed, 2 wrong usage, 3 session or turn not found, 5 the name is \
                       taken."
     )]

@@ -86,7 +86,7 @@ async fn created_with_records(bed: &Bed) -> Result<(), BrokenStore> {
     let appended = bed.append(&lease, vec![Write::Record(record("third"))]).await?;
     same("the place of the next record", appended.first, 2)?;
     let checked = bed.other.check(&row.id).await?;
-    must("its chain goes on", matches!(&checked, ChainCheck::Intact(found) if found.records == 3))
+    must("its chain continues", matches!(&checked, ChainCheck::Intact(found) if found.records == 3))
 }
 
 async fn created_as_a_whole_or_not(bed: &Bed) -> Result<(), BrokenStore> {

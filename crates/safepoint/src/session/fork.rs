@@ -19,7 +19,7 @@ use crate::{
 /// A new session that continues a stored one: from the end of a turn, or from the end of its last one.
 ///
 /// The conversation until then is copied. What was said later is not part of the new session, but what calls did then
-/// stands, so the model is told of it. Questions, queued items and permissions that were given for the rest of the session stay
+/// stands, so the model learns of it. Questions, queued items and permissions that were given for the rest of the session stay
 /// with the old one. To rewind a session is to fork it at a turn and to continue the fork.
 ///
 /// # Examples
@@ -50,7 +50,7 @@ pub struct Forked {
     /// The turn of the old one that it continues.
     pub turn: TurnId,
     /// Calls of later turns that changed something, or may have: each with its arguments and what is known of its effects.
-    /// What they did stands, and the model is told of them.
+    /// What they did stands, and the model learns of them.
     pub later: Vec<String>,
 }
 

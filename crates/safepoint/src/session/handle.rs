@@ -187,7 +187,7 @@ impl<T: Item> SessionHandle<T> {
     }
 
     /// Makes a new session that continues this one from the end of `turn`, or of its last turn that has ended (S7.21). This
-    /// one goes on as it is. [`Fork`] gives the new one a name of your choice, and forks sessions that have no owner.
+    /// one continues as it is. [`Fork`] gives the new one a name of your choice, and forks sessions that have no owner.
     ///
     /// # Errors
     /// Those of [`Fork::create`], and [`Error::NotStored`] if this session is in no store or has ended.

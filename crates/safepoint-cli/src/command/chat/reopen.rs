@@ -5,6 +5,7 @@ use std::sync::Arc;
 use safepoint::{
     approval::ApprovalRequest,
     event::Fact,
+    history::Message,
     ids::{SessionId, TurnId},
     raw::{JournalFact, StoredStop, read_journal},
     receipt::ReasonReport,
@@ -49,6 +50,10 @@ impl Left {
                 said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
             }
+            // Of another session's turns: none of this one takes it back.
+            Ok(JournalFact::Begun { history, .. }) => {
+                said.extend(history.iter().filter_map(|entry| Some((TurnId::new(0), before(entry)?))));
+            }
             Ok(JournalFact::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
             _ => {}
         })
@@ -92,6 +97,18 @@ impl Left {
         for question in self.questions {
             state.ask(question, now);
         }
+    }
+}
+
+/// What was said before the session began.
+fn before(entry: &Message) -> Option<Said> {
+    match entry {
+        Message::User(message) => Some(Said::Person(message.text.clone())),
+        Message::Assistant(message) => {
+            let text = message.text();
+            (!text.trim().is_empty()).then(|| Said::Model(text.into_owned()))
+        }
+        Message::Results { .. } => None,
     }
 }
 

@@ -77,6 +77,17 @@ fn a_story_as_json() {
     golden("trace").lines("line", written).check();
 }
 
+/// S7.21: a session that continues another one says so before its first turn.
+#[test]
+fn the_story_of_a_fork_begins_with_what_it_continues() {
+    let (turn, from) = ("turn-1".parse().unwrap(), "ses_0".into());
+    let mut folder = TimelineBuilder::default();
+    let what = Ok(JournalFact::Begun { from, turn, history: Vec::new() });
+    folder.take(JournalStep { position: 0, at: Some(at(0)), what });
+    let story = folder.story(SessionRow::new(&NewSession::of("ses_1"), at(0)));
+    assert!(text(&story).contains("continues ses_0 after turn-1"), "{}", text(&story));
+}
+
 /// The wording may change, and then this file alone.
 #[test]
 fn a_story_as_text() {

@@ -37,13 +37,13 @@ pub(in crate::session) struct LaterCall {
 }
 
 /// Reads the session as it was at the end of turn `at`, or of its last turn that has ended. It needs no lease and changes
-/// nothing; an owner may go on meanwhile, and what it adds later is not seen.
+/// nothing; an owner may add more meanwhile, which is not seen.
 pub(in crate::session) async fn past(
     store: &dyn Store,
     session: &SessionId,
     at: Option<TurnId>,
 ) -> Result<Past, Error> {
-    let (mut fold, mut ends, mut calls) = (Fold::default(), Ends::default(), Calls::default());
+    let (mut fold, mut ends, mut calls) = (Fold::default(), Ends::default(), CallsOfTurns::default());
     let mut from = Some(0);
     while let Some(position) = from {
         let page = guarded::read(|| store.read(session, position, PAGE)).await?;
@@ -85,12 +85,12 @@ impl Ends {
 
 /// The calls of all turns that may change something.
 #[derive(Default)]
-struct Calls {
+struct CallsOfTurns {
     begun: Vec<LaterCall>,
     places: HashMap<(TurnId, Path, CallId), usize>,
 }
 
-impl Calls {
+impl CallsOfTurns {
     fn see(&mut self, line: &JournalLine) {
         let JournalLine::Fact { turn, path, fact, .. } = line else { return };
         match &**fact {
