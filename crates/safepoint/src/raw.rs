@@ -18,7 +18,7 @@ pub use crate::{
     value::{
         approval::{StoredApprovalError, decode_approval, digest},
         event::{OutputExtent, RecordedSteer, RunLimits, SteerSource, StreamEvent},
-        history::{Earlier, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
+        history::{Earlier, Entries, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
         receipt::{demand_name, exit_code, lasting, mode_name, reach_name},
     },
 };

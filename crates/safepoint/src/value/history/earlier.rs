@@ -16,7 +16,7 @@ impl History {
     /// The messages before the current input, oldest first.
     pub(crate) fn earlier(&self) -> Vec<Earlier> {
         let mut said = Vec::new();
-        for entry in self.entries() {
+        for entry in self.entries().iter() {
             match &**entry {
                 Message::User(message) => said.push(Earlier::Person(message.text.clone())),
                 Message::Assistant(message) => said.push(Earlier::Agent(message.text().into_owned())),
