@@ -64,7 +64,7 @@ impl CallIds {
     }
 }
 
-/// The ids of a leaf behind so many digits, by their next one.
+/// The ids of a leaf that is reached by `taken` digits, by their next one.
 fn split(ids: Vec<CallId>, taken: u32) -> [Option<Arc<Node>>; WAYS] {
     let mut lists: [Vec<CallId>; WAYS] = Default::default();
     for id in ids {
@@ -74,8 +74,8 @@ fn split(ids: Vec<CallId>, taken: u32) -> [Option<Arc<Node>>; WAYS] {
     lists.map(|ids| (!ids.is_empty()).then(|| Arc::new(Node::Leaf(ids))))
 }
 
-/// The hash of an id, read digit by digit. All digits of two ids are alike only where the whole hashes are, so that ids that
-/// somebody chose make a leaf no longer.
+/// The hash of an id, read digit by digit. All digits of two ids are alike only where the whole hashes are, so a model that
+/// chooses its ids cannot make a leaf long.
 struct Digits {
     hash: u64,
     taken: u32,

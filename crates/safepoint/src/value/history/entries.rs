@@ -15,8 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Message, call_ids::CallIds};
 use crate::value::ids::CallId;
 
-/// How many entries lie in a chunk: a clone copies fewer pointers than that, and one in so many entries copies a pointer to
-/// each chunk.
+/// How many entries a chunk has. A clone copies fewer pointers than that; each entry that completes a chunk copies a pointer to
+/// every chunk.
 const CHUNK: usize = 128;
 
 type Chunk = Arc<[Arc<Message>]>;
@@ -128,7 +128,7 @@ impl Entries {
         }
     }
 
-    /// What is only sent: nobody looks for calls in it, and nothing of it is looked at.
+    /// A list that is only sent: its calls and its shape are looked at once they are asked for.
     pub(super) fn only_sent(entries: impl Iterator<Item = Arc<Message>>) -> Self {
         let mut all = Self { shape: Shape::Unknown, ..Self::default() };
         entries.for_each(|entry| all.add(entry));

@@ -1,3 +1,5 @@
+//! A list of entries beside what a look at all of them says.
+
 use std::collections::HashSet;
 
 use proptest::prelude::*;
