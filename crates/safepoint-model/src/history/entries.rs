@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Message, call_ids::CallIds};
-use crate::value::ids::CallId;
+use crate::ids::CallId;
 
 /// How many entries a chunk has. A clone copies fewer pointers than that; each entry that completes a chunk copies a pointer to
 /// every chunk.
@@ -111,11 +111,14 @@ impl Entries {
     }
 
     pub(super) fn push(&mut self, entry: Arc<Message>) {
-        self.shape = self.shape_with(&entry);
-        if self.shape != Shape::Unknown
-            && let Message::Assistant(message) = &*entry
-        {
-            message.calls().for_each(|call| self.calls.insert(&call.id));
+        if self.shape != Shape::Unknown {
+            let are_new = match &*entry {
+                Message::Assistant(message) => {
+                    message.calls().fold(true, |are_new, call| self.calls.insert(&call.id) && are_new)
+                }
+                Message::User(_) | Message::Results { .. } => true,
+            };
+            self.shape = self.shape_with(&entry, are_new);
         }
         self.add(entry);
     }
@@ -141,11 +144,7 @@ impl Entries {
     }
 
     /// How many entries both begin with, by `is_same`. What both share is not looked at.
-    pub(crate) fn common(
-        &self,
-        other: &Self,
-        is_same: impl Fn(&Arc<Message>, &Arc<Message>) -> bool,
-    ) -> usize {
+    pub fn common(&self, other: &Self, is_same: impl Fn(&Arc<Message>, &Arc<Message>) -> bool) -> usize {
         let shared = if Arc::ptr_eq(&self.sealed, &other.sealed) {
             self.sealed.len()
         } else {
@@ -176,19 +175,17 @@ impl Entries {
         self.shape == Shape::Whole
     }
 
-    fn shape_with(&self, entry: &Message) -> Shape {
+    /// The shape with one more entry; whether no earlier call has the id of one of its calls.
+    fn shape_with(&self, entry: &Message, are_new: bool) -> Shape {
         match (self.shape, entry) {
             (Shape::Unknown, _) => Shape::Unknown,
             (Shape::Whole, Message::User(message)) if !message.is_blank() => Shape::Whole,
             (Shape::Whole, Message::Assistant(message)) if !message.is_blank() => {
-                let ids = || message.calls().map(|call| &call.id);
-                let is_new = |(at, id): (usize, &CallId)| {
-                    let is_named = !id.as_str().is_empty();
-                    is_named && !self.calls.contains(id) && !ids().take(at).any(|before| before == id)
-                };
-                match ids().next() {
+                match message.calls().next() {
                     None => Shape::Whole,
-                    Some(_) if ids().enumerate().all(is_new) => Shape::Open,
+                    Some(_) if are_new && message.calls().all(|call| !call.id.as_str().is_empty()) => {
+                        Shape::Open
+                    }
                     Some(_) => Shape::Broken,
                 }
             }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::value::message::{AssistantMessage, Block, CallResult, ResultStatus, ToolCall};
+use crate::message::{AssistantMessage, Block, CallResult, ResultStatus, ToolCall};
 
 fn result(id: u8) -> CallResult {
     CallResult::of_text(CallId::from(id.to_string()), "work", "ok", ResultStatus::Ok)

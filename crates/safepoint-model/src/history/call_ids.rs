@@ -8,13 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use crate::value::ids::CallId;
+use crate::ids::CallId;
 
 /// The bits of a digit of a hash, and how many nodes are below one.
 const BITS: u32 = 4;
 const WAYS: usize = 1 << BITS;
 /// How many ids a leaf has before it is split; more only where whole hashes are alike.
-const LEAF: usize = 16;
+const LEAF: usize = 8;
 
 #[derive(Clone, Default)]
 pub(super) struct CallIds(Option<Arc<Node>>);
@@ -43,8 +43,8 @@ impl CallIds {
         false
     }
 
-    /// Adds an id, unless it is there.
-    pub(super) fn insert(&mut self, id: &CallId) {
+    /// Adds an id; false if it is there.
+    pub(super) fn insert(&mut self, id: &CallId) -> bool {
         let mut digits = Digits::of(id);
         let mut below = &mut self.0;
         loop {
@@ -56,8 +56,11 @@ impl CallIds {
                 *node = Node::Branch(split(std::mem::take(ids), digits.taken));
             }
             match node {
-                Node::Leaf(ids) if ids.contains(id) => return,
-                Node::Leaf(ids) => return ids.push(id.clone()),
+                Node::Leaf(ids) if ids.contains(id) => return false,
+                Node::Leaf(ids) => {
+                    ids.push(id.clone());
+                    return true;
+                }
                 Node::Branch(nodes) => below = &mut nodes[digits.take()],
             }
         }
@@ -108,9 +111,10 @@ mod tests {
     fn a_clone_has_what_was_there_and_nothing_that_was_added_later() {
         let id = |number: u32| CallId::from(format!("c{number}"));
         let mut ids = CallIds::default();
-        (0..5000).for_each(|number| ids.insert(&id(number)));
+        assert!((0..5000).all(|number| ids.insert(&id(number))));
         let before = ids.clone();
-        (2500..7500).for_each(|number| ids.insert(&id(number)));
+        let new = (2500..7500).filter(|number| ids.insert(&id(*number)));
+        assert!(new.eq(5000..7500));
         for number in 0..8000 {
             let there = (before.contains(&id(number)), ids.contains(&id(number)));
             assert_eq!(there, (number < 5000, number < 7500), "{number}");

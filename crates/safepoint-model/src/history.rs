@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use crate::value::{
+use crate::{
     ids::CallId,
     is_default,
     message::{AssistantMessage, CallResult, ResultStatus, UserMessage},
@@ -19,13 +19,13 @@ mod close;
 mod earlier;
 mod entries;
 pub mod note;
-mod omit;
+pub(crate) mod omit;
 mod repair;
 
 pub use earlier::Earlier;
 pub use entries::Entries;
+use omit::View;
 pub use omit::{Omission, OmissionKind, Omitted};
-pub(crate) use omit::{View, bytes, bytes_of, said_in, tokens_of};
 pub use repair::Repair;
 
 /// One step of a conversation. Exhaustive: every wire must place each of them.
@@ -70,8 +70,8 @@ impl<'de> Tagged<'de> for Message {
 
 /// A conversation: cheap to clone, growing at its end, with at most one open end.
 ///
-/// Obtained from [`Outcome::history`](crate::Outcome::history), stored by you if you like (it is `serde`), and handed
-/// to [`Agent::run_on`](crate::Agent::run_on), which closes the open end before it adds the new input.
+/// Obtained from `Outcome::history`, stored by you if you like (it is `serde`), and handed
+/// to `Agent::run_on`, which closes the open end before it adds the new input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     entries: Entries,
@@ -136,24 +136,27 @@ impl History {
     }
 
     /// The history that begins with the first `shared` entries of this one, and continues with these.
-    pub(crate) fn continued(&self, shared: usize, entries: Vec<Arc<Message>>, view: View) -> Self {
+    #[must_use]
+    pub fn continued(&self, shared: usize, entries: Vec<Arc<Message>>, view: View) -> Self {
         let mut all = self.entries.first_of(shared);
         entries.into_iter().for_each(|entry| all.push(entry));
         Self { entries: all, view, ..Self::default() }
     }
 
     /// Sets the open end.
-    pub(crate) fn leave_open(&mut self, tail: OpenEnd) {
+    pub fn leave_open(&mut self, tail: OpenEnd) {
         self.tail = tail;
     }
 
     /// Whether a call in the closed part has this id.
-    pub(crate) fn has_call(&self, id: &CallId) -> bool {
+    #[must_use]
+    pub fn has_call(&self, id: &CallId) -> bool {
         self.entries.has_call(id)
     }
 
     /// The result of the last call, if nothing came after it and it is not an error.
-    pub(crate) fn last_result(&self) -> Option<Arc<String>> {
+    #[must_use]
+    pub fn last_result(&self) -> Option<Arc<String>> {
         let last = match (&self.tail, self.entries.last().map(|last| &**last)) {
             (OpenEnd::Open { calls, .. }, _) => &calls.last()?.result,
             (OpenEnd::Whole, Some(Message::Results { results })) => results.last()?,
@@ -169,12 +172,13 @@ impl History {
     }
 
     /// The last message of the model in the closed part.
-    pub(crate) fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
+    #[must_use]
+    pub fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
         self.messages().next_back()
     }
 
     /// The model's messages in the closed part, oldest first.
-    pub(crate) fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<AssistantMessage>> {
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<AssistantMessage>> {
         self.entries.iter().filter_map(|entry| match &**entry {
             Message::Assistant(message) => Some(message),
             Message::User(_) | Message::Results { .. } => None,
