@@ -114,7 +114,7 @@ impl Entries {
         if self.shape != Shape::Unknown {
             let are_new = match &*entry {
                 Message::Assistant(message) => {
-                    message.calls().fold(true, |are_new, call| self.calls.insert(&call.id) && are_new)
+                    message.calls().filter(|call| !self.calls.insert(&call.id)).count() == 0
                 }
                 Message::User(_) | Message::Results { .. } => true,
             };
