@@ -3,7 +3,7 @@
 //! **Invariants**: in `entries` every assistant message with calls is followed by its results, complete and
 //! in the order of the calls. Anything else is in `tail`, and only there.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
@@ -14,13 +14,16 @@ use crate::{
     tagged::{self, Tagged},
 };
 
+mod call_ids;
 mod close;
 mod earlier;
+mod entries;
 pub mod note;
 pub(crate) mod omit;
 mod repair;
 
 pub use earlier::Earlier;
+pub use entries::Entries;
 use omit::View;
 pub use omit::{Omission, OmissionKind, Omitted};
 pub use repair::Repair;
@@ -71,7 +74,7 @@ impl<'de> Tagged<'de> for Message {
 /// to `Agent::run_on`, which closes the open end before it adds the new input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    entries: Vec<Arc<Message>>,
+    entries: Entries,
     #[serde(default)]
     tail: OpenEnd,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -115,7 +118,7 @@ impl History {
 
     /// The closed part, oldest first, what is [left out](History::omitted) of what a model is sent included.
     #[must_use]
-    pub fn entries(&self) -> &[Arc<Message>] {
+    pub fn entries(&self) -> &Entries {
         &self.entries
     }
 
@@ -132,9 +135,12 @@ impl History {
         self.entries.push(Arc::new(entry));
     }
 
-    /// Adds an entry that is shared with another history.
-    pub fn push_shared(&mut self, entry: Arc<Message>) {
-        self.entries.push(entry);
+    /// The history that begins with the first `shared` entries of this one, and continues with these.
+    #[must_use]
+    pub fn continued(&self, shared: usize, entries: Vec<Arc<Message>>, view: View) -> Self {
+        let mut all = self.entries.first_of(shared);
+        entries.into_iter().for_each(|entry| all.push(entry));
+        Self { entries: all, view, ..Self::default() }
     }
 
     /// Sets the open end.
@@ -142,10 +148,10 @@ impl History {
         self.tail = tail;
     }
 
-    /// The ids of all calls in the closed part.
+    /// Whether a call in the closed part has this id.
     #[must_use]
-    pub fn call_ids(&self) -> HashSet<CallId> {
-        self.messages().flat_map(|message| message.calls()).map(|call| call.id.clone()).collect()
+    pub fn has_call(&self, id: &CallId) -> bool {
+        self.entries.has_call(id)
     }
 
     /// The result of the last call, if nothing came after it and it is not an error.

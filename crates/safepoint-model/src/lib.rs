@@ -23,7 +23,7 @@ pub mod raw {
 
     /// The size of a conversation, and which part of it is sent.
     pub mod history {
-        pub use crate::history::omit::{View, bytes, bytes_of, said_from, tokens_of};
+        pub use crate::history::omit::{View, bytes, bytes_of, said_in, tokens_of};
     }
 
     /// JSON from outside: how large it is, before it is read as values; and JSON that is written within bounds.

@@ -32,7 +32,7 @@ impl<E: Entries, R> HttpConversation<E, R> {
     pub(crate) fn request(&mut self, history: &History) -> Result<Outgoing, ModelError> {
         let (name, write) = self.wire;
         // What was encoded before was looked at then.
-        parts::fit(&history.entries()[self.encoder.known(history)..], name, write)?;
+        parts::fit(history.entries().range(self.encoder.known(history)..), name, write)?;
         let body = self.encoder.encode(history);
         let prepared = Arc::clone(self.prepared.as_ref().map_err(ModelError::clone)?);
         Ok(Outgoing { prepared, body, output_bytes: self.output_bytes })

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use safepoint::{History, history::Message};
+use safepoint::{History, history::Message, raw};
 
 use crate::body::{Growing, Parts};
 
@@ -52,7 +52,7 @@ impl<E: Entries> EncodedHistory<E> {
             self.entries = self.empty.clone();
         }
         let mut out = Vec::new();
-        for entry in &entries[self.encoded..] {
+        for entry in entries.range(self.encoded..) {
             self.entries.entry(&mut out, entry);
         }
         self.body.push(out.into());
@@ -63,7 +63,7 @@ impl<E: Entries> EncodedHistory<E> {
 
     /// Whether what is encoded is the beginning of these entries. The first one too: a history that was shortened can
     /// have its last entry where it was.
-    fn has_grown_to(&self, entries: &[Arc<Message>]) -> bool {
+    fn has_grown_to(&self, entries: &raw::Entries) -> bool {
         let same = |entry: Option<&Arc<Message>>, known| entry.is_some_and(|entry| Arc::ptr_eq(entry, known));
         self.ends.as_ref().is_some_and(|[first, last]| {
             same(entries.first(), first) && same(entries.get(self.encoded - 1), last)

@@ -19,8 +19,12 @@ pub(crate) type Write = fn(&Part) -> Result<Value, &'static str>;
 ///
 /// # Errors
 /// A refusal that names the first that it does not.
-pub(crate) fn fit(entries: &[Arc<Message>], wire: &str, write: Write) -> Result<(), ModelError> {
-    let parts = entries.iter().filter_map(|entry| match &**entry {
+pub(crate) fn fit<'a>(
+    entries: impl Iterator<Item = &'a Arc<Message>>,
+    wire: &str,
+    write: Write,
+) -> Result<(), ModelError> {
+    let parts = entries.filter_map(|entry| match &**entry {
         Message::User(message) => Some(&message.parts),
         Message::Assistant(_) | Message::Results { .. } => None,
     });

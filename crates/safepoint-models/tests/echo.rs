@@ -160,7 +160,7 @@ fn older_models_get_images_behind_all_results() {
     for result in &mut results {
         result.parts = vec![Part::image("image/png", b"p").unwrap(), Part::image("image/gif", b"g").unwrap()];
     }
-    let entries = with_images.entries().to_vec();
+    let entries: Vec<_> = with_images.entries().iter().cloned().collect();
     with_images = History::new();
     for (place, entry) in entries.iter().enumerate() {
         let results = Message::Results { results: results.clone() };

@@ -195,7 +195,7 @@ impl Shared {
 fn asked(spec: &ModelSpec, history: &History) -> Asked {
     let mut asked =
         Asked { tools: spec.tools.iter().map(|tool| tool.name.clone()).collect(), ..Asked::default() };
-    for entry in history.entries() {
+    for entry in history.entries().iter() {
         match &**entry {
             Message::User(message) => {
                 asked.user.clone_from(&message.text);

@@ -21,7 +21,9 @@ pub use crate::{
         receipt::{demand_name, exit_code, lasting, mode_name, reach_name},
     },
 };
-pub use safepoint_model::history::{Earlier, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair};
+pub use safepoint_model::history::{
+    Earlier, Entries, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair,
+};
 
 /// What an [`EventLine`](crate::event::EventLine) is made of, and the schema of all lines.
 pub mod line {

@@ -17,7 +17,7 @@ impl History {
     #[must_use]
     pub fn earlier(&self) -> Vec<Earlier> {
         let mut said = Vec::new();
-        for entry in self.entries() {
+        for entry in self.entries().iter() {
             match &**entry {
                 Message::User(message) => said.push(Earlier::Person(message.text.clone())),
                 Message::Assistant(message) => said.push(Earlier::Agent(message.text().into_owned())),

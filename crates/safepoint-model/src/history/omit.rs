@@ -3,11 +3,11 @@
 //! **Invariants**: the omitted part ends before a message, never between a call and its result; omitted
 //! entries stay in the history.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{History, Message};
+use super::{Entries, History, Message};
 use crate::message::{AssistantMessage, Block, Part};
 
 /// The part of a conversation that a model no longer gets, and what it gets instead.
@@ -90,11 +90,9 @@ impl History {
     #[must_use]
     pub fn sent(&self) -> Cow<'_, Self> {
         let Some(omitted) = self.omitted() else { return Cow::Borrowed(self) };
-        let cut = omitted.entries.min(self.entries.len());
-        let (left_out, rest) = self.entries.split_at(cut);
-        let mut entries = vec![Arc::clone(&omitted.entry)];
-        entries.extend(said_from(left_out, omitted.keeps_from).cloned());
-        entries.extend(rest.iter().cloned());
+        let said = said_in(&self.entries, omitted.keeps_from..omitted.entries);
+        let sent = [&omitted.entry].into_iter().chain(said).chain(self.entries.range(omitted.entries..));
+        let entries = Entries::only_sent(sent.cloned());
         Cow::Owned(Self { entries, tail: self.tail.clone(), ..Self::default() })
     }
 
@@ -115,18 +113,13 @@ impl History {
         &self.view
     }
 
-    /// Sets what is known beside the entries, as it was written.
-    pub fn see(&mut self, view: View) {
-        self.view = view;
-    }
-
     /// The estimated tokens of a request with it: the last known count, plus what was added since, by its
     /// bytes. Without a count, all of it by its bytes, including `fixed` bytes beside it.
     #[must_use]
     pub fn tokens(&self, fixed: u64) -> u64 {
         match &self.view.measured {
             Some(Measured { tokens, entries }) if *entries <= self.entries.len() => tokens
-                .saturating_add(tokens_of(self.entries[*entries..].iter().map(|entry| bytes(entry)).sum())),
+                .saturating_add(tokens_of(self.entries.range(*entries..).map(|entry| bytes(entry)).sum())),
             Some(_) | None => tokens_of(fixed.saturating_add(self.sent().bytes())),
         }
     }
@@ -147,9 +140,9 @@ impl History {
     }
 }
 
-/// The messages of people from this entry on.
-pub fn said_from(entries: &[Arc<Message>], from: usize) -> impl Iterator<Item = &Arc<Message>> {
-    entries.iter().skip(from).filter(|entry| matches!(***entry, Message::User(_)))
+/// The messages of people in a range.
+pub fn said_in(entries: &Entries, range: Range<usize>) -> impl Iterator<Item = &Arc<Message>> {
+    entries.range(range).filter(|entry| matches!(***entry, Message::User(_)))
 }
 
 /// An estimate, meant to err upwards: English has about four bytes a token, source code and JSON about three, and most

@@ -43,12 +43,12 @@ impl History {
     /// Repairs the closed part until [its invariant](History) holds, and returns the repairs: none for a
     /// history that the engine made, none the second time.
     pub fn repair(&mut self) -> Vec<Repair> {
-        if is_whole(&self.entries) {
+        if self.entries.is_whole() {
             return self.repair_omitted();
         }
         let mut repaired = Repaired::default();
-        for entry in std::mem::take(&mut self.entries) {
-            repaired.take(Arc::unwrap_or_clone(entry));
+        for entry in self.entries.iter() {
+            repaired.take(Message::clone(entry));
         }
         repaired.answer_open();
         self.entries = repaired.entries.into_iter().map(Arc::new).collect();
@@ -66,39 +66,6 @@ impl History {
         self.restore_omitted();
         vec![Repair::RestoredOmitted]
     }
-}
-
-/// The common case, without allocation beyond the ids: nothing to repair.
-fn is_whole(entries: &[Arc<Message>]) -> bool {
-    let mut seen: HashSet<&str> = HashSet::new();
-    let mut entries = entries.iter().peekable();
-    while let Some(entry) = entries.next() {
-        match &**entry {
-            Message::User(message) if message.is_blank() => return false,
-            Message::User(_) => {}
-            Message::Results { .. } => return false,
-            Message::Assistant(message) if message.is_blank() => return false,
-            Message::Assistant(message) => {
-                let calls: Vec<&str> = message.calls().map(|call| call.id.as_str()).collect();
-                if !calls.iter().all(|id| !id.is_empty() && seen.insert(id)) {
-                    return false;
-                }
-                if calls.is_empty() {
-                    continue;
-                }
-                let answered = entries.next_if(|next| match &***next {
-                    Message::Results { results } => {
-                        results.iter().map(|r| r.call_id.as_str()).eq(calls.iter().copied())
-                    }
-                    Message::User(_) | Message::Assistant(_) => false,
-                });
-                if answered.is_none() {
-                    return false;
-                }
-            }
-        }
-    }
-    true
 }
 
 #[derive(Default)]

@@ -82,10 +82,10 @@ use tree::TreeLinks;
 
 /// What an attempt starts from.
 pub(crate) enum Start {
-    /// A new run on this conversation.
-    Fresh(History),
+    /// A new run on this conversation. Boxed, so that no task has room for it while it runs.
+    Fresh(Box<History>),
     /// A fresh run whose input is blank: it is refused (S5.1).
-    Blank(History),
+    Blank(Box<History>),
     /// The log of a run that ended early, and decisions for its open questions.
     Resume(Vec<(ApprovalId, Decision)>, AttemptLock),
     /// The work of a call: a new run on this input, or one that its tree has recorded.
@@ -96,10 +96,10 @@ impl Start {
     /// A run that continues `history` with `input`, unless the input is blank.
     pub(crate) fn on(mut history: History, input: UserMessage) -> Self {
         if input.is_blank() {
-            return Self::Blank(history);
+            return Self::Blank(Box::new(history));
         }
         history.push(Message::User(input));
-        Self::Fresh(history)
+        Self::Fresh(Box::new(history))
     }
 }
 

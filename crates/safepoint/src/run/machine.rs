@@ -4,7 +4,7 @@
 //! fact that announces it is applied. Once a demand fires, the only steps are to wait for what runs, and to
 //! settle.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use safepoint_scope::{Demand, Mode, SafePoints};
 
@@ -45,7 +45,6 @@ use spent::Spent;
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
     history: History,
-    taken: HashSet<CallId>,
     stage: RunStage,
     rounds: u32,
     attempt: u32,
@@ -275,7 +274,6 @@ impl Machine {
         self.attempt = attempt;
         if let Some(history) = history {
             self.history = history.clone();
-            self.taken = history.call_ids();
         }
         self.calls.clear();
         self.model = None;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{OnFull, WindowMeter};
 use crate::value::{
-    history::{History, Message, Omission, OmissionKind, Omitted, bytes, bytes_of, said_from, tokens_of},
+    history::{
+        Entries, History, Message, Omission, OmissionKind, Omitted, bytes, bytes_of, said_in, tokens_of,
+    },
     message::UserMessage,
 };
 
@@ -55,7 +57,7 @@ impl WindowMeter {
         for keeps_from in [turn_start(entries), newest_said(entries)] {
             let mut fitting = None;
             for (at, rest) in places(history) {
-                let said: u64 = said_from(&entries[..at], keeps_from).map(|entry| bytes(entry)).sum();
+                let said: u64 = said_in(entries, keeps_from..at).map(|entry| bytes(entry)).sum();
                 let after = tokens_like(known, self.fixed + self.stand_in() + said + rest);
                 least = least.min(after);
                 if after <= room {
@@ -100,13 +102,13 @@ impl WindowMeter {
     }
 
     fn shortened(&self, history: &History, cut: &Cut, by: OmissionKind, text: &str) -> Omission {
-        let left_out = &history.entries()[..cut.entries];
-        let rounds = rounds(left_out);
+        let entries = history.entries();
+        let rounds = rounds(entries.range(..cut.entries));
         let text = format!("[The beginning of this conversation, {rounds} of your messages, {text}");
         let entry = Arc::new(Message::User(UserMessage::from(text)));
         let known = (cut.tokens, self.fixed + history.sent().bytes());
         let said =
-            said_from(left_out, cut.keeps_from).chain(&history.entries()[cut.entries..]).chain([&entry]);
+            said_in(entries, cut.keeps_from..cut.entries).chain(entries.range(cut.entries..)).chain([&entry]);
         let tokens_after = tokens_like(known, self.fixed + said.map(|entry| bytes(entry)).sum::<u64>());
         let omitted = Omitted { entries: cut.entries, keeps_from: cut.keeps_from, rounds, by, entry };
         Omission { omitted, tokens_before: cut.tokens, tokens_after }
@@ -140,7 +142,7 @@ fn places(history: &History) -> Vec<(usize, u64)> {
 }
 
 /// Where the running turn begins: with the last user message that follows a final answer.
-fn turn_start(entries: &[Arc<Message>]) -> usize {
+fn turn_start(entries: &Entries) -> usize {
     let follows_an_answer = |at: &usize| match &*entries[at - 1] {
         Message::Assistant(message) => message.calls().next().is_none(),
         Message::User(_) | Message::Results { .. } => false,
@@ -149,11 +151,11 @@ fn turn_start(entries: &[Arc<Message>]) -> usize {
     (1..entries.len()).rev().filter(is_said).find(follows_an_answer).unwrap_or(0)
 }
 
-fn newest_said(entries: &[Arc<Message>]) -> usize {
+fn newest_said(entries: &Entries) -> usize {
     entries.iter().rposition(|entry| matches!(**entry, Message::User(_))).unwrap_or(0)
 }
 
-fn rounds(entries: &[Arc<Message>]) -> u32 {
-    let count = entries.iter().filter(|entry| matches!(***entry, Message::Assistant(_))).count();
+fn rounds<'a>(entries: impl Iterator<Item = &'a Arc<Message>>) -> u32 {
+    let count = entries.filter(|entry| matches!(***entry, Message::Assistant(_))).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -28,7 +28,7 @@ pub(crate) fn transcript(history: &History, cut: &Cut, most: u64) -> String {
     if let Some(omitted) = history.omitted() {
         pieces.push(("Before that".into(), omitted.text().to_owned()));
     }
-    for entry in &history.entries()[from..cut.entries] {
+    for entry in history.entries().range(from..cut.entries) {
         take(&mut pieces, entry);
     }
     let share = share(&pieces, usize::try_from(most).unwrap_or(usize::MAX));

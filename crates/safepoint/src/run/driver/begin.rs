@@ -19,7 +19,7 @@ impl Driver {
         let (history, decisions, repairs) = match start {
             Start::Fresh(mut history) | Start::Blank(mut history) => {
                 let repairs = history.repair();
-                (Some(history), Vec::new(), repairs)
+                (Some(*history), Vec::new(), repairs)
             }
             Start::Resume(decisions, _) => {
                 self.replay().await?;

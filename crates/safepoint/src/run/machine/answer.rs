@@ -52,7 +52,6 @@ impl Machine {
         self.stage = match whole {
             Completion::Stopped => RunStage::Cut(Arc::clone(message)),
             Completion::Steered => {
-                self.taken.extend(message.calls().map(|call| call.id.clone()));
                 self.history.close_cut(Arc::clone(message), note::OVERTAKEN);
                 RunStage::Ready
             }
@@ -66,10 +65,7 @@ impl Machine {
                 }
                 self.answered(message)
             }
-            Completion::Complete => {
-                self.taken.extend(message.calls().map(|call| call.id.clone()));
-                RunStage::Calls(Round::new(Arc::clone(message), report.calls_left_out))
-            }
+            Completion::Complete => RunStage::Calls(Round::new(Arc::clone(message), report.calls_left_out)),
         };
     }
 

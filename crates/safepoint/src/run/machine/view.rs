@@ -124,7 +124,7 @@ impl Machine {
     }
 
     pub(crate) fn is_taken(&self, id: &CallId) -> bool {
-        self.taken.contains(id)
+        self.history.has_call(id) || self.round().is_some_and(|round| round.place(id).is_some())
     }
     pub(crate) fn next_round(&self) -> u32 {
         self.rounds + 1

@@ -117,7 +117,7 @@ impl Folded {
     pub(super) fn write(self, session: &SessionId, before: Option<&FoundCheckpoint>) -> Option<Write> {
         let after = before.map(|before| before.place(session).ok_or(())).transpose().ok()?;
         let shared = before.map_or(0, |before| shared(&before.folded.history, &self.history));
-        let entries = self.history.entries()[shared..].to_vec();
+        let entries = self.history.entries().range(shared..).cloned().collect();
         let Sides { always, background, runs } = self.sides;
         let mut background = Vec::from_iter(background);
         background.sort_unstable();
@@ -142,8 +142,7 @@ impl Folded {
 
 /// How many entries the two begin with alike: of one fold, so that what is alike is the same.
 fn shared(one: &History, other: &History) -> usize {
-    let both = one.entries().iter().zip(other.entries());
-    both.take_while(|(one, other)| std::sync::Arc::ptr_eq(one, other)).count()
+    one.entries().common(other.entries(), |_one, _other| false)
 }
 
 /// The newest checkpoint among the newer half of `head` records, if that can be read. `None`: every record is read. So what is

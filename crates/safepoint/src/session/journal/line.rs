@@ -101,12 +101,7 @@ impl Grown {
 
     /// The history that adds this to `before`.
     pub(in crate::session) fn onto(self, before: &History) -> History {
-        let mut history = History::new();
-        for entry in before.entries().iter().take(self.base).cloned().chain(self.entries) {
-            history.push_shared(entry);
-        }
-        history.see(self.view);
-        history
+        before.continued(self.base, self.entries, self.view)
     }
 }
 

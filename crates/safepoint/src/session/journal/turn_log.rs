@@ -67,10 +67,8 @@ impl TurnLog {
             Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown, limits }
                 if path.is_root() =>
             {
-                let shared =
-                    history.entries().iter().zip(self.base.entries()).take_while(|(one, other)| one == other);
-                let base = shared.count();
-                let entries = history.entries()[base..].to_vec();
+                let base = history.entries().common(self.base.entries(), |one, other| one == other);
+                let entries = history.entries().range(base..).cloned().collect();
                 let fact = Fact::AttemptOpened {
                     run: run.clone(),
                     attempt: *attempt,

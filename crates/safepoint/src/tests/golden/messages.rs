@@ -154,7 +154,7 @@ pub(super) fn shortened() -> Vec<Omission> {
     by.into_iter().map(shortened).collect()
 }
 
-/// Histories with each tail, and with each thing that a view can say: `View` and `Measured`.
+/// Histories with each tail, and with each thing that a view can say: `Entries`, `View` and `Measured`.
 pub(super) fn histories() -> Vec<History> {
     let of = |tail| {
         let mut history = History::new();

@@ -13,7 +13,7 @@ fn grown() -> Grown {
     let mut history = History::new();
     history.push(Message::User("hello".into()));
     history.measure(77);
-    Grown { base: 3, entries: history.entries().to_vec(), view: history.view().clone() }
+    Grown { base: 3, entries: history.entries().iter().cloned().collect(), view: history.view().clone() }
 }
 
 /// With and without what may be left out.
