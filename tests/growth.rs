@@ -107,7 +107,7 @@ async fn turn(session: &Session<String>) {
     assert!(matches!(outcome, ItemOutcome::Completed(_)), "{outcome:?}");
 }
 
-/// S12.9: no turn copies the conversation before it.
+/// S12.43: no turn copies the conversation before it.
 #[tokio::test]
 async fn a_turn_costs_no_more_late_in_a_long_session_than_early() {
     const EARLY: usize = 100;

@@ -104,7 +104,7 @@ proptest! {
     }
 }
 
-/// S12.9: a list and its clones grow apart, wherever a chunk ends, and are equal by what is in them.
+/// S12.43: a list and its clones grow apart, wherever a chunk ends, and are equal by what is in them.
 #[test]
 fn a_clone_grows_by_itself() {
     let said = |text: String| Arc::new(Message::User(text.as_str().into()));

@@ -96,7 +96,7 @@ pub(in crate::session) struct Grown {
 impl Grown {
     /// All of a history.
     pub(in crate::session) fn whole(history: &History) -> Self {
-        Self { base: 0, entries: history.entries().to_vec(), view: history.view().clone() }
+        Self { base: 0, entries: history.entries().iter().cloned().collect(), view: history.view().clone() }
     }
 
     /// The history that adds this to `before`.
