@@ -10,7 +10,9 @@ const CRATES: [(&str, &[&str]); 14] = [
     ("safepoint-http", &[]),
     // For tests alone, of whatever crate.
     ("safepoint-golden", &[]),
-    ("safepoint", &["safepoint-scope"]),
+    // The engine exports it, and what it makes names the engine.
+    ("safepoint-macros", &[]),
+    ("safepoint", &["safepoint-macros", "safepoint-scope"]),
     ("safepoint-models", &["safepoint", "safepoint-http"]),
     ("safepoint-tools", &["safepoint", "safepoint-http"]),
     ("safepoint-stores", &["safepoint"]),
@@ -57,13 +59,16 @@ const LAYERS: &[(&str, &[&str])] = &[
             "effect", "approval", "receipt", "event",
         ],
     ),
-    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-    ("definition", &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "identity"]),
+    ("contract", &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "log"]),
+    (
+        "definition",
+        &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "settings", "identity"],
+    ),
     (
         "run",
         &[
-            "attempt", "state", "outcome", "steer", "spans", "draft", "machine", "executor", "shared",
-            "driver", "stream",
+            "attempt", "state", "outcome", "settings", "steer", "spans", "draft", "machine", "executor",
+            "shared", "driver", "stream",
         ],
     ),
     ("external", &["backend", "remote"]),

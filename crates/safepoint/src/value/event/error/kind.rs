@@ -33,7 +33,8 @@ pub enum ErrorKind {
     NotFound,
     /// Too many requests (429), and the tries are used up.
     RateLimit,
-    /// The request was refused as it stands: by the provider (other 4xx), or by the engine (a blank input).
+    /// The request was refused as it stands: by the provider (other 4xx), or by the engine (a blank input, settings of the
+    /// run that cannot be used).
     InvalidRequest,
     /// The conversation does not fit the model's window.
     TooLong,
@@ -124,7 +125,7 @@ impl ErrorKind {
             "content_filter" => Self::Refused,
             "truncated" => Self::Truncated,
             "answer" => Self::Answer,
-            "input" => Self::InvalidRequest,
+            "input" | "setup" => Self::InvalidRequest,
             "tool" => Self::Tool,
             "callback" => Self::Callback,
             "approval" => Self::Approval,
