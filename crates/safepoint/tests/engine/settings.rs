@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use safepoint::{
-    Agent, AgentBuilder, History, Limits, Model, Outcome, SafePoints, StopRequest, ToolContext,
+    Agent, AgentBuilder, History, Limits, Model, Outcome, SafePoints, StopRequest, Tool, ToolContext,
     agent::RunSetup,
     approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     message::ResultStatus,
@@ -289,17 +289,18 @@ async fn the_value_of_a_run_is_that_of_its_agent() {
     let first = build(vec![ask(&["pay"])]).run("go").system("its own").tool(pays("paid")).await;
     assert_eq!(first.ending(), Ending::Suspended, "{first:?}");
     let bytes = first.state().await.unwrap().to_bytes();
-    let resumed = async || {
+    let resumed = async |tool: Option<FnTool>| {
         let state = RunState::from_bytes(&bytes).unwrap();
         let id = state.approvals()[0].id.clone();
         let state = state.with_decision(id, Decision::Approve);
-        build(vec![say("ok")]).resume_state(state, |_, _| async { Ok(true) }).await.unwrap()
+        let claimed = build(vec![say("ok")]).resume_state(state, |_, _| async { Ok(true) }).await;
+        claimed.unwrap().tools(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>)).await
     };
-    let outcome = resumed().await.tool(pays("paid")).await;
+    let outcome = resumed(Some(pays("paid"))).await;
     assert_eq!((outcome.answer(), texts(&outcome)), (Some("ok"), vec!["paid".to_owned()]));
-    let without = resumed().await.await;
+    let without = resumed(None).await;
     assert_eq!(texts(&without), ["error: there is no tool `pay`; this agent has no tools."]);
-    let other = resumed().await.tool(pays("paid").with(|spec| spec.place("elsewhere"))).await;
+    let other = resumed(Some(pays("paid").with(|spec| spec.place("elsewhere")))).await;
     assert_eq!(other.ending(), Ending::Suspended, "{other:?}");
 }
 
