@@ -33,8 +33,7 @@ pub enum ErrorKind {
     NotFound,
     /// Too many requests (429), and the tries are used up.
     RateLimit,
-    /// The request was refused as it stands: by the provider (other 4xx), or by the engine (a blank input, settings of the
-    /// run that cannot be used).
+    /// The request was refused as it stands: by the provider (other 4xx), or by the engine (a blank input).
     InvalidRequest,
     /// The conversation does not fit the model's window.
     TooLong,
