@@ -1,25 +1,24 @@
-//! A tool: an async closure, whose arguments' schema comes from a type. Calls of tools that only read run in parallel.
+//! A tool is an async function: what the model reads of it comes from its name, its comments and its types. Calls of tools
+//! that only read run in parallel.
 
 use std::error::Error;
 
-use safepoint::{
-    Agent,
-    tool::{self, EffectClass},
-};
+use safepoint::{Agent, tool};
 use safepoint_models::openai;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Place {
+/// Says the weather.
+#[tool(effect = "read_only", timeout = "10s")]
+async fn weather(
     /// The city, without its country.
     city: String,
+    /// How many days ahead.
+    days: Option<u8>,
+) -> String {
+    format!("sunny in {city}, {} days from now", days.unwrap_or(0))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let weather = tool::from_fn("weather", "Says the weather", |_cx, place: Place| async move {
-        Ok(format!("sunny in {}", place.city))
-    })
-    .with(|spec| spec.effect(EffectClass::ReadOnly));
     let agent = Agent::builder(openai::from_env("gpt-5.2")?).tool(weather).build();
     let outcome = agent.run("Is it warmer in Lisbon or in Oslo?").await;
     for call in &outcome.receipt().calls {

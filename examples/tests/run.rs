@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LAST_CHUNK: &str = "\r\n0\r\n\r\n";
 
 /// Those that need nothing but the model of their script.
-const PLAIN: [&str; 16] = [
+const PLAIN: [&str; 18] = [
     "approvals",
     "chat_with_history",
     "failover",
@@ -41,12 +41,14 @@ const PLAIN: [&str; 16] = [
     "own_log",
     "own_model",
     "parallel_map",
+    "run_settings",
     "session",
     "stop_and_grace",
     "streaming",
     "subagents",
     "testing_your_agent",
     "tools",
+    "tools_with_state",
     "tracing",
     "typed_answers",
 ];

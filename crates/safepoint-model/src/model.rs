@@ -27,6 +27,12 @@ pub use parameters::{Parameter, Parameters, PromptCache, ReasoningEffort};
 ///     Agent::builder(model).build()
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a model",
+    label = "not a model",
+    note = "a crate of wires makes one, as in `safepoint_models::openai::from_env(\"gpt-5.2\")?`",
+    note = "or implement `Model` for a type of your own"
+)]
 pub trait Model: Send + Sync + 'static {
     /// The name for people and spans, such as `openai:gpt-5.2`.
     fn name(&self) -> &str;

@@ -6,6 +6,19 @@ use crate::scope::stop::Stop;
 
 /// Why work gave no value. `?` takes any error and any [`Stop`] into it, and keeps them apart.
 ///
+/// An error is whatever can be a `Box<dyn Error + Send + Sync>`: an error type, that box itself, an `anyhow::Error`, a
+/// text. A [`Stop`] is none of these, so a function that returns one of them cannot pass a stop on as an error.
+///
+/// ```
+/// use safepoint_scope::Halt;
+/// fn port(text: &str) -> Result<u16, Halt> {
+///     let port = text.parse()?; // an error type
+///     if port == 0 { Err("port 0 is not a port")?; } // a text
+///     Ok(port)
+/// }
+/// assert!(port("eighty").is_err());
+/// ```
+///
 /// Exhaustive: a third way to give no value would have to be handled everywhere.
 #[must_use = "it says whether the work failed or was stopped"]
 #[derive(Debug)]
@@ -16,8 +29,8 @@ pub enum Halt {
     Failed(Failure),
 }
 
-/// A failure: any error at all, or a message. Like `anyhow::Error` it is not itself an [`Error`](StdError), so that
-/// `?` can take every error into it.
+/// A failure: any error at all, or a message. It shows as the error and what caused it. Like `anyhow::Error` it is not itself
+/// an [`Error`](StdError), so that `?` can take every error into it.
 pub struct Failure {
     error: Box<dyn StdError + Send + Sync>,
     had_no_effect: bool,
@@ -122,10 +135,16 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)?;
+        let mut said = self.error.to_string();
+        f.write_str(&said)?;
         let mut source = self.error.source();
         while let Some(error) = source {
-            write!(f, ": {error}")?;
+            let cause = error.to_string();
+            // Many errors say their cause themselves.
+            if !said.ends_with(&cause) {
+                write!(f, ": {cause}")?;
+            }
+            said = cause;
             source = error.source();
         }
         Ok(())
@@ -150,7 +169,9 @@ impl From<Failure> for Halt {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Halt {
+/// Neither a [`Stop`] nor a [`Failure`] can be such a box, so that none of the three ways in overlaps another.
+#[diagnostic::do_not_recommend]
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Halt {
     fn from(error: E) -> Self {
         Self::Failed(Failure::of(error.into()))
     }

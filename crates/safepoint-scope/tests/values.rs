@@ -173,3 +173,41 @@ fn stops_and_permits_are_distinct() {
     let stop = scope.stopping().expect("it is asked");
     assert_eq!(format!("{stop:?}"), r#"Stop(Reason(user by person: "enough"))"#);
 }
+
+/// S2.14, S4.18: `?` takes errors of every type into a halt, each with its causes, and a stop beside them as a stop.
+#[tokio::test]
+async fn every_error_is_a_failure_and_a_stop_is_none() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no route: {0}")]
+    struct SaysItself(#[source] std::num::ParseIntError);
+    fn number() -> std::num::ParseIntError {
+        "x".parse::<u8>().unwrap_err()
+    }
+    fn said(fails: impl FnOnce() -> Result<(), Halt>) -> String {
+        let Err(Halt::Failed(failure)) = fails() else { panic!("an error is a failure") };
+        failure.to_string()
+    }
+    let digit = "invalid digit found in string";
+    assert_eq!(said(|| Ok(Err(number())?)), digit);
+    assert_eq!(
+        said(|| Ok(Err(SaysItself(number()))?)),
+        format!("no route: {digit}"),
+        "what was said is not said again"
+    );
+    assert_eq!(
+        said(|| Ok(Err(anyhow::Error::new(number()).context("no route"))?)),
+        format!("no route: {digit}")
+    );
+    assert_eq!(said(|| Ok(Err(Box::<dyn std::error::Error + Send + Sync>::from(number()))?)), digit);
+    assert_eq!(said(|| Ok(Err("a text")?)), "a text");
+    assert_eq!(said(|| Ok(Err(String::from("a text"))?)), "a text");
+
+    let (scope, stop) = Scope::root();
+    stop.stop(StopRequest::now());
+    let halted = async {
+        let _: u8 = "1".parse()?;
+        scope.run(std::future::pending::<()>()).await?;
+        Ok::<(), Halt>(())
+    };
+    assert!(matches!(halted.await, Err(Halt::Stop(_))));
+}

@@ -145,4 +145,5 @@ struct Readme;
 #[doc = include_str!("../../../docs/guides/practice.md")]
 #[doc = include_str!("../../../docs/guides/retrieval.md")]
 #[doc = include_str!("../../../docs/guides/state.md")]
+#[doc = include_str!("../../../docs/guides/tools.md")]
 struct Guides;

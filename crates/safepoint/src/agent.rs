@@ -6,6 +6,7 @@ mod states;
 #[cfg(feature = "schema")]
 mod typed;
 
+pub use crate::contract::setup::RunSetup;
 pub(crate) use builder::AgentBuilder;
 pub use builder::BuildError;
 pub(crate) use runs::Agent;

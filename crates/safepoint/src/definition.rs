@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod fits;
 pub(crate) mod identity;
 pub(crate) mod secret;
+pub(crate) mod settings;
 pub(crate) mod stop_times;
 pub(crate) mod subagent;
 pub(crate) mod toolset;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
+        extensions::Extensions,
         hook::Hooks,
         model::{self, ModelSpec, OnModelStop, Parameters},
     },
@@ -22,7 +24,12 @@ use crate::{
 };
 
 use self::{
-    answer::AnswerSchema, secret::Secrets, stop_times::StopTimes, toolset::Toolset, window::WindowMeter,
+    answer::AnswerSchema,
+    secret::Secrets,
+    settings::{AttemptSetup, SetupStep},
+    stop_times::StopTimes,
+    toolset::Toolset,
+    window::WindowMeter,
 };
 
 /// What all runs of an agent share.
@@ -51,6 +58,12 @@ pub(crate) struct Definition {
     pub(crate) is_remote: bool,
     /// What none of its inputs may contain.
     pub(crate) secrets: Secrets,
+    /// The values of its runs' context.
+    pub(crate) context: Extensions,
+    /// What is made anew for each attempt, in this order.
+    pub(crate) setup: Vec<SetupStep>,
+    /// The attempt that this definition is made for; `None` in the agent's own.
+    pub(crate) attempt: Option<Arc<AttemptSetup>>,
 }
 
 impl Definition {
@@ -63,11 +76,20 @@ impl Definition {
         ModelSpec { system, tools, choice, parameters, output_bytes }
     }
 
-    /// Whether its model takes the parameters.
+    /// Whether no run could work under the limits, or the model does not take the parameters.
     ///
     /// # Errors
-    /// The first that it does not take, and what to do instead.
-    pub(crate) fn check_parameters(&self) -> Result<(), String> {
+    /// What cannot be used, and what to do instead.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if let Some(flaw) = self.limits.flaw() {
+            return Err(format!("of the limits, {flaw}"));
+        }
+        self.check_parameters()
+    }
+
+    /// # Errors
+    /// The first parameter that the model does not take, and what to do instead.
+    fn check_parameters(&self) -> Result<(), String> {
         let none = Parameters::new();
         let parameters = self.parameters.as_deref().unwrap_or(&none);
         if let Some((name, why)) = parameters.flaw() {

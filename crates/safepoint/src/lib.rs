@@ -26,6 +26,8 @@ pub use run::{
     outcome::{Answer, Outcome},
     steer::Steer,
 };
+#[cfg(feature = "macros")]
+pub use safepoint_macros::tool;
 pub use safepoint_model::{history::History, model::Model, usage::Usage};
 pub use safepoint_scope::{Grace, Halt, Reason, SafePoints, Stop, StopRequest, secs};
 pub use session::handle::{Session, SessionHandle};
@@ -152,11 +154,11 @@ pub mod store {
 /// What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
 pub mod tool {
     pub use crate::contract::tool::{
-        Asks, Concurrency, EffectClass, FnTool, FullOutput, OnStop, OnToolFailure, Output, ToolSpec,
-        from_spec,
+        Asks, Concurrency, EffectClass, FnTool, FullOutput, IntoOutput, IntoTool, Json, OnStop,
+        OnToolFailure, Output, ToolSpec, Tools, from_spec,
     };
     #[cfg(feature = "schema")]
-    pub use crate::contract::tool::{from_blocking_fn, from_fn};
+    pub use crate::contract::tool::{ToolArgs, TypedTool, from_blocking_fn, from_fn, from_fn_with_state};
 }
 
 /// What a model call used, and how sure we are of it (S3.9).

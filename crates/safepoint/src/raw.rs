@@ -39,6 +39,13 @@ pub mod backend {
     };
 }
 
+/// What the code that `#[safepoint::tool]` makes names.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod derive {
+    pub use {schemars, serde};
+}
+
 /// JSON from outside: how large it is, before it is read as values.
 pub mod json {
     pub use safepoint_model::raw::json::{MOST_VALUES, Unread, bytes, is_wide, read, weight};

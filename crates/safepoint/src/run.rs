@@ -14,8 +14,8 @@ use safepoint_scope::{Code, Reason, Scope, StopAck, StopRequest};
 use tokio::sync::oneshot;
 
 use crate::{
-    contract::log::Log,
-    definition::Definition,
+    contract::{extensions::RunValues, log::Log},
+    definition::{Definition, settings::RunSettings},
     sync::mailbox::Received,
     value::{
         approval::{ApprovalRequest, Ruled},
@@ -31,6 +31,7 @@ pub(crate) mod driver;
 pub(crate) mod executor;
 pub(crate) mod machine;
 pub(crate) mod outcome;
+mod settings;
 pub(crate) mod shared;
 pub(crate) mod spans;
 pub(crate) mod state;
@@ -65,6 +66,7 @@ struct Idle {
     log: Arc<dyn Log>,
     mailbox: Received<RunMessage>,
     start: Start,
+    settings: RunSettings,
 }
 
 impl Run {
@@ -75,8 +77,16 @@ impl Run {
         start: Start,
     ) -> Self {
         let (shared, mailbox) = SharedRun::new(run, path, &def.limits);
-        let idle = Some(Box::new(Idle { def, log, mailbox, start }));
+        let idle = Some(Box::new(Idle { def, log, mailbox, start, settings: RunSettings::default() }));
         Self { shared, idle, outcome: None, is_detached: false, decode: Box::new(|outcome| outcome) }
+    }
+
+    /// The same run with the settings of an earlier attempt.
+    pub(crate) fn set_as(mut self, before: Option<&Definition>) -> Self {
+        if let (Some(idle), Some(before)) = (&mut self.idle, before.and_then(Definition::settings)) {
+            idle.settings = before.clone();
+        }
+        self
     }
 
     /// The same run, whose outcome is read so.
@@ -155,7 +165,10 @@ impl<T> Run<T> {
 
     fn begin(&mut self) {
         let Some(idle) = self.idle.take() else { return };
-        let Idle { def, log, mailbox, start } = *idle;
+        let Idle { def, log, mailbox, start, settings } = *idle;
+        let values = RunValues { given: settings.given.clone(), of_agents: def.context.clone() };
+        let def = def.for_attempt(&self.shared.run, settings, &values);
+        self.shared.begin(&def.limits, values);
         Driver::new(Arc::clone(&self.shared), def, log, mailbox).spawn(start);
     }
 }

@@ -44,10 +44,14 @@ mod read_here;
 mod rest;
 #[path = "engine/results.rs"]
 mod results;
+#[path = "engine/settings.rs"]
+mod settings;
 #[path = "engine/states.rs"]
 mod states;
 #[path = "engine/streams.rs"]
 mod streams;
+#[path = "engine/tools.rs"]
+mod tools;
 #[path = "engine/which.rs"]
 mod which;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 /// The crate that this is about.
 pub(super) const ENGINE: &str = "safepoint";
 
-/// What stands at the root beside modules. The 25th name that programs begin with is the module `tool`.
-const ROOT: [&str; 24] = [
+/// What stands at the root beside modules. The name `tool` is a module too.
+const ROOT: [&str; 25] = [
     "Agent",
     "AgentBuilder",
     "Answer",
@@ -31,6 +31,8 @@ const ROOT: [&str; 24] = [
     "ToolResult",
     "Usage",
     "secs",
+    // The attribute, beside the module.
+    "tool",
 ];
 
 /// Types and traits outside `raw`.

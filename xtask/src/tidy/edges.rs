@@ -5,13 +5,15 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 15] = [
+const CRATES: [(&str, &[&str]); 16] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     // For tests alone, of whatever crate.
     ("safepoint-golden", &[]),
+    // The engine exports it, and what it makes names the engine.
+    ("safepoint-macros", &[]),
     ("safepoint-model", &[]),
-    ("safepoint", &["safepoint-model", "safepoint-scope"]),
+    ("safepoint", &["safepoint-macros", "safepoint-model", "safepoint-scope"]),
     ("safepoint-models", &["safepoint", "safepoint-http"]),
     ("safepoint-tools", &["safepoint", "safepoint-http"]),
     ("safepoint-stores", &["safepoint"]),
@@ -53,13 +55,16 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 const LAYERS: &[(&str, &[&str])] = &[
     ("sync", &["mutex", "watched", "mailbox", "callback", "reply"]),
     ("value", &["limits", "spill", "schema", "effect", "approval", "receipt", "event"]),
-    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
-    ("definition", &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "identity"]),
+    ("contract", &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "log"]),
+    (
+        "definition",
+        &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "settings", "identity"],
+    ),
     (
         "run",
         &[
-            "attempt", "state", "outcome", "steer", "spans", "draft", "machine", "executor", "shared",
-            "driver", "stream",
+            "attempt", "state", "outcome", "settings", "steer", "spans", "draft", "machine", "executor",
+            "shared", "driver", "stream",
         ],
     ),
     ("external", &["backend", "remote"]),

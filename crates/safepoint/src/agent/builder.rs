@@ -2,17 +2,21 @@
 
 use std::{fmt, sync::Arc};
 
+use safepoint_scope::Failure;
+
 use super::Agent;
 use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::Hooks,
         model::{self, Model, OnModelStop, Parameters},
-        tool::Tool,
+        setup::RunSetup,
+        tool::{IntoTool, Tool, Tools},
     },
     definition::{
         Definition, OnRestart,
         secret::{Cleaned, Secrets},
+        settings::SetupStep,
         subagent::Subagent,
         toolset::{Callable, Toolset},
         window::{Window, WindowMeter},
@@ -53,15 +57,70 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a tool.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Callable::body(Arc::new(tool)));
+    /// Adds a tool: an `async fn` under [`#[safepoint::tool]`](macro@crate::tool), a closure by
+    /// [`tool::from_fn`](crate::tool::from_fn), or a type that implements [`TypedTool`](crate::tool::TypedTool) or [`Tool`].
+    pub fn tool<Kind>(mut self, tool: impl IntoTool<Kind>) -> Self {
+        self.tools.push(Callable::body(tool.into_tool()));
         self
     }
 
     /// Adds tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools.into_iter().map(Callable::body));
+        self
+    }
+
+    /// Adds a value to the context of all its runs, in place of an earlier one of the same type: tools find it with
+    /// [`ToolContext::get`](crate::ToolContext::get). A value that is given [to a run](crate::Run::with) wins, and child runs have
+    /// what this agent has and theirs does not.
+    pub fn with<V: Send + Sync + 'static>(mut self, value: V) -> Self {
+        self.def.context.insert(value);
+        self
+    }
+
+    /// Adds instructions that are made anew for each attempt of a run, behind those of [`system`](Self::system). The closure is
+    /// called on the task that starts the run, and must not block. If it fails, the run fails with the code `setup`, and
+    /// nothing is sent.
+    ///
+    /// ```no_run
+    /// # use safepoint::{Agent, Model};
+    /// struct User { name: String }
+    ///
+    /// # async fn greet(model: impl Model) {
+    /// let agent = Agent::builder(model)
+    ///     .system("You are brief.")
+    ///     .system_with(|cx| Ok(format!("You talk to {}.", cx.get::<User>()?.name)))
+    ///     .build();
+    /// let outcome = agent.run("Hello!").with(User { name: "Ana".into() }).await;
+    /// # drop(outcome); }
+    /// ```
+    pub fn system_with(
+        mut self,
+        make: impl Fn(&RunSetup) -> Result<String, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.def.setup.push(SetupStep::System(Foreign::new(Arc::new(make))));
+        self
+    }
+
+    /// Adds tools that are chosen anew for each attempt of a run, as [`system_with`](Self::system_with) makes instructions.
+    /// A call that an earlier attempt left open and whose tool is not there any more fails, and the model learns that.
+    ///
+    /// ```no_run
+    /// # use safepoint::{Agent, Model, tool::{self, Tools}};
+    /// struct Admin;
+    ///
+    /// # fn agent(model: impl Model) -> Agent {
+    /// let reset = || tool::from_fn("reset", "Resets the counter", |_cx, (): ()| async { Ok("done") });
+    /// Agent::builder(model)
+    ///     .tools_with(move |cx| Ok(if cx.get::<Admin>().is_ok() { Tools::new().tool(reset()) } else { Tools::new() }))
+    ///     .build()
+    /// # }
+    /// ```
+    pub fn tools_with(
+        mut self,
+        choose: impl Fn(&RunSetup) -> Result<Tools, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.def.setup.push(SetupStep::Tools(Foreign::new(Arc::new(choose))));
         self
     }
 
@@ -154,15 +213,12 @@ impl AgentBuilder {
     /// parameters.
     pub fn try_build(self) -> Result<Agent, BuildError> {
         let Self { mut model, mut tools, window, mut def } = self;
-        if let Some(flaw) = def.limits.flaw() {
-            return Err(BuildError(format!("of the limits, {flaw}")));
-        }
         if !def.secrets.is_empty() {
             model = Arc::new(Cleaned::new(model, def.secrets.clone()));
             tools = tools.into_iter().map(|work| work.cleaned(&def.secrets)).collect();
         }
         def.model = model::Guarded::new(model);
-        def.check_parameters().map_err(BuildError)?;
+        def.check().map_err(BuildError)?;
         def.tools = Toolset::new(tools).map_err(BuildError)?;
         let no_room =
             || BuildError("the window leaves no room: what is kept for the answer is all of it".into());

@@ -6,6 +6,7 @@ use super::AgentBuilder;
 use crate::{
     contract::{
         approver::{ApprovalMode, WithoutApprover},
+        extensions::Extensions,
         log::MemoryLog,
         model::{self, Model, OnModelStop},
         remote::{Remote, RemoteSpec},
@@ -80,6 +81,9 @@ impl Agent {
             grade: StopSupport::Hard,
             is_remote: false,
             secrets: Secrets::default(),
+            context: Extensions::default(),
+            setup: Vec::new(),
+            attempt: None,
         };
         AgentBuilder { model, tools: Vec::new(), window: None, def }
     }
@@ -106,7 +110,8 @@ impl Agent {
         self.run_recorded(Arc::new(MemoryLog::default()), history, input)
     }
 
-    /// Resumes a run where it ended. Calls that never began run, and those that may run twice run again; for
+    /// Resumes a run where it ended, with the settings of that run (S4.20). Calls that never began run, and those that may
+    /// run twice run again; for
     /// the others the model learns that their effect is unknown (S5.3, S7.3). One attempt is active at a
     /// time: meanwhile another fails with the code `conflict` and does nothing (S7.4).
     pub fn resume<T>(&self, outcome: &Outcome<T>) -> Run {
@@ -118,7 +123,7 @@ impl Agent {
         let ended = outcome.ended();
         let place = (ended.receipt.run.clone(), ended.receipt.path.clone());
         let start = Start::Resume(decisions, ended.lock.clone());
-        Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start)
+        Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start).set_as(ended.def.as_deref())
     }
 
     /// How long stops of this agent's runs took, by phase.

@@ -3,10 +3,11 @@
 use std::{future::Future, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Actor, Code, Halt, QuietGuard, Reason, Scope, Stop, StopAck, StopRequest};
+use safepoint_scope::{Actor, Code, Failure, Halt, QuietGuard, Reason, Scope, Stop, StopAck, StopRequest};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::extensions::RunValues;
 use crate::value::{
     approval::Decision,
     history::Earlier,
@@ -14,25 +15,43 @@ use crate::value::{
     receipt::{ProcessReport, RemoteReport},
 };
 
+mod args;
 mod asks;
 mod from_fn;
 mod from_spec;
+mod into_output;
+mod into_tool;
 mod output;
 mod spec;
+#[cfg(feature = "schema")]
+mod typed;
 
 pub use crate::value::effect::EffectClass;
+#[cfg(feature = "schema")]
+pub use args::ToolArgs;
 pub use asks::Asks;
 pub use from_fn::FnTool;
 #[cfg(feature = "schema")]
-pub use from_fn::{from_blocking_fn, from_fn};
+pub use from_fn::{from_blocking_fn, from_fn, from_fn_with_state};
 pub use from_spec::from_spec;
+pub use into_output::{IntoOutput, Json};
+pub use into_tool::{IntoTool, Tools};
 pub use output::{FullOutput, Output};
 pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};
+#[cfg(feature = "schema")]
+pub use typed::TypedTool;
 
 /// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.
 pub type ToolResult<T = Output> = Result<T, Halt>;
 
-/// Something that a model can call.
+/// Something that a model can call, whose schema may be known only at run time. Most tools are simpler to write with
+/// [`#[safepoint::tool]`](macro@crate::tool), [`from_fn`] or [`TypedTool`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not implement `Tool`",
+    label = "not a `Tool`",
+    note = "`AgentBuilder::tool` takes it as it is where it is a `TypedTool` or an `async fn` under `#[safepoint::tool]`",
+    note = "where an `Arc<dyn Tool>` is needed, `Tools::new().tool(..)` makes one of each"
+)]
 pub trait Tool: Send + Sync + 'static {
     /// What it is; the same for its whole life.
     fn spec(&self) -> &ToolSpec;
@@ -64,6 +83,8 @@ pub(crate) struct CallSite {
     pub(crate) named: Option<String>,
     /// The earlier conversation, if the call's work is the whole run's.
     pub(crate) earlier: Vec<Earlier>,
+    /// The run's context.
+    pub(crate) values: RunValues,
 }
 
 /// The engine behind the [`ToolContext`] of one call.
@@ -120,6 +141,24 @@ impl ToolContext {
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.call.key
+    }
+
+    /// The value of this type in the run's context: given to the run with [`Run::with`](crate::Run::with), to a run above
+    /// it, or to the agent with [`AgentBuilder::with`](crate::AgentBuilder::with).
+    ///
+    /// ```
+    /// # use safepoint::{ToolContext, ToolResult};
+    /// struct Db { rows: Vec<String> }
+    ///
+    /// async fn count(cx: &ToolContext) -> ToolResult<usize> {
+    ///     Ok(cx.get::<Db>()?.rows.len())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// A failure that names the type and says how to give one, if there is none. Nothing was done.
+    pub fn get<T: Send + Sync + 'static>(&self) -> Result<&T, Failure> {
+        self.call.values.get()
     }
 
     /// The call's scope, for code that nests scopes.

@@ -87,9 +87,21 @@ impl Toolset {
     /// # Errors
     /// A name that no provider takes, or that two tools share, or a schema that is none.
     pub(crate) fn new(all: Vec<Callable>) -> Result<Self, String> {
-        let decls: Arc<[ToolDecl]> = all.iter().map(|work| work.spec().decl()).collect();
-        let mut tools = HashMap::new();
-        for work in all {
+        let mut toolset = Self::default();
+        toolset.add_all(all)?;
+        Ok(toolset)
+    }
+
+    /// Adds tools behind those that there are.
+    ///
+    /// # Errors
+    /// As [`Toolset::new`].
+    pub(crate) fn add_all(&mut self, more: Vec<Callable>) -> Result<(), String> {
+        if more.is_empty() {
+            return Ok(());
+        }
+        self.decls = self.decls.iter().cloned().chain(more.iter().map(|work| work.spec().decl())).collect();
+        for work in more {
             let name = work.spec().name.clone();
             if !is_tool_name(&name) {
                 return Err(format!(
@@ -99,11 +111,11 @@ impl Toolset {
             }
             let fits = Fits::of(work.spec())?;
             let definition = definition(work.spec()).into();
-            if tools.insert(name.as_str().into(), ToolEntry { work, fits, definition }).is_some() {
+            if self.tools.insert(name.as_str().into(), ToolEntry { work, fits, definition }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
-        Ok(Self { tools, decls })
+        Ok(())
     }
 
     /// Adds the tool by which a model answers; its name is not taken.

@@ -67,7 +67,7 @@ pub(crate) struct OutcomeContext {
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) lock: AttemptLock,
-    /// The agent; `None` if the engine did not execute the run.
+    /// The agent with the settings of the run; `None` if the engine did not execute the run.
     pub(crate) def: Option<Arc<Definition>>,
 }
 

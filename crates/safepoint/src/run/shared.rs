@@ -3,7 +3,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use safepoint_scope::{Link, Scope, StopAck, StopHandle, StopRequest};
@@ -11,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     contract::{
+        extensions::RunValues,
         hook::{HookKey, Verdict},
         model::ModelError,
         tool::Asks,
@@ -68,7 +72,9 @@ pub(crate) struct SharedRun {
     pub(crate) children: Mutex<BTreeMap<CallId, Arc<SharedRun>>>,
     pub(crate) tree: Arc<RunTree>,
     /// How many levels of child runs there may be below.
-    pub(crate) nesting: u32,
+    nesting: AtomicU32,
+    /// The run's context: set once, before its driver begins.
+    values: OnceLock<RunValues>,
     /// Set once. The stream of events is closed next, and waiters are woken last: a caller that looks in
     /// between sees the outcome a moment before the last event.
     outcome: OnceLock<Outcome>,
@@ -194,7 +200,7 @@ impl SharedRun {
     ) -> (Arc<Self>, Received<RunMessage>) {
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
         let (mut shared, mailbox) = Self::with((run, path), (scope, stop), tree, feeds);
-        shared.nesting = limits.max_depth;
+        shared.nesting = limits.max_depth.into();
         (Arc::new(shared), mailbox)
     }
 
@@ -219,7 +225,8 @@ impl SharedRun {
         ];
         let (mut shared, mailbox) = Self::with((run, path), (scope, stop), Arc::clone(&self.tree), feeds);
         (shared.kind, shared.waits_in_place) = (child.kind(), waits_in_place);
-        shared.nesting = limits.max_depth.min(self.nesting.saturating_sub(1));
+        shared.nesting = limits.max_depth.min(self.nesting().saturating_sub(1)).into();
+        shared.values = self.values().below(&child.def().context).into();
         let shared = Arc::new(shared);
         self.children.lock().insert(call.clone(), Arc::clone(&shared));
         (shared, mailbox)
@@ -246,13 +253,36 @@ impl SharedRun {
             calls: Mutex::default(),
             children: Mutex::default(),
             tree,
-            nesting: 0,
+            nesting: AtomicU32::new(0),
+            values: OnceLock::new(),
             outcome: OnceLock::new(),
             quiet: OnceLock::new(),
             published: Notify::new(),
             given_up: GivenUp::default(),
         };
         (shared, received)
+    }
+
+    /// The run at the root of a tree is about to begin, under these limits and with this context.
+    pub(crate) fn begin(&self, limits: &Limits, values: RunValues) {
+        // Relaxed, here and for the feeds: the driver's task is spawned after this, by this thread.
+        self.nesting.store(limits.max_depth, Ordering::Relaxed);
+        self.feed.retain(limits.retained_deltas);
+        self.audit.retain(limits.retained_deltas);
+        if self.values.set(values).is_err() {
+            // A run begins once.
+        }
+    }
+
+    /// How many levels of child runs there may be below.
+    pub(crate) fn nesting(&self) -> u32 {
+        // Relaxed: it changes only before the driver's task begins.
+        self.nesting.load(Ordering::Relaxed)
+    }
+
+    /// The run's context.
+    pub(crate) fn values(&self) -> RunValues {
+        self.values.get().cloned().unwrap_or_default()
     }
 
     /// What of the run and of its child runs is alive, by name.

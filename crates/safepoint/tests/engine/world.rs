@@ -12,12 +12,19 @@ use safepoint::{
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
     tool::{self, FnTool},
 };
+use serde_json::Value;
 
 pub(crate) type Reply = Vec<Result<Delta, ModelError>>;
 
 /// Gives its replies in order, then streams a little and hangs.
 #[derive(Clone)]
-pub(crate) struct Scripted(Arc<Mutex<Vec<Reply>>>);
+pub(crate) struct Scripted(pub(crate) Arc<Mutex<Vec<Reply>>>);
+
+impl Scripted {
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self(Arc::new(Mutex::new(replies.into_iter().collect())))
+    }
+}
 
 impl Model for Scripted {
     fn name(&self) -> &str {
@@ -41,8 +48,7 @@ impl Conversation for Scripted {
 }
 
 pub(crate) fn agent(replies: impl IntoIterator<Item = Reply>) -> AgentBuilder {
-    Agent::builder(Scripted(Arc::new(Mutex::new(replies.into_iter().collect()))))
-        .approvals(ApprovalMode::Auto)
+    Agent::builder(Scripted::new(replies)).approvals(ApprovalMode::Auto)
 }
 
 pub(crate) fn say(text: &str) -> Reply {
@@ -50,11 +56,16 @@ pub(crate) fn say(text: &str) -> Reply {
 }
 
 pub(crate) fn ask(names: &[&str]) -> Reply {
-    let calls = names.iter().enumerate().map(|(n, name)| {
+    ask_with(&names.iter().map(|name| (*name, serde_json::json!({}))).collect::<Vec<_>>())
+}
+
+/// A message that asks for these calls, each with its arguments.
+pub(crate) fn ask_with(calls: &[(&str, Value)]) -> Reply {
+    let calls = calls.iter().enumerate().map(|(n, (name, args))| {
         Ok(Delta::CallReady(ToolCall {
             id: CallId::from(format!("c{n}")),
             name: (*name).into(),
-            args: "{}".into(),
+            args: args.to_string(),
         }))
     });
     let mut reply: Reply = vec![Ok(Delta::Sent), Ok(Delta::Opened)];

@@ -5,14 +5,15 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Failure, Halt};
 #[cfg(feature = "schema")]
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use safepoint_scope::{Failure, TaskEnd};
 use serde_json::Value;
 
 #[cfg(feature = "schema")]
-use super::Output;
+use super::{
+    IntoOutput, OnStop, ToolArgs,
+    args::{parse, spec_of},
+};
 use super::{Tool, ToolContext, ToolResult, ToolSpec};
 
 pub(super) type Body = dyn Fn(ToolContext, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
@@ -84,19 +85,54 @@ impl Tool for FnTool {
 #[cfg(feature = "schema")]
 pub fn from_fn<A, F, Fut, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
 where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
+    A: ToolArgs,
     F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ToolResult<T>> + Send + 'static,
-    T: Into<Output>,
+    T: IntoOutput,
 {
     let body = Arc::new(body);
     FnTool {
-        spec: spec_of::<A>(name.into(), description.into()),
+        spec: spec_of::<A>(name, description),
         body: Arc::new(move |cx, args| {
             let body = Arc::clone(&body);
-            Box::pin(async move { body(cx, parse::<A>(args)?).await.map(Into::into) })
+            Box::pin(async move { body(cx, parse::<A>(args)?).await?.into_output() })
         }),
     }
+}
+
+/// Like [`from_fn`], with a state that all calls share: each gets it as an `Arc`, so nothing has to be cloned by hand. It
+/// needs the feature `schema`.
+///
+/// ```
+/// use safepoint::tool;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Lookup { name: String }
+///
+/// struct PhoneBook { entries: Vec<(String, String)> }
+///
+/// let book = PhoneBook { entries: Vec::new() };
+/// let find = tool::from_fn_with_state(book, "find", "Finds a number", |_cx, book, lookup: Lookup| async move {
+///     let found = book.entries.iter().find(|(name, _)| *name == lookup.name);
+///     Ok(found.map_or("there is no such person".to_owned(), |(_, number)| number.clone()))
+/// });
+/// ```
+#[cfg(feature = "schema")]
+pub fn from_fn_with_state<S, A, F, Fut, T>(
+    state: S,
+    name: impl Into<String>,
+    description: impl Into<String>,
+    body: F,
+) -> FnTool
+where
+    S: Send + Sync + 'static,
+    A: ToolArgs,
+    F: Fn(ToolContext, Arc<S>, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ToolResult<T>> + Send + 'static,
+    T: IntoOutput,
+{
+    let state = Arc::new(state);
+    from_fn(name, description, move |cx, args| body(cx, Arc::clone(&state), args))
 }
 
 /// A tool from a blocking closure: it runs on a thread where blocking is allowed, and should poll
@@ -105,51 +141,28 @@ where
 #[cfg(feature = "schema")]
 pub fn from_blocking_fn<A, F, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
 where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
+    A: ToolArgs,
     F: Fn(&ToolContext, A) -> ToolResult<T> + Send + Sync + 'static,
-    T: Into<Output> + Send + 'static,
+    T: IntoOutput,
 {
     let body = Arc::new(body);
     FnTool {
-        spec: ToolSpec {
-            is_blocking: true,
-            ..spec_of::<A>(name.into(), description.into()).on_stop(super::OnStop::Detach)
-        },
+        spec: ToolSpec { is_blocking: true, ..spec_of::<A>(name, description).on_stop(OnStop::Detach) },
         body: Arc::new(move |cx, args| {
             let body = Arc::clone(&body);
             Box::pin(async move {
                 let args = parse::<A>(args)?;
                 let label = cx.name().to_owned();
                 let scope = cx.scope().clone();
-                let task = scope.spawn_blocking(label, move || body(&cx, args));
+                let task = scope.spawn_blocking(label, move || body(&cx, args)?.into_output());
                 match task.await {
-                    Ok(result) => result.map(Into::into),
-                    Err(safepoint_scope::TaskEnd::Panicked(message)) => {
+                    Ok(result) => result,
+                    Err(TaskEnd::Panicked(message)) => {
                         Err(Failure::new(format!("the tool panicked: {message}")).into())
                     }
-                    Err(safepoint_scope::TaskEnd::Dropped) => {
-                        Err(Failure::new("the tool's thread was shut down").into())
-                    }
+                    Err(TaskEnd::Dropped) => Err(Failure::new("the tool's thread was shut down").into()),
                 }
             })
         }),
     }
-}
-
-#[cfg(feature = "schema")]
-fn spec_of<A: JsonSchema>(name: String, description: String) -> ToolSpec {
-    let spec = ToolSpec::new(name, description);
-    // The schema of `()` is `null`; a tool without arguments is still called with an object.
-    let is_unit = A::schema_name() == <() as JsonSchema>::schema_name();
-    if is_unit { spec } else { spec.arguments::<A>() }
-}
-
-pub(super) fn parse<A: DeserializeOwned>(args: Value) -> Result<A, Halt> {
-    // `()` reads only `null`.
-    let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
-    if is_empty && let Ok(unit) = serde_json::from_value(Value::Null) {
-        return Ok(unit);
-    }
-    serde_json::from_value(args)
-        .map_err(|error| Failure::new(format!("the arguments do not fit: {error}")).without_effect().into())
 }

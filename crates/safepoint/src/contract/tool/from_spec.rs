@@ -4,10 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use serde::de::DeserializeOwned;
 
-use super::{
-    FnTool, Output, ToolContext, ToolResult, ToolSpec,
-    from_fn::{Body, parse},
-};
+use super::{FnTool, IntoOutput, ToolContext, ToolResult, ToolSpec, args::parse, from_fn::Body};
 
 /// A tool from its declaration, whose JSON Schema is written by hand, and an async closure.
 ///
@@ -32,12 +29,12 @@ where
     A: DeserializeOwned + Send + 'static,
     F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ToolResult<T>> + Send + 'static,
-    T: Into<Output>,
+    T: IntoOutput,
 {
     let body = Arc::new(body);
     let body: Arc<Body> = Arc::new(move |cx, args| {
         let body = Arc::clone(&body);
-        Box::pin(async move { body(cx, parse::<A>(args)?).await.map(Into::into) })
+        Box::pin(async move { body(cx, parse::<A>(args)?).await?.into_output() })
     });
     FnTool::new(ToolSpec { is_typed: true, ..spec }, body)
 }

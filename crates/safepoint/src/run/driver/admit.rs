@@ -67,7 +67,7 @@ impl Driver {
     pub(super) fn read_call(&self, call: &ToolCall) -> Result<(Arc<Value>, ToolApproval, bool), String> {
         let args = toolset::parse_args(&call.name, &call.args)?;
         let tool = self.cx.def.tools.fit(&call.name, &args)?;
-        if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
+        if tool.kind() != CallKind::Tool && self.cx.shared.nesting() == 0 {
             return Err(TOO_DEEP.into());
         }
         Ok((Arc::new(args), tool.spec().approval, tool.spec().may_overlap()))

@@ -37,6 +37,9 @@ impl Driver {
         if !repairs.is_empty() {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }
+        if let Some(flaw) = self.cx.def.flaw() {
+            self.machine.fail(flaw.clone());
+        }
         if is_blank || self.has_nothing_to_answer() {
             self.fail("input", "the input is blank: there is nothing to answer", None);
         }

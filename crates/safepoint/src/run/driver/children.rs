@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     contract::model::OnModelStop,
-    definition::{Definition, subagent::Subagent},
+    definition::{Definition, settings::RunSettings, subagent::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
         machine::{Call, CallState},
@@ -171,7 +171,8 @@ impl Driver {
         drop(permit.into_scope());
         self.calls.run_begins(&call.id);
         let path = shared.path.clone();
-        let (def, log) = (Arc::clone(child.def()), Arc::clone(self.recorder.log()));
+        let log = Arc::clone(self.recorder.log());
+        let def = Arc::clone(child.def()).for_attempt(&shared.run, RunSettings::default(), &shared.values());
         Driver::new(shared, def, log, mailbox).under(up).spawn(Start::Child(input));
         if child.link() == Link::Background {
             let text = note::in_background(&path);

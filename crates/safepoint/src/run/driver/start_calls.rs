@@ -106,7 +106,8 @@ impl Driver {
         };
         let host = RunHost::new(&self.cx.shared, call.id.clone(), permit.scope(), &site.board, &self.cx.def);
         let earlier = if self.cx.def.is_remote { self.machine.history_now().earlier() } else { Vec::new() };
-        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
+        let values = self.cx.shared.values();
+        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier, values };
         let cx = ToolContext::new(permit.scope().clone(), site_of, Arc::new(host));
         let running = RunningCall {
             scope: permit.scope().clone(),

@@ -31,7 +31,7 @@ impl<T> Outcome<T> {
         let Some(def) = of else { return Err(RunStateError::kept_elsewhere()) };
         let records = log::read(&*ended.log).await.map_err(RunStateError::not_recorded)?;
         check_ends(&records)?;
-        RunState::of(ended.receipt.run.clone(), AgentIdentity::of(def), records)
+        RunState::of(ended.receipt.run.clone(), AgentIdentity::of(def.agent()), records)
     }
 }
 

@@ -9,7 +9,10 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -38,7 +41,7 @@ pub(crate) struct Feed<K = EventKind> {
     /// step is towards the root, so two feeds never wait for each other. Nothing is awaited under it.
     state: Mutex<FeedState<K>>,
     grown: Notify,
-    retained_deltas: usize,
+    retained_deltas: AtomicUsize,
     relay: Option<Relay<K>>,
 }
 
@@ -76,12 +79,23 @@ const RETAINED_BYTES: usize = 2 << 20;
 impl<K: StreamEvent> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
         let state = FeedState { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, is_closed: false };
-        Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas, relay: None }
+        Self {
+            state: Mutex::new(state),
+            grown: Notify::new(),
+            retained_deltas: retained_deltas.into(),
+            relay: None,
+        }
     }
 
     /// A feed whose events are also shown elsewhere.
     pub(crate) fn relayed(retained_deltas: usize, relay: Relay<K>) -> Self {
         Self { relay: Some(relay), ..Self::new(retained_deltas) }
+    }
+
+    /// Sets how many provisional events are kept, before any is shown.
+    pub(crate) fn retain(&self, deltas: usize) {
+        // Relaxed: what shows events is begun after this.
+        self.retained_deltas.store(deltas, Ordering::Relaxed);
     }
 
     /// Shows an event; after [`Feed::close`] nothing is shown any more.
@@ -116,7 +130,8 @@ impl<K: StreamEvent> Feed<K> {
             took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
             state.push(kind, at);
         }
-        state.trim(self.retained_deltas);
+        // Relaxed, as in `retain`.
+        state.trim(self.retained_deltas.load(Ordering::Relaxed));
         state.is_closed = is_last;
         drop(state);
         self.grown.notify_waiters();

@@ -124,7 +124,7 @@ impl ErrorKind {
             "content_filter" => Self::Refused,
             "truncated" => Self::Truncated,
             "answer" => Self::Answer,
-            "input" => Self::InvalidRequest,
+            "input" | "setup" => Self::InvalidRequest,
             "tool" => Self::Tool,
             "callback" => Self::Callback,
             "approval" => Self::Approval,

@@ -1,0 +1,3 @@
+fn main() {
+    let _ = safepoint::Agent::builder("gpt-5.2").build();
+}

@@ -1,0 +1,4 @@
+/// Adds.
+#[safepoint::tool]
+fn add(a: i32, b: i32) -> i32 { a + b }
+fn main() {}
