@@ -1,6 +1,7 @@
 //! What a program or an adapter implements: one trait a file, its types beside it.
 
 pub(crate) mod approver;
+pub(crate) mod guard;
 pub(crate) mod hook;
 pub(crate) mod log;
 pub(crate) mod model;

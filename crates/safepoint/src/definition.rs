@@ -14,10 +14,9 @@ use std::sync::Arc;
 use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
-        hook::Hooks,
+        hook::NamedHooks,
         model::{self, ModelSpec, OnModelStop, Parameters},
     },
-    sync::callback::Foreign,
     value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
 };
 
@@ -40,7 +39,7 @@ pub(crate) struct Definition {
     pub(crate) on_unknown: OnUnknownEffect,
     pub(crate) on_restart: OnRestart,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
+    pub(crate) hooks: Vec<NamedHooks>,
     pub(crate) times: Arc<StopTimes>,
     pub(crate) meter: Option<WindowMeter>,
     /// The schema of its answers; `None` if they are text.

@@ -57,7 +57,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "effect", "approval", "receipt", "event",
         ],
     ),
-    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
+    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "guard", "log"]),
     ("definition", &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "identity"]),
     (
         "run",

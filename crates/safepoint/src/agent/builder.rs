@@ -6,7 +6,7 @@ use super::Agent;
 use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
-        hook::Hooks,
+        hook::{Hooks, NamedHooks},
         model::{self, Model, OnModelStop, Parameters},
         tool::Tool,
     },
@@ -17,7 +17,6 @@ use crate::{
         toolset::{Callable, Toolset},
         window::{Window, WindowMeter},
     },
-    sync::callback::Foreign,
     value::{approval::OnUnknownEffect, limits::Limits, usage::Price},
 };
 
@@ -122,10 +121,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds hooks. All added hooks run: those that decide are asked one after the other, in this order, and a
-    /// refusal ends it; those that are only notified run in parallel.
+    /// Adds hooks. All added hooks run: those that decide are asked one after the other, in this order; each sees what
+    /// those before it have changed, and a refusal ends it. Those that are only notified run in parallel.
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
-        self.def.hooks.push(Foreign::new(Arc::new(hooks)));
+        self.def.hooks.push(NamedHooks::new(Arc::new(hooks)));
         self
     }
 
