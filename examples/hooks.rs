@@ -51,7 +51,7 @@ fn show(fact: &Fact) {
     match fact {
         Fact::HookActed(acted) => match &acted.action {
             HookAction::ArgsChanged { args, .. } => println!("{} changed the arguments: {args}", acted.hook),
-            action => println!("{}: {action:?}", acted.hook),
+            _ => println!("{} changed the result", acted.hook),
         },
         Fact::CallEnded { result, .. } => println!("the model gets: {}", result.text),
         _ => {}
