@@ -42,7 +42,7 @@ fn story() -> Timeline {
         Ok(JournalFact::Quiet { turn, survivors: vec!["sleep (pid 7)".into()] }),
         Err(Damage { position: 99, flaw: DamageKind::Altered }),
     ]);
-    told(happened)
+    folded(happened)
 }
 
 /// A model call that is refused as too long, and what hooks do: steps are numbered, so they have a story of their own.
@@ -56,7 +56,7 @@ fn story_of_hooks() -> Timeline {
     let begun = facts.iter().filter(is_begun).chain(facts.iter().filter(of_model)).cloned();
     let planned = Ok(JournalFact::Planned { turn, items: vec![1] });
     let facts = begun.chain(acted).map(|fact| Ok(recorded(turn, &Path::default(), &fact)));
-    told([planned].into_iter().chain(facts).collect())
+    folded([planned].into_iter().chain(facts).collect())
 }
 
 fn is_of_hooks(fact: &Fact) -> bool {
@@ -68,7 +68,7 @@ fn recorded(turn: TurnId, path: &Path, fact: &Fact) -> JournalFact {
     JournalFact::Fact { turn, path: path.clone(), fact: Arc::new(fact.clone()), grown }
 }
 
-fn told(happened: Vec<Result<JournalFact, Damage>>) -> Timeline {
+fn folded(happened: Vec<Result<JournalFact, Damage>>) -> Timeline {
     let mut folder = TimelineBuilder::default();
     for (position, what) in happened.into_iter().enumerate() {
         let at = Some(at(10 * position as i64));
