@@ -175,7 +175,10 @@ impl DraftWriter {
     }
 
     fn write_all(&self, deltas: impl IntoIterator<Item = Delta>) -> bool {
-        let is_full = deltas.into_iter().fold(false, |is_full, delta| self.write(delta) || is_full);
+        let mut is_full = false;
+        for delta in deltas {
+            is_full |= self.write(delta);
+        }
         if let Some(filters) = &self.filters {
             self.draft.lock().changed = filters.changed(self.round);
         }
