@@ -32,11 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LAST_CHUNK: &str = "\r\n0\r\n\r\n";
 
 /// Those that need nothing but the model of their script.
-const PLAIN: [&str; 18] = [
+const PLAIN: [&str; 20] = [
     "approvals",
     "chat_with_history",
     "failover",
     "hello",
+    "hooks",
+    "loop_guard",
     "one_call_stopped",
     "own_log",
     "own_model",

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Agent, Grace, History, Reason, SafePoints, Session, SessionHandle, StopRequest,
     event::Fact,
-    hook::{HookResult, Hooks, Verdict, from_future},
+    hook::{HookResult, Hooks, ModelVerdict, from_future},
     model::{Delta, ModelError, ModelErrorKind},
     session::{
         ChatPlanner, ExitReason, IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, Push,
@@ -28,13 +28,13 @@ use super::{
 struct StopsAtItsStart(Arc<OnceLock<SessionHandle<String>>>);
 
 impl Hooks for StopsAtItsStart {
-    fn before_model(&self, _round: u32, _history: &History) -> HookResult<Verdict> {
+    fn before_model(&self, _round: u32, _history: &History) -> HookResult<ModelVerdict> {
         let session = self.0.get().cloned();
         from_future(async move {
             if let Some(session) = session {
                 assert_eq!(session.stop(SessionStop::now()).asked().await, StopAck::First);
             }
-            Verdict::Proceed
+            ModelVerdict::Proceed
         })
     }
 }

@@ -23,7 +23,7 @@ pub(crate) mod omit;
 mod repair;
 
 pub use earlier::Earlier;
-pub use entries::Entries;
+pub use entries::{Entries, Iter};
 use omit::View;
 pub use omit::{Omission, OmissionKind, Omitted};
 pub use repair::Repair;

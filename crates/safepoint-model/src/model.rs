@@ -166,6 +166,11 @@ pub enum Delta {
         /// What went wrong, for people.
         error: String,
     },
+    /// The call waits for something that it shares with others, such as a rate limit, before it is sent.
+    Waiting {
+        /// What it waits for, for people: `the rate limit of openai`.
+        what: Arc<str>,
+    },
     /// A model could not begin to answer, and another one is asked instead.
     FailedOver {
         /// The model that could not.
@@ -236,6 +241,7 @@ impl Delta {
             Self::Ended(Finish::Other(word)) => word.len(),
             Self::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
             | Self::Retrying { .. }
+            | Self::Waiting { .. }
             | Self::FailedOver { .. }
             | Self::Reconnecting { .. }
             | Self::Sent

@@ -109,7 +109,7 @@ impl FailoverStream {
         let next = self.current.next().await?;
         match &next {
             // Before the reply is opened, usage is a floor of what was sent.
-            Ok(Delta::Sent | Delta::Retrying { .. } | Delta::Usage(_)) => {}
+            Ok(Delta::Sent | Delta::Waiting { .. } | Delta::Retrying { .. } | Delta::Usage(_)) => {}
             Ok(_) => self.has_begun = true,
             Err(error) if !self.has_begun && is_no_beginning(error.kind()) => {
                 if let Some((name, stream)) = self.rest.pop_front() {

@@ -38,6 +38,7 @@ pub mod openai;
 mod parse;
 mod parts;
 mod providers;
+mod rate_limit;
 mod reply;
 #[cfg(feature = "responses")]
 pub mod responses;
@@ -51,6 +52,7 @@ pub use failover::Failover;
 pub use http::Patience;
 pub use parse::{ModelBuilder, parse};
 pub use providers::{ModelProvider, PROVIDERS};
+pub use rate_limit::RateLimit;
 pub use retry::Retry;
 pub use transport::Transport;
 pub use wired::{HttpModel, Wire};

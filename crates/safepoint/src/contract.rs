@@ -2,6 +2,7 @@
 
 pub(crate) mod approver;
 pub(crate) mod extensions;
+pub(crate) mod guard;
 pub(crate) mod hook;
 pub(crate) mod log;
 pub(crate) mod model;

@@ -16,10 +16,9 @@ use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         extensions::Extensions,
-        hook::Hooks,
+        hook::NamedHooks,
         model::{self, ModelSpec, OnModelStop, Parameters},
     },
-    sync::callback::Foreign,
     value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
 };
 
@@ -47,7 +46,7 @@ pub(crate) struct Definition {
     pub(crate) on_unknown: OnUnknownEffect,
     pub(crate) on_restart: OnRestart,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
+    pub(crate) hooks: Vec<NamedHooks>,
     pub(crate) times: Arc<StopTimes>,
     pub(crate) meter: Option<WindowMeter>,
     /// The schema of its answers; `None` if they are text.

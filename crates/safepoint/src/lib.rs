@@ -54,8 +54,15 @@ pub mod event {
     pub use crate::{
         lines::{encoder::EventEncoder, line::EventLine},
         run::stream::{RunItem, RunStream},
-        value::event::{Completion, ErrorReport, Event, EventKind, Events, Fact, Resolution},
+        value::event::{
+            Completion, ErrorReport, Event, EventKind, Events, Fact, HookAction, HookReport, Resolution,
+        },
     };
+}
+
+/// Hooks that come with the engine: against a run that goes in circles.
+pub mod guard {
+    pub use crate::contract::guard::LoopGuard;
 }
 
 /// A conversation as the next model call will see it, and how its open ends are closed (S5).
@@ -66,7 +73,9 @@ pub mod history {
 /// Callbacks around model calls and tool calls. None can veto a stop; a slow one delays the run, never its stop.
 pub mod hook {
     pub use crate::contract::hook::{
-        HookCall, HookResult, HookWork, HookedMessage, Hooks, Verdict, blocking, from_future,
+        CallVerdict, HookCall, HookResult, HookWork, HookedMessage, HookedResult, Hooks, ModelVerdict,
+        ResultVerdict, TextFilter, TextKind, before_call, before_model, blocking, from_future, on_result,
+        on_text, ready,
     };
 }
 

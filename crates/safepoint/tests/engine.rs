@@ -30,6 +30,10 @@ mod doors;
 mod early_decisions;
 #[path = "engine/endurance.rs"]
 mod endurance;
+#[path = "engine/guards.rs"]
+mod guards;
+#[path = "engine/hook_changes.rs"]
+mod hook_changes;
 #[path = "engine/hooks.rs"]
 mod hooks;
 #[path = "engine/limits.rs"]
@@ -50,6 +54,10 @@ mod settings;
 mod states;
 #[path = "engine/streams.rs"]
 mod streams;
+#[path = "engine/text_filters.rs"]
+mod text_filters;
+#[path = "engine/too_long.rs"]
+mod too_long;
 #[path = "engine/tools.rs"]
 mod tools;
 #[path = "engine/which.rs"]

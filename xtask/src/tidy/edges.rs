@@ -55,7 +55,10 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 const LAYERS: &[(&str, &[&str])] = &[
     ("sync", &["mutex", "watched", "mailbox", "callback", "reply"]),
     ("value", &["limits", "spill", "schema", "effect", "approval", "receipt", "event"]),
-    ("contract", &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "log"]),
+    (
+        "contract",
+        &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "guard", "log"],
+    ),
     (
         "definition",
         &["stop_times", "window", "secret", "subagent", "fits", "answer", "toolset", "settings", "identity"],

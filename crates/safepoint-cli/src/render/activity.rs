@@ -60,6 +60,7 @@ impl Activity {
             EventKind::Retrying { .. } | EventKind::FailedOver { .. } => {
                 self.model = Some(("the model (waits to try again)", now));
             }
+            EventKind::Waiting { .. } => self.model = Some(("the model (waits for its turn)", now)),
             EventKind::Text(_)
             | EventKind::Reasoning(_)
             | EventKind::CallBegun(_)
@@ -81,7 +82,9 @@ impl Activity {
         match fact {
             Fact::ModelStarted { .. } => self.model = Some((MODEL, now)),
             Fact::SummaryStarted { .. } => self.model = Some(("a summary of the oldest rounds", now)),
-            Fact::ModelEnded { .. } | Fact::SummaryEnded { .. } => self.model = None,
+            Fact::ModelEnded { .. } | Fact::ModelTooLong { .. } | Fact::SummaryEnded { .. } => {
+                self.model = None
+            }
             Fact::CallStarted { call_id, name, args, .. } => {
                 self.call((call_id, name, args), CallState::Runs, now);
             }

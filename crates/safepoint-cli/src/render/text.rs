@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use safepoint::{event::Completion, history::Message};
+use safepoint::{
+    event::{Completion, HookAction},
+    history::Message,
+};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::output::plain;
@@ -51,6 +54,30 @@ pub(crate) fn completion(whole: &Completion) -> Cow<'static, str> {
         Completion::Stopped => "cut by a stop".into(),
         Completion::Steered => "cut by a steer".into(),
         Completion::Failed(error) => format!("failed: {}", error.message).into(),
+    }
+}
+
+/// What a hook did, behind its name.
+pub(crate) fn hook_action(action: &HookAction) -> String {
+    match action {
+        HookAction::RequestChanged { round, messages, .. } => {
+            format!("changed what request {round} sends: {messages} messages")
+        }
+        HookAction::RunAnswered { .. } => "answered in the model's place".to_owned(),
+        HookAction::TextChanged { bytes_before, bytes_after, .. } => {
+            format!("changed the model's text: {bytes_after} bytes instead of {bytes_before}")
+        }
+        HookAction::ArgsChanged { call_id, args, .. } => {
+            format!("changed the arguments of {call_id}: {}", brief(args))
+        }
+        HookAction::CallRefused { call_id } => format!("refused {call_id}"),
+        HookAction::CallAnswered { call_id } => format!("answered {call_id} in its tool's place"),
+        HookAction::ResultChanged { call_id, bytes_before, bytes_after } => {
+            format!("changed the result of {call_id}: {bytes_after} bytes instead of {bytes_before}")
+        }
+        HookAction::ResultWithheld { call_id } => {
+            format!("did not answer in time, and the result of {call_id} is withheld")
+        }
     }
 }
 

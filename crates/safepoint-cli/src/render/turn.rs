@@ -15,7 +15,12 @@ use crate::{
     args::run::RunArgs,
     output::Put,
     render::{
-        activity::Activity, approval, hints, keyboard::Keyboard, lines::Lines, screen::Screen, text::brief,
+        activity::Activity,
+        approval, hints,
+        keyboard::Keyboard,
+        lines::Lines,
+        screen::Screen,
+        text::{brief, hook_action},
     },
     signals::StopLevel,
 };
@@ -64,6 +69,7 @@ impl View {
             EventKind::Retrying { failed, after, error } => {
                 self.screen.note(&format!("try {failed} failed ({error}); again in {}", lasting(*after)));
             }
+            EventKind::Waiting { what } => self.screen.note(&format!("waiting for {what}")),
             EventKind::FailedOver { from, to, error } => {
                 self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
             }
@@ -99,6 +105,15 @@ impl View {
                 self.screen.note(&format!("▸ {name} {}", short(&args)));
             }
             Fact::CallEnded { report, .. } => self.screen.note(&format!("▪ {}", approval::ended(report))),
+            Fact::ModelTooLong { error, .. } => {
+                self.screen.note(&format!(
+                    "the request was too long for the model ({}); sending less",
+                    error.message
+                ));
+            }
+            Fact::HookActed(acted) => {
+                self.screen.note(&format!("  hook {} {}", acted.hook, hook_action(&acted.action)));
+            }
             Fact::HistoryShortened(shortened) | Fact::SummaryEnded { shortened: Some(shortened), .. } => {
                 let place = match shortened.omitted.by {
                     OmissionKind::Note => "are not sent any more",

@@ -51,7 +51,10 @@ fn events() -> Vec<EventKind> {
     let facts: Vec<Fact> = of_the_engine("facts", "fact");
     let receipts: Vec<Receipt> = of_the_engine("receipts", "receipt");
     let ruled: Vec<RuledReport> = of_the_engine("receipts", "ruled");
-    let mut events: Vec<EventKind> = facts.into_iter().map(|fact| EventKind::Fact(Arc::new(fact))).collect();
+    let is_later = |fact: &Fact| matches!(fact, Fact::HookActed(_) | Fact::ModelTooLong { .. });
+    let (later, facts): (Vec<Fact>, Vec<Fact>) = facts.into_iter().partition(is_later);
+    let of_fact = |fact| EventKind::Fact(Arc::new(fact));
+    let mut events: Vec<EventKind> = facts.into_iter().map(of_fact).collect();
     events.extend([
         EventKind::Text("hello".into()),
         EventKind::Reasoning("hm".into()),
@@ -72,6 +75,9 @@ fn events() -> Vec<EventKind> {
     let of_child = |event| EventKind::Child { path: path.clone(), event: Arc::new(event) };
     let children: Vec<EventKind> = events.iter().cloned().map(of_child).collect();
     events.extend(children);
+    // Lines are numbered: what was added later comes last.
+    events.extend(later.into_iter().map(of_fact));
+    events.push(EventKind::Waiting { what: "the rate limit of openai".into() });
     events
 }
 

@@ -6,7 +6,7 @@
 
 use std::{
     fmt,
-    ops::{Bound, Index, RangeBounds},
+    ops::{Bound, Index, Range, RangeBounds},
     sync::Arc,
 };
 
@@ -87,16 +87,15 @@ impl Entries {
     }
 
     /// All of them, oldest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> + ExactSizeIterator + Clone {
-        self.range(..)
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { entries: self, left: 0..self.len() }
     }
 
     /// Those in a range, such as `3..`, oldest first; what the range has beyond the last one is left out. Nothing before the
     /// range is passed.
-    pub fn range(
-        &self,
-        range: impl RangeBounds<usize>,
-    ) -> impl DoubleEndedIterator<Item = &Arc<Message>> + ExactSizeIterator + Clone {
+    #[must_use]
+    pub fn range(&self, range: impl RangeBounds<usize>) -> Iter<'_> {
         let from = match range.start_bound() {
             Bound::Included(from) => *from,
             Bound::Excluded(before) => before.saturating_add(1),
@@ -107,7 +106,7 @@ impl Entries {
             Bound::Excluded(to) => *to,
             Bound::Unbounded => self.len(),
         };
-        (from..to.min(self.len())).map(|index| &self[index])
+        Iter { entries: self, left: from..to.min(self.len()) }
     }
 
     pub(super) fn push(&mut self, entry: Arc<Message>) {
@@ -241,6 +240,46 @@ impl<'de> Deserialize<'de> for Entries {
 impl fmt::Debug for Entries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Entries of a conversation, oldest first.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    entries: &'a Entries,
+    left: Range<usize>,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a Arc<Message>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left.next().map(|index| &self.entries[index])
+    }
+
+    fn nth(&mut self, skipped: usize) -> Option<Self::Item> {
+        self.left.nth(skipped).map(|index| &self.entries[index])
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.left.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.left.next_back().map(|index| &self.entries[index])
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+impl<'a> IntoIterator for &'a Entries {
+    type Item = &'a Arc<Message>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
     }
 }
 

@@ -8,7 +8,7 @@ use super::Agent;
 use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
-        hook::Hooks,
+        hook::{Hooks, NamedHooks},
         model::{self, Model, OnModelStop, Parameters},
         setup::RunSetup,
         tool::{IntoTool, Tool, Tools},
@@ -181,10 +181,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds hooks. All added hooks run: those that decide are asked one after the other, in this order, and a
-    /// refusal ends it; those that are only notified run in parallel.
+    /// Adds hooks. All added hooks run: those that decide are asked one after the other, in this order; each sees what
+    /// those before it have changed, and a refusal ends it. Those that are only notified run in parallel.
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
-        self.def.hooks.push(Foreign::new(Arc::new(hooks)));
+        self.def.hooks.push(NamedHooks::new(Arc::new(hooks)));
         self
     }
 

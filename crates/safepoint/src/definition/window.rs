@@ -135,6 +135,11 @@ impl WindowMeter {
         Self { window: self.window.clone(), fixed: Self::fixed(spec) }
     }
 
+    /// Whether the policy leaves out what does not fit.
+    pub(crate) fn may_shorten(&self) -> bool {
+        !matches!(self.window.on_full, OnFull::Refuse)
+    }
+
     /// Who writes summaries: none where that is not the policy.
     pub(crate) fn summariser(&self) -> Option<&Summariser> {
         match &self.window.on_full {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::value::{
     approval::Decision,
     effect::{EffectClass, SideEffect},
-    event::ErrorKind,
+    event::{ErrorKind, HookAction},
     history::{OmissionKind, Repair},
     ids::{ApprovalId, CallId, ItemId, Path},
     receipt::{CallStatus, Ending, ModelState, Permission, ReasonReport, Receipt, RuledBy},
@@ -60,6 +60,12 @@ pub(super) enum RunLine<'a> {
     },
     /// A model call waits before another try.
     ModelRetrying { round: u32, failed: u32, after_ms: u64, error: &'a str },
+    /// A model call waits for something that it shares with other runs; nothing of it was sent yet.
+    ModelWaiting {
+        round: u32,
+        /// What it waits for, such as a rate limit.
+        what: &'a str,
+    },
     /// A model could not begin to answer; another one is asked instead.
     ModelFailedOver { round: u32, from: &'a str, to: &'a str, error: &'a str },
     /// A model call ended, by itself or not.
@@ -70,6 +76,23 @@ pub(super) enum RunLine<'a> {
         state: ModelState,
         usage: &'a Usage,
         text: Slot,
+    },
+    /// The provider refused a request as too long before anything of a reply came. It is shortened by the policy of the
+    /// window, and sent once more.
+    ModelTooLong {
+        round: u32,
+        name: &'a str,
+        state: ModelState,
+        usage: &'a Usage,
+        /// What the provider said.
+        error: &'a str,
+    },
+    /// A hook changed or decided something, or did not answer in time.
+    HookActed {
+        /// The hook's name.
+        hook: &'a str,
+        /// What it did, and the digests or sizes of what it did it to. What it took out of a text is in no line.
+        action: &'a HookAction,
     },
     /// Messages that went to the model with the request of this round.
     SteerDelivered {

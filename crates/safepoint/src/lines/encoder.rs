@@ -204,6 +204,7 @@ impl EventEncoder {
             EventKind::Retrying { failed, after, error } => {
                 RunLine::ModelRetrying { round, failed: *failed, after_ms: millis(*after), error }
             }
+            EventKind::Waiting { what } => RunLine::ModelWaiting { round, what },
             EventKind::FailedOver { from, to, error } => RunLine::ModelFailedOver { round, from, to, error },
             EventKind::Notice { call_id, text } => RunLine::CallNotice { call_id, text },
             EventKind::Ruled { call_id, ruled } => {

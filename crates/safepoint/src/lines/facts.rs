@@ -7,7 +7,7 @@ use super::{
     line::{EventLine, TextOf},
 };
 use crate::value::{
-    event::{Completion, Fact, OutputExtent, RecordedSteer, Resolution},
+    event::{Completion, Fact, HookReport, OutputExtent, RecordedSteer, Resolution},
     history::Omission,
     receipt::{CallReport, RequestReport},
 };
@@ -17,6 +17,14 @@ pub(super) fn plain(fact: &Fact) -> Option<RunLine<'_>> {
     Some(match fact {
         Fact::AttemptOpened { attempt, .. } => RunLine::RunStarted { attempt: *attempt },
         Fact::HistoryRepaired { repairs } => RunLine::HistoryRepaired { repairs },
+        Fact::ModelTooLong { report, error } => RunLine::ModelTooLong {
+            round: report.round,
+            name: &report.model,
+            state: report.state,
+            usage: &report.usage,
+            error: &error.message,
+        },
+        Fact::HookActed(HookReport { hook, action }) => RunLine::HookActed { hook, action },
         Fact::SteerTaken { round, steers } => {
             RunLine::SteerDelivered { round: *round, steers: steers.iter().map(steer_line).collect() }
         }

@@ -87,7 +87,7 @@ impl Draft {
                 self.previewed = self.previewed.saturating_add(text.len());
                 self.is_full |= self.previewed > self.most_bytes;
             }
-            Delta::CallPreview { .. } | Delta::Reconnecting { .. } => {}
+            Delta::CallPreview { .. } | Delta::Reconnecting { .. } | Delta::Waiting { .. } => {}
         }
     }
 
@@ -163,6 +163,11 @@ impl Draft {
     /// The host was never reached: what the transport got did not leave.
     pub(crate) fn never_left(&mut self) {
         self.is_sent = false;
+    }
+
+    /// Whether nothing of a message has arrived.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.bytes == 0 && self.finish.is_none()
     }
 
     pub(crate) fn is_sent(&self) -> bool {

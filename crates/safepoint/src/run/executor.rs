@@ -44,6 +44,7 @@ mod body;
 mod call_reply;
 mod ending;
 mod output;
+mod result_hooks;
 mod status;
 mod watch;
 
@@ -52,6 +53,7 @@ pub(crate) use call_reply::CallReply;
 pub(crate) use ending::{
     CallEnd, answered, done_before, end_unknown, ended_as_run, late, not_begun, stopped_unknown,
 };
+pub(crate) use result_hooks::ResultHooks;
 pub(crate) use watch::watch;
 
 use approval_clock::ApprovalClock;
@@ -88,6 +90,8 @@ pub(crate) struct RunningCall<M> {
     pub(crate) board: Arc<CallBoard>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) secrets: Secrets,
+    /// The hooks that see its result first.
+    pub(crate) hooks: Option<ResultHooks>,
     pub(crate) run: Scope,
     pub(crate) started_at: Timestamp,
     pub(crate) span: Span,
@@ -224,7 +228,8 @@ impl<M: Mail> RunningCall<M> {
             BodyOutcome::Dropped => Err(TaskEnd::Dropped),
             BodyOutcome::LeftRunning => body.await,
         };
-        self.mail.late(status::describe(&result));
+        // No hook has seen its words, so the audit does not have them.
+        self.mail.late(status::describe(&result, self.hooks.is_none()));
     }
 }
 
@@ -241,6 +246,9 @@ impl<M: Mail> Claim<M> {
         ending.finish(call.board.take_emitted());
         // First: what is cut may be in the middle of a secret, and the whole goes to a file.
         ending.clean(&call.secrets);
+        if let Some(hooks) = &call.hooks {
+            Box::pin(hooks.check(&mut ending)).await;
+        }
         ending
             .fit(
                 spec.output_bytes.unwrap_or(call.limits.call_output_bytes),

@@ -27,6 +27,7 @@ mod answer;
 mod call;
 mod children;
 mod context;
+mod hooked;
 mod reports;
 mod round;
 mod spent;
@@ -62,6 +63,26 @@ pub(crate) struct Machine {
     form: Option<Arc<AnswerSchema>>,
     /// Answers of this attempt that did not fit.
     missed: u32,
+    request: NextRequest,
+}
+
+/// What is known of the next request beside the conversation. By default nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct NextRequest {
+    /// Whether a hook has changed it: what the provider counts is then not the conversation.
+    is_changed: bool,
+    /// Whether the provider has refused it as too long.
+    length: RequestLength,
+}
+
+/// Whether a request was refused as too long (S12.11). Exhaustive: it was not; it was, and is to be shortened; or it was
+/// shortened for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum RequestLength {
+    #[default]
+    Unknown,
+    Refused,
+    Shortened,
 }
 
 /// Where a run is. Exhaustive: each phase of S2 is one of them.
@@ -220,12 +241,14 @@ impl Machine {
                 self.rounds = *round;
                 self.stage = RunStage::Streaming;
             }
-            Fact::HistoryShortened(shortened) => self.history.shorten(shortened),
+            Fact::HistoryShortened(shortened) => self.shorten(shortened),
             Fact::SummaryStarted { .. } => self.stage = RunStage::Summarising,
             Fact::SummaryEnded { whole, report, shortened } => {
                 self.summary_ended(whole, report, shortened.as_ref());
             }
             Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
+            Fact::ModelTooLong { report, .. } => self.model_too_long(report),
+            Fact::HookActed(acted) => self.hook_acted(&acted.action),
             Fact::SteerTaken { steers, .. } => {
                 let messages = steers.iter().map(|steer| Message::User(steer.message.clone()));
                 messages.for_each(|message| self.history.push(message));
@@ -280,6 +303,10 @@ impl Machine {
         self.summaries.clear();
         self.failure = None;
         self.missed = 0;
+        self.request.is_changed = false;
+        if self.request.length == RequestLength::Shortened {
+            self.request.length = RequestLength::Unknown;
+        }
         match &mut self.stage {
             RunStage::Cut(_) | RunStage::Streaming | RunStage::Summarising => self.stage = RunStage::Ready,
             RunStage::Calls(round) => round.reopen(on_unknown),

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::{
     contract::{
         extensions::RunValues,
-        hook::{HookKey, Verdict},
+        hook::{HookAnswer, HookKey},
         model::ModelError,
         tool::Asks,
     },
@@ -108,7 +108,9 @@ pub(crate) enum RunMessage {
     /// The question expired.
     Expired { id: ApprovalId },
     /// A hook answered.
-    Hooked { key: HookKey, answer: Result<Verdict, Panicked> },
+    Hooked { key: HookKey, answer: Result<HookAnswer, Panicked> },
+    /// A hook panicked where it was called by what it guards: the run fails.
+    HookPanicked { hook: Arc<str>, message: String },
     /// A hook that was notified has ended, perhaps by a panic.
     HookNotified { panicked: Option<String> },
     /// The approver panicked.

@@ -19,6 +19,7 @@ use crate::value::{
 
 mod error;
 mod feed;
+mod hooked;
 mod limited;
 mod steer;
 
@@ -26,6 +27,7 @@ pub(crate) use error::ErrorSource;
 pub use error::{ErrorKind, ErrorReport};
 pub use feed::{Events, StreamEvent};
 pub(crate) use feed::{Feed, Relay, Took};
+pub use hooked::{HookAction, HookReport};
 pub use limited::RunLimits;
 pub(crate) use steer::NOTICE;
 pub use steer::{RecordedSteer, SteerSource};
@@ -76,6 +78,14 @@ pub enum Fact {
         /// The account.
         report: ModelReport,
     },
+    /// The provider refused the request of this round as too long for its model, before anything of a reply came. The
+    /// policy of the agent's window is applied next, and the call is made once more.
+    ModelTooLong {
+        /// The account of the refused call.
+        report: ModelReport,
+        /// What the provider said.
+        error: ErrorReport,
+    },
     /// Messages that the run was steered with are part of its history now, before the model call of this round.
     SteerTaken {
         /// The next round, from 1.
@@ -99,6 +109,8 @@ pub enum Fact {
         /// What is left out from now on; none if it was cut or failed, and then nothing has changed.
         shortened: Option<Omission>,
     },
+    /// A hook changed or decided something.
+    HookActed(HookReport),
     /// A call is about to begin.
     CallStarted {
         /// The call.
@@ -278,6 +290,11 @@ pub enum EventKind {
         /// What went wrong.
         error: String,
     },
+    /// A model call waits for something that it shares with other runs, such as a rate limit; nothing of it was sent yet.
+    Waiting {
+        /// What it waits for, such as `the rate limit of openai`.
+        what: Arc<str>,
+    },
     /// A model could not begin to answer; another one is asked instead.
     FailedOver {
         /// The model that could not.
@@ -333,6 +350,7 @@ impl StreamEvent for EventKind {
             Self::Child { event, .. } => event.is_provisional(),
             Self::Fact(_)
             | Self::Retrying { .. }
+            | Self::Waiting { .. }
             | Self::FailedOver { .. }
             | Self::Notice { .. }
             | Self::Ruled { .. }
@@ -350,6 +368,7 @@ impl StreamEvent for EventKind {
             Self::Fact(_)
             | Self::Usage(_)
             | Self::Retrying { .. }
+            | Self::Waiting { .. }
             | Self::FailedOver { .. }
             | Self::Notice { .. }
             | Self::Ruled { .. }

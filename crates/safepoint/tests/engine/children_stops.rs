@@ -13,7 +13,7 @@ use futures_util::{StreamExt as _, stream};
 use safepoint::{
     History, Limits, Outcome, SafePoints, StopRequest,
     event::{EventKind, Fact},
-    hook::{HookResult, Hooks, Verdict, from_future},
+    hook::{HookResult, Hooks, ModelVerdict, from_future},
     receipt::{CallStatus, Ending, StopSource},
     secs,
     stop::Reach,
@@ -59,13 +59,13 @@ async fn a_late_switch_to_the_tree_reaches_a_running_child() {
 struct Doorman(Arc<Semaphore>);
 
 impl Hooks for Doorman {
-    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
+    fn before_model(&self, _: u32, _: &History) -> HookResult<ModelVerdict> {
         let gate = Arc::clone(&self.0);
         from_future(async move {
             if let Ok(permit) = gate.acquire().await {
                 permit.forget();
             }
-            Verdict::Proceed
+            ModelVerdict::Proceed
         })
     }
 }

@@ -18,7 +18,7 @@ use safepoint::{
     Agent, AgentBuilder, History, Model, Outcome, Receipt, RunHandle, StopRequest,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     history::Message,
-    hook::{HookCall, HookResult, HookWork, HookedMessage, Hooks, Verdict},
+    hook::{CallVerdict, HookCall, HookResult, HookWork, HookedMessage, Hooks, ModelVerdict},
     log::{Log, LogError, MemoryLog, RunRecord},
     message::AssistantMessage,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
@@ -230,14 +230,14 @@ impl Hook {
 }
 
 impl Hooks for Hook {
-    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
-        self.at("before_model", Verdict::Proceed)
+    fn before_model(&self, _: u32, _: &History) -> HookResult<ModelVerdict> {
+        self.at("before_model", ModelVerdict::Proceed)
     }
     fn after_model(&self, _: &HookedMessage) -> HookResult<()> {
         self.at("after_model", ())
     }
-    fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
-        self.at("before_call", Verdict::Proceed)
+    fn before_call(&self, _: &HookCall) -> HookResult<CallVerdict> {
+        self.at("before_call", CallVerdict::Proceed)
     }
     fn after_call(&self, _: &CallReport) -> HookResult<()> {
         self.at("after_call", ())

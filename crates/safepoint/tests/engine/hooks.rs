@@ -8,7 +8,7 @@ use std::{
 use safepoint::{
     History, SafePoints, StopRequest,
     event::{Completion, Fact},
-    hook::{HookCall, HookResult, HookedMessage, Hooks, Verdict, blocking, from_future},
+    hook::{CallVerdict, HookCall, HookResult, HookedMessage, Hooks, ModelVerdict, blocking, from_future},
     log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, CallStatus, Ending},
 };
@@ -88,33 +88,34 @@ async fn hooks_are_told_after_the_record() {
 struct Thinks {
     place: &'static str,
     time: Duration,
-    says: fn() -> Verdict,
+    refuses: bool,
     asked: Arc<Notify>,
     finished: Arc<Mutex<usize>>,
 }
 
 impl Thinks {
-    fn at(&self, place: &str) -> HookResult<Verdict> {
+    fn at<T: Send + 'static>(&self, place: &str, [proceed, refuse]: [T; 2]) -> HookResult<T> {
         if self.place != place {
             return None;
         }
-        let (time, says, finished) = (self.time, self.says, Arc::clone(&self.finished));
+        let says = if self.refuses { refuse } else { proceed };
+        let (time, finished) = (self.time, Arc::clone(&self.finished));
         let asked = Arc::clone(&self.asked);
         from_future(async move {
             asked.notify_one();
             tokio::time::sleep(time).await;
             *finished.lock().unwrap() += 1;
-            says()
+            says
         })
     }
 }
 
 impl Hooks for Thinks {
-    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
-        self.at("before_model")
+    fn before_model(&self, _: u32, _: &History) -> HookResult<ModelVerdict> {
+        self.at("before_model", [ModelVerdict::Proceed, ModelVerdict::Refuse("no".into())])
     }
-    fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
-        self.at("before_call")
+    fn before_call(&self, _: &HookCall) -> HookResult<CallVerdict> {
+        self.at("before_call", [CallVerdict::Proceed, CallVerdict::Refuse("no".into())])
     }
 }
 
@@ -122,11 +123,11 @@ impl Hooks for Thinks {
 async fn stopped_at(
     place: &'static str,
     time: Duration,
-    says: fn() -> Verdict,
+    refuses: bool,
     request: StopRequest,
 ) -> (safepoint::Outcome, Duration, usize) {
     let (asked, finished) = (Arc::new(Notify::new()), Arc::default());
-    let hooks = Thinks { place, time, says, asked: Arc::clone(&asked), finished: Arc::clone(&finished) };
+    let hooks = Thinks { place, time, refuses, asked: Arc::clone(&asked), finished: Arc::clone(&finished) };
     let builder = agent([ask(&["t"]), say("end")]).tool(does("t", |_| async { Ok("r".into()) })).hooks(hooks);
     let handle = builder.build().run("go").detach();
     asked.notified().await;
@@ -144,10 +145,10 @@ async fn stopped_at(
 #[tokio::test(start_paused = true)]
 async fn a_stop_at_a_safe_point_lets_a_hook_finish() {
     for place in ["before_model", "before_call"] {
-        for says in [|| Verdict::Proceed, || Verdict::Refuse("no".into())] {
+        for refuses in [false, true] {
             let time = Duration::from_secs(3);
             let request = StopRequest::at(SafePoints::ANY);
-            let (outcome, took, finished) = stopped_at(place, time, says, request).await;
+            let (outcome, took, finished) = stopped_at(place, time, refuses, request).await;
             assert_eq!((outcome.ending(), took, finished), (Ending::Stopped, time, 1), "{place}");
             let receipt = outcome.receipt();
             let none = receipt.calls.iter().all(|call| call.status == CallStatus::NotStarted);
@@ -162,10 +163,9 @@ async fn a_stop_waits_for_no_hook_beyond_its_bound() {
     let bound = safepoint::Limits::default().callback_timeout;
     for place in ["before_model", "before_call"] {
         let polite = StopRequest::at(SafePoints::ANY);
-        let (outcome, took, finished) = stopped_at(place, NEVER, || Verdict::Proceed, polite).await;
+        let (outcome, took, finished) = stopped_at(place, NEVER, false, polite).await;
         assert_eq!((outcome.ending(), took, finished), (Ending::Stopped, bound, 0), "{place}");
-        let (outcome, took, finished) =
-            stopped_at(place, NEVER, || Verdict::Proceed, StopRequest::now()).await;
+        let (outcome, took, finished) = stopped_at(place, NEVER, false, StopRequest::now()).await;
         assert_eq!((outcome.ending(), took, finished), (Ending::Stopped, Duration::ZERO, 0), "{place}");
     }
 }

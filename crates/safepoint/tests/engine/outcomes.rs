@@ -14,7 +14,7 @@ use safepoint::{
     History, Limits, Outcome, Receipt, StopRequest,
     event::{EventKind, Fact},
     history::Message,
-    hook::{HookCall, HookResult, Hooks, Verdict, blocking, from_future},
+    hook::{CallVerdict, HookCall, HookResult, Hooks, blocking, from_future},
     log::{Log, LogError, MemoryLog, RunRecord},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
@@ -170,7 +170,7 @@ async fn each_phase_of_a_stop_leaves_its_trace() {
 async fn a_hanging_hook_holds_up_no_stop() {
     struct Hangs;
     impl Hooks for Hangs {
-        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<CallVerdict> {
             from_future(pending())
         }
     }
@@ -190,9 +190,9 @@ async fn a_hanging_hook_holds_up_no_stop() {
 /// S2.14: what hooks may say: refuse a call, stop the run, panic (a failure of the run with its own code).
 #[tokio::test(start_paused = true)]
 async fn hooks_have_verdicts() {
-    struct Says(fn() -> Verdict);
+    struct Says(fn() -> CallVerdict);
     impl Hooks for Says {
-        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<CallVerdict> {
             let says = self.0;
             from_future(async move { says() })
         }
@@ -201,9 +201,9 @@ async fn hooks_have_verdicts() {
         let work = does("work", |_| async { Ok("done".into()) });
         agent([ask(&["work"]), say("ok")]).hooks(Says(says)).tool(work).build().run("go")
     };
-    let refused = run(|| Verdict::Refuse("not on Sundays".into())).await;
+    let refused = run(|| CallVerdict::Refuse("not on Sundays".into())).await;
     assert_eq!((refused.answer(), refused.receipt().calls[0].status), (Some("ok"), CallStatus::Denied));
-    let stopped = run(|| Verdict::Stop(StopRequest::now())).await;
+    let stopped = run(|| CallVerdict::Stop(StopRequest::now())).await;
     assert_eq!(stopped.receipt().stop.as_ref().unwrap().reason.code, "hook");
     let panicked = run(|| std::panic::panic_any("ouch")).await;
     let Outcome::Failed(error) = panicked else { panic!("{panicked:?}") };
@@ -214,14 +214,14 @@ async fn hooks_have_verdicts() {
 /// refusal ends that, and all hooks are notified, async or blocking.
 #[tokio::test(start_paused = true)]
 async fn all_hooks_that_were_added_run() {
-    struct Noted(&'static str, fn() -> Verdict, Arc<Mutex<Vec<String>>>);
+    struct Noted(&'static str, fn() -> CallVerdict, Arc<Mutex<Vec<String>>>);
     impl Noted {
         fn note(&self, what: &str) {
             self.2.lock().unwrap().push(format!("{} {what}", self.0));
         }
     }
     impl Hooks for Noted {
-        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<CallVerdict> {
             self.note("asked");
             let says = self.1;
             if self.0 == "b" { blocking(says) } else { from_future(async move { says() }) }
@@ -231,7 +231,7 @@ async fn all_hooks_that_were_added_run() {
             None
         }
     }
-    let run = |[a, b]: [fn() -> Verdict; 2]| {
+    let run = |[a, b]: [fn() -> CallVerdict; 2]| {
         let noted = Arc::default();
         let (a, b) = (Noted("a", a, Arc::clone(&noted)), Noted("b", b, Arc::clone(&noted)));
         let work = does("work", |_| async { Ok("done".into()) });
@@ -243,8 +243,8 @@ async fn all_hooks_that_were_added_run() {
             (outcome.receipt().calls[0].status, noted)
         }
     };
-    let proceeds: fn() -> Verdict = || Verdict::Proceed;
-    let refuses: fn() -> Verdict = || Verdict::Refuse("no".into());
+    let proceeds: fn() -> CallVerdict = || CallVerdict::Proceed;
+    let refuses: fn() -> CallVerdict = || CallVerdict::Refuse("no".into());
     let all = "a asked, b asked, a notified, b notified".to_owned();
     assert_eq!(run([proceeds, proceeds]).await, (CallStatus::Completed, all.clone()));
     assert_eq!(run([proceeds, refuses]).await, (CallStatus::Denied, all));
@@ -355,12 +355,12 @@ async fn asking_from_anywhere_blocks_nobody() {
 async fn a_blocking_hook_is_gone_on_without() {
     struct Blocks(Mutex<Option<std::sync::mpsc::Receiver<()>>>);
     impl Hooks for Blocks {
-        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<CallVerdict> {
             let open = self.0.lock().unwrap().take();
             blocking(move || {
                 // Until the test lets go.
                 assert!(open.is_none_or(|open| open.recv().is_ok()));
-                Verdict::Proceed
+                CallVerdict::Proceed
             })
         }
     }

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, AgentBuilder, History, Limits, Model, Outcome, Receipt, RunHandle, StopRequest,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
-    hook::{HookCall, HookResult, HookedMessage, Hooks, Verdict, from_future},
+    hook::{CallVerdict, HookCall, HookResult, HookedMessage, Hooks, ModelVerdict, from_future},
     model::{Conversation, Delta, DeltaStream, ModelSpec},
     receipt::{CallReport, Ending, QuietReport},
 };
@@ -57,13 +57,13 @@ impl Panics {
 }
 
 impl Hooks for Panics {
-    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
+    fn before_model(&self, _: u32, _: &History) -> HookResult<ModelVerdict> {
         self.at("before_model")
     }
     fn after_model(&self, _: &HookedMessage) -> HookResult<()> {
         self.at("after_model")
     }
-    fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
+    fn before_call(&self, _: &HookCall) -> HookResult<CallVerdict> {
         self.at("before_call")
     }
     fn after_call(&self, _: &CallReport) -> HookResult<()> {

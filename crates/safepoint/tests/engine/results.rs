@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, History, Model, Outcome, Reason, StopRequest,
     approval::{ApprovalMode, ToolApproval, WithoutApprover},
-    hook::{HookResult, Hooks, Verdict, from_future},
+    hook::{HookResult, Hooks, ModelVerdict, from_future},
     log::{Log, LogError, RunRecord},
     message::UserMessage,
     model::{Conversation, DeltaStream, ModelError, ModelErrorKind, ModelSpec},
@@ -103,8 +103,8 @@ async fn a_suspended_run_has_its_code() {
 struct Refuses;
 
 impl Hooks for Refuses {
-    fn before_model(&self, _round: u32, _history: &History) -> HookResult<Verdict> {
-        from_future(async { Verdict::Refuse("not today".into()) })
+    fn before_model(&self, _round: u32, _history: &History) -> HookResult<ModelVerdict> {
+        from_future(async { ModelVerdict::Refuse("not today".into()) })
     }
 }
 

@@ -115,6 +115,7 @@ impl State {
                 let said = format!("try {failed} failed ({error}); again in {}", lasting(*after));
                 self.tell(Tone::Aside, &said);
             }
+            EventKind::Waiting { what } => self.tell(Tone::Aside, &format!("waiting for {what}")),
             EventKind::Lagged { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }

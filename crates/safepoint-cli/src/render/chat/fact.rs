@@ -7,7 +7,7 @@ use safepoint::{
     raw::lasting,
 };
 
-use crate::render::text::{brief, completion};
+use crate::render::text::{brief, completion, hook_action};
 
 pub(crate) fn line(fact: &Fact) -> String {
     match fact {
@@ -19,6 +19,10 @@ pub(crate) fn line(fact: &Fact) -> String {
             let (usage, how) = (&report.usage, completion(whole));
             format!("message {how}; {} tokens in, {} out", usage.input, usage.output)
         }
+        Fact::ModelTooLong { report, error } => {
+            format!("request {} was too long for the model and is shortened: {}", report.round, error.message)
+        }
+        Fact::HookActed(acted) => format!("hook {} {}", acted.hook, hook_action(&acted.action)),
         Fact::HistoryShortened(shortened) => format!(
             "the window is full: {} messages of the model are not sent any more; about {} tokens instead of {}",
             shortened.omitted.rounds, shortened.tokens_after, shortened.tokens_before

@@ -15,7 +15,7 @@ use super::{
     fold::{Moment, Open, SAME_ASK, TimelineBuilder, why},
     timeline::{Kind, Step, Tone},
 };
-use crate::render::text::{completion, said};
+use crate::render::text::{self, completion, said};
 
 impl TimelineBuilder {
     pub(crate) fn fact(&mut self, moment: Moment, fact: &Fact) {
@@ -35,6 +35,15 @@ impl TimelineBuilder {
             }
             Fact::ModelStarted { round } => self.model_started(&moment, *round),
             Fact::ModelEnded { message, whole, report } => self.model_ended(&moment, message, whole, report),
+            Fact::ModelTooLong { report, error } => {
+                let open = Open::Model(moment.path.clone());
+                self.exchange_ended(&moment, &open, &Completion::Failed(error.clone()), report);
+            }
+            Fact::HookActed(acted) => {
+                let step = self.step(Kind::Other, &moment);
+                (step.title, step.said) = (format!("hook {}", acted.hook), text::hook_action(&acted.action));
+                step.add([("hook", json!(acted.hook)), ("action", json!(acted.action))]);
+            }
             Fact::SummaryStarted { round } => {
                 let step = self.begin_step(Open::Summary(moment.path.clone()), Kind::Model, &moment);
                 step.round = Some(*round);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use safepoint::{
-    event::Fact,
+    event::{Fact, HookAction, HookReport},
     history::Message,
     ids::{Path, TurnId},
     raw::{
@@ -28,17 +28,12 @@ use crate::tests::golden::{at, golden, of_the_engine, schema};
 fn story() -> Timeline {
     let turn: TurnId = "turn-1".parse().unwrap();
     let facts: Vec<Fact> = of_the_engine("facts", "fact");
+    let facts: Vec<Fact> = facts.into_iter().filter(|fact| !is_of_hooks(fact)).collect();
     let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
     let child = Path::default().of(&"call_1".into());
-    let fact = |path: &Path, fact: &Fact| JournalFact::Fact {
-        turn,
-        path: path.clone(),
-        fact: Arc::new(fact.clone()),
-        grown: vec![Arc::new(Message::User("list".into()))],
-    };
     let mut happened = vec![Ok(JournalFact::Planned { turn, items: vec![1] })];
     for path in [Path::default(), child] {
-        happened.extend(facts.iter().map(|one| Ok(fact(&path, one))));
+        happened.extend(facts.iter().map(|one| Ok(recorded(turn, &path, one))));
     }
     happened.extend(fates.into_iter().map(|fate| Ok(JournalFact::Ended { turn, fate })));
     happened.extend([
@@ -47,6 +42,33 @@ fn story() -> Timeline {
         Ok(JournalFact::Quiet { turn, survivors: vec!["sleep (pid 7)".into()] }),
         Err(Damage { position: 99, flaw: DamageKind::Altered }),
     ]);
+    folded(happened)
+}
+
+/// A model call that is refused as too long, and what hooks do: steps are numbered, so they have a story of their own.
+fn story_of_hooks() -> Timeline {
+    let turn: TurnId = "turn-1".parse().unwrap();
+    let facts: Vec<Fact> = of_the_engine("facts", "fact");
+    let actions: Vec<HookAction> = of_the_engine("facts", "hook action");
+    let acted = actions.into_iter().map(|action| Fact::HookActed(HookReport::new("dry-run", action)));
+    let is_begun = |fact: &&Fact| matches!(fact, Fact::AttemptOpened { .. } | Fact::ModelStarted { .. });
+    let of_model = |fact: &&Fact| matches!(fact, Fact::ModelTooLong { .. });
+    let begun = facts.iter().filter(is_begun).chain(facts.iter().filter(of_model)).cloned();
+    let planned = Ok(JournalFact::Planned { turn, items: vec![1] });
+    let facts = begun.chain(acted).map(|fact| Ok(recorded(turn, &Path::default(), &fact)));
+    folded([planned].into_iter().chain(facts).collect())
+}
+
+fn is_of_hooks(fact: &Fact) -> bool {
+    matches!(fact, Fact::HookActed(_) | Fact::ModelTooLong { .. })
+}
+
+fn recorded(turn: TurnId, path: &Path, fact: &Fact) -> JournalFact {
+    let grown = vec![Arc::new(Message::User("list".into()))];
+    JournalFact::Fact { turn, path: path.clone(), fact: Arc::new(fact.clone()), grown }
+}
+
+fn folded(happened: Vec<Result<JournalFact, Damage>>) -> Timeline {
     let mut folder = TimelineBuilder::default();
     for (position, what) in happened.into_iter().enumerate() {
         let at = Some(at(10 * position as i64));
@@ -61,9 +83,14 @@ fn story() -> Timeline {
 /// S11.4: a line of each step, as it is published; what it says to people is in the text.
 #[test]
 fn a_story_as_json() {
+    golden("trace").lines("line", written(&story())).lines("hooks", written(&story_of_hooks())).check();
+}
+
+/// The lines of a story, which their schema must match.
+fn written(story: &Timeline) -> Vec<String> {
     let schema = schema("trace");
     let mut written = Vec::new();
-    lines(&story(), |mut line| -> Result<(), ()> {
+    lines(story, |mut line| -> Result<(), ()> {
         assert_eq!(schema.check(&line), Ok(()), "{line}");
         for words in ["title", "said"] {
             if line.get(words).is_some_and(|words| words != "") {
@@ -74,7 +101,7 @@ fn a_story_as_json() {
         Ok(())
     })
     .unwrap();
-    golden("trace").lines("line", written).check();
+    written
 }
 
 /// S7.21: a session that continues another one says so before its first turn.
@@ -91,7 +118,8 @@ fn the_story_of_a_fork_begins_with_what_it_continues() {
 /// The wording may change, and then this file alone.
 #[test]
 fn a_story_as_text() {
-    golden("trace.people").lines("text", text(&story()).lines()).check();
+    let (story, of_hooks) = (text(&story()), text(&story_of_hooks()));
+    golden("trace.people").lines("text", story.lines()).lines("hooks", of_hooks.lines()).check();
 }
 
 /// Each kind and each tone by its word in the lines, which is the class of its step on the page, too.

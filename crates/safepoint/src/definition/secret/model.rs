@@ -151,6 +151,7 @@ impl Arriving {
             }
             // It is left out before, and made of the cleaned call.
             Delta::CallArguments { text, .. } => text.clear(),
+            Delta::Waiting { what } => *what = secrets.clean(&**what).as_ref().into(),
             Delta::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
             | Delta::Sent
             | Delta::Opened

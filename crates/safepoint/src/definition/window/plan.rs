@@ -16,10 +16,16 @@ pub(crate) struct Cut {
     pub(crate) entries: usize,
     keeps_from: usize,
     tokens: u64,
+    /// The room that the rest fits in.
+    room: u64,
 }
 
 /// Once it is full, it is cut to this part of its room, so that the next rounds fit and the provider's cache holds.
 const KEPT_PART: u64 = 2;
+/// Of a conversation that was refused, at most this many parts are kept.
+const REFUSED_KEPT: u64 = 3;
+/// Of this many.
+const REFUSED_PARTS: u64 = 4;
 
 impl WindowMeter {
     /// Where the conversation must be cut; `None` if it fits as it is.
@@ -38,7 +44,7 @@ impl WindowMeter {
                 "the conversation has about {tokens} tokens; the model's window of {window} leaves room for {room}"
             ));
         }
-        self.cut(history, tokens).map(Some).map_err(|least| {
+        self.cut(history, tokens, room).map(Some).map_err(|least| {
             format!(
                 "the newest messages alone have about {least} tokens; the model's window of {window} leaves room \
                  for {room}"
@@ -46,22 +52,37 @@ impl WindowMeter {
         })
     }
 
+    /// Where the conversation must be cut if the provider has refused it as too long, although it fits by what is known:
+    /// the window is smaller than that, or the estimate too low.
+    ///
+    /// # Errors
+    /// Nothing can be left out, and why.
+    pub(crate) fn fit_refused(&self, history: &History) -> Result<Cut, String> {
+        let tokens = history.tokens(self.fixed);
+        let room = self.window.room().min(tokens / REFUSED_PARTS * REFUSED_KEPT);
+        self.cut(history, tokens, room).map_err(|least| {
+            format!(
+                "the provider refused the conversation as too long, and of its about {tokens} tokens the newest messages \
+                 alone have about {least}"
+            )
+        })
+    }
+
     /// The first place behind which the rest is small enough; otherwise the last one, if the rest fits at
     /// all. User messages of this turn are kept; if nothing fits beside them, only the newest message is
     /// kept.
-    fn cut(&self, history: &History, tokens: u64) -> Result<Cut, u64> {
+    fn cut(&self, history: &History, tokens: u64, room: u64) -> Result<Cut, u64> {
         let entries = history.entries();
-        let room = self.window.room();
         let known = (tokens, self.fixed + history.sent().bytes());
         let mut least = tokens;
         for keeps_from in [turn_start(entries), newest_said(entries)] {
             let mut fitting = None;
             for (at, rest) in places(history) {
                 let said: u64 = said_in(entries, keeps_from..at).map(|entry| bytes(entry)).sum();
-                let after = tokens_like(known, self.fixed + self.stand_in() + said + rest);
+                let after = tokens_like(known, self.fixed + self.stand_in(room) + said + rest);
                 least = least.min(after);
                 if after <= room {
-                    fitting = Some(Cut { entries: at, keeps_from, tokens });
+                    fitting = Some(Cut { entries: at, keeps_from, tokens, room });
                 }
                 if after <= room / KEPT_PART {
                     break;
@@ -75,19 +96,19 @@ impl WindowMeter {
     }
 
     /// Bytes that are left for what stands in the place of the rest.
-    fn stand_in(&self) -> u64 {
+    fn stand_in(&self, room: u64) -> u64 {
         const NOTE: u64 = 200;
         const SUMMARY_PART: u64 = 8;
         const MOST_OF_SUMMARY: u64 = 6000;
         match self.window.on_full {
             OnFull::Refuse | OnFull::DropOldest => NOTE,
-            OnFull::Summarise(_) => bytes_of(self.window.room() / SUMMARY_PART).min(MOST_OF_SUMMARY),
+            OnFull::Summarise(_) => bytes_of(room / SUMMARY_PART).min(MOST_OF_SUMMARY),
         }
     }
 
     /// The most bytes that a summariser is given to read.
-    pub(crate) fn readable(&self) -> u64 {
-        bytes_of(self.window.room())
+    pub(crate) fn readable(&self, cut: &Cut) -> u64 {
+        bytes_of(cut.room)
     }
 
     /// The shortening by this cut, with a note in place of the omitted part.

@@ -25,6 +25,9 @@ use crate::{
 const TOO_DEEP: &str =
     "error: agents are nested as deep as they may be here. Do this without calling another agent.";
 
+/// What the model sees below the reason why arguments do not fit that it did not write.
+const CHANGED: &str = "[a hook changed the arguments of this call; they are not those that you gave]";
+
 impl Driver {
     /// Checks new calls: each ends, waits for a person, or may begin. Stop requests that arrive meanwhile are
     /// noticed before the next call (S12.5).
@@ -65,16 +68,37 @@ impl Driver {
     /// The arguments of a new call, whether its tool needs an approval, and whether it may run in parallel.
     /// The error is the text for the model.
     pub(super) fn read_call(&self, call: &ToolCall) -> Result<(Arc<Value>, ToolApproval, bool), String> {
-        let args = toolset::parse_args(&call.name, &call.args)?;
+        self.fit_call(call, Arc::new(toolset::parse_args(&call.name, &call.args)?))
+    }
+
+    /// The same with arguments that a hook has changed.
+    fn read_changed(
+        &self,
+        call: &ToolCall,
+        args: Arc<Value>,
+    ) -> Result<(Arc<Value>, ToolApproval, bool), String> {
+        self.fit_call(call, args).map_err(|why| format!("{why}\n{CHANGED}"))
+    }
+
+    fn fit_call(
+        &self,
+        call: &ToolCall,
+        args: Arc<Value>,
+    ) -> Result<(Arc<Value>, ToolApproval, bool), String> {
         let tool = self.cx.def.tools.fit(&call.name, &args)?;
         if tool.kind() != CallKind::Tool && self.cx.shared.nesting() == 0 {
             return Err(TOO_DEEP.into());
         }
-        Ok((Arc::new(args), tool.spec().approval, tool.spec().may_overlap()))
+        Ok((args, tool.spec().approval, tool.spec().may_overlap()))
     }
 
     async fn check_requested(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
-        let (args, approval, overlaps) = match self.read_call(call) {
+        let changed = self.machine.call(index).and_then(|call| call.changed.clone());
+        let read = match changed {
+            Some(args) => self.read_changed(call, args),
+            None => self.read_call(call),
+        };
+        let (args, approval, overlaps) = match read {
             Ok(read) => read,
             Err(why) => return Box::pin(self.reject_call(call, why)).await,
         };

@@ -11,6 +11,7 @@ use super::{Driver, LogFailure, mid_call::MidCallApprovals, promised_message::Pr
 use crate::{
     contract::{
         approver::{ApprovalMode, Approver, WithoutApprover},
+        hook::HookOf,
         tool::Asks,
     },
     run::{
@@ -238,7 +239,9 @@ impl Driver {
         let decision = ruled.decision.clone();
         self.close(id, &call.call.id, Closing::Decided(ruled)).await?;
         match decision {
-            Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. } => {}
+            Decision::Approve | Decision::ApproveAlways { .. } => {}
+            // No hook has seen these arguments.
+            Decision::ApproveWith { .. } => self.hooks.ask_again(&HookOf::Call(call.call.id)),
             Decision::Deny { message } => self.deny(&call.call, message).await?,
             Decision::Respond { result } => {
                 let ending = if call.is_in_doubt() {

@@ -135,9 +135,14 @@ impl Driver {
             asked = self.observed(None);
         }
         let is_continued = failure.is_none();
+        let hooked = std::mem::take(&mut ending.hooked);
+        asked.extend(hooked.acted.into_iter().map(|acted| Arc::new(Fact::HookActed(acted))));
         self.end_call_after(asked, &call, ending, is_continued).await?;
         if let Some((message, hint)) = failure {
             self.fail("tool", message, hint.as_deref());
+        }
+        if let Some((hook, panic)) = hooked.panicked {
+            self.hook_panicked(&hook, &panic);
         }
         Ok(())
     }
@@ -154,7 +159,7 @@ impl Driver {
 
     /// Records the end of one call behind `asked`, in one append where no question of the call stands between them, and with the
     /// start of the next model call, which then begins, if that is next and the run continues.
-    async fn end_call_after(
+    pub(super) async fn end_call_after(
         &mut self,
         mut asked: Vec<Arc<Fact>>,
         call: &ToolCall,

@@ -148,6 +148,8 @@ impl Driver {
                 return self.end_call(&call, ending).await;
             }
         };
+        let hooks =
+            self.result_hooks(&call, &args, permit.scope()).filter(|_| child.link() == Link::Attached);
         let (shared, mailbox) = self.cx.shared.nest(&call.id, permit.scope(), &child);
         let limit = child.spec().timeout.or(self.cx.def.limits.call_timeout);
         let up = Parent {
@@ -159,6 +161,7 @@ impl Driver {
             },
             _hold: self.hold_for(&child, &call),
             path: shared.path.clone(),
+            hooks,
             is_end_reported: false,
             limit,
             entry,

@@ -7,17 +7,22 @@ use safepoint_scope::{Scope, StopAck, StopRequest};
 use tokio::{runtime, sync::oneshot, time::Instant};
 
 use crate::{
-    contract::tool::{Asks, Host, Output},
+    contract::{
+        hook::NamedHooks,
+        tool::{Asks, Host, Output},
+    },
     definition::{Definition, secret::Secrets},
     run::{
         executor::{self, CallBoard, CallReply},
         shared::{RunMessage, SharedRun},
     },
+    sync::callback::Panicked,
     value::{
         approval::Decision,
         event::EventKind,
         ids::CallId,
         limits::Limits,
+        message::ToolCall,
         receipt::{ProcessReport, RemoteReport},
     },
 };
@@ -31,26 +36,49 @@ pub(super) struct RunHost {
     board: Arc<CallBoard>,
     limits: Arc<Limits>,
     secrets: Secrets,
+    /// The tool's name, and the hooks that see what the call shows.
+    hooks: (String, Vec<NamedHooks>),
     is_remote: bool,
 }
 
 impl RunHost {
     pub(super) fn new(
         shared: &Arc<SharedRun>,
-        call_id: CallId,
+        call: &ToolCall,
         scope: &Scope,
         board: &Arc<CallBoard>,
         def: &Definition,
     ) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
         let (shared, scope) = (Arc::downgrade(shared), scope.clone());
-        Self { shared, call_id, scope, board, limits, secrets, is_remote: def.is_remote }
+        let (call_id, hooks) = (call.id.clone(), (call.name.clone(), def.hooks.clone()));
+        Self { shared, call_id, scope, board, limits, secrets, hooks, is_remote: def.is_remote }
     }
 
     fn post(&self, msg: RunMessage) {
         if let Some(shared) = self.shared.upgrade() {
             shared.post(msg);
         }
+    }
+
+    /// What hooks leave of a text that the call shows, secrets removed. Where a hook panics, nothing, and the run fails.
+    fn seen(&self, text: String) -> String {
+        let mut text = self.secrets.clean_text(text);
+        let (tool, hooks) = &self.hooks;
+        for hooks in hooks {
+            if text.is_empty() {
+                break;
+            }
+            match hooks.call(|it| it.on_progress(tool, &text)) {
+                Ok(None) => {}
+                Ok(Some(changed)) => text = changed,
+                Err(Panicked(message)) => {
+                    self.post(RunMessage::HookPanicked { hook: Arc::clone(&hooks.name), message });
+                    return String::new();
+                }
+            }
+        }
+        text
     }
 
     fn show(&self, kind: EventKind) {
@@ -62,13 +90,13 @@ impl RunHost {
 
 impl Host for RunHost {
     fn progress(&self, text: String) {
-        let text = self.secrets.clean_text(text);
+        let text = self.seen(text);
         self.board.progress(&text, self.limits.call_output_bytes);
         self.show(EventKind::Progress { call_id: self.call_id.clone(), text });
     }
 
     fn notice(&self, text: String) {
-        let text = self.secrets.clean_text(text);
+        let text = self.seen(text);
         self.board.progress(&format!("[{text}]\n"), self.limits.call_output_bytes);
         self.show(EventKind::Notice { call_id: self.call_id.clone(), text });
     }
@@ -78,14 +106,20 @@ impl Host for RunHost {
     }
 
     fn add_text(&self, text: &str) -> bool {
+        // What hooks leave of it is all that there is of it.
+        let seen = (!self.hooks.1.is_empty()).then(|| self.seen(text.to_owned()));
+        let text = seen.as_deref().unwrap_or(text);
         let is_kept = self.board.add_text(text);
-        if is_kept && self.is_remote {
-            // It is the run's text, and is shown only as that.
+        if is_kept {
             let text = self.secrets.clean_text(text.to_owned());
             self.board.progress(&text, self.limits.call_output_bytes);
-            self.show(EventKind::Text(text.into()));
-        } else if is_kept {
-            self.progress(text.to_owned());
+            // That of a remote agent is the run's text, and is shown only as that.
+            let call_id = self.call_id.clone();
+            self.show(if self.is_remote {
+                EventKind::Text(text.into())
+            } else {
+                EventKind::Progress { call_id, text }
+            });
         }
         is_kept
     }
@@ -128,8 +162,8 @@ impl Host for RunHost {
     }
 
     fn report_remote(&self, mut remote: RemoteReport) {
-        remote.word = self.secrets.clean_text(remote.word);
-        remote.said = self.secrets.clean_text(remote.said);
+        remote.word = self.seen(remote.word);
+        remote.said = self.seen(remote.said);
         if let Some(remote) = self.board.remote(remote) {
             self.post(RunMessage::Remote { call_id: self.call_id.clone(), remote });
         }
@@ -142,7 +176,7 @@ impl Host for RunHost {
     }
 
     fn late(&self, what: String) {
-        let what = self.secrets.clean_text(what);
+        let what = self.seen(what);
         self.post(RunMessage::Late { call_id: self.call_id.clone(), what });
     }
 

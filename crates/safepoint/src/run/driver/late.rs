@@ -41,7 +41,9 @@ impl Driver {
                 let closed = self.cx.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
                 sync::reply(reply, Err(closed));
             }
-            RunMessage::HookNotified { panicked: Some(message) } | RunMessage::AskingPanicked { message } => {
+            RunMessage::HookNotified { panicked: Some(message) }
+            | RunMessage::HookPanicked { message, .. }
+            | RunMessage::AskingPanicked { message } => {
                 self.name_late(format!("a callback panicked: {message}"), receipt);
             }
             RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),

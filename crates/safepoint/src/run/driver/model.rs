@@ -9,13 +9,13 @@ use std::{
 use jiff::Timestamp;
 use safepoint_scope::SafePoints;
 use tokio::time::timeout;
-use tracing::{Instrument as _, Span};
+use tracing::Span;
 
 use super::{
     Driver, LogFailure, RunContext,
-    model_errors::{endless, filtered, report, too_long},
+    model_errors::{endless, filtered, too_long},
     reading::{ReadPart, Reader},
-    stream::{CallModel, DraftWriter, SharedDraft, Writer, read},
+    stream::{CallModel, SharedDraft, Writer},
     summary::SummaryCall,
 };
 use crate::{
@@ -36,6 +36,11 @@ use crate::{
         usage::Usage,
     },
 };
+
+mod shorter;
+mod writer;
+
+use writer::changed_facts;
 
 /// The run's conversation with its model.
 pub(super) struct ModelCalls {
@@ -159,9 +164,7 @@ struct ModelCall {
 impl Driver {
     pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), LogFailure> {
         let round = self.machine.next_round();
-        if !self
-            .hook_passed(HookOf::Model(round), |hooks, machine| hooks.before_model(round, machine.history()))
-        {
+        if !self.request_passed(&HookOf::Model(round), |hooks, request| hooks.before_model(round, request)) {
             return self.wait().await;
         }
         let announced = self.record(Fact::ModelStarted { round }).await?;
@@ -177,7 +180,6 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         // A remote agent makes no model call here: its message counts as sent only if it says so.
         let draft = Draft::new(&self.cx.def.limits, self.cx.def.is_remote);
-        let shared_draft = SharedDraft { draft, permission: Writer::default(), retries: Vec::new() };
         let model =
             summary.as_ref().map_or_else(|| self.cx.def.model.shared_name(), |summary| summary.model());
         let mut streaming = ModelCall {
@@ -186,30 +188,21 @@ impl Driver {
             model,
             summary,
             started_at: Timestamp::now(),
-            draft: Arc::new(Mutex::new(shared_draft)),
+            draft: Arc::new(Mutex::new(SharedDraft::new(draft))),
             reader: Reader::Absent,
         };
         match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
-                let (stream, is_shown) = match &mut streaming.summary {
-                    None => {
-                        let sent = self.machine.history().sent();
-                        (self.model.conversation.stream(&sent), true)
-                    }
-                    Some(summary) => (summary.stream(), false),
-                };
-                let (draft, shared) = (Arc::clone(&streaming.draft), Arc::clone(&self.cx.shared));
-                let said = std::mem::take(&mut self.model.said);
-                let writer = DraftWriter { draft, shared, round, is_shown, said };
-                let (scope, on_cut) = (permit.into_scope(), self.cx.def.on_cut);
-                let work = read(stream, writer, (on_cut, scope.clone())).instrument(streaming.span.clone());
-                let is_read_here =
-                    is_shown && on_cut == OnModelStop::Disconnect && self.model.conversation.never_blocks();
-                streaming.reader = if is_read_here {
-                    Reader::driver(Box::pin(work), scope)
-                } else {
-                    Reader::task(work, (&scope, on_cut), (&self.cx.shared, round))
-                };
+                if let Some(writer) = self.writer(&streaming) {
+                    let scope = permit.into_scope();
+                    let changed = self.hooks.take_request(&HookOf::Model(round));
+                    let stream = match (&mut streaming.summary, &changed) {
+                        (None, None) => self.model.conversation.stream(&self.machine.history().sent()),
+                        (None, Some(changed)) => self.model.conversation.stream(changed),
+                        (Some(summary), _) => summary.stream(),
+                    };
+                    streaming.reader = self.reader(stream, writer, (&streaming.span, scope));
+                }
             }
             // The scope has the stop; there is nothing else to unwind to.
             Err(stop) => {
@@ -274,9 +267,12 @@ impl Driver {
         if error.as_ref().is_some_and(|error| error.kind() == ModelErrorKind::Unreachable) {
             streaming.draft.lock().draft.never_left();
         }
+        if let Some(error) = error.as_ref().filter(|error| self.may_shorten(error, &streaming)) {
+            return Box::pin(self.retry_shorter(&mut streaming, error)).await;
+        }
         let finish = streaming.draft.lock().draft.finish().cloned();
         let (whole, state) = match (error, finish) {
-            (Some(error), _) => (Completion::Failed(report(&error)), ModelState::Closed),
+            (Some(error), _) => (Completion::Failed(self.failed(&error)), ModelState::Closed),
             (None, Some(Finish::Length)) => (Completion::Failed(too_long()), ModelState::Completed),
             (None, Some(Finish::Filtered)) => (Completion::Failed(filtered()), ModelState::Completed),
             (None, Some(Finish::Natural | Finish::Other(_))) => (Completion::Complete, ModelState::Completed),
@@ -295,6 +291,7 @@ impl Driver {
         if streaming.summary.is_some() {
             return Box::pin(self.end_summary(streaming, (whole, state), asked)).await;
         }
+        asked.extend(changed_facts(streaming));
         let ended = self.ended_fact(streaming, (whole, state));
         let Fact::ModelEnded { message, whole, report } = &*ended else { return Ok(()) };
         if asked.is_empty()
@@ -321,8 +318,9 @@ impl Driver {
         &mut self,
         streaming: &mut ModelCall,
         (whole, state): (Completion, ModelState),
-        asked: Vec<Arc<Fact>>,
+        mut asked: Vec<Arc<Fact>>,
     ) -> Result<(), LogFailure> {
+        asked.extend(changed_facts(streaming));
         let (message, report) = self.take_message(streaming, state);
         self.record_all(asked).await?;
         spans::end_model_call(&streaming.span, &whole, &report);

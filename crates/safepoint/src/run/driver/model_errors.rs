@@ -42,6 +42,18 @@ fn kind(error: &ModelError) -> ErrorKind {
     }
 }
 
+/// A provider's refusal of a conversation that is too long for its model, where nothing more can be left out of it.
+pub(super) fn does_not_fit(error: &ModelError, has_window: bool) -> ErrorReport {
+    let hint = if has_window {
+        "the provider takes less than the window that is named: name a smaller one that drops or summarises its oldest \
+         rounds, ask for less at once, or begin a new conversation"
+    } else {
+        "the conversation does not fit the model: name its window (`AgentBuilder::window`), so that its oldest rounds are \
+         dropped or summarised in time, take a model with a larger one, or begin a new conversation"
+    };
+    ErrorReport { hint: Some(hint.to_owned()), ..report(error) }
+}
+
 pub(super) fn too_long() -> ErrorReport {
     let hint = "allow more output tokens, or ask for less at once";
     ErrorReport::new("truncated", "the model's message was cut by its own output limit", Some(hint))

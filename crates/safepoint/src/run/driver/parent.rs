@@ -12,7 +12,7 @@ use super::Driver;
 use crate::{
     definition::subagent::Subagent,
     run::{
-        executor::{self, CallEnd as CallEnding},
+        executor::{self, CallEnd as CallEnding, ResultHooks},
         outcome::Outcome,
         shared::{Activity, RunMessage},
     },
@@ -40,6 +40,8 @@ pub(super) struct Parent {
     /// `Waits` once the parent has confirmed that all runs wait.
     pub(super) confirmed: Activity,
     pub(super) path: Path,
+    /// The hooks of the parent that see the answer first.
+    pub(super) hooks: Option<ResultHooks>,
     /// Whether the end was reported to the parent.
     pub(super) is_end_reported: bool,
     /// Keeps the parent from being quiet.
@@ -101,13 +103,17 @@ impl Parent {
         ending.started_at = Some(self.started_at);
         let budget = self.child.spec().output_bytes.unwrap_or(self.above.limits.call_output_bytes);
         let call_id = self.call_id.clone();
-        if ending.is_within(budget) {
+        let hooks = self.hooks.take();
+        if ending.is_within(budget) && hooks.is_none() {
             self.post(RunMessage::CallEnded { call_id, ending: Box::new(ending) });
             return;
         }
         let (parent, run) = (self.above.mailbox.clone(), self.above.scope.clone());
         let bound = self.above.limits.cleanup_timeout;
-        drop(self.above.scope.spawn("shortening a child's answer", async move {
+        drop(self.above.scope.spawn("a child's answer", async move {
+            if let Some(hooks) = hooks {
+                hooks.check(&mut ending).await;
+            }
             ending.fit(budget, bound, &run).await;
             if !parent.post(RunMessage::CallEnded { call_id, ending: Box::new(ending) }) {
                 // The parent is gone; it settled without its log.

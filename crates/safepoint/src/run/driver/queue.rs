@@ -124,6 +124,7 @@ impl Driver {
             RunMessage::Expired { id } => Box::pin(self.expire(&id)).await?,
             RunMessage::Hooked { key, answer } => Box::pin(self.hooked(key, answer)).await?,
             RunMessage::HookNotified { panicked } => self.notified(panicked),
+            RunMessage::HookPanicked { hook, message } => self.hook_panicked(&hook, &Panicked(message)),
             RunMessage::AskingPanicked { message } => {
                 self.callback_panicked("the approver", &Panicked(message));
             }

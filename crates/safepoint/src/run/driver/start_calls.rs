@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Mode, Reason, SafePoints};
+use safepoint_scope::{Mode, Reason, SafePoints, Scope};
 use serde_json::Value;
 
 use super::{Driver, LogFailure, children::Begin, host::RunHost, parent::ChildStart, running::CallMail};
 use crate::{
     contract::{
-        hook::{HookCall, HookOf},
+        hook::{HookAnswer, HookCall, HookOf},
         log::Recorded,
         tool::{CallSite, ToolContext},
     },
     definition::toolset::Callable,
     run::{
-        executor::{RunCall, RunningCall},
+        executor::{ResultHooks, RunCall, RunningCall},
         machine::{Call, CallState},
         spans,
     },
@@ -34,19 +34,50 @@ impl Driver {
             let CallState::Ready { args, .. } = &due.step else { continue };
             let how = (entry_of(due), due.named.clone());
             let (call, args) = (due.call.clone(), Arc::clone(args));
-            let hooked = || {
-                let args = Value::clone(&args);
-                HookCall { call_id: call.id.clone(), name: call.name.clone(), args }
-            };
-            let key = HookOf::Call(call.id.clone());
-            if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked())) {
-                // Calls after this one may not overtake it.
-                break;
+            if let Some(hooked) = self.hook_call(&call, &args) {
+                let of = HookOf::Call(call.id.clone());
+                if !self.hook_passed(&of, |hooks| hooks.before_call(&hooked), HookAnswer::Call) {
+                    // Calls after this one may not overtake it.
+                    break;
+                }
             }
             self.start_call(&call, args, gate, how).await?;
             begun += 1;
         }
         if begun == 0 { self.wait().await } else { Ok(()) }
+    }
+
+    /// The call as hooks see it; `None` where there are none.
+    fn hook_call(&self, call: &ToolCall, args: &Arc<Value>) -> Option<HookCall> {
+        let message = self.machine.message().filter(|_| !self.cx.def.hooks.is_empty())?;
+        Some(HookCall {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            args: Value::clone(args),
+            run: self.cx.shared.run.clone(),
+            path: self.cx.shared.path.clone(),
+            round: self.machine.rounds(),
+            message: Arc::clone(message),
+            history: Arc::new(self.machine.history().clone()),
+        })
+    }
+
+    /// The hooks that see the call's result first; `None` where there are none.
+    pub(super) fn result_hooks(
+        &self,
+        call: &ToolCall,
+        args: &Arc<Value>,
+        scope: &Scope,
+    ) -> Option<ResultHooks> {
+        let hooked = Arc::new(self.hook_call(call, args)?);
+        let (hooks, bound) = (self.cx.def.hooks.clone(), self.cx.def.limits.callback_timeout);
+        Some(ResultHooks {
+            hooks,
+            call: hooked,
+            bound,
+            scope: scope.clone(),
+            stop: self.cx.shared.stop.clone(),
+        })
     }
 
     async fn start_call(
@@ -96,6 +127,7 @@ impl Driver {
                 return self.not_started(call, (reason, gate), entry).await;
             }
         };
+        let (stop, board) = (site.stop.clone(), Arc::clone(&site.board));
         let tool = match work {
             Callable::Body(tool) => tool,
             Callable::Child(child) => {
@@ -104,18 +136,20 @@ impl Driver {
                 return Box::pin(self.start_child(begin)).await;
             }
         };
-        let host = RunHost::new(&self.cx.shared, call.id.clone(), permit.scope(), &site.board, &self.cx.def);
+        let host = RunHost::new(&self.cx.shared, call, permit.scope(), &board, &self.cx.def);
         let earlier = if self.cx.def.is_remote { self.machine.history_now().earlier() } else { Vec::new() };
         let values = self.cx.shared.values();
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier, values };
+        let hooks = self.result_hooks(call, &args, permit.scope());
         let cx = ToolContext::new(permit.scope().clone(), site_of, Arc::new(host));
         let running = RunningCall {
             scope: permit.scope().clone(),
-            stop: site.stop.clone(),
+            stop,
             tool,
-            board: Arc::clone(&site.board),
+            board,
             limits: Arc::clone(&self.cx.def.limits),
             secrets: self.cx.def.secrets.clone(),
+            hooks,
             run: self.cx.scope.clone(),
             started_at,
             span: spans::tool_call(&call.name, call.id.as_str()),

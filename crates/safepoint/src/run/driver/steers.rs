@@ -81,6 +81,8 @@ impl Driver {
                 Err(broken) => self.leave_out_withdrawn(&mut taken, broken)?,
             }
         }
+        // Hooks see them too, before they are sent.
+        self.hooks.ask_about_request_again();
         for (_, landed) in taken {
             sync::reply(landed, round);
         }

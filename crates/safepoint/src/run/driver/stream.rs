@@ -4,11 +4,18 @@
 //! **Invariants**: nothing of a message is shown after it was cut, nor anything that exceeds its bounds;
 //! between two deltas the performer yields.
 
-use std::sync::Arc;
+use std::{
+    future::{Pending, pending},
+    sync::Arc,
+};
 
 use safepoint_scope::{Effect, Scope};
 
-use super::{model_errors::retry, unshown::unshown};
+use super::{
+    filters::{FilterPanic, Filters},
+    model_errors::retry,
+    unshown::unshown,
+};
 use crate::{
     contract::{
         log::Recorded,
@@ -19,8 +26,11 @@ use crate::{
         outcome::LastWords,
         shared::{RunMessage, SharedRun},
     },
-    sync::Mutex,
-    value::{event::EventKind, receipt::RetryReport},
+    sync::{Mutex, callback::Panicked},
+    value::{
+        event::{EventKind, HookReport},
+        receipt::RetryReport,
+    },
 };
 
 /// The effect of calling a model.
@@ -40,6 +50,14 @@ pub(super) struct SharedDraft {
     pub(super) draft: Draft,
     pub(super) permission: Writer,
     pub(super) retries: Vec<RetryReport>,
+    /// What hooks have changed of it.
+    pub(super) changed: Vec<HookReport>,
+}
+
+impl SharedDraft {
+    pub(super) fn new(draft: Draft) -> Self {
+        Self { draft, permission: Writer::default(), retries: Vec::new(), changed: Vec::new() }
+    }
 }
 
 /// Who may write. Exhaustive: the performer; the performer, but only the usage; or no writer.
@@ -61,12 +79,14 @@ pub(super) struct DraftWriter {
     pub(super) is_shown: bool,
     /// The part of the text that readers have seen.
     pub(super) said: LastWords,
+    /// What hooks make of the text, if any does.
+    pub(super) filters: Option<Box<Filters>>,
 }
 
 /// Streams one message into its draft. Dropping the future releases the exchange.
 pub(super) async fn read(
     mut reply: GuardedReply,
-    writer: DraftWriter,
+    mut writer: DraftWriter,
     (on_cut, scope): (OnModelStop, Scope),
 ) -> Result<(), ModelError> {
     while let Some(delta) = reply.next().await {
@@ -75,10 +95,15 @@ pub(super) async fn read(
                 writer.fill();
                 return Err(error);
             }
-            delta => delta?,
+            Err(error) => {
+                writer.flush().await;
+                return Err(error);
+            }
+            Ok(delta) => delta,
         };
         let is_last = matches!(delta, Delta::Ended(_));
-        let is_full = writer.write(delta);
+        let is_full =
+            if writer.filters.is_some() { writer.write_filtered(delta).await } else { writer.write(delta) };
         // The message is complete: a stream that stays open is not waited for. A message beyond its bounds is
         // not read either, except for its bill.
         if is_last || is_full && on_cut == OnModelStop::Disconnect {
@@ -91,6 +116,7 @@ pub(super) async fn read(
         }
         tokio::task::coop::consume_budget().await;
     }
+    writer.flush().await;
     reply.end()
 }
 
@@ -122,6 +148,47 @@ impl DraftWriter {
             self.shared.post(RunMessage::TooLong { round: self.round });
         }
         is_full
+    }
+
+    /// Writes what hooks leave of a delta.
+    async fn write_filtered(&mut self, delta: Delta) -> bool {
+        let filtered = self.filters.as_mut().map(|filters| filters.take(delta));
+        let deltas = match filtered.transpose() {
+            Ok(deltas) => deltas.unwrap_or_default(),
+            Err(panic) => return self.failed(panic).await,
+        };
+        self.write_all(deltas)
+    }
+
+    /// Writes what hooks still keep: nothing more arrives.
+    async fn flush(&mut self) {
+        let rest = self.filters.as_mut().map(|filters| filters.flush());
+        match rest.transpose() {
+            Ok(Some(rest)) => {
+                self.write_all(rest);
+            }
+            Ok(None) => {}
+            Err(panic) => {
+                self.failed(panic).await;
+            }
+        }
+    }
+
+    fn write_all(&self, deltas: impl IntoIterator<Item = Delta>) -> bool {
+        let mut is_full = false;
+        for delta in deltas {
+            is_full |= self.write(delta);
+        }
+        if let Some(filters) = &self.filters {
+            self.draft.lock().changed = filters.changed(self.round);
+        }
+        is_full
+    }
+
+    /// A filter panicked: nothing of the message is written any more, and the driver, which fails the run, cuts it.
+    fn failed(&self, (hook, Panicked(message)): FilterPanic) -> Pending<bool> {
+        self.shared.post(RunMessage::HookPanicked { hook, message });
+        pending()
     }
 
     /// The decoder has exceeded its bounds.
@@ -161,6 +228,7 @@ impl DraftWriter {
                 let (failed, after, error) = (*failed, *after, error.clone());
                 Some(EventKind::Retrying { failed, after, error })
             }
+            Delta::Waiting { what } => Some(EventKind::Waiting { what: Arc::clone(what) }),
             Delta::FailedOver { from, to, error } => {
                 let (from, to, error) = (Arc::clone(from), Arc::clone(to), error.clone());
                 Some(EventKind::FailedOver { from, to, error })

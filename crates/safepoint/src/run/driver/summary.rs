@@ -7,8 +7,11 @@ use safepoint_scope::SafePoints;
 
 use super::{Driver, LogFailure};
 use crate::{
-    contract::model::{Guarded, GuardedConversation, GuardedReply, ModelSpec},
-    definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
+    contract::{
+        hook::HookOf,
+        model::{Guarded, GuardedConversation, GuardedReply, ModelSpec},
+    },
+    definition::window::{Cut, INSTRUCTIONS, Summariser, WindowMeter, transcript},
     value::{
         event::{Completion, ErrorReport, Fact},
         history::{History, Message},
@@ -62,15 +65,30 @@ impl Driver {
             Some(Summariser::Own) | None => def.model.clone(),
         };
         let round = self.machine.next_round();
+        let of = HookOf::Summary(round);
+        if !def.hooks.is_empty() {
+            if self.hooks.request(&of).is_none() {
+                self.hooks.change_request(of.clone(), self.to_summarise(&cut, meter));
+            }
+            if !self.request_passed(&of, |hooks, request| hooks.before_summary(round, request)) {
+                return self.wait().await;
+            }
+        }
+        let input = self.hooks.take_request(&of).unwrap_or_else(|| self.to_summarise(&cut, meter));
         let announced = self.record(Fact::SummaryStarted { round }).await?;
-        let mut input = History::new();
-        let text = transcript(self.machine.history(), &cut, meter.readable());
-        input.push(Message::User(text.into()));
         let output_bytes = def.limits.model_output_bytes;
         let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
         let conversation = model.open(spec);
         let summary = Box::new(SummaryCall { cut, input, model, conversation });
         self.stream(round, Some(summary), (gate, &announced)).await
+    }
+
+    /// The request for a summary of the rounds that are cut.
+    fn to_summarise(&self, cut: &Cut, meter: &WindowMeter) -> History {
+        let mut input = History::new();
+        let text = transcript(self.machine.history(), cut, meter.readable(cut));
+        input.push(Message::User(text.into()));
+        input
     }
 
     /// A complete summary takes their place in the same fact; an incomplete one changes nothing.

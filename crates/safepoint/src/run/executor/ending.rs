@@ -22,6 +22,10 @@ use crate::{
     },
 };
 
+mod hooked;
+
+use hooked::HookedEnd;
+
 /// The end of a call, before it is recorded.
 #[derive(Debug)]
 pub(crate) struct CallEnd {
@@ -50,6 +54,8 @@ pub(crate) struct CallEnd {
     is_without_effect: bool,
     /// Whether its body continues beyond its time limit.
     is_body_alive: bool,
+    /// What hooks did to it.
+    pub(crate) hooked: HookedEnd,
 }
 
 impl CallEnd {
@@ -85,6 +91,7 @@ impl CallEnd {
             fired: None,
             is_without_effect: false,
             is_body_alive: false,
+            hooked: HookedEnd::default(),
         }
     }
 

@@ -59,9 +59,11 @@ pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool)
     }
 }
 
-/// A late result in a few words, for the audit.
-pub(super) fn describe(result: &Result<ToolResult, TaskEnd>) -> String {
+/// A late result in a few words, for the audit; with the tool's own, if `has_words`.
+pub(super) fn describe(result: &Result<ToolResult, TaskEnd>, has_words: bool) -> String {
     match result {
+        Ok(Err(Halt::Failed(_))) if !has_words => "failed".into(),
+        Err(TaskEnd::Panicked(_)) if !has_words => "panicked".into(),
         Ok(Ok(output)) => format!("returned {} bytes", output.text.len()),
         Ok(Err(Halt::Failed(failure))) => format!("failed: {failure}"),
         Ok(Err(Halt::Stop(_))) => "ended with its stop".into(),

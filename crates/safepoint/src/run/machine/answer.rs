@@ -27,9 +27,10 @@ impl Machine {
     ) {
         self.usage.add(&report.usage);
         self.summaries.push(report.clone());
+        self.request.is_changed = false;
         self.stage = RunStage::Ready;
         match (shortened, whole) {
-            (Some(shortened), _) => self.history.shorten(shortened),
+            (Some(shortened), _) => self.shorten(shortened),
             (None, Completion::Failed(error)) => self.fail(error.clone()),
             (None, Completion::Complete | Completion::Stopped | Completion::Steered) => {}
         }
@@ -44,7 +45,9 @@ impl Machine {
         self.usage_before = self.usage.clone();
         self.usage.add(&report.usage);
         self.spent.model_ended(whole, report);
-        if *whole == Completion::Complete && report.usage.source == UsageSource::Exact {
+        let request = std::mem::take(&mut self.request);
+        if *whole == Completion::Complete && report.usage.source == UsageSource::Exact && !request.is_changed
+        {
             self.history.measure(report.usage.input);
         }
         // A complete message without a sent request came from no model: a remote agent's run decided it.

@@ -29,6 +29,8 @@ pub(crate) struct Call {
     pub(crate) given: Option<Arc<Value>>,
     /// The remote agent's name for its work: beginning it again asks for that, and repeats nothing.
     pub(crate) named: Option<String>,
+    /// Its arguments, if a hook has changed them.
+    pub(crate) changed: Option<Arc<Value>>,
     /// A person's approval, which outlives the process (S7.2).
     allowed: Option<Allowed>,
     /// Whether an earlier attempt began it, and its end is unknown.
@@ -90,6 +92,7 @@ impl Call {
             run: None,
             given: None,
             named: None,
+            changed: None,
             allowed: None,
             may_have_run: false,
         }
@@ -120,6 +123,11 @@ impl Call {
             self.allowed = Some(Allowed::by(request, changed));
         }
         self.step = self.wanted();
+    }
+
+    /// What was approved is not what would run any more.
+    pub(super) fn revoke(&mut self) {
+        self.allowed = None;
     }
 
     /// Resumes the call: one that never began is requested, a child run resumes inside, and one that may run

@@ -39,7 +39,11 @@ impl StepContext<'_> {
     /// The model call, or what must come before it so that the conversation fits its window (S12.2).
     pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> NextStep {
         let Some(meter) = self.meter else { return NextStep::CallModel { gate } };
-        match (meter.fit(machine.history()), meter.summariser()) {
+        let fit = match machine.is_too_long() {
+            true => meter.fit_refused(machine.history()).map(Some),
+            false => meter.fit(machine.history()),
+        };
+        match (fit, meter.summariser()) {
             (Ok(None), _) => NextStep::CallModel { gate },
             (Ok(Some(cut)), None) => NextStep::Shorten(cut),
             (Ok(Some(cut)), Some(_)) => NextStep::Summarise { cut, gate },

@@ -11,7 +11,7 @@ use crate::{
         event::ErrorReport,
         history::{History, OpenEnd},
         ids::{ApprovalId, CallId},
-        message::ToolCall,
+        message::{AssistantMessage, ToolCall},
         receipt::{CallReport, ModelReport},
         usage::Usage,
     },
@@ -87,6 +87,11 @@ impl Machine {
     /// The calls of the message, while they are the run's work.
     pub(super) fn round(&self) -> Option<&Round> {
         if let RunStage::Calls(round) = &self.stage { Some(round) } else { None }
+    }
+
+    /// The message of which the calls are the run's work.
+    pub(crate) fn message(&self) -> Option<&Arc<AssistantMessage>> {
+        self.round().map(Round::message)
     }
 
     pub(crate) fn call(&self, index: usize) -> Option<&Call> {

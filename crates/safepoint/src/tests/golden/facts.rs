@@ -12,7 +12,7 @@ use super::{
 use crate::{
     History,
     approval::OnUnknownEffect,
-    event::{Completion, Fact, Resolution},
+    event::{Completion, Fact, HookAction, HookReport, Resolution},
     outcome::ErrorKind,
     raw::{OutputExtent, RecordedSteer, Repair, RunLimits, SteerSource},
     receipt::{CallKind, ModelState},
@@ -71,6 +71,25 @@ fn answers() -> Vec<Resolution> {
     })
 }
 
+pub(super) fn hook_actions() -> Vec<HookAction> {
+    let call_id = || "call_1".into();
+    let (bytes_before, bytes_after) = (40, 12);
+    let digest = |of: &str| format!("sha256:{of}");
+    each!(HookAction {
+        HookAction::RequestChanged { .. } =>
+            HookAction::RequestChanged { round: 2, before: digest("1a"), after: digest("2b"), messages: 3 };
+        HookAction::RunAnswered { .. } => HookAction::RunAnswered { round: 1, text: "I only talk about trains.".into() };
+        HookAction::TextChanged { .. } => HookAction::TextChanged { round: 2, bytes_before, bytes_after };
+        HookAction::ArgsChanged { .. } =>
+            HookAction::ArgsChanged { call_id: call_id(), before: digest("1a"), args: json!({"dry_run": true}).into() };
+        HookAction::CallRefused { .. } => HookAction::CallRefused { call_id: call_id() };
+        HookAction::CallAnswered { .. } => HookAction::CallAnswered { call_id: call_id() };
+        HookAction::ResultChanged { .. } =>
+            HookAction::ResultChanged { call_id: call_id(), bytes_before, bytes_after };
+        HookAction::ResultWithheld { .. } => HookAction::ResultWithheld { call_id: call_id() };
+    })
+}
+
 pub(super) fn attempt(
     history: Option<History>,
     on_unknown: OnUnknownEffect,
@@ -108,6 +127,8 @@ pub(super) fn facts() -> Vec<Fact> {
         Fact::ModelStarted { .. } => Fact::ModelStarted { round: 1 };
         Fact::ModelEnded { .. } =>
             Fact::ModelEnded { message: assistant().into(), whole: Completion::Complete, report: plain_model() };
+        Fact::ModelTooLong { .. } => Fact::ModelTooLong { report: plain_model(), error: error() };
+        Fact::HookActed(_) => Fact::HookActed(HookReport::new("dry-run", hook_actions().remove(0)));
         Fact::SteerTaken { .. } => Fact::SteerTaken { round: 2, steers: steers() };
         Fact::HistoryShortened(_) => Fact::HistoryShortened(shortened().remove(0));
         Fact::SummaryStarted { .. } => Fact::SummaryStarted { round: 2 };
@@ -173,6 +194,7 @@ fn every_fact_of_a_run() {
         .json("whole", wholes())
         .json("extent", extents())
         .json("answer", answers())
+        .json("hook action", hook_actions())
         .json("steer", steers())
         .json("limits", limits())
         .json("effect class", effects())

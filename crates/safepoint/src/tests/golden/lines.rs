@@ -10,14 +10,14 @@ use safepoint_golden::each;
 use serde_json::Value;
 
 use super::{
-    facts::facts,
+    facts::{facts, hook_actions},
     golden,
     receipts::{plain_receipt, receipts, ruled},
     samples::{at, path, usage},
 };
 use crate::{
     Limits, RunHandle,
-    event::{Event, EventEncoder, EventKind, EventLine},
+    event::{Event, EventEncoder, EventKind, EventLine, Fact, HookReport},
     ids::{ItemId, Path, RunId, SessionId, TurnId},
     raw::{line::event_schema, schema::Schema},
     run::shared::SharedRun,
@@ -42,6 +42,7 @@ fn kinds() -> Vec<EventKind> {
             arguments: "{\"comm".into(),
         };
         EventKind::Retrying { .. } => EventKind::Retrying { failed: 1, after, error: "503".into() };
+        EventKind::Waiting { .. } => EventKind::Waiting { what: "the rate limit of openai".into() };
         EventKind::FailedOver { .. } => EventKind::FailedOver {
             from: "a".into(),
             to: "b".into(),
@@ -60,10 +61,25 @@ fn kinds() -> Vec<EventKind> {
     kinds.extend(
         ruled().into_iter().map(|ruled| EventKind::Ruled { call_id: call_id(), ruled: Box::new(ruled) }),
     );
+    // Lines are numbered: what was added later comes last.
+    let acted = |action| EventKind::Fact(Arc::new(Fact::HookActed(HookReport::new("dry-run", action))));
+    kinds.extend(hook_actions().into_iter().skip(1).map(acted));
+    let (later, mut kinds): (Vec<EventKind>, Vec<EventKind>) = kinds.into_iter().partition(is_later);
     let of_child = |event: &EventKind| EventKind::Child { path: path(), event: Arc::new(event.clone()) };
     let children: Vec<EventKind> = kinds.iter().map(of_child).collect();
     kinds.extend(children);
+    let children: Vec<EventKind> = later.iter().map(of_child).collect();
+    kinds.extend(later);
+    kinds.extend(children);
     kinds
+}
+
+/// Whether it has come to the lines that were there before.
+fn is_later(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Fact(fact) => matches!(**fact, Fact::HookActed(_) | Fact::ModelTooLong { .. }),
+        kind => matches!(kind, EventKind::Waiting { .. }),
+    }
 }
 
 fn fates(turn: TurnId) -> Vec<ItemOutcome> {

@@ -225,6 +225,7 @@ fn deltas() {
             Delta::Retrying { .. } => Delta::Retrying { failed: 1, after, error: error() };
             Delta::FailedOver { .. } => Delta::FailedOver { from: "a".into(), to: "b".into(), error: error() };
             Delta::Reconnecting { .. } => Delta::Reconnecting { failed: 1, after, error: error() };
+            Delta::Waiting { .. } => Delta::Waiting { what: "the rate limit of openai".into() };
             Delta::Sent => Delta::Sent;
             Delta::Opened => Delta::Opened;
             Delta::Text(_) => Delta::Text("hello".into());

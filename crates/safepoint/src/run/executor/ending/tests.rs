@@ -296,7 +296,7 @@ fn what_comes_late_is_named() {
         (Err(TaskEnd::Dropped), "was dropped"),
     ] {
         assert_eq!(
-            late(&CallId::from("c1"), &super::super::status::describe(&result)),
+            late(&CallId::from("c1"), &super::super::status::describe(&result, true)),
             format!("call c1 {words}")
         );
     }
