@@ -103,7 +103,7 @@ async fn of_a_turn(session: &Session<String>) -> u64 {
 }
 
 async fn turn(session: &Session<String>) {
-    let outcome = session.push("go".to_owned()).unwrap().outcome().await;
+    let outcome = session.push("go".to_owned()).expect("an open session").outcome().await;
     assert!(matches!(outcome, ItemOutcome::Completed(_)), "{outcome:?}");
 }
 

@@ -10,38 +10,28 @@ use std::{
 };
 
 use safepoint_scope::{Link, Scope, StopAck, StopHandle, StopRequest};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use crate::{
-    contract::{
-        extensions::RunValues,
-        hook::{HookAnswer, HookKey},
-        model::ModelError,
-        tool::Asks,
-    },
+    contract::extensions::RunValues,
     definition::subagent::Subagent,
-    run::{
-        executor::{CallEnd, CallReply},
-        outcome::Outcome,
-        steer::{Steer, SteerWithdrawal},
-    },
+    run::outcome::Outcome,
     sync::{
         Mutex,
-        callback::Panicked,
         mailbox::{Mailbox, Received},
     },
     value::{
-        approval::{ApprovalRequest, Ruled},
         event::{EventKind, Feed, Relay, StreamEvent, Took},
-        ids::{ApprovalId, CallId, Path, RunId, SteerId},
+        ids::{CallId, Path, RunId},
         limits::Limits,
-        receipt::{CallKind, ChildReport, CleanupReport, ProcessReport, QuietReport, RemoteReport},
+        receipt::{CallKind, QuietReport},
     },
 };
 
 mod allow_list;
 mod closings;
 mod given_up;
+mod message;
 mod put;
 mod tree;
 
@@ -49,6 +39,7 @@ pub(crate) use allow_list::{AllowList, AllowState};
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 use given_up::GivenUp;
+pub(crate) use message::RunMessage;
 pub(crate) use tree::{Reply, RunTree};
 
 /// One run, as seen from outside.
@@ -81,56 +72,6 @@ pub(crate) struct SharedRun {
     quiet: OnceLock<QuietReport>,
     published: Notify,
     pub(crate) given_up: GivenUp,
-}
-
-/// The messages of a driver. Exhaustive: it must handle each.
-pub(crate) enum RunMessage {
-    /// The model's stream is over.
-    ModelEnded { round: u32, error: Option<ModelError> },
-    /// The model's message exceeds its limit.
-    TooLong { round: u32 },
-    /// A call is over. Boxed: it is the largest message, and is handed on several times.
-    CallEnded { call_id: CallId, ending: Box<CallEnd> },
-    /// The clean-ups of a stopped call are done.
-    Cleaned { call_id: CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport> },
-    /// A call that was left running has ended.
-    Late { call_id: CallId, what: String },
-    /// What is known now of the remote agent that does, or did, a call's work.
-    Remote { call_id: CallId, remote: RemoteReport },
-    /// The remote agent named a call's work.
-    Named { call_id: CallId, task: String, recorded: oneshot::Sender<()> },
-    /// A running call asks a person.
-    Asks { call_id: CallId, asks: Asks, reply: CallReply },
-    /// A decision was made.
-    Decided { id: ApprovalId, ruled: Ruled, reply: Reply },
-    /// The approver has left without an answer.
-    Left { id: ApprovalId },
-    /// The question expired.
-    Expired { id: ApprovalId },
-    /// A hook answered.
-    Hooked { key: HookKey, answer: Result<HookAnswer, Panicked> },
-    /// A hook panicked where it was called by what it guards: the run fails.
-    HookPanicked { hook: Arc<str>, message: String },
-    /// A hook that was notified has ended, perhaps by a panic.
-    HookNotified { panicked: Option<String> },
-    /// The approver panicked.
-    AskingPanicked { message: String },
-    /// The run is steered; the round is sent when the steer is recorded.
-    Steer { steer: Steer, landed: oneshot::Sender<u32> },
-    /// The sender withdraws a steer. Dropped unanswered, the run is over.
-    WithdrawSteer { steer: SteerId, reply: oneshot::Sender<SteerWithdrawal> },
-    /// The run that is a call's work waits for a person inside, or no longer does.
-    ChildActivity { call_id: CallId, activity: Activity },
-    /// To a run that waits for a person: all runs wait, so suspend.
-    Suspend,
-    /// The run that is a call's work has suspended itself.
-    ChildSuspended { call_id: CallId, child: ChildReport, approvals: Vec<ApprovalRequest> },
-    /// A background run has settled; its call ended long before.
-    ChildSettled { call_id: CallId, child: ChildReport },
-    /// A child run is quiet, or its time for that is over.
-    ChildQuiet { call_id: CallId, quiet: QuietReport },
-    /// A single call was asked to stop, or withdrew a question: check again.
-    Look,
 }
 
 /// Whether a run only waits for a person. Exhaustive: it does, without an approver; it does, while an
