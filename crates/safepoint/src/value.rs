@@ -16,12 +16,12 @@ pub(crate) use safepoint_model::{
 
 /// Conversations, and the parts of them that are the engine's own business.
 pub(crate) mod history {
-    pub use safepoint_model::history::*;
+    pub(crate) use safepoint_model::history::*;
     pub(crate) use safepoint_model::raw::history::*;
 }
 
 /// What calls used, and the sums of it.
 pub(crate) mod usage {
     pub(crate) use safepoint_model::raw::usage::*;
-    pub use safepoint_model::usage::*;
+    pub(crate) use safepoint_model::usage::*;
 }

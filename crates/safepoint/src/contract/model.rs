@@ -3,7 +3,4 @@
 mod guarded;
 
 pub(crate) use guarded::{Guarded, GuardedConversation, GuardedReply};
-pub use safepoint_model::model::{
-    Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelErrorKind, ModelSpec, OnModelStop,
-    Parameter, Parameters, PromptCache, ReasoningEffort, ToolChoice, ToolDecl,
-};
+pub(crate) use safepoint_model::model::*;
