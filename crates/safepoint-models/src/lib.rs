@@ -37,12 +37,14 @@ mod made;
 pub mod openai;
 mod parse;
 mod parts;
+mod provider_blocks;
 mod providers;
 mod reply;
 #[cfg(feature = "responses")]
 pub mod responses;
 mod retry;
 pub mod sse;
+mod strict_schema;
 mod transport;
 mod wired;
 
@@ -53,4 +55,4 @@ pub use parse::{ModelBuilder, parse};
 pub use providers::{ModelProvider, PROVIDERS};
 pub use retry::Retry;
 pub use transport::Transport;
-pub use wired::{HttpModel, Wire};
+pub use wired::{HttpModel, Wire, answers::TypedAnswers};

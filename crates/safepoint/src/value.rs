@@ -8,6 +8,7 @@ pub(crate) mod ids;
 pub(crate) mod json;
 pub(crate) mod limits;
 pub(crate) mod message;
+pub(crate) mod partial_json;
 pub(crate) mod receipt;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;

@@ -11,6 +11,7 @@ use safepoint::{
     approval::{ApprovalMode, ToolApproval, WithoutApprover},
     event::{Event, EventKind, Fact},
     ids::{Path, SessionId},
+    message::ProviderBlock,
     raw::schema::Schema,
     receipt::RuledReport,
     tool::{EffectClass, from_fn},
@@ -72,6 +73,8 @@ fn events() -> Vec<EventKind> {
     let of_child = |event| EventKind::Child { path: path.clone(), event: Arc::new(event) };
     let children: Vec<EventKind> = events.iter().cloned().map(of_child).collect();
     events.extend(children);
+    let searched: Vec<ProviderBlock> = of_the_engine("messages", "provider block");
+    events.extend(searched.into_iter().map(|block| EventKind::Provider(Arc::new(block))));
     events
 }
 

@@ -7,7 +7,7 @@ use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::Hooks,
-        model::{self, Model, OnModelStop, Parameters},
+        model::{self, Model, OnModelStop, Parameters, ProviderTool},
         tool::Tool,
     },
     definition::{
@@ -62,6 +62,21 @@ impl AgentBuilder {
     /// Adds tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools.into_iter().map(Callable::body));
+        self
+    }
+
+    /// Gives the model a tool that its provider runs itself. No call of it passes through this process: see
+    /// [`ProviderTool`].
+    ///
+    /// ```no_run
+    /// use safepoint::{Agent, model::WebSearch};
+    /// # fn agent(model: impl safepoint::Model) -> Agent {
+    /// Agent::builder(model).provider_tool(WebSearch::new().max_uses(3)).build()
+    /// # }
+    /// ```
+    pub fn provider_tool(mut self, tool: impl Into<ProviderTool>) -> Self {
+        let all = self.def.provider_tools.iter().cloned();
+        self.def.provider_tools = all.chain([tool.into()]).collect();
         self
     }
 
@@ -150,8 +165,8 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, the answer
-    /// takes all of the window, no run could work under one of the limits, or the model has no form for one of the
-    /// parameters.
+    /// takes all of the window, no run could work under one of the limits, or the model does not have one of the provider
+    /// tools or has no form for one of the parameters.
     pub fn try_build(self) -> Result<Agent, BuildError> {
         let Self { mut model, mut tools, window, mut def } = self;
         if let Some(flaw) = def.limits.flaw() {
@@ -164,6 +179,7 @@ impl AgentBuilder {
         def.model = model::Guarded::new(model);
         def.check_parameters().map_err(BuildError)?;
         def.tools = Toolset::new(tools).map_err(BuildError)?;
+        def.check_provider_tools().map_err(BuildError)?;
         let no_room =
             || BuildError("the window leaves no room: what is kept for the answer is all of it".into());
         let meter = |window| WindowMeter::new(window, &def.spec()).ok_or_else(no_room);

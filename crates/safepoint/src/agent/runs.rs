@@ -79,6 +79,7 @@ impl Agent {
             form: None,
             grade: StopSupport::Hard,
             is_remote: false,
+            provider_tools: Arc::from([]),
             secrets: Secrets::default(),
         };
         AgentBuilder { model, tools: Vec::new(), window: None, def }

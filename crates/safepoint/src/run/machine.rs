@@ -18,7 +18,7 @@ use crate::{
         history::{History, Message},
         ids::CallId,
         message::{AssistantMessage, CallResult},
-        receipt::{CallKind, CallReport, CallStatus, Ending, ModelReport},
+        receipt::{CallKind, CallReport, CallStatus, Ending, ModelReport, ProviderToolReport},
         usage::Usage,
     },
 };
@@ -56,6 +56,8 @@ pub(crate) struct Machine {
     effect: SideEffect,
     model: Option<ModelReport>,
     summaries: Vec<ModelReport>,
+    /// What the provider ran itself; none in most runs, which it then does not make larger.
+    provider_tools: Option<Box<ProviderTools>>,
     calls: Vec<CallReport>,
     /// Open questions of running calls.
     live: Vec<ApprovalRequest>,
@@ -64,6 +66,10 @@ pub(crate) struct Machine {
     /// Answers of this attempt that did not fit.
     missed: u32,
 }
+
+/// What the provider ran itself in an attempt, by its tools.
+#[derive(Debug, Default)]
+struct ProviderTools(Vec<ProviderToolReport>);
 
 /// Where a run is. Exhaustive: each phase of S2 is one of them.
 #[derive(Debug, Default)]
@@ -280,6 +286,7 @@ impl Machine {
         self.calls.clear();
         self.model = None;
         self.summaries.clear();
+        self.provider_tools = None;
         self.failure = None;
         self.missed = 0;
         match &mut self.stage {

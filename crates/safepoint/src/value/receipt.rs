@@ -17,6 +17,7 @@ mod cleanup;
 mod display;
 pub mod exit_code;
 mod process;
+mod provider;
 mod remote;
 mod request;
 mod ruled;
@@ -26,6 +27,7 @@ pub use child::{CallKind, ChildReport};
 pub use cleanup::{CleanupEnd, CleanupReport};
 pub use display::lasting;
 pub use process::ProcessReport;
+pub use provider::ProviderToolReport;
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
 pub(crate) use request::TookEffect;
 pub use ruled::{Permission, RuledBy, RuledReport};
@@ -368,6 +370,9 @@ pub struct Receipt {
     /// The model calls that summarised the history because it did not fit the model's window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summaries: Vec<ModelReport>,
+    /// The tools that the model's provider ran itself. What they did outside is not known here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provider_tools: Vec<ProviderToolReport>,
     /// Every call of this attempt's open or last round, and every earlier call whose effect matters.
     pub calls: Vec<CallReport>,
     /// Approvals that the stop cancelled.

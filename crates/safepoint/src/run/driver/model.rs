@@ -31,6 +31,7 @@ use crate::{
     },
     value::{
         event::{Completion, Fact},
+        history::History,
         message::AssistantMessage,
         receipt::{ModelReport, ModelState},
         usage::Usage,
@@ -39,7 +40,8 @@ use crate::{
 
 /// The run's conversation with its model.
 pub(super) struct ModelCalls {
-    conversation: GuardedConversation,
+    /// Opened for its first call: what it is asked for depends on its history.
+    conversation: Option<GuardedConversation>,
     /// The call in progress.
     streaming: Option<ModelCall>,
     /// A call that was cut and is still read for its bill.
@@ -49,8 +51,13 @@ pub(super) struct ModelCalls {
 }
 
 impl ModelCalls {
-    pub(super) fn new(conversation: GuardedConversation) -> Self {
-        Self { conversation, streaming: None, draining: None, said: LastWords::default() }
+    pub(super) fn new() -> Self {
+        Self { conversation: None, streaming: None, draining: None, said: LastWords::default() }
+    }
+
+    /// The conversation, which begins with the first call.
+    fn open(&mut self, cx: &RunContext, history: &History) -> &mut GuardedConversation {
+        self.conversation.get_or_insert_with(|| cx.def.model.open(cx.def.spec_on(history)))
     }
 
     /// Notes what readers saw of the answer of a call, if that is the run's answer.
@@ -69,14 +76,14 @@ impl ModelCalls {
 
     /// Drops the conversation: it may hold a connection's buffers, and is not needed any more.
     pub(super) fn end(&mut self) -> Result<(), Panicked> {
-        self.conversation.end()
+        self.conversation.as_mut().map_or(Ok(()), GuardedConversation::end)
     }
 
     /// Tells the provider that the reply is not wanted, if dropping the exchange does not. Only quiet waits
     /// for this.
     fn release(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
         let release = match &mut streaming.summary {
-            None => self.conversation.release(),
+            None => self.conversation.as_mut().and_then(GuardedConversation::release),
             Some(summary) => summary.release(),
         };
         if let Some(release) = release {
@@ -191,20 +198,20 @@ impl Driver {
         };
         match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
-                let (stream, is_shown) = match &mut streaming.summary {
+                let (stream, is_shown, never_blocks) = match &mut streaming.summary {
                     None => {
-                        let sent = self.machine.history().sent();
-                        (self.model.conversation.stream(&sent), true)
+                        let history = self.machine.history();
+                        let conversation = self.model.open(&self.cx, history);
+                        (conversation.stream(&history.sent()), true, conversation.never_blocks())
                     }
-                    Some(summary) => (summary.stream(), false),
+                    Some(summary) => (summary.stream(), false, false),
                 };
                 let (draft, shared) = (Arc::clone(&streaming.draft), Arc::clone(&self.cx.shared));
                 let said = std::mem::take(&mut self.model.said);
                 let writer = DraftWriter { draft, shared, round, is_shown, said };
                 let (scope, on_cut) = (permit.into_scope(), self.cx.def.on_cut);
                 let work = read(stream, writer, (on_cut, scope.clone())).instrument(streaming.span.clone());
-                let is_read_here =
-                    is_shown && on_cut == OnModelStop::Disconnect && self.model.conversation.never_blocks();
+                let is_read_here = never_blocks && on_cut == OnModelStop::Disconnect;
                 streaming.reader = if is_read_here {
                     Reader::driver(Box::pin(work), scope)
                 } else {
@@ -257,8 +264,8 @@ impl Driver {
         if let Some(mut streaming) = self.model.streaming.take() {
             streaming.reader.end();
             self.model.release(&self.cx, &mut streaming);
-            let (_, report) = self.take_message(&streaming, ModelState::Closed);
-            self.recorder.keep_unrecorded_model(report);
+            let (message, report) = self.take_message(&streaming, ModelState::Closed);
+            self.recorder.keep_unrecorded_model(report, &message);
         }
     }
 
@@ -308,7 +315,7 @@ impl Driver {
         }
         asked.push(Arc::clone(&ended));
         let recorded = self.record_all(asked).await;
-        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
+        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone(), message))?;
         spans::end_model_call(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
