@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use safepoint::{
     Agent, AgentBuilder, History, Limits, Outcome,
-    model::{AnswerFormat, ModelSpec, ToolDecl},
+    model::{AnswerFormat, ModelSpec, Parameters, ReasoningEffort, ToolDecl},
 };
 use safepoint_models::{HttpModel, ToolChoice, TypedAnswers, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{
@@ -176,6 +176,11 @@ fn only_known_models_are_asked_by_schema_unless_set() {
     let effort = anthropic::model("claude-sonnet-4-5").extra("output_config", json!({"effort": "low"}));
     let bytes = anthropic::encoded(&effort, &beside, &[&history]);
     assert!(String::from_utf8_lossy(&bytes[0]).contains(r#""effort":"low""#));
+    assert!(is_asked(ServedWire::Anthropic, bytes));
+    let low = Parameters::new().reasoning_effort(ReasoningEffort::Low);
+    let set = anthropic::model("claude-sonnet-4-5").parameters(low);
+    let bytes = anthropic::encoded(&set, &beside, &[&history]);
+    assert!(String::from_utf8_lossy(&bytes[0]).contains(r#""effort":"low""#), "it stands beside the schema");
     assert!(is_asked(ServedWire::Anthropic, bytes));
     let items = |model| is_asked(ServedWire::Responses, responses::encoded(&model, &beside, &[&history]));
     assert!(items(responses::model("gpt-5.2").extra("text", json!({"verbosity": "low"}))));

@@ -78,6 +78,29 @@ async fn a_correction_begins_anew() {
     assert!(matches!(run.await, Outcome::Done(_)));
 }
 
+/// S4.25: an answer by the tool grows while its arguments arrive.
+#[tokio::test]
+async fn an_answer_by_the_tool_grows_too() {
+    let server = server([]).await;
+    let mut gate = server.gate();
+    let run = builder(&server, ServedWire::OpenAi, TypedAnswers::Tool).build().run_typed::<City>("?").start();
+    let mut partials = run.partials::<Draft>();
+    gate.request().await;
+    // The arguments come in two halves.
+    gate.script(&Reply::call("final_answer", json!({"name": "Lisbon", "people": 550})));
+    gate.headers();
+    while !gate.send_next_until(b"Lis") {}
+    let next = timeout(SOON, partials.next()).await.unwrap().unwrap();
+    assert_eq!(next.people, None);
+    assert!(next.name.is_some_and(|name| name.len() > 2 && "Lisbon".starts_with(&name)));
+    gate.finish();
+    let mut last = None;
+    while let Some(next) = timeout(SOON, partials.next()).await.unwrap() {
+        last = Some(next);
+    }
+    assert_eq!(last, Some(draft("Lisbon", Some(550))));
+}
+
 /// S4.25: an answer by the tool is given too, also one that is no object and is held in one.
 #[tokio::test]
 async fn an_answer_by_the_tool_is_read_too() {

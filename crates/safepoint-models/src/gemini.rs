@@ -109,7 +109,7 @@ impl Wire for GenerateContent {
             // It does so by itself.
             Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
             Parameter::PromptCache(PromptCache::PrefixForAnHour) => {
-                return Err("it cannot be told for how long to cache");
+                return Err("it has no setting for how long to cache");
             }
             _ => return Err("`generateContent` has no such setting"),
         };

@@ -90,7 +90,7 @@ impl Wire for Stateless {
             // It does so by itself.
             Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
             Parameter::PromptCache(PromptCache::PrefixForAnHour) => {
-                return Err("it cannot be told for how long to cache");
+                return Err("it has no setting for how long to cache");
             }
             _ => return Err("Responses has no such setting"),
         };

@@ -5,8 +5,8 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use safepoint::{
     Model,
     model::{
-        AnswerFormat, Conversation, ModelError, ModelErrorKind, ModelSpec, Parameter, Parameters, PromptCache,
-        ProviderTool,
+        AnswerFormat, Conversation, ModelError, ModelErrorKind, ModelSpec, Parameter, Parameters,
+        PromptCache, ProviderTool,
     },
 };
 use secrecy::SecretString;

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+use std::sync::Arc;
+
 use safepoint::{
     Agent, AgentBuilder, Model, Outcome,
     event::EventKind,
@@ -110,6 +112,10 @@ fn what_a_wire_cannot_declare_is_refused_when_the_agent_is_built() {
         builder.try_build().unwrap_err().to_string()
     }
     let chat = || openai::model("m");
+    let shared: Arc<dyn Model> = Arc::new(anthropic::model("m"));
+    assert!(Agent::builder(shared).provider_tool(search()).try_build().is_ok());
+    let boxed: Box<dyn Model> = Box::new(anthropic::model("m"));
+    assert!(Agent::builder(boxed).provider_tool(search()).try_build().is_ok());
     let both = Failover::new(anthropic::model("m")).or(chat());
     for (error, words) in [
         (refused(chat(), vec![search().into()]), "openai wire does not take the provider tool web_search"),
@@ -325,6 +331,19 @@ async fn each_wires_own_form_is_read() {
     assert_eq!((cited[0].url.as_deref(), cited[0].title.as_deref()), (Some("u"), Some("t")));
 }
 
+/// S4.24: an annotation of a kind that is not known is kept, and fails nothing.
+#[tokio::test]
+async fn an_unknown_annotation_is_kept() {
+    let annotations =
+        json!([{"type": "file", "file": {"hash": "h", "filename": "a.pdf"}}, {"type": "mood", "of": 1}]);
+    let chat = json!([{"choices": [{"delta": {"content": "so", "annotations": annotations}}]},
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]}]);
+    let parts = kept::<openai::Chat>(chat).await;
+    let [ProviderPart::Citations(cited)] = &parts[..] else { panic!("{parts:?}") };
+    assert_eq!(cited[0].title.as_deref(), Some("a.pdf"));
+    assert_eq!((cited.len(), cited[1].title.as_deref()), (2, None));
+}
+
 /// S4.24: a citation that is none fails the message with a clear error, on each wire.
 #[tokio::test]
 async fn a_malformed_citation_is_a_clear_error() {
@@ -342,7 +361,9 @@ async fn a_malformed_citation_is_a_clear_error() {
         let item = json!({"type": "message", "content": [part]});
         refused::<responses::Stateless>(json!([{"type": "response.output_item.done", "item": item}])).await;
     }
-    for bad in [json!([7]), json!({"a": 1}), json!([{"type": "url_citation", "url_citation": {"url": 7}}])] {
+    let without_page = json!([{"type": "url_citation", "url_citation": {"title": "t"}}]);
+    let no_text = json!([{"type": "url_citation", "url_citation": {"url": 7}}]);
+    for bad in [json!([7]), json!({"a": 1}), without_page, no_text] {
         refused::<openai::Chat>(json!([{"choices": [{"delta": {"annotations": bad}}]}])).await;
     }
     for bad in [json!([7]), json!([{"web": "u"}]), json!([{"web": {"uri": 7}}])] {

@@ -97,8 +97,8 @@ pub mod message {
 pub mod model {
     pub use crate::contract::model::{
         AnswerFormat, Conversation, Delta, DeltaStream, FileSearch, Finish, ModelError, ModelErrorKind,
-        ModelSpec, OnModelStop, Parameter, Parameters, PromptCache, ProviderTool, ReasoningEffort, ToolChoice,
-        ToolDecl, WebSearch,
+        ModelSpec, OnModelStop, Parameter, Parameters, PromptCache, ProviderTool, ReasoningEffort,
+        ToolChoice, ToolDecl, WebSearch,
     };
 }
 

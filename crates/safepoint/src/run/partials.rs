@@ -91,7 +91,9 @@ impl<P: DeserializeOwned> Partials<P> {
     fn take(&mut self, kind: EventKind) {
         match kind {
             EventKind::Text(text) => self.text.push(&text),
-            EventKind::CallDelta { name, arguments, .. } if self.is_answer(&name) => self.call.push(&arguments),
+            EventKind::CallDelta { name, arguments, .. } if self.is_answer(&name) => {
+                self.call.push(&arguments)
+            }
             EventKind::Lagged { .. } => self.has_gap = true,
             EventKind::Fact(fact) => match &*fact {
                 Fact::ModelStarted { .. } => {
