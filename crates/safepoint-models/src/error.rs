@@ -172,7 +172,7 @@ pub(crate) fn too_much(what: &str, most: usize) -> ModelError {
 pub(crate) fn value(json: &str) -> Result<Value, ModelError> {
     json::read(json.as_bytes()).map_err(|unread| match unread {
         Unread::TooManyValues => too_many("one event of the stream", json::MOST_VALUES),
-        unread => malformed(unread),
+        unread @ Unread::NotJson(_) => malformed(unread),
     })
 }
 

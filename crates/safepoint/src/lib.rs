@@ -20,18 +20,16 @@ mod tests;
 mod value;
 
 pub use agent::{builder::AgentBuilder, runs::Agent};
-pub use contract::{
-    model::Model,
-    tool::{Tool, ToolContext, ToolResult},
-};
+pub use contract::tool::{Tool, ToolContext, ToolResult};
 pub use run::{
     Run, RunHandle,
     outcome::{Answer, Outcome},
     steer::Steer,
 };
+pub use safepoint_model::{history::History, model::Model, usage::Usage};
 pub use safepoint_scope::{Grace, Halt, Reason, SafePoints, Stop, StopRequest, secs};
 pub use session::handle::{Session, SessionHandle};
-pub use value::{history::History, limits::Limits, receipt::Receipt, usage::Usage};
+pub use value::{limits::Limits, receipt::Receipt};
 
 /// May this call run? Rules, questions and decisions (S8, in process).
 pub mod approval {
@@ -63,7 +61,7 @@ pub mod event {
 
 /// A conversation as the next model call will see it, and how its open ends are closed (S5).
 pub mod history {
-    pub use crate::value::history::{Message, note};
+    pub use safepoint_model::history::{Message, note};
 }
 
 /// Callbacks around model calls and tool calls. None can veto a stop; a slow one delays the run, never its stop.
@@ -75,7 +73,7 @@ pub mod hook {
 
 /// Names of things: every id is its own type, so that none can stand where another is meant.
 pub mod ids {
-    pub use crate::value::ids::{
+    pub use safepoint_model::ids::{
         ApprovalId, CallId, ItemId, NotAnId, Path, RunId, SessionId, SteerId, TurnId,
     };
 }
@@ -87,7 +85,7 @@ pub mod log {
 
 /// What people, models and tools say, in no provider's format.
 pub mod message {
-    pub use crate::value::message::{
+    pub use safepoint_model::message::{
         AssistantMessage, Block, CallResult, Citation, MOST_BYTES, Part, PartKind, PartSource, ProviderBlock,
         ProviderPart, Reasoning, ResultStatus, TooLarge, ToolCall, UserMessage,
     };
@@ -95,7 +93,7 @@ pub mod message {
 
 /// What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
 pub mod model {
-    pub use crate::contract::model::{
+    pub use safepoint_model::model::{
         AnswerFormat, Conversation, Delta, DeltaStream, FileSearch, Finish, ModelError, ModelErrorKind,
         ModelSpec, OnModelStop, Parameter, Parameters, PromptCache, ProviderTool, ReasoningEffort,
         ToolChoice, ToolDecl, WebSearch,
@@ -167,7 +165,7 @@ pub mod tool {
 
 /// What a model call used, and how sure we are of it (S3.9).
 pub mod usage {
-    pub use crate::value::usage::{ExtraBilling, Price, UsageSource};
+    pub use safepoint_model::usage::{ExtraBilling, Price, UsageSource};
 }
 
 /// How many tokens a model takes, and what happens when a conversation outgrows them (S12.2).

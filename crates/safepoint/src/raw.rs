@@ -18,10 +18,10 @@ pub use crate::{
     value::{
         approval::{StoredApprovalError, decode_approval, digest},
         event::{OutputExtent, RecordedSteer, RunLimits, SteerSource, StreamEvent},
-        history::{Earlier, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
         receipt::{demand_name, exit_code, lasting, mode_name, reach_name},
     },
 };
+pub use safepoint_model::history::{Earlier, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair};
 
 /// What an [`EventLine`](crate::event::EventLine) is made of, and the schema of all lines.
 pub mod line {
@@ -39,7 +39,7 @@ pub mod backend {
 
 /// JSON from outside: how large it is, before it is read as values.
 pub mod json {
-    pub use crate::value::json::{MOST_VALUES, Unread, bytes, is_wide, read, weight};
+    pub use safepoint_model::raw::json::{MOST_VALUES, Unread, bytes, is_wide, read, weight};
 }
 
 /// What the adapter of a protocol implements (S10).

@@ -22,12 +22,13 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 11] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 12] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
     "safepoint-golden",
     "safepoint-http",
+    "safepoint-model",
     "safepoint-models",
     "safepoint-remote",
     "safepoint-scope",

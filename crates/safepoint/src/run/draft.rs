@@ -197,7 +197,7 @@ impl Draft {
             return Usage::default();
         }
         let mut usage =
-            self.usage.clone().unwrap_or(Usage { source: UsageSource::Estimated, ..Usage::default() });
+            self.usage.clone().unwrap_or_else(|| Usage::default().with_source(UsageSource::Estimated));
         let says_enough = usage.input > 0 && (usage.output > 0 || self.billed == 0);
         if self.finish.is_some() && usage.source == UsageSource::Exact && says_enough {
             return usage;

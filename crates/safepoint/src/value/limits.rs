@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use safepoint_model::model::ModelSpec;
 use tokio::time::Instant;
 
 /// What stands for "never" where a clock can hold no later moment.
@@ -92,7 +93,7 @@ impl Default for Limits {
             max_tokens: None,
             max_cost: None,
             wall_time: None,
-            model_output_bytes: 16 << 20,
+            model_output_bytes: ModelSpec::OUTPUT_BYTES,
             message_calls: 1024,
             parallel_calls: 8,
             max_depth: 8,

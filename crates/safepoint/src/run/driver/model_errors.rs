@@ -32,12 +32,13 @@ fn kind(error: &ModelError) -> ErrorKind {
         (ModelErrorKind::Overloaded, _) | (ModelErrorKind::Provider, Some(503 | 529)) => {
             ErrorKind::Overloaded
         }
-        (ModelErrorKind::Provider, _) => ErrorKind::Provider,
         (ModelErrorKind::Broken, _) => ErrorKind::Broken,
         (ModelErrorKind::Malformed, _) => ErrorKind::Malformed,
         (ModelErrorKind::ContentFilter, _) => ErrorKind::Refused,
         (ModelErrorKind::Truncated | ModelErrorKind::OutputBytes, _) => ErrorKind::Truncated,
         (ModelErrorKind::Panicked, _) => ErrorKind::Callback,
+        // What a newer contract adds is the provider's failure until it has its own kind here.
+        (_, _) => ErrorKind::Provider,
     }
 }
 

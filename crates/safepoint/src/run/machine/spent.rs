@@ -83,8 +83,8 @@ impl Machine {
         if !matches!(self.stage, RunStage::Streaming | RunStage::Summarising) {
             return Usage::default();
         }
-        let (input, source) = (self.history.tokens(0).max(1), UsageSource::Estimated);
-        Usage { input, source, billed_beyond: ExtraBilling::Unknown, ..Usage::default() }
+        let sent = Usage::new(self.history.tokens(0).max(1), 0);
+        sent.with_source(UsageSource::Estimated).with_billed_beyond(ExtraBilling::Unknown)
     }
 
     /// Model calls of all attempts, except those of which nothing left this machine.

@@ -95,7 +95,7 @@ fn report(round: u32, state: ModelState) -> ModelReport {
         model: "m".into(),
         round,
         state,
-        usage: Usage { input: 40, output: 2, ..Usage::default() },
+        usage: Usage::new(40, 2),
         started_at: Timestamp::UNIX_EPOCH,
         ended_at: Timestamp::UNIX_EPOCH,
         retries: Vec::new(),
@@ -143,7 +143,7 @@ fn costing(cost: f64) -> ChildReport {
         waiting: Vec::new(),
         usage: Usage::default(),
         cost: None,
-        usage_total: Usage { input: 7, ..Usage::default() },
+        usage_total: Usage::new(7, 0),
         cost_total: None,
         worked_ms: 9,
         started_at: Timestamp::UNIX_EPOCH,
@@ -292,7 +292,7 @@ async fn only_exact_figures_of_a_whole_message_measure() {
     ] {
         let mut logged = Logged::begun(Machine::default()).await;
         let mut report = report(1, ModelState::Completed);
-        report.usage = Usage { input: 4_000, source, ..Usage::default() };
+        report.usage = Usage::new(4_000, 0).with_source(source);
         logged.reported(message("", &[]), whole, report).await;
         assert_eq!(logged.machine.history().tokens(0) >= 4_000, measures);
     }

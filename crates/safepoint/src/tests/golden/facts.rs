@@ -21,7 +21,7 @@ use crate::{
 };
 
 fn limits() -> Vec<RunLimits> {
-    let price = Price { input: 1.0, cached_input: 0.1, cache_write: None, output: 5.0 };
+    let price = Price::new(1.0, 0.1, 5.0);
     vec![
         RunLimits { max_rounds: 50, max_tokens: None, max_cost: None, wall_time_ms: None, price: None },
         RunLimits {

@@ -54,13 +54,7 @@ fn ids_and_numbers() {
             }),
         )
         .json("usage", [Usage::default(), usage()])
-        .json(
-            "price",
-            [
-                Price { input: 1.0, cached_input: 0.1, cache_write: None, output: 5.0 },
-                Price { input: 1.25, cached_input: 0.125, cache_write: Some(1.5), output: 10.0 },
-            ],
-        )
+        .json("price", [Price::new(1.0, 0.1, 5.0), Price::new(1.25, 0.125, 10.0).with_cache_write(1.5)])
         .json(
             "when",
             each!(SteerTiming {

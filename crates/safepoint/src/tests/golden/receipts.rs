@@ -376,7 +376,8 @@ pub(super) fn plain_receipt() -> Receipt {
 
 /// A receipt with every field set.
 pub(super) fn full_receipt() -> Receipt {
-    let total = Usage { input: 5000, output: 999, ..usage() };
+    let mut total = usage();
+    (total.input, total.output) = (5000, 999);
     Receipt {
         run: "run_1".into(),
         path: path(),
@@ -428,7 +429,7 @@ fn provider_tools() -> Vec<ProviderToolReport> {
 pub(super) fn receipts() -> Vec<Receipt> {
     let mut receipts = vec![plain_receipt(), full_receipt()];
     for ending in endings() {
-        let exact = Usage { input: 10, output: 5, ..Usage::default() };
+        let exact = Usage::new(10, 5);
         let quiet = Receipt { ending, quiet_at: Some(at(1001)), usage: exact, ..plain_receipt() };
         receipts.push(Receipt { model: Some(plain_model()), stop: None, ..quiet.clone() });
         receipts.push(Receipt { stop: Some(stop(Escalation::No)), ..quiet });

@@ -31,15 +31,12 @@ pub(super) fn path() -> Path {
 }
 
 pub(super) fn usage() -> Usage {
-    Usage {
-        input: 1200,
-        cached_input: 1000,
-        cache_write: 64,
-        output: 345,
-        reasoning: 32,
-        source: UsageSource::Estimated,
-        billed_beyond: ExtraBilling::Unknown,
-    }
+    Usage::new(1200, 345)
+        .with_cached_input(1000)
+        .with_cache_write(64)
+        .with_reasoning(32)
+        .with_source(UsageSource::Estimated)
+        .with_billed_beyond(ExtraBilling::Unknown)
 }
 
 pub(super) fn error() -> ErrorReport {
@@ -91,7 +88,7 @@ pub(super) fn model(state: ModelState) -> ModelReport {
 
 /// A report of a model call with nothing that may be left out.
 pub(super) fn plain_model() -> ModelReport {
-    let usage = Usage { input: 10, output: 5, ..Usage::default() };
+    let usage = Usage::new(10, 5);
     ModelReport { usage, retries: Vec::new(), calls_left_out: 0, round: 1, ..model(ModelState::Completed) }
 }
 

@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::value::limits::millis;
 
 mod kind;
-mod source;
 
 pub use kind::ErrorKind;
-pub(crate) use source::ErrorSource;
+pub(crate) use safepoint_model::raw::ErrorSource;
 
 /// A failure of the run in its stable form.
 ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{History, Message, OpenEnd, note};
-use crate::value::message::{AssistantMessage, Block, CallResult, ResultStatus};
+use crate::message::{AssistantMessage, Block, CallResult, ResultStatus};
 
 impl History {
     /// Closes the open end with deterministic notes, so that a new turn can start (S5.2, S5.4).
@@ -23,7 +23,7 @@ impl History {
 
     /// Adds a message that was cut, as far as it was shown; `call_note` says what became of its complete
     /// calls.
-    pub(crate) fn close_cut(&mut self, message: Arc<AssistantMessage>, call_note: &str) {
+    pub fn close_cut(&mut self, message: Arc<AssistantMessage>, call_note: &str) {
         if message.is_blank() {
             return;
         }

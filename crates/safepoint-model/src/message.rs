@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
-use crate::value::{
+use crate::{
     ids::CallId,
     tagged::{self, Tagged},
 };

@@ -8,16 +8,15 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{History, Message, note};
-use crate::value::{
+use crate::{
     ids::CallId,
     message::{AssistantMessage, Block, CallResult, ResultStatus},
 };
 
-/// One repair.
+/// One repair. Exhaustive: each is recorded and shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "repair", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Repair {
     /// A call had no result; it got a note.
     AnsweredCall {

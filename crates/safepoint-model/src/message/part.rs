@@ -115,7 +115,7 @@ impl Part {
     }
 
     /// About how many bytes of text cost as much: figures of providers, rounded up.
-    pub(crate) fn weight(&self) -> u64 {
+    pub fn weight(&self) -> u64 {
         const IMAGE: u64 = 4_800;
         const FILE_SHARE: u64 = 8;
         match (self.kind, &self.source) {
@@ -186,9 +186,8 @@ mod tests {
     #[test]
     fn old_messages_read() {
         let old = r#"{"text":"hello"}"#;
-        let read: crate::value::message::UserMessage =
-            serde_json::from_str(old).expect("an old message reads");
-        assert_eq!(read, crate::value::message::UserMessage::from("hello"));
+        let read: crate::message::UserMessage = serde_json::from_str(old).expect("an old message reads");
+        assert_eq!(read, crate::message::UserMessage::from("hello"));
         assert_eq!(serde_json::to_string(&read).expect("a message is JSON"), old);
     }
 }

@@ -1,6 +1,6 @@
 //! What a model sees for calls without a result. Neutral, short, the same bytes every time.
 
-use crate::value::ids::Path;
+use crate::ids::Path;
 
 /// Nothing of it ran.
 pub const NOT_STARTED: &str = "[not started: the run was stopped before this call began. Nothing was done.]";
@@ -39,7 +39,7 @@ pub const STOPPED_ALONE: &str =
 /// Marks a message that was cut.
 pub const INTERRUPTED: &str = "[interrupted: this message was cut here.]";
 /// Calls beyond the limit of one message: they are not part of it, and the note follows its last result.
-pub(crate) fn calls_left_out(more: u64) -> String {
+pub fn calls_left_out(more: u64) -> String {
     format!(
         "\n[{more} more calls of this message were left out: a message may not have so many. Nothing of them was done.]"
     )
@@ -48,13 +48,12 @@ pub(crate) fn calls_left_out(more: u64) -> String {
 pub const MISSING: &str =
     "[no result is recorded for this call: its effects are unknown and may have happened.]";
 /// A person had to approve it, and no approver can be asked.
-pub(crate) const NO_APPROVER: &str =
-    "[denied: this call needs a person's approval, and nobody can be asked here.]";
+pub const NO_APPROVER: &str = "[denied: this call needs a person's approval, and nobody can be asked here.]";
 /// Nothing keeps a copy of the run from making the same call.
-pub(crate) const NOT_CLAIMED: &str = "[denied: this run continues from a copy without a claim, and another copy could make the same call. Nothing was done by this one.]";
+pub const NOT_CLAIMED: &str = "[denied: this run continues from a copy without a claim, and another copy could make the same call. Nothing was done by this one.]";
 /// What follows the name of remote work that has not confirmed its end.
-pub(crate) const MAY_CONTINUE: &str = " may go on";
+pub const MAY_CONTINUE: &str = " may go on";
 /// Its work is a background run, which has begun.
-pub(crate) fn in_background(run: &Path) -> String {
+pub fn in_background(run: &Path) -> String {
     format!("[started in the background as {run}: it goes on by itself]")
 }

@@ -1,7 +1,7 @@
 //! A conversation as text, for a remote agent that has lost it.
 
 use super::{History, Message};
-use crate::value::message::ResultStatus;
+use crate::message::ResultStatus;
 
 /// An earlier message of a conversation. Exhaustive: by a person, or by the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,8 @@ pub enum Earlier {
 
 impl History {
     /// The messages before the current input, oldest first.
-    pub(crate) fn earlier(&self) -> Vec<Earlier> {
+    #[must_use]
+    pub fn earlier(&self) -> Vec<Earlier> {
         let mut said = Vec::new();
         for entry in self.entries() {
             match &**entry {

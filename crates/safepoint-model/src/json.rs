@@ -11,9 +11,8 @@ use serde_json::Value;
 /// The most values in one piece of JSON that is read as a value.
 pub const MOST_VALUES: usize = 1 << 18;
 
-/// Why a piece of JSON was not read.
+/// Why a piece of JSON was not read. Exhaustive: it holds too much, or is not JSON.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Unread {
     /// It holds more than [`MOST_VALUES`].
     #[error("it holds more than {MOST_VALUES} values")]
@@ -24,19 +23,27 @@ pub enum Unread {
 }
 
 /// A map whose keys are no texts, as a list of pairs.
-pub(crate) mod pairs {
+pub mod pairs {
     use std::collections::BTreeMap;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+    /// Writes the list.
+    ///
+    /// # Errors
+    /// Those of a key, a value or the writer.
+    pub fn serialize<K: Serialize, V: Serialize, S: Serializer>(
         map: &BTreeMap<K, V>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         to.collect_seq(map)
     }
 
-    pub(crate) fn deserialize<'a, K: Deserialize<'a> + Ord, V: Deserialize<'a>, D: Deserializer<'a>>(
+    /// Reads the list; of two pairs with one key, the later.
+    ///
+    /// # Errors
+    /// Those of a key, a value or the reader.
+    pub fn deserialize<'a, K: Deserialize<'a> + Ord, V: Deserialize<'a>, D: Deserializer<'a>>(
         from: D,
     ) -> Result<BTreeMap<K, V>, D::Error> {
         Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
@@ -141,10 +148,7 @@ pub fn weight(value: &Value) -> usize {
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub(crate) fn to_vec_within<T: Serialize + ?Sized>(
-    value: &T,
-    bound: usize,
-) -> serde_json::Result<Option<Vec<u8>>> {
+pub fn to_vec_within<T: Serialize + ?Sized>(value: &T, bound: usize) -> serde_json::Result<Option<Vec<u8>>> {
     let mut measured = Measured { bytes: 0, most: 0, bound, all: Vec::new() };
     match serde_json::to_writer(&mut measured, value) {
         Err(_) if measured.bytes > bound => return Ok(None),
@@ -160,7 +164,7 @@ pub(crate) fn to_vec_within<T: Serialize + ?Sized>(
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
+pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
     const SHORT: usize = 64 << 10;
     let measured = measured(value, SHORT)?;
     if measured.bytes <= SHORT {

@@ -7,7 +7,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use crate::value::{
+use crate::{
     ids::CallId,
     is_default,
     message::{AssistantMessage, CallResult, ResultStatus, UserMessage},
@@ -17,12 +17,12 @@ use crate::value::{
 mod close;
 mod earlier;
 pub mod note;
-mod omit;
+pub(crate) mod omit;
 mod repair;
 
 pub use earlier::Earlier;
+use omit::View;
 pub use omit::{Omission, OmissionKind, Omitted};
-pub(crate) use omit::{View, bytes, bytes_of, said_from, tokens_of};
 pub use repair::Repair;
 
 /// One step of a conversation. Exhaustive: every wire must place each of them.
@@ -67,8 +67,8 @@ impl<'de> Tagged<'de> for Message {
 
 /// A conversation: cheap to clone, growing at its end, with at most one open end.
 ///
-/// Obtained from [`Outcome::history`](crate::Outcome::history), stored by you if you like (it is `serde`), and handed
-/// to [`Agent::run_on`](crate::Agent::run_on), which closes the open end before it adds the new input.
+/// Obtained from `Outcome::history`, stored by you if you like (it is `serde`), and handed
+/// to `Agent::run_on`, which closes the open end before it adds the new input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     entries: Vec<Arc<Message>>,
@@ -133,22 +133,24 @@ impl History {
     }
 
     /// Adds an entry that is shared with another history.
-    pub(crate) fn push_shared(&mut self, entry: Arc<Message>) {
+    pub fn push_shared(&mut self, entry: Arc<Message>) {
         self.entries.push(entry);
     }
 
     /// Sets the open end.
-    pub(crate) fn leave_open(&mut self, tail: OpenEnd) {
+    pub fn leave_open(&mut self, tail: OpenEnd) {
         self.tail = tail;
     }
 
     /// The ids of all calls in the closed part.
-    pub(crate) fn call_ids(&self) -> HashSet<CallId> {
+    #[must_use]
+    pub fn call_ids(&self) -> HashSet<CallId> {
         self.messages().flat_map(|message| message.calls()).map(|call| call.id.clone()).collect()
     }
 
     /// The result of the last call, if nothing came after it and it is not an error.
-    pub(crate) fn last_result(&self) -> Option<Arc<String>> {
+    #[must_use]
+    pub fn last_result(&self) -> Option<Arc<String>> {
         let last = match (&self.tail, self.entries.last().map(|last| &**last)) {
             (OpenEnd::Open { calls, .. }, _) => &calls.last()?.result,
             (OpenEnd::Whole, Some(Message::Results { results })) => results.last()?,
@@ -164,12 +166,13 @@ impl History {
     }
 
     /// The last message of the model in the closed part.
-    pub(crate) fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
+    #[must_use]
+    pub fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
         self.messages().next_back()
     }
 
     /// The model's messages in the closed part, oldest first.
-    pub(crate) fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<AssistantMessage>> {
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<AssistantMessage>> {
         self.entries.iter().filter_map(|entry| match &**entry {
             Message::Assistant(message) => Some(message),
             Message::User(_) | Message::Results { .. } => None,

@@ -111,7 +111,8 @@ impl ProviderTool {
     }
 
     /// What is wrong with it for every provider.
-    pub(crate) fn flaw(&self) -> Option<&'static str> {
+    #[must_use]
+    pub fn flaw(&self) -> Option<&'static str> {
         match self {
             Self::WebSearch(search) if search.max_uses == Some(0) => Some("it may not be used even once"),
             Self::WebSearch(search)

@@ -6,20 +6,25 @@ use std::{error::Error as StdError, fmt, iter, sync::Arc};
 
 /// The error value behind a failure, with its own sources.
 #[derive(Clone, Default)]
-pub(crate) struct ErrorSource(Option<Arc<dyn StdError + Send + Sync>>);
+pub struct ErrorSource(Option<Arc<dyn StdError + Send + Sync>>);
 
 impl ErrorSource {
-    pub(crate) fn of(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+    /// The source that this error is.
+    #[must_use]
+    pub fn of(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self(Some(Arc::from(source.into())))
     }
 
-    pub(crate) fn as_error(&self) -> Option<&(dyn StdError + 'static)> {
+    /// The error, if there is one.
+    #[must_use]
+    pub fn as_error(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.as_deref().map(|source| -> &(dyn StdError + 'static) { source })
     }
 
     /// The same, unless `change` changes a text of it: then the changed texts alone, so that nothing leads to the
     /// others.
-    pub(crate) fn in_words(self, change: &impl Fn(String) -> String) -> Self {
+    #[must_use]
+    pub fn in_words(self, change: &impl Fn(String) -> String) -> Self {
         let Some(outermost) = self.as_error() else { return self };
         let chain = || iter::successors(Some(outermost), |&cause| cause.source());
         let stays = |text: String| change(text.clone()) == text;

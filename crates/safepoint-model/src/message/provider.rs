@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ResultStatus;
-use crate::value::{json, text::head};
+use crate::{json, text::head};
 
 /// A piece of a message that a provider made with one of its tools, such as a search, or that says where a text is from.
 ///
@@ -21,11 +21,10 @@ pub struct ProviderBlock {
     pub raw: Value,
 }
 
-/// What a provider's block says.
+/// What a provider's block says. Exhaustive: the receipt and every wire read each of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ProviderPart {
     /// A tool that the provider runs itself was used.
     Use {
@@ -108,7 +107,8 @@ impl ProviderBlock {
     }
 
     /// About how many bytes it takes.
-    pub(crate) fn weight(&self) -> usize {
+    #[must_use]
+    pub fn weight(&self) -> usize {
         let text = match &self.part {
             ProviderPart::Use { id, tool, input, .. } => id.len() + tool.len() + input.len(),
             ProviderPart::Result { id, tool, text, .. } => id.len() + tool.len() + text.len(),
@@ -118,7 +118,7 @@ impl ProviderBlock {
     }
 
     /// Each text of it, to be changed.
-    pub(crate) fn texts_mut(&mut self) -> Vec<&mut String> {
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
         match &mut self.part {
             ProviderPart::Use { id, tool, input: text, .. } | ProviderPart::Result { id, tool, text, .. } => {
                 vec![id, tool, text]

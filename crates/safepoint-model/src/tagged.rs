@@ -56,7 +56,7 @@ impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
 mod tests {
     use serde_json::json;
 
-    use crate::value::history::Message;
+    use crate::history::Message;
 
     /// S7.6: what is read does not depend on the order of the fields, and what is missing or unknown is named.
     #[test]

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, error::Error as StdError, fmt, time::Duration};
 
 use super::provider_tool::ProviderTool;
-use crate::value::event::ErrorSource;
+use crate::error_source::ErrorSource;
 
 /// Why a model call failed.
 ///
@@ -107,14 +107,14 @@ impl ModelError {
     }
 
     /// The same error with changed texts.
-    pub(crate) fn in_words(self, change: impl Fn(String) -> String) -> Self {
+    pub fn in_words(self, change: impl Fn(String) -> String) -> Self {
         let source = self.source.in_words(&change);
         let change = |words: Cow<'static, str>| Cow::Owned(change(words.into_owned()));
         Self { message: change(self.message), hint: self.hint.map(change), source, ..self }
     }
 
     /// What caused it, to be kept with the report of it.
-    pub(crate) fn error_source(&self) -> &ErrorSource {
+    pub fn error_source(&self) -> &ErrorSource {
         &self.source
     }
 

@@ -4,33 +4,38 @@ use super::Usage;
 
 /// The cost of several parts: unknown as soon as a part that used something has no price, and never less than it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TotalCost {
+pub struct TotalCost {
     known: Option<f64>,
     is_unknown: bool,
 }
 
 impl TotalCost {
-    pub(crate) fn add(&mut self, usage: &Usage, cost: Option<f64>) {
+    /// Adds one part: what it used, and its cost if that has a price.
+    pub fn add(&mut self, usage: &Usage, cost: Option<f64>) {
         match cost {
             Some(cost) => *self.known.get_or_insert(0.0) += cost,
             None => self.is_unknown |= usage.total() > 0,
         }
     }
 
-    pub(crate) fn add_all(&mut self, other: Self) {
+    /// Adds another sum.
+    pub fn add_all(&mut self, other: Self) {
         if let Some(cost) = other.known {
             *self.known.get_or_insert(0.0) += cost;
         }
         self.is_unknown |= other.is_unknown;
     }
 
-    pub(crate) fn sum(self) -> Option<f64> {
+    /// The sum, if all of it is known.
+    #[must_use]
+    pub fn sum(self) -> Option<f64> {
         self.known.filter(|_| !self.is_unknown).and_then(recorded)
     }
 }
 
 /// A cost as it is recorded: twelve digits, so that what is read again is equal; none if it is no amount.
-pub(crate) fn recorded(cost: f64) -> Option<f64> {
+#[must_use]
+pub fn recorded(cost: f64) -> Option<f64> {
     format!("{cost:.11e}").parse().ok().filter(|cost: &f64| cost.is_finite())
 }
 

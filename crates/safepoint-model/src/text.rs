@@ -1,7 +1,8 @@
 //! Text that must be cut: always between characters.
 
 /// The beginning of a text, at most `most` bytes.
-pub(crate) fn head(text: &str, most: usize) -> &str {
+#[must_use]
+pub fn head(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -10,7 +11,8 @@ pub(crate) fn head(text: &str, most: usize) -> &str {
 }
 
 /// The end of a text, at most `most` bytes.
-pub(crate) fn tail(text: &str, most: usize) -> &str {
+#[must_use]
+pub fn tail(text: &str, most: usize) -> &str {
     let mut start = text.len().saturating_sub(most);
     while !text.is_char_boundary(start) {
         start += 1;

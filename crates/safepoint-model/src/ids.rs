@@ -52,7 +52,9 @@ id! {
     RunId, "run"
 }
 impl CallId {
-    pub(crate) fn shared(&self) -> Arc<str> {
+    /// The text, shared.
+    #[must_use]
+    pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
     }
 }
@@ -124,7 +126,9 @@ macro_rules! number {
         #[serde(transparent)]
         pub struct $name(u64);
         impl $name {
-            pub(crate) const fn new(number: u64) -> Self {
+            /// The id with this number.
+            #[must_use]
+            pub const fn new(number: u64) -> Self {
                 Self(number)
             }
             /// The number alone.

@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::{History, Message};
-use crate::value::message::{AssistantMessage, Block, Part};
+use crate::message::{AssistantMessage, Block, Part};
 
 /// The part of a conversation that a model no longer gets, and what it gets instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Omitted {
     /// What the model gets in their place.
     pub by: OmissionKind,
     /// The replacement as an entry, so that it has the same bytes each time.
-    pub(crate) entry: Arc<Message>,
+    pub entry: Arc<Message>,
 }
 
 /// What replaces omitted messages. Exhaustive: a plain note, or a model's summary.
@@ -49,7 +49,7 @@ pub struct Omission {
 
 /// Which part of a conversation is sent, and its size. By default all of it, and no size is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct View {
+pub struct View {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     omitted: Option<Arc<Omitted>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,28 +99,31 @@ impl History {
     }
 
     /// Omits more. The entries are kept.
-    pub(crate) fn shorten(&mut self, shortened: &Omission) {
+    pub fn shorten(&mut self, shortened: &Omission) {
         self.view.omitted = Some(Arc::new(shortened.omitted.clone()));
         self.view.measured = Some(Measured { tokens: shortened.tokens_after, entries: self.entries.len() });
     }
 
     /// Sets the provider's token count of the conversation so far, instructions and tools included.
-    pub(crate) fn measure(&mut self, tokens: u64) {
+    pub fn measure(&mut self, tokens: u64) {
         self.view.measured = Some(Measured { tokens, entries: self.entries.len() });
     }
 
     /// What is known beside the entries: for a journal that writes each entry once.
-    pub(crate) fn view(&self) -> &View {
+    #[must_use]
+    pub fn view(&self) -> &View {
         &self.view
     }
 
-    pub(crate) fn see(&mut self, view: View) {
+    /// Sets what is known beside the entries, as it was written.
+    pub fn see(&mut self, view: View) {
         self.view = view;
     }
 
     /// The estimated tokens of a request with it: the last known count, plus what was added since, by its
     /// bytes. Without a count, all of it by its bytes, including `fixed` bytes beside it.
-    pub(crate) fn tokens(&self, fixed: u64) -> u64 {
+    #[must_use]
+    pub fn tokens(&self, fixed: u64) -> u64 {
         match &self.view.measured {
             Some(Measured { tokens, entries }) if *entries <= self.entries.len() => tokens
                 .saturating_add(tokens_of(self.entries[*entries..].iter().map(|entry| bytes(entry)).sum())),
@@ -129,12 +132,13 @@ impl History {
     }
 
     /// Bytes of all entries, roughly as a wire would write them.
-    pub(crate) fn bytes(&self) -> u64 {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.entries.iter().map(|entry| bytes(entry)).sum()
     }
 
     /// Whether the omitted part is valid: it ends before a message, and inside the conversation.
-    pub(super) fn omits_whole_rounds(&self) -> bool {
+    pub(crate) fn omits_whole_rounds(&self) -> bool {
         self.omitted().is_none_or(|omitted| {
             let is_user = matches!(&*omitted.entry, Message::User(message) if !message.is_blank());
             let end = self.entries.get(omitted.entries);
@@ -144,25 +148,27 @@ impl History {
 }
 
 /// The messages of people from this entry on.
-pub(crate) fn said_from(entries: &[Arc<Message>], from: usize) -> impl Iterator<Item = &Arc<Message>> {
+pub fn said_from(entries: &[Arc<Message>], from: usize) -> impl Iterator<Item = &Arc<Message>> {
     entries.iter().skip(from).filter(|entry| matches!(***entry, Message::User(_)))
 }
 
 /// An estimate, meant to err upwards: English has about four bytes a token, source code and JSON about three, and most
 /// other scripts about three bytes a character and a character a token.
-pub(crate) fn tokens_of(bytes: u64) -> u64 {
+#[must_use]
+pub fn tokens_of(bytes: u64) -> u64 {
     const BYTES_PER_TOKEN: u64 = 3;
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
 /// The inverse of [`tokens_of`].
-pub(crate) fn bytes_of(tokens: u64) -> u64 {
+#[must_use]
+pub fn bytes_of(tokens: u64) -> u64 {
     const BYTES_PER_TOKEN: u64 = 3;
     tokens.saturating_mul(BYTES_PER_TOKEN)
 }
 
 /// Bytes of one entry, with what each message costs beside its text.
-pub(crate) fn bytes(entry: &Message) -> u64 {
+pub fn bytes(entry: &Message) -> u64 {
     const FRAME: u64 = 16;
     let sum = match entry {
         Message::User(message) => {

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-/// Parameters of the calls of a model: set for an agent ([`AgentBuilder::parameters`](crate::AgentBuilder::parameters))
+/// Parameters of the calls of a model: set for an agent (`AgentBuilder::parameters`)
 /// or for a model. What is not set is the provider's default. Those of an agent win over those of its model.
 ///
 /// A parameter for which a model's wire has no form is an error when the agent is built
-/// ([`Model::check`](crate::Model::check)). What only one provider has is set by [`Parameters::extra`].
+/// ([`Model::check`](crate::model::Model::check)). What only one provider has is set by [`Parameters::extra`].
 ///
 /// ```
 /// use safepoint::model::{Parameters, ReasoningEffort};
@@ -202,7 +202,7 @@ impl Parameters {
     }
 
     /// Lets a reply ask for one call only. Gemini has no such setting, and gets none. How many calls run at once is
-    /// another matter: see [`Limits::parallel_calls`](crate::Limits).
+    /// another matter: see `Limits::parallel_calls`.
     pub fn one_call_at_a_time(self) -> Self {
         self.set(Parameter::OneCallAtATime)
     }

@@ -2,11 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::is_default;
+use crate::is_default;
 
-mod cost;
-
-pub(crate) use cost::{TotalCost, recorded};
+pub(crate) mod cost;
 
 /// Tokens of one model call or of a whole run. Never zero for a call that was sent: what the provider did not say is
 /// estimated and marked so.
