@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "e2e/answer_schemas.rs"]
+mod answer_schemas;
 #[path = "e2e/approvals.rs"]
 mod approvals;
 #[path = "e2e/background.rs"]
@@ -30,6 +32,8 @@ mod field;
 mod floods;
 #[path = "e2e/history.rs"]
 mod history;
+#[path = "e2e/partials.rs"]
+mod partials;
 #[path = "e2e/parts.rs"]
 mod parts;
 #[path = "e2e/points.rs"]

@@ -15,9 +15,10 @@ use std::{
 use safepoint_testkit::{
     a2a::{A2aManners, A2aServer, WorkStep},
     mcp::{HttpServer, McpManners},
-    script::Script,
+    script::{Reply, ReplyFault, Script},
     server::ModelServer,
 };
+use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
@@ -32,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LAST_CHUNK: &str = "\r\n0\r\n\r\n";
 
 /// Those that need nothing but the model of their script.
-const PLAIN: [&str; 20] = [
+const PLAIN: [&str; 21] = [
     "approvals",
     "chat_with_history",
     "failover",
@@ -43,6 +44,7 @@ const PLAIN: [&str; 20] = [
     "own_log",
     "own_model",
     "parallel_map",
+    "partial_answers",
     "run_settings",
     "session",
     "stop_and_grace",
@@ -56,7 +58,7 @@ const PLAIN: [&str; 20] = [
 ];
 
 /// Those that have a test of their own.
-const OTHERS: [&str; 4] = ["a2a", "approval_across_restart", "axum_sse", "mcp"];
+const OTHERS: [&str; 5] = ["a2a", "approval_across_restart", "axum_sse", "mcp", "provider_tools"];
 
 fn home() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -72,6 +74,10 @@ impl Example {
     async fn of(name: &'static str) -> Self {
         let script = fs::read_to_string(home().join(format!("scripts/{name}.json")));
         let script = script.map_or_else(|_none| Script::default(), |text| Script::from_json(&text).unwrap());
+        Self::with(name, script).await
+    }
+
+    async fn with(name: &'static str, script: Script) -> Self {
         Self { name, server: ModelServer::start(script).await.unwrap() }
     }
 
@@ -129,6 +135,25 @@ async fn an_agent_that_somebody_else_runs() {
     let peer = A2aServer::start(A2aManners { plan, ..A2aManners::default() }).unwrap();
     let example = Example::of("a2a").await;
     example.check(&example.prints(|command| command.env("A2A_URL", peer.url())).await);
+}
+
+/// A provider searches itself, and says what its answer is from.
+#[tokio::test]
+async fn a_tool_that_the_provider_runs() {
+    let page = json!({"type": "url_citation", "url": "https://doc.rust-lang.org/book", "title": "The book"});
+    let said = json!([{"type": "output_text", "text": "A unit that is compiled.", "annotations": [page]}]);
+    let used = json!({"type": "web_search_call", "id": "ws_1", "status": "completed",
+        "action": {"type": "search", "query": "rust crate"}});
+    let events = [
+        json!({"type": "response.output_item.done", "item": used}),
+        json!({"type": "response.output_text.delta", "delta": "A unit that is compiled."}),
+        json!({"type": "response.output_item.done", "item": {"type": "message", "content": said}}),
+        json!({"type": "response.completed", "response": {"status": "completed"}}),
+    ];
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let reply = Reply::default().fault(ReplyFault::Raw(body.into_bytes()));
+    let example = Example::with("provider_tools", Script::of([reply])).await;
+    example.check(&example.prints(|command| command).await);
 }
 
 /// A question outlives its program, and is answered in the next one.

@@ -81,6 +81,47 @@ async fn images_and_files_go_out_in_each_wires_form() {
     }
 }
 
+/// S5.1: sounds and texts go out in each wire's own form, where it has one, and the strict server takes them.
+#[tokio::test]
+async fn sounds_and_texts_go_out_in_each_wires_form() {
+    let text = || Part::file("a.md", "text/markdown", "Grüße".as_bytes()).unwrap();
+    let wav = || Part::audio("audio/x-wav", PIXEL).unwrap();
+    for (wire, part, expected) in [
+        (
+            ServedWire::OpenAi,
+            wav(),
+            json!({"type": "input_audio", "input_audio": {"data": "Zm9vYg==", "format": "wav"}}),
+        ),
+        (
+            ServedWire::OpenAi,
+            Part::audio("audio/mpeg", PIXEL).unwrap(),
+            json!({"type": "input_audio", "input_audio": {"data": "Zm9vYg==", "format": "mp3"}}),
+        ),
+        (ServedWire::Gemini, wav(), json!({"inlineData": {"mimeType": "audio/x-wav", "data": "Zm9vYg=="}})),
+        (
+            ServedWire::Gemini,
+            Part::audio_at("https://e.com/a"),
+            json!({"fileData": {"fileUri": "https://e.com/a"}}),
+        ),
+        (
+            ServedWire::Anthropic,
+            text(),
+            json!({"type": "document", "title": "a.md",
+                "source": {"type": "text", "media_type": "text/plain", "data": "Grüße"}}),
+        ),
+        (
+            ServedWire::Gemini,
+            text(),
+            json!({"inlineData": {"mimeType": "text/markdown", "data": "R3LDvMOfZQ=="}}),
+        ),
+    ] {
+        let (server, handle) = sent_to(wire, UserMessage::from("what is it?").with(part)).await;
+        let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
+        assert_eq!(outcome.answer(), Some("a cat"), "{wire:?}: {outcome:?}");
+        assert_eq!(beside(wire, &server), vec![expected], "{wire:?}");
+    }
+}
+
 /// S5.1: an image alone is something to answer.
 #[tokio::test]
 async fn an_image_needs_no_text() {
@@ -99,6 +140,16 @@ async fn what_a_wire_does_not_take_is_refused_before_anything_is_sent() {
     let file = |kind: &str| Part::file("a.bin", kind, PIXEL).unwrap();
     for (wire, part, named) in [
         (ServedWire::OpenAi, Part::file_at("https://e.com/a.pdf"), "bytes"),
+        (ServedWire::OpenAi, file("text/csv"), "PDF"),
+        (ServedWire::OpenAi, Part::image("image/tiff", PIXEL).unwrap(), "JPEG"),
+        (ServedWire::OpenAi, Part::audio("audio/ogg", PIXEL).unwrap(), "WAV and MP3"),
+        (ServedWire::OpenAi, Part::audio_at("https://e.com/a.wav"), "bytes"),
+        (ServedWire::Responses, Part::audio("audio/wav", PIXEL).unwrap(), "chat completions do"),
+        (ServedWire::Responses, Part::image("image/tiff", PIXEL).unwrap(), "JPEG"),
+        (ServedWire::Anthropic, Part::audio("audio/wav", PIXEL).unwrap(), "no sounds"),
+        (ServedWire::Anthropic, Part::file("a.txt", "text/plain", &[0xff]).unwrap(), "UTF-8"),
+        (ServedWire::Gemini, Part::image("image/gif", PIXEL).unwrap(), "HEIC"),
+        (ServedWire::Gemini, Part::audio("audio/midi", PIXEL).unwrap(), "FLAC"),
         (ServedWire::Anthropic, file("application/zip"), "PDF"),
         (ServedWire::Anthropic, Part::image("image/tiff", PIXEL).unwrap(), "JPEG"),
     ] {

@@ -11,8 +11,10 @@ use crate::{
 };
 
 mod part;
+mod provider;
 
 pub use part::{MOST_BYTES, Part, PartKind, PartSource, TooLarge};
+pub use provider::{Citation, ProviderBlock, ProviderPart};
 
 /// What a person (or a program on their behalf) said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +33,7 @@ impl UserMessage {
         self.text.trim().is_empty() && self.parts.is_empty()
     }
 
-    /// Adds an image or a file. A wire that does not take it refuses the run's next model call before anything is sent.
+    /// Adds an image, a sound or a file. A wire that does not take it refuses the run's next model call before anything is sent.
     ///
     /// ```
     /// use safepoint::message::{Part, UserMessage};
@@ -73,6 +75,8 @@ pub enum Block {
     Reasoning(Reasoning),
     /// A call that the model asks for, its arguments complete.
     Call(ToolCall),
+    /// What the provider did itself, such as a search, or where a text is from.
+    Provider(Box<ProviderBlock>),
 }
 
 impl<'de> Deserialize<'de> for Block {
@@ -93,7 +97,8 @@ impl<'de> Tagged<'de> for Block {
             "text" => Text::deserialize(fields).map(|Text { text }| Self::Text { text }),
             "reasoning" => Reasoning::deserialize(fields).map(Self::Reasoning),
             "call" => ToolCall::deserialize(fields).map(Self::Call),
-            _ => Err(D::Error::unknown_variant(name, &["text", "reasoning", "call"])),
+            "provider" => ProviderBlock::deserialize(fields).map(|block| Self::Provider(Box::new(block))),
+            _ => Err(D::Error::unknown_variant(name, &["text", "reasoning", "call", "provider"])),
         }
     }
 }
@@ -130,7 +135,7 @@ impl AssistantMessage {
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
-            Block::Reasoning(_) | Block::Call(_) => None,
+            Block::Reasoning(_) | Block::Call(_) | Block::Provider(_) => None,
         })
     }
 
@@ -149,7 +154,23 @@ impl AssistantMessage {
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Call(call) => Some(call),
-            Block::Text { .. } | Block::Reasoning(_) => None,
+            Block::Text { .. } | Block::Reasoning(_) | Block::Provider(_) => None,
+        })
+    }
+
+    /// What the provider did itself, and where texts are from, in order.
+    pub fn provider_blocks(&self) -> impl Iterator<Item = &ProviderBlock> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Provider(block) => Some(&**block),
+            Block::Text { .. } | Block::Reasoning(_) | Block::Call(_) => None,
+        })
+    }
+
+    /// Where its texts are from, in order: for a list of sources below an answer.
+    pub fn citations(&self) -> impl Iterator<Item = &Citation> {
+        self.provider_blocks().flat_map(|block| match &block.part {
+            ProviderPart::Citations(citations) => citations.as_slice(),
+            ProviderPart::Use { .. } | ProviderPart::Result { .. } => &[],
         })
     }
 
@@ -160,6 +181,7 @@ impl AssistantMessage {
             Block::Text { text } => text.trim().is_empty(),
             Block::Reasoning(_) => true,
             Block::Call(_) => false,
+            Block::Provider(block) => matches!(block.part, ProviderPart::Citations(_)),
         })
     }
 }
@@ -200,6 +222,7 @@ impl CallResult {
 
 /// How a result is marked on wires that mark it. Exhaustive: wires know these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ResultStatus {
     /// An ordinary result.

@@ -6,14 +6,24 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{history::History, ids::CallId, json, message::ToolCall, usage::Usage};
+use crate::{
+    history::History,
+    ids::CallId,
+    json,
+    message::{ProviderBlock, ToolCall},
+    usage::Usage,
+};
 
+mod answer;
 mod error;
 mod parameters;
+mod provider_tool;
 mod shared;
 
+pub use answer::AnswerFormat;
 pub use error::{ModelError, ModelErrorKind};
 pub use parameters::{Parameter, Parameters, PromptCache, ReasoningEffort};
+pub use provider_tool::{FileSearch, ProviderTool, WebSearch};
 
 /// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
 ///
@@ -36,6 +46,17 @@ pub use parameters::{Parameter, Parameters, PromptCache, ReasoningEffort};
 pub trait Model: Send + Sync + 'static {
     /// The name for people and spans, such as `openai:gpt-5.2`.
     fn name(&self) -> &str;
+
+    /// Whether it can do all that a spec asks of it. An agent whose model cannot is not built.
+    ///
+    /// Only [provider tools](ModelSpec::provider_tools) can be beyond a model; the default refuses any.
+    ///
+    /// # Errors
+    /// What it cannot do, and what to do instead.
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        let Some(tool) = spec.provider_tools.first() else { return Ok(()) };
+        Err(ModelError::no_provider_tool(self.name(), tool))
+    }
 
     /// Opens a conversation: what is the same for each of its calls is prepared once.
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation>;
@@ -94,8 +115,12 @@ pub struct ModelSpec {
     pub system: Option<Arc<str>>,
     /// The tools that the model may ask for.
     pub tools: Arc<[ToolDecl]>,
+    /// The tools that the provider runs itself.
+    pub provider_tools: Arc<[ProviderTool]>,
     /// Which tool it must use, where the wire can say so and the model's own settings do not.
     pub choice: Option<ToolChoice>,
+    /// The form of the final answer, if it is typed and the model may ask for it by its wire's own means.
+    pub answer: Option<AnswerFormat>,
     /// The parameters of its calls, over the model's own. A model that is opened with one that it has no form for
     /// refuses each call.
     pub parameters: Option<Arc<Parameters>>,
@@ -113,7 +138,16 @@ impl ModelSpec {
 impl Default for ModelSpec {
     fn default() -> Self {
         let output_bytes = Self::OUTPUT_BYTES;
-        Self { system: None, tools: Arc::from([]), choice: None, parameters: None, output_bytes }
+        let (tools, provider_tools) = (Arc::from([]), Arc::from([]));
+        Self {
+            system: None,
+            tools,
+            provider_tools,
+            choice: None,
+            answer: None,
+            parameters: None,
+            output_bytes,
+        }
     }
 }
 
@@ -220,6 +254,8 @@ pub enum Delta {
     },
     /// A call whose arguments are complete.
     CallReady(ToolCall),
+    /// What the provider did itself, or where the text before is from.
+    Provider(Box<ProviderBlock>),
     /// What was used so far; a later one replaces it.
     Usage(Usage),
     /// The message is complete.
@@ -236,6 +272,7 @@ impl Delta {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
             Self::ReasoningSeal(seal) => json::weight(seal).saturating_add(SEAL_BYTES),
+            Self::Provider(block) => block.weight().saturating_add(SEAL_BYTES),
             Self::CallPreview { name } => name.len(),
             Self::CallReady(call) => call.id.as_str().len() + call.name.len() + call.args.len(),
             Self::Ended(Finish::Other(word)) => word.len(),

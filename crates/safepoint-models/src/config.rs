@@ -135,6 +135,9 @@ fn bad(message: String) -> ModelError {
     ModelError::new(ModelErrorKind::Refused, message)
 }
 
+/// Fields that hold more than the form of an answer: what is extra in them stands beside it.
+pub(crate) const SHARED_FIELDS: [&str; 2] = ["text", "output_config"];
+
 /// The field of every wire that lists tools.
 const TOOLS: &str = "tools";
 
@@ -161,6 +164,19 @@ impl Fields {
         }
     }
 
+    /// What is set under a name, to be changed; null where nothing is.
+    pub(crate) fn entry(&mut self, name: &str) -> &mut Value {
+        self.set.entry(name).or_insert(Value::Null)
+    }
+
+    /// Adds tools behind those that are set.
+    pub(crate) fn add_tools(&mut self, more: Vec<Value>) {
+        match self.set.get_mut(TOOLS) {
+            Some(Value::Array(tools)) => tools.extend(more),
+            Some(_) | None => self.set(TOOLS, more),
+        }
+    }
+
     /// Puts what is extra over what is set; tools stand beside each other.
     fn merge(&mut self) {
         for (name, value) in std::mem::take(&mut self.extra) {
@@ -169,6 +185,9 @@ impl Fields {
                     own.extend(more);
                 }
                 (Some(Value::Array(own)), one @ Value::Object(_)) if name == TOOLS => own.push(one),
+                (Some(Value::Object(own)), Value::Object(more)) if SHARED_FIELDS.contains(&name.as_str()) => {
+                    own.extend(more)
+                }
                 (_, value) => self.set(&name, value),
             }
         }

@@ -52,6 +52,11 @@ impl Model for Failover {
         &self.name
     }
 
+    /// Each of its models must: any of them may be asked.
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.models.iter().try_for_each(|model| model.accepts(spec))
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         let open = |model: &Arc<dyn Model>| (Arc::from(model.name()), model.open(spec.clone()));
         Box::new(FailoverConversation { conversations: self.models.iter().map(open).collect() })

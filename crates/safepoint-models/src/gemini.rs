@@ -6,21 +6,23 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec, Parameter, PromptCache, ReasoningEffort},
+    model::{AnswerFormat, Conversation, ModelSpec, Parameter, PromptCache, ProviderTool, ReasoningEffort},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, ToolChoice},
+    config::{Auth, ConfigError, Fields, ToolChoice},
     conversation::HttpConversation,
     embedding::HttpEmbedder,
     encoded_history::EncodedHistory,
     parts,
+    strict_schema::{self, StrictRules},
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
 mod embed;
 mod encode;
+mod own;
 pub(crate) mod read;
 
 pub use embed::GeminiEmbedder;
@@ -106,6 +108,9 @@ impl Wire for GenerateContent {
             }
             // It does so by itself.
             Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
+            Parameter::PromptCache(PromptCache::PrefixForAnHour) => {
+                return Err("it has no setting for how long to cache");
+            }
             _ => return Err("`generateContent` has no such setting"),
         };
         generation(fields)[name] = value;
@@ -126,8 +131,81 @@ impl Wire for GenerateContent {
         // The provider has no such setting.
     }
 
+    const ANSWER_FIELD: &'static str = "generationConfig";
+
+    /// From Gemini 2.5 on, and beside tools from Gemini 3 on.
+    fn takes_schemas(model: &str, spec: &ModelSpec) -> bool {
+        const OTHERS: [&str; 4] = ["image", "tts", "live", "audio"];
+        let own = usize::from(spec.answer.is_some());
+        let has_other_tools = spec.tools.len() > own || !spec.provider_tools.is_empty();
+        let since = if has_other_tools { (3, 0) } else { (2, 5) };
+        version(model).is_some_and(|version| version >= since)
+            && !OTHERS.iter().any(|other| model.contains(other))
+    }
+
+    fn strict(schema: &Value) -> Option<Value> {
+        const RULES: StrictRules = StrictRules { is_closed: false, is_all_required: false, may_recur: false };
+        strict_schema::strict(schema, &RULES)
+    }
+
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
+        let generation = generation(fields);
+        generation["responseMimeType"] = "application/json".into();
+        generation["responseJsonSchema"] = (*answer.schema).clone();
+    }
+
+    fn provider_tool(tool: &ProviderTool) -> Result<Value, &'static str> {
+        match tool {
+            ProviderTool::WebSearch(search) if search.max_uses.is_some() => {
+                Err("it cannot limit the uses of a search")
+            }
+            ProviderTool::WebSearch(search)
+                if !search.allowed_domains.is_empty() || !search.blocked_domains.is_empty() =>
+            {
+                Err("it cannot choose the domains of a search")
+            }
+            ProviderTool::WebSearch(_) => Ok(json!({"googleSearch": {}})),
+            ProviderTool::CodeExecution => Ok(json!({"codeExecution": {}})),
+            ProviderTool::FileSearch(search) => {
+                let mut tool = json!({"fileSearch": {"fileSearchStoreNames": search.stores}});
+                if let Some(most) = search.max_results {
+                    tool["fileSearch"]["topK"] = most.into();
+                }
+                Ok(tool)
+            }
+            _ => Err("it does not know it"),
+        }
+    }
+
+    fn may_combine(model: &str, spec: &ModelSpec) -> Result<(), &'static str> {
+        let may = spec.tools.is_empty() || version(model).is_some_and(|version| version >= BOTH_KINDS_SINCE);
+        may.then_some(())
+            .ok_or("before Gemini 3 a model takes tools of the provider or of the program, not both")
+    }
+
     fn open(model: &Gemini, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
+    }
+}
+
+/// The first version that takes tools of both kinds.
+const BOTH_KINDS_SINCE: (u32, u32) = (3, 0);
+
+/// The version in a model's name, such as `gemini-2.5-pro`; other models of this wire have none.
+fn version(model: &str) -> Option<(u32, u32)> {
+    let mut numbers = model.strip_prefix("gemini-")?.split('-').next()?.split('.').map(str::parse);
+    let major = numbers.next()?.ok()?;
+    Some((major, numbers.next().and_then(Result::ok).unwrap_or(0)))
+}
+
+/// What the provider wants where its own tools stand beside the program's: what its tools did comes with the reply, and no
+/// call can be forced.
+fn both_kinds(fields: &mut Fields) {
+    let config = fields.entry("toolConfig");
+    config["includeServerSideToolInvocations"] = true.into();
+    let mode = &mut config["functionCallingConfig"];
+    if mode["mode"] != "NONE" {
+        *mode = json!({"mode": "VALIDATED"});
     }
 }
 
@@ -165,6 +243,10 @@ impl HttpModel<GenerateContent> {
         if !spec.tools.is_empty() {
             fields.set("tools", json!([{ "functionDeclarations": declared.collect::<Vec<_>>() }]));
         }
+        self.add_provider_tools(&mut fields, spec);
+        if !spec.tools.is_empty() && !spec.provider_tools.is_empty() {
+            both_kinds(&mut fields);
+        }
         self.opened(fields, "contents")
     }
 
@@ -177,7 +259,7 @@ impl HttpModel<GenerateContent> {
             output_bytes: spec.output_bytes,
             wire: (GenerateContent::NAME, parts::gemini),
             encoder: EncodedHistory::new(
-                self.set.prefix(spec, || self.prefix(spec)),
+                self.set.prefix(spec, || self.prefix(&self.asked(spec))),
                 Contents::for_model(&self.set.wire_name),
             ),
             reader: GeminiReader::default,

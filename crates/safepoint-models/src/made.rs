@@ -72,6 +72,8 @@ fn is_same(one: &ModelSpec, other: &ModelSpec) -> bool {
     Arc::ptr_eq(&one.tools, &other.tools)
         && one.system == other.system
         && one.choice == other.choice
+        && one.answer == other.answer
+        && one.provider_tools == other.provider_tools
         && are_same(one.parameters.as_ref(), other.parameters.as_ref())
 }
 

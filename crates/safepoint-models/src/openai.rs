@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, ModelSpec, Parameter, PromptCache},
+    model::{AnswerFormat, Conversation, ModelSpec, Parameter, PromptCache, ProviderTool},
 };
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,7 @@ use crate::{
     encoded_history::EncodedHistory,
     parts,
     providers::Dialect,
+    strict_schema::{self, StrictRules},
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -108,6 +109,9 @@ impl Wire for Chat {
             Parameter::PromptCache(PromptCache::Key(key)) => ("prompt_cache_key", json!(key)),
             // It does so by itself.
             Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
+            Parameter::PromptCache(PromptCache::PrefixForAnHour) => {
+                return Err("it has no setting for how long to cache");
+            }
             _ => return Err("chat completions have no such setting"),
         };
         fields.insert(name.to_owned(), value);
@@ -128,10 +132,45 @@ impl Wire for Chat {
         fields.insert("parallel_tool_calls".into(), false.into());
     }
 
+    const ANSWER_FIELD: &'static str = "response_format";
+
+    fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
+        takes_schemas(model)
+    }
+
+    fn strict(schema: &Value) -> Option<Value> {
+        strict_schema::strict(schema, &STRICT)
+    }
+
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
+        let schema = json!({"name": answer.tool, "strict": true, "schema": *answer.schema});
+        fields.insert(Self::ANSWER_FIELD.into(), json!({"type": "json_schema", "json_schema": schema}));
+    }
+
+    fn provider_tool(_tool: &ProviderTool) -> Result<Value, &'static str> {
+        Err("chat completions have no tools of the provider; the Responses wire has them")
+    }
+
     fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.conversation(spec))
     }
 }
+
+/// Whether a model of OpenAI's is known to take a schema: from the GPT-4o of August 2024 on.
+pub(crate) fn takes_schemas(model: &str) -> bool {
+    const FAMILIES: [&str; 6] = ["gpt-4o", "gpt-4.1", "gpt-4.5", "o1", "o3", "o4"];
+    const OTHERS: [&str; 8] =
+        ["2024-05-13", "audio", "realtime", "search", "transcribe", "tts", "o1-mini", "o1-preview"];
+    let generation =
+        model.strip_prefix("gpt-").and_then(|rest| rest.split(['-', '.']).next()?.parse::<u32>().ok());
+    let is_known = FAMILIES.iter().any(|family| model.starts_with(family))
+        || generation.is_some_and(|number| number >= 5);
+    is_known && !OTHERS.iter().any(|other| model.contains(other))
+}
+
+/// What OpenAI asks of a schema.
+pub(crate) const STRICT: StrictRules =
+    StrictRules { is_closed: true, is_all_required: true, may_recur: true };
 
 impl HttpModel<Chat> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
@@ -168,7 +207,7 @@ impl HttpModel<Chat> {
             output_bytes: spec.output_bytes,
             wire: (Chat::NAME, parts::chat),
             encoder: EncodedHistory::new(
-                self.set.prefix(spec, || self.prefix(spec)),
+                self.set.prefix(spec, || self.prefix(&self.asked(spec))),
                 ChatEncoder::behind(spec.system.as_deref()),
             ),
             reader: ChatReader::default,

@@ -1,4 +1,4 @@
-//! Images and files as each wire wants them, and an error before anything is sent for what a wire does not take.
+//! Images, sounds and files as each wire wants them, and an error before anything is sent for what a wire does not take.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -43,6 +43,7 @@ fn named(part: &Part) -> String {
     let kind = match part.kind {
         PartKind::Image => "image",
         PartKind::File => "file",
+        PartKind::Audio => "sound",
     };
     format!("{kind} {}", part.name.as_deref().unwrap_or(&part.media_type)).trim_end().to_owned()
 }
@@ -88,6 +89,7 @@ fn common(part: &Part) -> Result<(), &'static str> {
             Err("of images only JPEG, PNG, GIF and WebP are sent")
         }
         (PartKind::File, PartSource::Base64(_)) if part.media_type != PDF => Err("of files only PDF is sent"),
+        (PartKind::Audio, _) => Err("no sound is sent with a result"),
         _ => Ok(()),
     }
 }
@@ -103,7 +105,20 @@ fn file_name(part: &Part) -> &str {
     part.name.as_deref().unwrap_or("file")
 }
 
+/// OpenAI's wires take these images alone.
+fn openai_image(part: &Part) -> Result<(), &'static str> {
+    let is_known = IMAGES.contains(&&*part.media_type) || matches!(part.source, PartSource::Url(_));
+    is_known.then_some(()).ok_or("of images it takes JPEG, PNG, GIF and WebP")
+}
+
 pub(crate) fn chat(part: &Part) -> Result<Value, &'static str> {
+    match (part.kind, &part.source) {
+        (PartKind::Image, _) => openai_image(part)?,
+        (PartKind::File, PartSource::Base64(_)) if part.media_type != PDF => {
+            return Err("of files it takes PDF; put text into the message");
+        }
+        (PartKind::File | PartKind::Audio, _) => {}
+    }
     match (part.kind, &part.source) {
         (PartKind::Image, PartSource::Url(url)) => {
             Ok(json!({"type": "image_url", "image_url": {"url": url}}))
@@ -114,10 +129,22 @@ pub(crate) fn chat(part: &Part) -> Result<Value, &'static str> {
         (PartKind::File, PartSource::Base64(bytes)) => Ok(json!({"type": "file",
             "file": {"filename": file_name(part), "file_data": data_url(part, bytes)}})),
         (PartKind::File, PartSource::Url(_)) => Err("it takes files by their bytes only"),
+        (PartKind::Audio, PartSource::Url(_)) => Err("it takes sounds by their bytes only"),
+        (PartKind::Audio, PartSource::Base64(bytes)) => {
+            let format = match &*part.media_type {
+                "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
+                "audio/mpeg" | "audio/mp3" => "mp3",
+                _ => return Err("of sounds it takes WAV and MP3"),
+            };
+            Ok(json!({"type": "input_audio", "input_audio": {"data": &**bytes, "format": format}}))
+        }
     }
 }
 
 pub(crate) fn responses(part: &Part) -> Result<Value, &'static str> {
+    if part.kind == PartKind::Image {
+        openai_image(part)?;
+    }
     Ok(match (part.kind, &part.source) {
         (PartKind::Image, PartSource::Url(url)) => json!({"type": "input_image", "image_url": url}),
         (PartKind::Image, PartSource::Base64(bytes)) => {
@@ -127,6 +154,7 @@ pub(crate) fn responses(part: &Part) -> Result<Value, &'static str> {
         (PartKind::File, PartSource::Base64(bytes)) => {
             json!({"type": "input_file", "filename": file_name(part), "file_data": data_url(part, bytes)})
         }
+        (PartKind::Audio, _) => return Err("it takes no sounds; chat completions do"),
     })
 }
 
@@ -134,6 +162,7 @@ pub(crate) fn anthropic(part: &Part) -> Result<Value, &'static str> {
     let kind = match part.kind {
         PartKind::Image => "image",
         PartKind::File => "document",
+        PartKind::Audio => return Err("it takes no sounds"),
     };
     let source = match &part.source {
         PartSource::Url(url) => json!({"type": "url", "url": url}),
@@ -141,10 +170,11 @@ pub(crate) fn anthropic(part: &Part) -> Result<Value, &'static str> {
             PartKind::Image if !IMAGES.contains(&&*part.media_type) => {
                 return Err("it takes JPEG, PNG, GIF and WebP");
             }
-            PartKind::File if part.media_type != PDF => {
-                return Err("of files it takes PDF; put text into the message");
-            }
-            PartKind::Image | PartKind::File => {
+            PartKind::File if part.media_type != PDF => match part.text() {
+                Some(text) => json!({"type": "text", "media_type": "text/plain", "data": text}),
+                None => return Err("of files it takes PDF and text in UTF-8"),
+            },
+            PartKind::Image | PartKind::File | PartKind::Audio => {
                 json!({"type": "base64", "media_type": part.media_type, "data": &**bytes})
             }
         },
@@ -161,6 +191,26 @@ pub(crate) fn none_with_an_error(_: &Part) -> Result<Value, &'static str> {
 }
 
 pub(crate) fn gemini(part: &Part) -> Result<Value, &'static str> {
+    const IMAGES: [&str; 5] = ["image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"];
+    const SOUNDS: [&str; 8] = [
+        "audio/wav",
+        "audio/x-wav",
+        "audio/mpeg",
+        "audio/mp3",
+        "audio/aiff",
+        "audio/aac",
+        "audio/ogg",
+        "audio/flac",
+    ];
+    match (part.kind, &part.source) {
+        (PartKind::Image, PartSource::Base64(_)) if !IMAGES.contains(&&*part.media_type) => {
+            return Err("of images it takes JPEG, PNG, WebP, HEIC and HEIF");
+        }
+        (PartKind::Audio, PartSource::Base64(_)) if !SOUNDS.contains(&&*part.media_type) => {
+            return Err("of sounds it takes WAV, MP3, AIFF, AAC, OGG and FLAC");
+        }
+        (PartKind::Image | PartKind::Audio | PartKind::File, _) => {}
+    }
     Ok(match &part.source {
         PartSource::Base64(bytes) => json!({"inlineData": {"mimeType": part.media_type, "data": &**bytes}}),
         PartSource::Url(url) if part.media_type.is_empty() => json!({"fileData": {"fileUri": url}}),

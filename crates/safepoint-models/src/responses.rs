@@ -11,16 +11,19 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use safepoint::{
     History,
-    model::{Conversation, DeltaStream, ModelSpec, Parameter, PromptCache, ReasoningEffort},
+    model::{
+        AnswerFormat, Conversation, DeltaStream, ModelSpec, Parameter, PromptCache, ProviderTool,
+        ReasoningEffort,
+    },
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, ToolChoice},
+    config::{Auth, ConfigError, Fields, ToolChoice},
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     http::{exchange, outgoing},
-    parts,
+    openai, parts, strict_schema,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -86,6 +89,9 @@ impl Wire for Stateless {
             Parameter::PromptCache(PromptCache::Key(key)) => ("prompt_cache_key", json!(key)),
             // It does so by itself.
             Parameter::PromptCache(PromptCache::Prefix) => return Ok(()),
+            Parameter::PromptCache(PromptCache::PrefixForAnHour) => {
+                return Err("it has no setting for how long to cache");
+            }
             _ => return Err("Responses has no such setting"),
         };
         fields.insert(name.to_owned(), value);
@@ -104,6 +110,50 @@ impl Wire for Stateless {
 
     fn one_call(fields: &mut Map<String, Value>) {
         fields.insert("parallel_tool_calls".into(), false.into());
+    }
+
+    const ANSWER_FIELD: &'static str = "text";
+
+    fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
+        openai::takes_schemas(model)
+    }
+
+    fn strict(schema: &Value) -> Option<Value> {
+        strict_schema::strict(schema, &openai::STRICT)
+    }
+
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
+        let format =
+            json!({"type": "json_schema", "name": answer.tool, "strict": true, "schema": *answer.schema});
+        fields.entry(Self::ANSWER_FIELD).or_insert_with(|| json!({}))["format"] = format;
+    }
+
+    fn provider_tool(tool: &ProviderTool) -> Result<Value, &'static str> {
+        match tool {
+            ProviderTool::WebSearch(search) if search.max_uses.is_some() => {
+                Err("it cannot limit the uses of a search")
+            }
+            ProviderTool::WebSearch(search) if !search.blocked_domains.is_empty() => {
+                Err("its search can be limited to domains, but not leave some out")
+            }
+            ProviderTool::WebSearch(search) if search.allowed_domains.is_empty() => {
+                Ok(json!({"type": "web_search"}))
+            }
+            ProviderTool::WebSearch(search) => {
+                Ok(json!({"type": "web_search", "filters": {"allowed_domains": search.allowed_domains}}))
+            }
+            ProviderTool::CodeExecution => {
+                Ok(json!({"type": "code_interpreter", "container": {"type": "auto"}}))
+            }
+            ProviderTool::FileSearch(search) => {
+                let mut tool = json!({"type": "file_search", "vector_store_ids": search.stores});
+                if let Some(most) = search.max_results {
+                    tool["max_num_results"] = most.into();
+                }
+                Ok(tool)
+            }
+            _ => Err("it does not know it"),
+        }
     }
 
     fn open(model: &Responses, spec: &ModelSpec) -> Box<dyn Conversation> {
@@ -152,6 +202,8 @@ impl HttpModel<Stateless> {
             json!({"type": "function", "name": tool.name, "description": tool.description,
                 "parameters": tool.parameters, "strict": false})
         });
+        self.add_provider_tools(&mut fields, spec);
+        include_results(&mut fields, spec);
         self.opened(fields, "input")
     }
 
@@ -161,10 +213,25 @@ impl HttpModel<Stateless> {
                 .prepared(spec, |set| set.endpoint.prepare("responses", Auth::Bearer, HeaderMap::new())),
             output_bytes: spec.output_bytes,
             wire: (Stateless::NAME, parts::responses as parts::Write),
-            encoder: EncodedHistory::new(self.set.prefix(spec, || self.prefix(spec)), ItemEncoder::default()),
+            encoder: EncodedHistory::new(
+                self.set.prefix(spec, || self.prefix(&self.asked(spec))),
+                ItemEncoder::default(),
+            ),
             reader: ResponsesReader::default,
         };
         ResponsesConversation { http, is_background: self.set.wire.is_background, latest: Handle::default() }
+    }
+}
+
+/// Asks for what the provider's tools give: without that their items hold only that they were used.
+fn include_results(fields: &mut Fields, spec: &ModelSpec) {
+    let Value::Array(include) = fields.entry("include") else { return };
+    for tool in spec.provider_tools.iter() {
+        match tool {
+            ProviderTool::CodeExecution => include.push("code_interpreter_call.outputs".into()),
+            ProviderTool::FileSearch(_) => include.push("file_search_call.results".into()),
+            _ => {}
+        }
     }
 }
 

@@ -4,7 +4,10 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use safepoint::{
     Model,
-    model::{Conversation, ModelError, ModelErrorKind, ModelSpec, Parameter, Parameters, PromptCache},
+    model::{
+        AnswerFormat, Conversation, ModelError, ModelErrorKind, ModelSpec, Parameter, Parameters,
+        PromptCache, ProviderTool,
+    },
 };
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -15,6 +18,11 @@ use crate::{
     made::Settled,
     transport::Transport,
 };
+
+pub(crate) mod answers;
+mod provider_tools;
+
+use answers::TypedAnswers;
 
 /// A model that is reached over HTTP, on the wire `W`.
 #[derive(Clone, Debug)]
@@ -34,6 +42,7 @@ pub(crate) struct Set<W> {
     pub(crate) fields: Map<String, Value>,
     parameters: Parameters,
     choice: Option<ToolChoice>,
+    answers: TypedAnswers,
     pub(crate) wire: W,
 }
 
@@ -79,6 +88,38 @@ pub trait Wire: sealed::Sealed + Clone + Default + fmt::Debug + Send + Sync + Si
     #[doc(hidden)]
     fn one_call(fields: &mut Map<String, Value>);
 
+    /// The field that says which form the answer has.
+    #[doc(hidden)]
+    const ANSWER_FIELD: &'static str;
+
+    /// Whether a model of this name, at the provider's own address, is known to take a schema beside all else of the spec.
+    #[doc(hidden)]
+    fn takes_schemas(model: &str, spec: &ModelSpec) -> bool;
+
+    /// A schema as the provider takes it, if it can be said so.
+    #[doc(hidden)]
+    fn strict(schema: &Value) -> Option<Value>;
+
+    /// Asks for an answer of this form.
+    #[doc(hidden)]
+    fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat);
+
+    /// A tool of the provider's own, as the wire declares it.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    #[doc(hidden)]
+    fn provider_tool(tool: &ProviderTool) -> Result<Value, &'static str>;
+
+    /// Whether a model of this name takes the provider's tools beside all else of the spec.
+    ///
+    /// # Errors
+    /// Why it does not.
+    #[doc(hidden)]
+    fn may_combine(_model: &str, _spec: &ModelSpec) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     /// Begins a conversation.
     #[doc(hidden)]
     fn open(model: &HttpModel<Self>, spec: &ModelSpec) -> Box<dyn Conversation>;
@@ -100,8 +141,8 @@ impl<W: Wire> HttpModel<W> {
     pub(crate) fn of((provider, name): (&str, String), endpoint: Endpoint, wire: W) -> Self {
         let wire_name = W::wire_name(name);
         let name = format!("{provider}:{wire_name}");
-        let fields = wire.defaults();
-        let set = Set { wire_name, endpoint, fields, parameters: Parameters::new(), choice: None, wire };
+        let (fields, parameters, answers) = (wire.defaults(), Parameters::new(), TypedAnswers::default());
+        let set = Set { wire_name, endpoint, fields, parameters, choice: None, answers, wire };
         Self { name, set: Settled::new(set) }
     }
 
@@ -206,13 +247,18 @@ impl<W: Wire> HttpModel<W> {
                 W::one_call(&mut fields);
             }
         }
+        if let Some(answer) = &spec.answer {
+            W::ask_schema(&mut fields, answer);
+        }
         Fields::new(fields, parameters.extras().clone())
     }
 
-    /// Whether what is stable of a conversation is to be kept by the provider.
-    pub(crate) fn caches_prefix(&self, spec: &ModelSpec) -> bool {
-        let is_it = |parameter: &Parameter| matches!(parameter, Parameter::PromptCache(PromptCache::Prefix));
-        self.parameters_of(spec).iter().any(is_it)
+    /// What the provider is to keep of a conversation.
+    pub(crate) fn prompt_cache(&self, spec: &ModelSpec) -> Option<PromptCache> {
+        self.parameters_of(spec).iter().find_map(|parameter| match parameter {
+            Parameter::PromptCache(cache) => Some(cache.clone()),
+            _ => None,
+        })
     }
 
     /// The body up to its list of messages, which comes last so that it can grow: what is extra over these fields.
@@ -232,6 +278,7 @@ impl<W: Wire> HttpModel<W> {
         spec: &ModelSpec,
         prepare: impl FnOnce(&Set<W>) -> Result<Prepared, ModelError>,
     ) -> Result<Arc<Prepared>, ModelError> {
+        self.fits(spec)?;
         let parameters = self.parameters_of(spec);
         if !parameters.is_empty() {
             self.said(&parameters)?;
@@ -240,7 +287,7 @@ impl<W: Wire> HttpModel<W> {
     }
 
     /// Its own parameters, and over them those of the conversation.
-    fn parameters_of(&self, spec: &ModelSpec) -> Cow<'_, Parameters> {
+    pub(crate) fn parameters_of(&self, spec: &ModelSpec) -> Cow<'_, Parameters> {
         match &spec.parameters {
             None => Cow::Borrowed(&self.set.parameters),
             Some(over) => Cow::Owned(self.set.parameters.with(over)),
@@ -275,6 +322,10 @@ impl<W: Wire> HttpModel<W> {
 impl<W: Wire> Model for HttpModel<W> {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.fits(spec)
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {

@@ -102,9 +102,22 @@ fn block() -> impl Strategy<Value = Block> {
         Just(json!({"type": "responses_annotations", "of_bytes": 2, "annotations": [{"url": "u"}]})),
         Just(json!({"type": "gemini_part", "part": {"executableCode": {"code": "1"}}})),
     ]);
+    let part = prop_oneof![
+        Just(json!({"use": {"id": "s1", "tool": "web_search", "input": "q", "result": null}})),
+        Just(json!({"result": {"id": "s1", "tool": "web_search", "status": "good", "text": "found"}})),
+        Just(json!({"citations": [{"url": "u"}]})),
+        Just(json!({"citations": []})),
+    ];
+    let wire = prop_oneof![Just("anthropic"), Just("openai"), Just("responses"), Just("gemini")];
+    let raw = seal.clone().prop_map(|raw| raw.unwrap_or_default());
+    let provider = (wire, part, raw).prop_map(|(wire, part, raw)| {
+        let block = json!({"type": "provider", "wire": wire, "part": part, "raw": raw});
+        serde_json::from_value::<Block>(block).unwrap()
+    });
     let args = prop_oneof![Just("{}"), Just("{\"a\":1}"), Just("not json"), Just("[1]"), Just("")];
     prop_oneof![
         text.prop_map(|text| Block::Text { text }),
+        provider,
         ("[a-z]{0,5}", seal).prop_map(|(text, seal)| Block::Reasoning(Reasoning { text, seal })),
         ("[abc]?", args).prop_map(|(id, args)| {
             Block::Call(ToolCall { id: id.as_str().into(), name: "f".into(), args: args.into() })
@@ -283,6 +296,7 @@ fn message(deltas: &[Delta]) -> AssistantMessage {
             (Delta::ReasoningSeal(seal), Some(Block::Reasoning(Reasoning { seal: open @ None, .. }))) => {
                 *open = Some(seal.clone());
             }
+            (Delta::Provider(block), _) => blocks.push(Block::Provider(block.clone())),
             (Delta::CallReady(call), _) => blocks.push(Block::Call(call.clone())),
             _ => {}
         }

@@ -200,6 +200,34 @@ async fn cache_writes_are_priced() {
     }
 }
 
+/// S12.1: Anthropic's marks stand where the provider takes them, of the time that is set; what is read from Gemini's cache is
+/// named and priced.
+#[tokio::test]
+async fn cache_marks_and_reads_are_those_of_the_provider() {
+    let look = || safepoint::tool::from_fn("look", "looks", |_cx, (): ()| async { Ok("seen") });
+    for (model, mark) in [
+        (anthropic::model("m").cache(), json!({"type": "ephemeral"})),
+        (anthropic::model("m").cache_for_an_hour(), json!({"type": "ephemeral", "ttl": "1h"})),
+    ] {
+        let server = ModelServer::start(Script::of([Reply::text("ok")])).await.unwrap();
+        let agent = Agent::builder(model.base_url(server.url())).system("be brief").tool(look()).build();
+        assert_eq!(agent.run("go").await.answer(), Some("ok"));
+        let body = &server.requests()[0].body;
+        let newest = &body["messages"][0]["content"][0];
+        for marked in [&body["system"][0], &body["tools"][0], newest] {
+            assert_eq!(marked["cache_control"], mark, "{body}");
+        }
+    }
+    let events = json!([{"candidates": [{"content": {"parts": [{"text": "ok"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 1000, "cachedContentTokenCount": 400, "candidatesTokenCount": 10}}]);
+    let server = ModelServer::start(Script::of([raw(&events)])).await.unwrap();
+    let outcome = Agent::builder(gemini::model("m").base_url(server.url())).build().run("go").await;
+    let usage = outcome.receipt().usage.clone();
+    assert_eq!((usage.input, usage.cached_input, usage.output), (1000, 400, 10));
+    let cost = Price::new(1.0, 0.1, 2.0).of(&usage) * 1_000_000.0;
+    assert!((cost - (600.0 + 40.0 + 20.0)).abs() < 1e-6, "{cost}");
+}
+
 /// S5.1: pieces of a call that was complete when the next one began change nothing; calls keep their order.
 #[tokio::test]
 async fn pieces_of_calls_belong_together_by_their_number() {

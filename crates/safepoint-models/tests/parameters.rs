@@ -148,6 +148,19 @@ fn a_prefix_is_marked_where_it_must_be() {
         body(anthropic::encoded, &anthropic::model("m").cache(), &spec)
     );
     assert!(!marked(&body(anthropic::encoded, &anthropic::model("m"), &spec)));
+    let hour = || Parameters::new().prompt_cache(PromptCache::PrefixForAnHour);
+    let kept = body(anthropic::encoded, &anthropic::model("m").parameters(hour()), &spec);
+    assert_eq!(kept["system"][0]["cache_control"], serde_json::json!({"type": "ephemeral", "ttl": "1h"}));
+    let newest = kept["messages"][0]["content"].as_array().unwrap().last().unwrap();
+    assert_eq!(newest["cache_control"]["ttl"], "1h");
+    assert_eq!(kept, body(anthropic::encoded, &anthropic::model("m").cache_for_an_hour(), &spec));
+    for refused in [
+        openai::model("m").check(&hour()),
+        responses::model("m").check(&hour()),
+        gemini::model("m").check(&hour()),
+    ] {
+        assert!(refused.unwrap_err().to_string().contains("how long"));
+    }
     assert!(!marked(&body(openai::encoded, &openai::model("m").parameters(cache()), &spec)));
     assert!(!marked(&body(responses::encoded, &responses::model("m").parameters(cache()), &spec)));
     assert!(!marked(&body(gemini::encoded, &gemini::model("m").parameters(cache()), &spec)));

@@ -17,10 +17,13 @@
 
 use serde_json::{Value, json};
 
+mod answer_schema;
 mod anthropic;
 mod gemini;
+mod media;
 mod openai;
 mod responses;
+mod tools;
 
 pub use anthropic::judge as anthropic;
 pub use gemini::judge as gemini;
@@ -84,6 +87,14 @@ pub enum HistoryRule {
     ReasoningFollowed,
     /// The number of tokens is bounded.
     MaxTokens,
+    /// The schema that the answer must match is one that the provider takes.
+    AnswerSchema,
+    /// A tool is declared whole, and is one that the provider has.
+    ToolDeclaration,
+    /// An image, a sound or a document is of a type that the provider takes.
+    MediaType,
+    /// Marks for the cache are few, and of a known kind.
+    CacheMarks,
 }
 
 impl Violation {

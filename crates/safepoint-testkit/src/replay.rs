@@ -65,6 +65,10 @@ impl<M: Model> Model for RecordingModel<M> {
         self.model.name()
     }
 
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.model.accepts(spec)
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         let said = said_of(&spec);
         Box::new(Recorded { inner: self.model.open(spec), file: Arc::clone(&self.file), said })
@@ -203,6 +207,11 @@ impl Model for Replay {
         "replay"
     }
 
+    /// What was recorded was accepted.
+    fn accepts(&self, _spec: &ModelSpec) -> Result<(), ModelError> {
+        Ok(())
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         Box::new(Replayed { replay: self.clone(), said: said_of(&spec) })
     }
@@ -239,6 +248,9 @@ fn said_of(spec: &ModelSpec) -> Value {
     // Recordings from before have none.
     if let Some(parameters) = &spec.parameters {
         said["parameters"] = parameters.to_json();
+    }
+    if !spec.provider_tools.is_empty() {
+        said["provider_tools"] = spec.provider_tools.iter().map(|tool| json!(format!("{tool:?}"))).collect();
     }
     said
 }

@@ -138,6 +138,11 @@ impl Model for ScriptedModel {
         "scripted"
     }
 
+    /// It says what its script says, whatever it is offered.
+    fn accepts(&self, _spec: &ModelSpec) -> Result<(), ModelError> {
+        Ok(())
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         Box::new(ScriptedConversation { shared: Arc::clone(&self.shared), spec })
     }

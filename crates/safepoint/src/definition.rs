@@ -17,9 +17,15 @@ use crate::{
         approver::{ApprovalMode, Rule},
         extensions::Extensions,
         hook::NamedHooks,
-        model::{self, ModelSpec, OnModelStop, Parameters},
+        model::{self, AnswerFormat, ModelError, ModelSpec, OnModelStop, Parameters, ProviderTool},
     },
-    value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
+    value::{
+        approval::OnUnknownEffect,
+        history::{History, Message},
+        limits::Limits,
+        receipt::StopSupport,
+        usage::Price,
+    },
 };
 
 use self::{
@@ -39,6 +45,8 @@ pub(crate) struct Definition {
     /// The parameters of its model's calls.
     pub(crate) parameters: Option<Arc<Parameters>>,
     pub(crate) tools: Toolset,
+    /// What its model's provider runs itself.
+    pub(crate) provider_tools: Arc<[ProviderTool]>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) price: Option<Price>,
     pub(crate) on_cut: OnModelStop,
@@ -69,13 +77,30 @@ impl Definition {
     /// What a conversation with its model begins with.
     pub(crate) fn spec(&self) -> ModelSpec {
         let tools = self.tools.decls();
-        let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
+        let provider_tools = Arc::clone(&self.provider_tools);
+        let others = (tools.len() + provider_tools.len()).saturating_sub(1);
+        let choice = self.form.as_ref().map(|form| form.choice(others));
         let output_bytes = self.limits.model_output_bytes;
+        let answer = self.form.as_ref().map(|form| form.format());
         let (system, parameters) = (self.system.clone(), self.parameters.clone());
-        ModelSpec { system, tools, choice, parameters, output_bytes }
+        ModelSpec { system, tools, provider_tools, choice, answer, parameters, output_bytes }
     }
 
-    /// Whether no run could work under the limits, or the model does not take the parameters.
+    /// The same for a conversation that continues this history. Where the model was already asked to answer by the
+    /// tool, and called it, it is asked so again: a run keeps its way, and no call stands beside a request without its tool.
+    pub(crate) fn spec_on(&self, history: &History) -> ModelSpec {
+        let mut spec = self.spec();
+        let has_called = |answer: &AnswerFormat| {
+            history.entries().iter().any(|entry| match &**entry {
+                Message::Assistant(message) => message.calls().any(|call| call.name == answer.tool),
+                Message::User(_) | Message::Results { .. } => false,
+            })
+        };
+        spec.answer = spec.answer.filter(|answer| !has_called(answer));
+        spec
+    }
+
+    /// Whether no run could work under the limits, or the model does not take the parameters or have the provider tools.
     ///
     /// # Errors
     /// What cannot be used, and what to do instead.
@@ -83,7 +108,8 @@ impl Definition {
         if let Some(flaw) = self.limits.flaw() {
             return Err(format!("of the limits, {flaw}"));
         }
-        self.check_parameters()
+        self.check_parameters()?;
+        self.check_provider_tools()
     }
 
     /// # Errors
@@ -94,10 +120,24 @@ impl Definition {
         if let Some((name, why)) = parameters.flaw() {
             return Err(format!("of the parameters, `{name}` cannot be used: {why}"));
         }
-        self.model.check(parameters).map_err(|error| match error.hint() {
-            Some(hint) => format!("{error} ({hint})"),
-            None => error.to_string(),
-        })
+        self.model.check(parameters).map_err(refused)
+    }
+
+    /// Whether the model has what its provider is to run.
+    ///
+    /// # Errors
+    /// Which tool it does not have, or cannot be used as it is set.
+    fn check_provider_tools(&self) -> Result<(), String> {
+        for (place, tool) in self.provider_tools.iter().enumerate() {
+            let name = tool.name();
+            if let Some(flaw) = tool.flaw() {
+                return Err(format!("the provider tool {name} cannot be used: {flaw}"));
+            }
+            if self.provider_tools[..place].iter().any(|other| other.name() == name) {
+                return Err(format!("two provider tools are {name}"));
+            }
+        }
+        self.model.accepts(&self.spec()).map_err(refused)
     }
 
     /// The same definition with answers of this schema.
@@ -110,6 +150,14 @@ impl Definition {
         let mut changed = Self { tools, form: Some(form), ..self.clone() };
         changed.meter = self.meter.as_ref().map(|meter| meter.of(&changed.spec()));
         changed
+    }
+}
+
+/// What a model does not take, and what to do instead.
+fn refused(error: ModelError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
     }
 }
 

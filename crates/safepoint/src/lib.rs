@@ -53,7 +53,10 @@ pub mod child {
 pub mod event {
     pub use crate::{
         lines::{encoder::EventEncoder, line::EventLine},
-        run::stream::{RunItem, RunStream},
+        run::{
+            partials::Partials,
+            stream::{RunItem, RunStream},
+        },
         value::event::{
             Completion, ErrorReport, Event, EventKind, Events, Fact, HookAction, HookReport, Resolution,
         },
@@ -94,16 +97,17 @@ pub mod log {
 /// What people, models and tools say, in no provider's format.
 pub mod message {
     pub use safepoint_model::message::{
-        AssistantMessage, Block, CallResult, MOST_BYTES, Part, PartKind, PartSource, Reasoning, ResultStatus,
-        TooLarge, ToolCall, UserMessage,
+        AssistantMessage, Block, CallResult, Citation, MOST_BYTES, Part, PartKind, PartSource, ProviderBlock,
+        ProviderPart, Reasoning, ResultStatus, TooLarge, ToolCall, UserMessage,
     };
 }
 
 /// What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
 pub mod model {
     pub use safepoint_model::model::{
-        Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec, OnModelStop,
-        Parameter, Parameters, PromptCache, ReasoningEffort, ToolChoice, ToolDecl,
+        AnswerFormat, Conversation, Delta, DeltaStream, FileSearch, Finish, ModelError, ModelErrorKind,
+        ModelSpec, OnModelStop, Parameter, Parameters, PromptCache, ProviderTool, ReasoningEffort,
+        ToolChoice, ToolDecl, WebSearch,
     };
 }
 
@@ -124,9 +128,9 @@ pub mod outcome {
 pub mod receipt {
     pub use crate::value::receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
-        ModelReport, ModelState, Outside, Permission, ProcessReport, QuietReport, ReasonReport, RemoteReport,
-        RemoteStopState, RequestReport, RetryReport, RuledBy, RuledReport, SideEffect, StopReport,
-        StopSource, StopSupport,
+        ModelReport, ModelState, Outside, Permission, ProcessReport, ProviderToolReport, QuietReport,
+        ReasonReport, RemoteReport, RemoteStopState, RequestReport, RetryReport, RuledBy, RuledReport,
+        SideEffect, StopReport, StopSource, StopSupport,
     };
 }
 

@@ -11,11 +11,12 @@ use std::{
 
 use futures_util::future::{self, Either};
 use safepoint_scope::{Code, Reason, Scope, StopAck, StopRequest};
+use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::{
     contract::{extensions::RunValues, log::Log},
-    definition::{Definition, settings::RunSettings},
+    definition::{Definition, answer::AnswerSchema, settings::RunSettings},
     sync::mailbox::Received,
     value::{
         approval::{ApprovalRequest, Ruled},
@@ -31,6 +32,7 @@ pub(crate) mod driver;
 pub(crate) mod executor;
 pub(crate) mod machine;
 pub(crate) mod outcome;
+pub(crate) mod partials;
 mod settings;
 pub(crate) mod shared;
 pub(crate) mod spans;
@@ -41,6 +43,7 @@ pub(crate) mod stream;
 use self::{
     driver::{Driver, Start},
     outcome::Outcome,
+    partials::Partials,
     shared::{AllowList, Closings, DecideError, RunMessage, SharedRun},
     steer::{Steer, SteerTicket, SteerWithdrawal},
     stream::RunStream,
@@ -58,6 +61,8 @@ pub struct Run<T = String> {
     is_detached: bool,
     /// The engine settles text; the value is read where the run is awaited.
     decode: Box<dyn Fn(Outcome) -> Outcome<T> + Send>,
+    /// The form of its answer, if it has one.
+    form: Option<Arc<AnswerSchema>>,
 }
 
 /// What is needed to start.
@@ -77,8 +82,9 @@ impl Run {
         start: Start,
     ) -> Self {
         let (shared, mailbox) = SharedRun::new(run, path, &def.limits);
+        let form = def.form.clone();
         let idle = Some(Box::new(Idle { def, log, mailbox, start, settings: RunSettings::default() }));
-        Self { shared, idle, outcome: None, is_detached: false, decode: Box::new(|outcome| outcome) }
+        Self { shared, idle, outcome: None, is_detached: false, decode: Box::new(|outcome| outcome), form }
     }
 
     /// The same run with the settings of an earlier attempt.
@@ -99,6 +105,7 @@ impl Run {
             outcome: self.outcome.take(),
             is_detached,
             decode: Box::new(decode),
+            form: self.form.take(),
         }
     }
 }
@@ -161,6 +168,12 @@ impl<T> Run<T> {
     #[must_use]
     pub fn handle(&self) -> RunHandle {
         RunHandle { shared: Arc::clone(&self.shared) }
+    }
+
+    /// The answer while it arrives, as far as it is certain: see [`Partials`]. Of a run without a type of answers it is its
+    /// text, if that is JSON. Taken before the run is awaited; to read it meanwhile, [start](Self::start) the run.
+    pub fn partials<P: DeserializeOwned>(&self) -> Partials<P> {
+        Partials::new(self.handle().events(), self.form.clone())
     }
 
     fn begin(&mut self) {

@@ -4,6 +4,7 @@ pub(crate) mod approval;
 pub(crate) mod effect;
 pub(crate) mod event;
 pub(crate) mod limits;
+pub(crate) mod partial_json;
 pub(crate) mod receipt;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;

@@ -54,7 +54,7 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 /// and in its own those before it. A layer's own file comes after its modules. A new module takes its place here.
 const LAYERS: &[(&str, &[&str])] = &[
     ("sync", &["mutex", "watched", "mailbox", "callback", "reply"]),
-    ("value", &["limits", "spill", "schema", "effect", "approval", "receipt", "event"]),
+    ("value", &["limits", "spill", "schema", "partial_json", "effect", "approval", "receipt", "event"]),
     (
         "contract",
         &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "guard", "log"],
@@ -66,8 +66,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "run",
         &[
-            "attempt", "state", "outcome", "settings", "steer", "spans", "draft", "machine", "executor",
-            "shared", "driver", "stream",
+            "attempt", "state", "outcome", "settings", "partials", "steer", "spans", "draft", "machine",
+            "executor", "shared", "driver", "stream",
         ],
     ),
     ("external", &["backend", "remote"]),

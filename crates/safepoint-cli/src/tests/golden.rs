@@ -11,6 +11,7 @@ use safepoint::{
     approval::{ApprovalMode, ToolApproval, WithoutApprover},
     event::{Event, EventKind, Fact},
     ids::{Path, SessionId},
+    message::ProviderBlock,
     raw::schema::Schema,
     receipt::RuledReport,
     tool::{EffectClass, from_fn},
@@ -78,6 +79,8 @@ fn events() -> Vec<EventKind> {
     // Lines are numbered: what was added later comes last.
     events.extend(later.into_iter().map(of_fact));
     events.push(EventKind::Waiting { what: "the rate limit of openai".into() });
+    let searched: Vec<ProviderBlock> = of_the_engine("messages", "provider block");
+    events.extend(searched.into_iter().map(|block| EventKind::Provider(Arc::new(block))));
     events
 }
 

@@ -184,6 +184,7 @@ fn of_message(message: &AssistantMessage) -> u64 {
     let of_block = |block: &Block| match block {
         Block::Text { text } => text.len(),
         Block::Reasoning(reasoning) => reasoning.seal.as_ref().map_or(0, |seal| seal.to_string().len()),
+        Block::Provider(block) => block.weight(),
         Block::Call(call) => call.name.len() + call.args.len() + call.id.as_str().len(),
     };
     message.blocks.iter().map(|block| of_block(block) as u64).sum()

@@ -1,4 +1,4 @@
-//! Images and files that go with a message: their bytes, or where they are.
+//! Images, sounds and files that go with a message: their bytes, or where they are.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The most bytes of one part: providers refuse more in a request.
 pub const MOST_BYTES: usize = 20 << 20;
 
-/// An image or a file. Cheap to clone.
+/// An image, a sound or a file. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// What it is.
@@ -31,6 +31,8 @@ pub enum PartKind {
     Image,
     /// A document.
     File,
+    /// A sound.
+    Audio,
 }
 
 /// Where a part's bytes are. Exhaustive: here, or at an address that the provider reads itself.
@@ -77,6 +79,37 @@ impl Part {
         Self::at(PartKind::File, url.into())
     }
 
+    /// A sound of these bytes, such as `audio/wav` or `audio/mpeg`.
+    ///
+    /// ```
+    /// use safepoint::message::{Part, UserMessage};
+    /// let message = UserMessage::from("what is said here?").with(Part::audio("audio/wav", b"RIFF")?);
+    /// # Ok::<(), safepoint::message::TooLarge>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are more than [`MOST_BYTES`].
+    pub fn audio(media_type: impl Into<String>, bytes: &[u8]) -> Result<Self, TooLarge> {
+        Ok(Self { kind: PartKind::Audio, media_type: media_type.into(), name: None, source: here(bytes)? })
+    }
+
+    /// A sound at an address, which the provider reads.
+    #[must_use]
+    pub fn audio_at(url: impl Into<String>) -> Self {
+        Self::at(PartKind::Audio, url.into())
+    }
+
+    /// What stands in it, if its bytes are here, its media type is one of text, and they are UTF-8.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        match &self.source {
+            PartSource::Base64(bytes) if self.media_type.starts_with("text/") => {
+                String::from_utf8(BASE64_STANDARD.decode(bytes.as_bytes()).ok()?).ok()
+            }
+            PartSource::Base64(_) | PartSource::Url(_) => None,
+        }
+    }
+
     fn at(kind: PartKind, url: String) -> Self {
         Self { kind, media_type: String::new(), name: None, source: PartSource::Url(url) }
     }
@@ -86,8 +119,10 @@ impl Part {
         const IMAGE: u64 = 4_800;
         const FILE_SHARE: u64 = 8;
         match (self.kind, &self.source) {
-            (PartKind::Image, _) | (PartKind::File, PartSource::Url(_)) => IMAGE,
-            (PartKind::File, PartSource::Base64(bytes)) => (bytes.len() as u64 / FILE_SHARE).max(IMAGE),
+            (PartKind::Image, _) | (PartKind::File | PartKind::Audio, PartSource::Url(_)) => IMAGE,
+            (PartKind::File | PartKind::Audio, PartSource::Base64(bytes)) => {
+                (bytes.len() as u64 / FILE_SHARE).max(IMAGE)
+            }
         }
     }
 }
@@ -126,6 +161,16 @@ mod tests {
             assert_eq!(here(plain.as_bytes()), Ok(PartSource::Base64(written.into())));
         }
         assert_eq!(here(&[0xfb, 0xff, 0xfe]), Ok(PartSource::Base64("+//+".into())));
+    }
+
+    /// S5.1: a text can be read back from a part that holds one, and from no other.
+    #[test]
+    fn a_text_reads_back() {
+        let of = |kind: &str, bytes: &[u8]| Part::file("a", kind, bytes).expect("it is small").text();
+        assert_eq!(of("text/plain", "Grüße".as_bytes()).as_deref(), Some("Grüße"));
+        assert_eq!(of("text/plain", &[0xff]), None);
+        assert_eq!(of("application/pdf", b"%PDF"), None);
+        assert_eq!(Part::file_at("https://example.com/a.txt").text(), None);
     }
 
     /// S12.1: what no request can hold is refused where it is made.

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, error::Error as StdError, fmt, time::Duration};
 
+use super::provider_tool::ProviderTool;
 use crate::error_source::ErrorSource;
 
 /// Why a model call failed.
@@ -69,6 +70,12 @@ impl ModelError {
     pub fn new(kind: ModelErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         let (message, source) = (message.into(), ErrorSource::default());
         Self { kind, message, hint: None, status: None, retry_after: None, source }
+    }
+
+    /// That a model has no such tool, or cannot say one of its settings.
+    pub(crate) fn no_provider_tool(model: &str, tool: &ProviderTool) -> Self {
+        let message = format!("{model} has no provider tool {}", tool.name());
+        Self::new(ModelErrorKind::Refused, message).with_hint("leave it out, or take a model on another wire")
     }
 
     /// Adds what to do about it.

@@ -3,7 +3,7 @@
 //! **Invariants**: each parameter is set at most once; one that a model cannot say to its provider is refused before
 //! anything is sent, and never left out in silence.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Parameters of the calls of a model: set for an agent (`AgentBuilder::parameters`)
 /// or for a model. What is not set is the provider's default. Those of an agent win over those of its model.
@@ -74,7 +74,10 @@ pub enum ReasoningEffort {
 pub enum PromptCache {
     /// Instructions, tools and the conversation so far. Where a provider does so by itself, nothing is sent.
     Prefix,
-    /// The same, shared by all requests with this key: for providers that serve those from one place.
+    /// The same, kept for an hour from its last use on, and not for minutes. Messages have it; what is written to the cache
+    /// costs more.
+    PrefixForAnHour,
+    /// The same as [`Prefix`](Self::Prefix), shared by all requests with this key: for providers that serve those from one place.
     Key(String),
 }
 
@@ -128,6 +131,7 @@ impl Parameter {
             Self::StopSequences(texts) => Value::from(texts.clone()),
             Self::ReasoningEffort(effort) => Value::from(effort.as_str()),
             Self::ServiceTier(word) | Self::PromptCache(PromptCache::Key(word)) => Value::from(word.as_str()),
+            Self::PromptCache(PromptCache::PrefixForAnHour) => json!({"ttl": "1h"}),
             Self::PromptCache(PromptCache::Prefix) | Self::OneCallAtATime => Value::from(true),
         }
     }

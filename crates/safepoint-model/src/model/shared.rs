@@ -10,6 +10,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).name()
     }
 
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        (**self).accepts(spec)
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         (**self).open(spec)
     }
@@ -22,6 +26,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 impl<M: Model + ?Sized> Model for Box<M> {
     fn name(&self) -> &str {
         (**self).name()
+    }
+
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        (**self).accepts(spec)
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {

@@ -10,17 +10,19 @@ use safepoint::{
 };
 use serde_json::Value;
 
-use super::own;
+use super::{CacheTime, Messages, own};
 use crate::{
     body::{json_object, json_str},
     encoded_history::Entries,
-    parts,
+    parts, provider_blocks,
+    wired::Wire as _,
 };
 
 #[derive(Clone, Debug)]
 pub(super) struct MessageEncoder {
     open: Option<Role>,
-    marks_newest: bool,
+    /// For how long the newest block is marked for the cache, if it is.
+    marks_newest: Option<CacheTime>,
 }
 
 /// Whose message is open. Exhaustive: this wire has two roles.
@@ -59,14 +61,17 @@ impl Entries for MessageEncoder {
     fn tail(&self) -> &'static [u8] {
         match (self.open, self.marks_newest) {
             (None, _) => b"]}",
-            (Some(_), false) => b"}]}]}",
-            (Some(_), true) => b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}",
+            (Some(_), None) => b"}]}]}",
+            (Some(_), Some(CacheTime::FiveMinutes)) => b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}",
+            (Some(_), Some(CacheTime::Hour)) => {
+                b",\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}}]}]}"
+            }
         }
     }
 }
 
 impl MessageEncoder {
-    pub(super) fn new(marks_newest: bool) -> Self {
+    pub(super) fn new(marks_newest: Option<CacheTime>) -> Self {
         Self { open: None, marks_newest }
     }
 
@@ -91,10 +96,12 @@ impl MessageEncoder {
                 Block::Text { text } => {
                     self.text(out, text, own::citations_of(message.blocks.get(place + 1)))
                 }
-                Block::Reasoning(_) | Block::Call(_) => {
+                Block::Reasoning(_) | Block::Call(_) | Block::Provider(_) => {
                     if let Some(own) = own::sent(block, &whole) {
                         self.block(out, Role::Assistant);
                         sealed_block(out, own);
+                    } else if let Some(note) = provider_blocks::foreign(block, Messages::NAME) {
+                        self.text(out, &note, None);
                     }
                 }
             }

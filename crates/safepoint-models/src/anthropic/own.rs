@@ -4,12 +4,17 @@
 use std::collections::HashSet;
 
 use safepoint::{
-    message::{AssistantMessage, Block},
-    model::ModelError,
+    message::{AssistantMessage, Block, Citation, ProviderPart, ResultStatus},
+    model::{Delta, ModelError, ModelErrorKind},
 };
 use serde_json::{Value, json};
 
-use crate::error;
+use super::Messages;
+use crate::{
+    error,
+    provider_blocks::{self, citation, gave, readable, used},
+    wired::Wire as _,
+};
 
 /// The type of the seal that stands behind a cited text.
 const CITED: &str = "citations";
@@ -23,31 +28,64 @@ fn is_use(kind: &str) -> bool {
     matches!(kind, "server_tool_use" | "mcp_tool_use")
 }
 
+/// That the provider gave its tools no more time in this message: the message is not the whole answer.
+pub(super) fn paused() -> ModelError {
+    let says = "the provider paused its message before its own tools were done";
+    ModelError::new(ModelErrorKind::Provider, says)
+        .with_hint("what they found is kept: continue on the run's history, or let them do less")
+}
+
 /// A whole block: as it began, with the input that came behind.
 ///
 /// # Errors
 /// If it is not JSON, or becomes too large as a value.
-pub(super) fn block(begun: &str, input: &str) -> Result<Value, ModelError> {
+pub(super) fn block(begun: &str, input: &str) -> Result<Delta, ModelError> {
     let mut block = error::value(begun)?;
     if !input.is_empty() {
         block["input"] = error::value(input)?;
     }
-    Ok(block)
+    Ok(provider_blocks::delta(Messages::NAME, part(&block), block))
 }
 
-/// The seal behind a text of this length in bytes that has these citations.
+/// What a block says: a use of a tool, or what it gave.
+fn part(block: &Value) -> ProviderPart {
+    let text = |name: &str| block[name].as_str().unwrap_or_default();
+    let kind = text("type");
+    if is_use(kind) {
+        return used(text("id"), text("name"), readable(&block["input"]), None);
+    }
+    let content = &block["content"];
+    let is_error = block["is_error"] == true || content["error_code"].is_string();
+    let status = if is_error { ResultStatus::Error } else { ResultStatus::Ok };
+    gave(text("tool_use_id"), kind.strip_suffix("_tool_result").unwrap_or(kind), status, given(content))
+}
+
+/// What a result says, for people: the pages that were found, what a program wrote, or what went wrong.
+fn given(content: &Value) -> String {
+    let all = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
+    let said = all.iter().flat_map(|one| {
+        ["title", "url", "text", "stdout", "stderr", "error_code"]
+            .into_iter()
+            .filter_map(|name| one[name].as_str())
+    });
+    said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// The citations behind a text of this length in bytes.
 ///
 /// # Errors
-/// As [`block`].
-pub(super) fn cited(bytes: usize, citations: &[String]) -> Result<Value, ModelError> {
+/// As [`block`], or if a citation is malformed.
+pub(super) fn cited(bytes: usize, citations: &[String]) -> Result<Delta, ModelError> {
     let citations = citations.iter().map(|citation| error::value(citation)).collect::<Result<Vec<_>, _>>()?;
-    Ok(json!({"type": CITED, "of_bytes": bytes, "citations": citations}))
+    let read = |one: &Value| citation(one, ("url", &["title", "document_title"], "cited_text"));
+    let from: Vec<Citation> = citations.iter().map(read).collect::<Result<_, _>>()?;
+    let raw = json!({"type": CITED, "of_bytes": bytes, "citations": citations});
+    Ok(provider_blocks::delta(Messages::NAME, ProviderPart::Citations(from), raw))
 }
 
 /// The citations of the text before this block, and how many of its last bytes they are of.
 pub(super) fn citations_of(block: Option<&Block>) -> Option<(usize, &Value)> {
-    let Some(Block::Reasoning(reasoning)) = block else { return None };
-    let seal = reasoning.seal.as_ref().filter(|seal| seal["type"] == CITED)?;
+    let seal = seal(block?).filter(|seal| seal["type"] == CITED)?;
     Some((usize::try_from(seal["of_bytes"].as_u64()?).ok()?, &seal["citations"]))
 }
 
@@ -71,8 +109,5 @@ pub(super) fn sent<'b>(block: &'b Block, whole: &HashSet<&str>) -> Option<&'b Va
 }
 
 fn seal(block: &Block) -> Option<&Value> {
-    match block {
-        Block::Reasoning(reasoning) => reasoning.seal.as_ref(),
-        Block::Text { .. } | Block::Call(_) => None,
-    }
+    provider_blocks::raw(block, Messages::NAME)
 }

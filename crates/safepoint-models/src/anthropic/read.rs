@@ -132,7 +132,8 @@ impl ReplyReader for MessagesReader {
                 self.used(event.usage, out);
                 if let Some(reason) = delta.and_then(|delta| delta.stop_reason) {
                     self.ending.finish = Some(match &*reason {
-                        "end_turn" | "tool_use" | "stop_sequence" | "pause_turn" => Finish::Natural,
+                        "end_turn" | "tool_use" | "stop_sequence" => Finish::Natural,
+                        "pause_turn" => return Err(own::paused()),
                         "max_tokens" | "model_context_window_exceeded" => Finish::Length,
                         "refusal" => Finish::Filtered,
                         other => Finish::Other(error::shown(other)),
@@ -263,7 +264,7 @@ impl MessagesReader {
             Open::None => {}
             Open::Text { citations, .. } if citations.pieces().is_empty() => {}
             Open::Text { bytes, citations } => {
-                out.push_back(Delta::ReasoningSeal(own::cited(bytes, citations.pieces())?))
+                out.push_back(own::cited(bytes, citations.pieces())?);
             }
             Open::Thinking { text, signature } => {
                 // Without its signature the provider refuses it later, so it stays unsealed and is not sent back.
@@ -282,7 +283,7 @@ impl MessagesReader {
                 };
                 out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
             }
-            Open::Own { begun, input } => out.push_back(Delta::ReasoningSeal(own::block(&begun, &input)?)),
+            Open::Own { begun, input } => out.push_back(own::block(&begun, &input)?),
         }
         Ok(())
     }

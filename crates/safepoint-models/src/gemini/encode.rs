@@ -7,15 +7,16 @@
 use safepoint::{
     history::Message,
     ids::CallId,
-    message::{AssistantMessage, Block, CallResult, Reasoning, ResultStatus, ToolCall, UserMessage},
+    message::{AssistantMessage, Block, CallResult, ResultStatus, ToolCall, UserMessage},
 };
 use serde_json::Value;
 
-use super::read::{OWN_PART, is_made};
+use super::{GenerateContent, own, read::is_made};
 use crate::{
     body::{json_object, json_str},
     encoded_history::Entries,
-    parts,
+    parts, provider_blocks,
+    wired::Wire as _,
 };
 
 /// What a first call carries that this wire gave no signature for, such as one of another provider's model: the value
@@ -92,19 +93,22 @@ impl Contents {
         let mut calls = 0;
         while let Some(block) = blocks.next() {
             match block {
-                Block::Reasoning(Reasoning { seal: Some(seal), .. }) if seal["type"] == OWN_PART => {
-                    self.part(out, ContentKind::Model);
-                    serde_json::to_writer(&mut *out, &seal["part"])
-                        .expect("writing JSON to memory cannot fail");
-                }
-                Block::Reasoning(reasoning) => {
-                    waiting = reasoning.seal.as_ref().and_then(|seal| signature(seal, "call")).or(waiting);
+                Block::Reasoning(_) | Block::Provider(_) => {
+                    let raw = provider_blocks::raw(block, GenerateContent::NAME);
+                    if let Some(part) = raw.and_then(own::sent) {
+                        self.part(out, ContentKind::Model);
+                        serde_json::to_writer(&mut *out, part).expect("writing JSON to memory cannot fail");
+                    } else if let Some(note) = provider_blocks::foreign(block, GenerateContent::NAME) {
+                        self.part(out, ContentKind::Model);
+                        text_part(out, &note, None);
+                    }
+                    waiting = raw.and_then(|seal| signature(seal, "call")).or(waiting);
                 }
                 Block::Text { text } if text.trim().is_empty() => {}
                 Block::Text { text } => {
                     let behind = blocks.peek().and_then(|next| match next {
                         Block::Reasoning(reasoning) => signature(reasoning.seal.as_ref()?, "text"),
-                        Block::Text { .. } | Block::Call(_) => None,
+                        Block::Text { .. } | Block::Call(_) | Block::Provider(_) => None,
                     });
                     self.part(out, ContentKind::Model);
                     text_part(out, text, behind);

@@ -12,6 +12,7 @@ use safepoint::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
+use super::own::OwnReader;
 use crate::{
     error,
     few::Few,
@@ -59,6 +60,8 @@ struct Part<'a> {
     thought_signature: Option<Text<'a>>,
     executable_code: Option<&'a RawValue>,
     code_execution_result: Option<&'a RawValue>,
+    tool_call: Option<&'a RawValue>,
+    tool_response: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +87,7 @@ struct ChunkUsage {
 pub(crate) struct GeminiReader {
     response: String,
     calls: usize,
+    own: OwnReader,
     ending: Ending,
     /// Whether usage came with the reason to finish or behind it.
     has_bill: bool,
@@ -104,9 +108,7 @@ impl ReplyReader for GeminiReader {
                 self.part(part, out)?;
             }
             if let Some(grounding) = candidate.grounding_metadata {
-                out.push_back(Delta::ReasoningSeal(
-                    json!({"type": GROUNDING, "of": error::value(grounding.get())?}),
-                ));
+                out.extend(self.own.grounded(error::value(grounding.get())?)?);
             }
             if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.ending.finish = Some(finish(&reason)?);
@@ -141,9 +143,9 @@ impl GeminiReader {
     fn part(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let part: Part<'_> = serde_json::from_str(raw.get()).map_err(error::malformed)?;
         // What the provider ran itself goes back as it came, its signature included.
-        if part.executable_code.is_some() || part.code_execution_result.is_some() {
-            let own = error::value(raw.get())?;
-            out.push_back(Delta::ReasoningSeal(json!({"type": OWN_PART, "part": own})));
+        let own = [part.executable_code, part.code_execution_result, part.tool_call, part.tool_response];
+        if own.iter().any(Option::is_some) {
+            out.push_back(self.own.part(error::value(raw.get())?));
             return Ok(());
         }
         if let Some(text) = part.text.filter(|text| !text.is_empty()) {
@@ -180,10 +182,6 @@ impl GeminiReader {
 }
 
 const MADE: &str = "gemini_";
-/// The type of the seal of a part that is a tool of the provider's own.
-pub(super) const OWN_PART: &str = "gemini_part";
-/// The type of the seal that says where an answer comes from. The provider takes none back.
-const GROUNDING: &str = "gemini_grounding";
 
 /// Whether an id is one that this wire never gave.
 pub(super) fn is_made(id: &CallId) -> bool {

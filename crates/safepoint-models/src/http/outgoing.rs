@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use safepoint::model::{ModelError, ModelErrorKind};
 use safepoint_http::{Body, HttpClient, HttpError, Request, Response};
 use tokio::time::timeout;
@@ -24,6 +24,15 @@ pub(crate) struct Prepared {
 impl Prepared {
     pub(crate) fn new(client: HttpClient, url: Url, headers: HeaderMap, patience: Patience) -> Self {
         let request = client.post(&url).headers(headers.clone());
+        Self { client, url, headers, request, patience }
+    }
+
+    /// The same with one more header.
+    pub(crate) fn with(&self, (name, value): (HeaderName, HeaderValue)) -> Self {
+        let mut headers = self.headers.clone();
+        headers.append(name, value);
+        let request = self.client.post(&self.url).headers(headers.clone());
+        let (client, url, patience) = (self.client.clone(), self.url.clone(), self.patience.clone());
         Self { client, url, headers, request, patience }
     }
 

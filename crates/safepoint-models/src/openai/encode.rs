@@ -1,12 +1,15 @@
 //! History as chat completions want it: each call answered right after its message, by its id.
 
+use std::borrow::Cow;
+
 use safepoint::{
     history::Message,
-    message::{AssistantMessage, CallResult, UserMessage},
+    message::{AssistantMessage, Block, CallResult, ProviderPart, UserMessage},
 };
 use serde_json::{Value, json};
 
-use crate::{body::json_str, encoded_history::Entries, parts};
+use super::Chat;
+use crate::{body::json_str, encoded_history::Entries, parts, provider_blocks, wired::Wire as _};
 
 #[derive(Clone, Debug)]
 pub(super) struct ChatEncoder {
@@ -74,7 +77,7 @@ fn content(out: &mut Vec<u8>, message: &UserMessage) {
 
 fn assistant(out: &mut Vec<u8>, message: &AssistantMessage) {
     out.extend_from_slice(b"{\"role\":\"assistant\",\"content\":");
-    let text = message.text();
+    let text = text(message);
     if text.is_empty() {
         out.extend_from_slice(b"null")
     } else {
@@ -94,6 +97,35 @@ fn assistant(out: &mut Vec<u8>, message: &AssistantMessage) {
         out.push(b']');
     }
     out.push(b'}');
+}
+
+/// What the model said, with a note where another wire's provider did something itself.
+fn text(message: &AssistantMessage) -> Cow<'_, str> {
+    // The wire takes nothing back of what a provider did; where its own texts are from is said in them.
+    let is_foreign = |block: &Block| match block {
+        Block::Provider(own) if own.wire == Chat::NAME && matches!(own.part, ProviderPart::Citations(_)) => {
+            None
+        }
+        block => provider_blocks::foreign(block, ""),
+    };
+    if !message.blocks.iter().any(|block| is_foreign(block).is_some()) {
+        return message.text();
+    }
+    let mut said = String::new();
+    for block in &message.blocks {
+        match block {
+            Block::Text { text } => said.push_str(text),
+            Block::Reasoning(_) | Block::Call(_) | Block::Provider(_) => {
+                if let Some(note) = is_foreign(block) {
+                    said.push_str(if said.is_empty() || said.ends_with('\n') { "" } else { "\n" });
+                    said.push_str(&note);
+                    said.push('\n');
+                }
+            }
+        }
+    }
+    said.truncate(said.trim_end().len());
+    said.into()
 }
 
 /// A tool's message is text alone on this wire. Gives back what must go beside it.

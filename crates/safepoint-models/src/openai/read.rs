@@ -6,18 +6,21 @@ use std::collections::{HashSet, VecDeque};
 use safepoint::{
     Usage,
     ids::CallId,
-    message::ToolCall,
+    message::{Citation, ProviderPart, ToolCall},
     model::{Delta, Finish, ModelError},
 };
 use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
+use super::Chat;
 use crate::{
     error,
     few::Few,
     http::ReplyReader,
+    provider_blocks,
     reply::{self, Ending, ErrorWords, InputDetails, OutputDetails, Text},
     sse::SseEvent,
+    wired::Wire as _,
 };
 
 #[derive(Default, Deserialize)]
@@ -168,9 +171,9 @@ impl ChatReader {
         // Where a text is from. The provider takes none of it back.
         if let Some(annotations) = piece.annotations.filter(|annotations| annotations.get() != "[]") {
             let annotations = error::value(annotations.get())?;
-            out.push_back(Delta::ReasoningSeal(
-                json!({"type": "chat_annotations", "annotations": annotations}),
-            ));
+            let cited = citations(&annotations)?;
+            let raw = json!({"type": "chat_annotations", "annotations": annotations});
+            out.push_back(provider_blocks::delta(Chat::NAME, ProviderPart::Citations(cited), raw));
         }
         for call in piece.tool_calls.unwrap_or_default().all()? {
             self.call_piece(call, out);
@@ -215,6 +218,20 @@ impl ChatReader {
     fn ready(&mut self, out: &mut VecDeque<Delta>) {
         out.extend(self.open.take().map(|(_, call)| Delta::CallReady(call)));
     }
+}
+
+/// Where a text is from: an annotation has its fields under the name of its type, or, from some servers, beside it. One of
+/// a kind that is not known here is kept, with what of it can be read.
+fn citations(annotations: &Value) -> Result<Vec<Citation>, ModelError> {
+    let all = annotations.as_array().ok_or_else(|| provider_blocks::malformed(annotations))?;
+    let read = |one: &Value| {
+        let named = one["type"].as_str().map(|kind| &one[kind]).filter(|fields| !fields.is_null());
+        let fields = named.unwrap_or(one);
+        let read = provider_blocks::citation(fields, ("url", &["title", "filename"], "quote"))?;
+        let lacks_page = one["type"] == "url_citation" && read.url.is_none();
+        if lacks_page { Err(provider_blocks::malformed(one)) } else { Ok(read) }
+    };
+    all.iter().map(read).collect()
 }
 
 fn exact(usage: &ChunkUsage) -> Usage {

@@ -7,8 +7,8 @@ use safepoint::{
 };
 use serde_json::{Value, json};
 
-use super::own;
-use crate::{body::json_str, encoded_history::Entries, parts};
+use super::{Stateless, own};
+use crate::{body::json_str, encoded_history::Entries, parts, provider_blocks, wired::Wire as _};
 
 /// What stands in the list already.
 #[derive(Clone, Debug, Default)]
@@ -42,12 +42,16 @@ impl ItemEncoder {
         let mut thoughts: Vec<&Value> = Vec::new();
         for (place, block) in message.blocks.iter().enumerate() {
             match block {
-                Block::Reasoning(reasoning) => {
-                    if let Some(own) = reasoning.seal.as_ref().and_then(own::sent) {
+                Block::Reasoning(_) | Block::Provider(_) => {
+                    let raw = provider_blocks::raw(block, Stateless::NAME);
+                    if let Some(own) = raw.and_then(own::sent) {
                         self.thoughts(out, &mut thoughts);
                         self.item(out, own);
+                    } else if let Some(note) = provider_blocks::foreign(block, Stateless::NAME) {
+                        self.thoughts(out, &mut thoughts);
+                        self.said(out, "assistant", &note);
                     }
-                    thoughts.extend(reasoning.seal.iter().filter(|seal| is_ours(seal)))
+                    thoughts.extend(raw.filter(|seal| is_ours(seal)));
                 }
                 Block::Text { text } if text.trim().is_empty() => {}
                 Block::Text { text } => {

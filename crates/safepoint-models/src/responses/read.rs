@@ -191,7 +191,7 @@ impl ResponsesReader {
             // A tool of the provider's own, such as a search: it goes back as it came.
             let own = error::value(raw.get())?;
             if own["type"].as_str().is_some_and(own::is_one) {
-                out.push_back(Delta::ReasoningSeal(own::item(own)));
+                out.extend(own::item(own));
             }
             return Ok(());
         };
@@ -217,9 +217,9 @@ impl ResponsesReader {
                 if let Some(content) = item.content.unwrap_or_default().all()?.next_back() {
                     let bytes = content.text.as_ref().map_or(0, |text| text.len());
                     let annotations = content.annotations.map(|all| error::value(all.get())).transpose()?;
-                    out.extend(
-                        annotations.and_then(|all| own::annotated(bytes, all)).map(Delta::ReasoningSeal),
-                    );
+                    if let Some(annotations) = annotations {
+                        out.extend(own::annotated(bytes, annotations)?);
+                    }
                 }
             }
         }

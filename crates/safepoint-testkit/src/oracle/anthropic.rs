@@ -4,7 +4,11 @@ use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Value, json};
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{
+    HistoryRule, Violation,
+    answer_schema::{self, SchemaRules},
+    list, media, must, text, tools,
+};
 
 /// Judges the history of a messages request.
 ///
@@ -13,6 +17,9 @@ use super::{HistoryRule, Violation, list, must, text};
 pub fn judge(body: &Value) -> Result<(), Violation> {
     let is_bounded = body["max_tokens"].as_u64().is_some_and(|most| most > 0);
     must(is_bounded, 0, HistoryRule::MaxTokens, || "max_tokens: Field required")?;
+    tools::anthropic(body)?;
+    cache_marks(body)?;
+    answer_schema::judge(&body["output_config"]["format"]["schema"], "", SchemaRules::Anthropic)?;
     let messages = list(&body["messages"]);
     must(body["messages"].is_array(), 0, HistoryRule::SomeMessages, || "messages: Field required")?;
     let says = "messages: at least one message is required";
@@ -24,6 +31,27 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
     history.must_be_answered()?;
     ends_cleanly(messages)?;
     if body["thinking"]["type"] == "enabled" { thinking_first(messages) } else { Ok(()) }
+}
+
+/// A request has four marks for the cache at most, each of a kind that the provider knows.
+fn cache_marks(body: &Value) -> Result<(), Violation> {
+    const MOST: usize = 4;
+    let blocks = list(&body["messages"]).iter().flat_map(|message| list(&message["content"]));
+    let all = list(&body["system"]).iter().chain(list(&body["tools"])).chain(blocks);
+    let marks: Vec<&Value> =
+        all.map(|block| &block["cache_control"]).filter(|mark| !mark.is_null()).collect();
+    let is_known = |mark: &&Value| {
+        mark["type"] == "ephemeral" && matches!(mark["ttl"].as_str(), None | Some("5m" | "1h"))
+    };
+    must(
+        marks.iter().all(is_known),
+        0,
+        HistoryRule::CacheMarks,
+        || "cache_control.ttl: Input should be '5m' or '1h'",
+    )?;
+    must(marks.len() <= MOST, 0, HistoryRule::CacheMarks, || {
+        format!("A maximum of 4 blocks with cache_control may be provided. Found {}.", marks.len())
+    })
 }
 
 /// What the messages so far leave to be watched.
@@ -50,6 +78,7 @@ impl History {
             )
         })?;
         texts(index, &blocks)?;
+        blocks.iter().try_for_each(|block| media::anthropic(index, block))?;
         match role {
             "user" => self.results(index, &blocks),
             _ => self.uses(index, &blocks),

@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{
+    HistoryRule, Violation,
+    answer_schema::{self, SchemaRules},
+    list, media, must, text, tools,
+};
 
 const UNEQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
 
@@ -11,6 +15,13 @@ const UNEQUAL: &str = "Please ensure that the number of function response parts 
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
+    let generation = &body["generationConfig"];
+    let schema = &generation["responseJsonSchema"];
+    let is_json = schema.is_null() || generation["responseMimeType"] == "application/json";
+    let says = "response_json_schema can only be set if response_mime_type is application/json";
+    must(is_json, 0, HistoryRule::AnswerSchema, || says)?;
+    tools::gemini(body)?;
+    answer_schema::judge(schema, "", SchemaRules::Gemini)?;
     judged(list(&body["contents"])).map_err(|violation| violation.in_list("contents"))
 }
 
@@ -69,6 +80,7 @@ fn turn(index: usize, content: &Value) -> Result<ContentKind, Violation> {
     })?;
     let (mut calls, mut responses) = (0, 0);
     for (place, part) in parts.iter().enumerate() {
+        media::gemini(index, part)?;
         match kind(part) {
             Some("functionCall") => {
                 call(index, place, &part["functionCall"])?;
@@ -97,13 +109,15 @@ fn turn(index: usize, content: &Value) -> Result<ContentKind, Violation> {
 
 /// The one thing that a part holds. An empty text holds something only with its signature.
 fn kind(part: &Value) -> Option<&'static str> {
-    const KINDS: [&str; 7] = [
+    const KINDS: [&str; 9] = [
         "functionCall",
         "functionResponse",
         "inlineData",
         "fileData",
         "executableCode",
         "codeExecutionResult",
+        "toolCall",
+        "toolResponse",
         "text",
     ];
     KINDS.into_iter().find(|kind| match &part[*kind] {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{HistoryRule, Violation, answer_schema, list, media, must, text, tools};
 
 /// Calls of the last assistant message that no tool message has answered yet.
 #[derive(Default)]
@@ -16,6 +16,8 @@ struct OpenCalls {
 /// # Errors
 /// The first violation.
 pub fn judge(body: &Value) -> Result<(), Violation> {
+    tools::openai(body)?;
+    answer_schema::format(&body["response_format"], "json_schema")?;
     let messages = list(&body["messages"]);
     let says = "Missing required parameter: 'messages'.";
     must(body["messages"].is_array(), 0, HistoryRule::SomeMessages, || says)?;
@@ -35,7 +37,11 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
                 let says = "System message must be at the beginning.";
                 return Err(Violation::new(index, HistoryRule::SystemFirst, says).at("role"));
             }
-            "system" | "developer" | "user" => says_something(index, message)?,
+            "user" => {
+                says_something(index, message)?;
+                media::openai(index, &message["content"])?;
+            }
+            "system" | "developer" => says_something(index, message)?,
             "assistant" => open = OpenCalls { at: index, ids: asks(index, message)? },
             other => return Err(unknown_role(index, other)),
         }

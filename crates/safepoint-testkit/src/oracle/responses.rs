@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{HistoryRule, Violation, list, must, text};
+use super::{HistoryRule, Violation, answer_schema, list, media, must, text, tools};
 
 /// Judges the history of a responses request.
 ///
@@ -15,6 +15,8 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
 }
 
 fn judged(body: &Value) -> Result<(), Violation> {
+    tools::responses(body)?;
+    answer_schema::format(&body["text"]["format"], "")?;
     let (input, items) = (&body["input"], list(&body["input"]));
     let says =
         "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.";
@@ -24,7 +26,10 @@ fn judged(body: &Value) -> Result<(), Violation> {
     let mut calls = Calls::default();
     for (index, item) in items.iter().enumerate() {
         match kind(item) {
-            "message" => message(index, item)?,
+            "message" => {
+                message(index, item)?;
+                media::responses(index, &item["content"])?;
+            }
             "function_call" => calls.ask(index, item)?,
             "function_call_output" => calls.answer(index, item)?,
             "reasoning" => reasoning(index, item, items.get(index + 1), body["store"] == false)?,

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::{HistoryRule, anthropic, openai};
 
+mod answer_schema;
 mod gemini;
+mod requests;
 mod responses;
 
 fn chat(messages: Value) -> Value {

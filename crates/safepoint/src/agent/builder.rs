@@ -9,7 +9,7 @@ use crate::{
     contract::{
         approver::{ApprovalMode, Rule},
         hook::{Hooks, NamedHooks},
-        model::{self, Model, OnModelStop, Parameters},
+        model::{self, Model, OnModelStop, Parameters, ProviderTool},
         setup::RunSetup,
         tool::{IntoTool, Tool, Tools},
     },
@@ -124,6 +124,21 @@ impl AgentBuilder {
         self
     }
 
+    /// Gives the model a tool that its provider runs itself. No call of it passes through this process: see
+    /// [`ProviderTool`].
+    ///
+    /// ```no_run
+    /// use safepoint::{Agent, model::WebSearch};
+    /// # fn agent(model: impl safepoint::Model) -> Agent {
+    /// Agent::builder(model).provider_tool(WebSearch::new().max_uses(3)).build()
+    /// # }
+    /// ```
+    pub fn provider_tool(mut self, tool: impl Into<ProviderTool>) -> Self {
+        let all = self.def.provider_tools.iter().cloned();
+        self.def.provider_tools = all.chain([tool.into()]).collect();
+        self
+    }
+
     /// Adds an agent that this one can call like a tool: each call is a run of it, part of this run's tree (S9).
     pub fn child(mut self, child: Subagent) -> Self {
         self.tools.push(Callable::Child(Arc::new(child)));
@@ -209,8 +224,8 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, the answer
-    /// takes all of the window, no run could work under one of the limits, or the model has no form for one of the
-    /// parameters.
+    /// takes all of the window, no run could work under one of the limits, or the model does not have one of the provider
+    /// tools or has no form for one of the parameters.
     pub fn try_build(self) -> Result<Agent, BuildError> {
         let Self { mut model, mut tools, window, mut def } = self;
         if !def.secrets.is_empty() {
@@ -218,8 +233,8 @@ impl AgentBuilder {
             tools = tools.into_iter().map(|work| work.cleaned(&def.secrets)).collect();
         }
         def.model = model::Guarded::new(model);
-        def.check().map_err(BuildError)?;
         def.tools = Toolset::new(tools).map_err(BuildError)?;
+        def.check().map_err(BuildError)?;
         let no_room =
             || BuildError("the window leaves no room: what is kept for the answer is all of it".into());
         let meter = |window| WindowMeter::new(window, &def.spec()).ok_or_else(no_room);

@@ -80,6 +80,7 @@ impl Agent {
             form: None,
             grade: StopSupport::Hard,
             is_remote: false,
+            provider_tools: Arc::from([]),
             secrets: Secrets::default(),
             context: Extensions::default(),
             setup: Vec::new(),

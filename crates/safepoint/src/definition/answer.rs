@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     contract::{
-        model::ToolChoice,
+        model::{AnswerFormat, ToolChoice},
         tool::{Tool, ToolContext, ToolResult, ToolSpec},
     },
     definition::fits::Fits,
@@ -44,6 +44,7 @@ type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct AnswerSchema {
     spec: ToolSpec,
+    format: AnswerFormat,
     fits: Fits,
     check: Arc<Check>,
     /// Whether the arguments hold the answer in their one field, and are not the answer itself.
@@ -77,8 +78,9 @@ impl AnswerSchema {
         let is_held = !is_plain_object(&plain.parameters);
         let spec = if is_held { spec.arguments::<Held<T>>() } else { plain };
         let fits = Fits::of(&spec).expect("a schema that was derived from a type is a JSON Schema");
+        let format = AnswerFormat { tool: spec.name.clone(), schema: Arc::new(spec.parameters.clone()) };
         let check = |value: &Value| T::deserialize(value).map(drop).map_err(|error| error.to_string());
-        Self { spec, fits, check: Arc::new(check), is_held, repairs: REPAIRS }
+        Self { spec, format, fits, check: Arc::new(check), is_held, repairs: REPAIRS }
     }
 
     pub(crate) fn with_repairs(&self, repairs: u32) -> Self {
@@ -91,6 +93,11 @@ impl AnswerSchema {
 
     pub(crate) fn name(&self) -> &str {
         &self.spec.name
+    }
+
+    /// What a model is asked for.
+    pub(crate) fn format(&self) -> AnswerFormat {
+        self.format.clone()
     }
 
     /// What the model must call: this tool alone, or any of its tools.
@@ -107,6 +114,14 @@ impl AnswerSchema {
         self.fits.check(&whole)?;
         (self.check)(bare)?;
         Ok(bare.clone())
+    }
+
+    /// The answer itself in a value as a model writes it; none while only what it is held in has arrived.
+    pub(crate) fn bare(&self, value: Value) -> Option<Value> {
+        match value {
+            Value::Object(mut fields) if self.is_held => fields.remove(FIELD),
+            value => Some(value),
+        }
     }
 
     /// # Errors
@@ -133,7 +148,10 @@ impl AnswerSchema {
     /// The text for the model about a text that is no answer.
     pub(crate) fn correction(&self, text: &str) -> String {
         let why = self.value(text).err().unwrap_or_default();
-        format!("[your answer was not taken: {why}. Give it by calling the tool `{}`.]", self.name())
+        let name = self.name();
+        format!(
+            "[your answer was not taken: {why}. Give it by calling the tool `{name}`, or as JSON alone where you have no such tool.]"
+        )
     }
 
     /// The failure after this many answers that did not match; `None` while more are allowed.

@@ -10,6 +10,7 @@ use crate::value::{
     event::{ErrorKind, HookAction},
     history::{OmissionKind, Repair},
     ids::{ApprovalId, CallId, ItemId, Path},
+    message::ProviderPart,
     receipt::{CallStatus, Ending, ModelState, Permission, ReasonReport, Receipt, RuledBy},
     usage::Usage,
 };
@@ -58,6 +59,8 @@ pub(super) enum RunLine<'a> {
         name: &'a str,
         arguments: Slot,
     },
+    /// Provisional: the provider used one of its tools, or said where the text before is from.
+    Provider { round: u32, wire: &'a str, part: &'a ProviderPart },
     /// A model call waits before another try.
     ModelRetrying { round: u32, failed: u32, after_ms: u64, error: &'a str },
     /// A model call waits for something that it shares with other runs; nothing of it was sent yet.

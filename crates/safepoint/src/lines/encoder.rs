@@ -201,6 +201,7 @@ impl EventEncoder {
                     EventLine::of(&RunLine::CallProgress { call_id, text: TEXT }).with("text", text),
                 );
             }
+            EventKind::Provider(block) => RunLine::Provider { round, wire: &block.wire, part: &block.part },
             EventKind::Retrying { failed, after, error } => {
                 RunLine::ModelRetrying { round, failed: *failed, after_ms: millis(*after), error }
             }

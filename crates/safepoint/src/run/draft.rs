@@ -69,7 +69,8 @@ impl Draft {
                 self.text(text);
             }
             Delta::Reasoning(text) => self.reasoning(head(&text, left)),
-            Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.is_full => {}
+            Delta::ReasoningSeal(_) | Delta::CallReady(_) | Delta::Provider(_) if self.is_full => {}
+            Delta::Provider(block) => self.blocks.push(Block::Provider(block)),
             Delta::ReasoningSeal(seal) => self.seal(seal),
             Delta::CallReady(_) if self.calls >= self.most_calls => self.calls_left_out += 1,
             Delta::CallReady(call) => {
@@ -227,6 +228,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::value::message::{ProviderBlock, ProviderPart};
 
     /// S12.4: pieces that hold next to nothing are bounded too, by what they take, whatever they are.
     #[test]
@@ -239,10 +241,13 @@ mod tests {
             if at.is_multiple_of(2) { Delta::Text(word) } else { Delta::Reasoning(word) }
         };
         let seal = |seal: &Value| Delta::ReasoningSeal(seal.clone());
+        let none = || ProviderPart::Citations(Vec::new());
+        let cited = || Delta::Provider(Box::new(ProviderBlock::new("w", none(), Value::Null)));
         for (what, most, piece) in [
             ("seals of nothing", 512, &(|_| seal(&Value::Null)) as &dyn Fn(usize) -> Delta),
             ("seals of small values", 200, &|_| seal(&wide)),
             ("seals of small objects", 16, &|_| seal(&deep)),
+            ("blocks of a provider", 512, &|_| cited()),
             ("text and reasoning by turns", 64 + BYTES / 256, &by_turns),
         ] {
             let limits = Limits { model_output_bytes: BYTES, message_calls: 1, ..Limits::default() };

@@ -176,7 +176,7 @@ impl Driver {
             attempt: Attempt::new(),
             queue: Queue::new(mailbox),
             stops: StopTracker::new(&scope),
-            model: ModelCalls::new(def.model.open(def.spec())),
+            model: ModelCalls::new(),
             calls: Calls::default(),
             approvals: OpenApprovals::default(),
             hooks: HookRunner::default(),

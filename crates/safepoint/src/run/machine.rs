@@ -18,7 +18,7 @@ use crate::{
         history::{History, Message},
         ids::CallId,
         message::{AssistantMessage, CallResult},
-        receipt::{CallKind, CallReport, CallStatus, Ending, ModelReport},
+        receipt::{CallKind, CallReport, CallStatus, Ending, ModelReport, ProviderToolReport},
         usage::Usage,
     },
 };
@@ -56,6 +56,8 @@ pub(crate) struct Machine {
     effect: SideEffect,
     model: Option<ModelReport>,
     summaries: Vec<ModelReport>,
+    /// What the provider ran itself; none in most runs, which it then does not make larger.
+    provider_tools: Option<Box<ProviderTools>>,
     calls: Vec<CallReport>,
     /// Open questions of running calls.
     live: Vec<ApprovalRequest>,
@@ -84,6 +86,10 @@ enum RequestLength {
     Refused,
     Shortened,
 }
+
+/// What the provider ran itself in an attempt, by its tools.
+#[derive(Debug, Default)]
+struct ProviderTools(Vec<ProviderToolReport>);
 
 /// Where a run is. Exhaustive: each phase of S2 is one of them.
 #[derive(Debug, Default)]
@@ -301,6 +307,7 @@ impl Machine {
         self.calls.clear();
         self.model = None;
         self.summaries.clear();
+        self.provider_tools = None;
         self.failure = None;
         self.missed = 0;
         self.request.is_changed = false;

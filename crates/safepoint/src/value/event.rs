@@ -12,7 +12,7 @@ use crate::value::{
     history::{History, Omission, Repair},
     ids::{ApprovalId, CallId, Path, RunId},
     is_default,
-    message::{AssistantMessage, CallResult},
+    message::{AssistantMessage, CallResult, ProviderBlock},
     receipt::{CallKind, CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport},
     usage::Usage,
 };
@@ -281,6 +281,8 @@ pub enum EventKind {
         /// The next fragment.
         arguments: Arc<str>,
     },
+    /// Provisional: the provider used one of its tools, or said where the text before is from.
+    Provider(Arc<ProviderBlock>),
     /// A model call waits before another try.
     Retrying {
         /// How many tries have failed.
@@ -345,6 +347,7 @@ impl StreamEvent for EventKind {
             | Self::Reasoning(_)
             | Self::CallBegun(_)
             | Self::CallDelta { .. }
+            | Self::Provider(_)
             | Self::Progress { .. }
             | Self::Usage(_) => true,
             Self::Child { event, .. } => event.is_provisional(),
@@ -364,6 +367,7 @@ impl StreamEvent for EventKind {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
             Self::CallBegun(text) | Self::Progress { text, .. } => text.len(),
             Self::CallDelta { name, arguments, .. } => name.len() + arguments.len(),
+            Self::Provider(block) => block.weight(),
             Self::Child { event, .. } => event.weight(),
             Self::Fact(_)
             | Self::Usage(_)

@@ -45,6 +45,11 @@ impl Guarded {
         self.it.call(|model| model.check(parameters)).unwrap_or_else(|panic| Err(failure(&panic)))
     }
 
+    /// Whether it can do what a spec asks; one that panics about it cannot.
+    pub(crate) fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.it.call(|model| model.accepts(spec)).unwrap_or_else(|panic| Err(failure(&panic)))
+    }
+
     /// A conversation, or one that only reports the panic.
     pub(crate) fn open(&self, spec: ModelSpec) -> GuardedConversation {
         let opened = match &self.name {

@@ -34,6 +34,10 @@ impl<M: Model> Model for Cleaned<M> {
         self.inner.name()
     }
 
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.inner.accepts(spec).map_err(|error| error.in_words(|words| self.secrets.clean_text(words)))
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         Box::new(CleanTalk { inner: self.inner.open(spec), secrets: self.secrets.clone() })
     }
@@ -143,6 +147,12 @@ impl Arriving {
             }
             Delta::ReasoningSeal(seal) => {
                 secrets.clean_value(seal);
+            }
+            Delta::Provider(block) => {
+                secrets.clean_value(&mut block.raw);
+                block.texts_mut().into_iter().for_each(|text| {
+                    secrets.clean_in(text);
+                });
             }
             Delta::CallReady(ToolCall { id, name, args }) => {
                 *id = CallId::from(secrets.clean(id.as_str()).as_ref());

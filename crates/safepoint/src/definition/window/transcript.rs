@@ -54,6 +54,7 @@ fn take(pieces: &mut Vec<(String, String)>, entry: &Arc<Message>) {
                     Block::Call(call) => {
                         pieces.push((format!("Assistant calls {}", call.name), call.args.clone()))
                     }
+                    Block::Provider(block) => pieces.push(("Provider".into(), block.note())),
                     Block::Reasoning(_) => {}
                 }
             }

@@ -75,6 +75,7 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
         rounds: 0,
         model: None,
         summaries: Vec::new(),
+        provider_tools: Vec::new(),
         calls: row.iter().map(|(report, ..)| report.clone()).collect(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),

@@ -21,6 +21,7 @@ impl Driver {
             rounds: self.machine.rounds(),
             model: self.machine.model().cloned(),
             summaries: self.machine.summaries().to_vec(),
+            provider_tools: self.machine.provider_tools().to_vec(),
             calls: self.call_rows(),
             approvals_cancelled,
             waiting: self.machine.suspended().cloned().collect(),

@@ -120,7 +120,7 @@ impl Driver {
 
     /// The log did not take the end of a model call and the starts of its calls: they are in the account all the same.
     pub(super) fn keep_unrecorded_round(&mut self, message: &AssistantMessage, report: &ModelReport) {
-        self.recorder.keep_unrecorded_model(report.clone());
+        self.recorder.keep_unrecorded_model(report.clone(), message);
         let not_started =
             |call| executor::not_begun(CallStatus::NotStarted, "", None).into_parts(call, report.round).0;
         self.recorder.keep_unrecorded(message.calls().map(not_started));

@@ -31,6 +31,7 @@ use crate::{
     },
     value::{
         event::{Completion, Fact},
+        history::History,
         message::AssistantMessage,
         receipt::{ModelReport, ModelState},
         usage::Usage,
@@ -44,7 +45,8 @@ use writer::changed_facts;
 
 /// The run's conversation with its model.
 pub(super) struct ModelCalls {
-    conversation: GuardedConversation,
+    /// Opened for its first call: what it is asked for depends on its history.
+    conversation: Option<GuardedConversation>,
     /// The call in progress.
     streaming: Option<ModelCall>,
     /// A call that was cut and is still read for its bill.
@@ -54,8 +56,13 @@ pub(super) struct ModelCalls {
 }
 
 impl ModelCalls {
-    pub(super) fn new(conversation: GuardedConversation) -> Self {
-        Self { conversation, streaming: None, draining: None, said: LastWords::default() }
+    pub(super) fn new() -> Self {
+        Self { conversation: None, streaming: None, draining: None, said: LastWords::default() }
+    }
+
+    /// The conversation, which begins with the first call.
+    fn open(&mut self, cx: &RunContext, history: &History) -> &mut GuardedConversation {
+        self.conversation.get_or_insert_with(|| cx.def.model.open(cx.def.spec_on(history)))
     }
 
     /// Notes what readers saw of the answer of a call, if that is the run's answer.
@@ -74,14 +81,14 @@ impl ModelCalls {
 
     /// Drops the conversation: it may hold a connection's buffers, and is not needed any more.
     pub(super) fn end(&mut self) -> Result<(), Panicked> {
-        self.conversation.end()
+        self.conversation.as_mut().map_or(Ok(()), GuardedConversation::end)
     }
 
     /// Tells the provider that the reply is not wanted, if dropping the exchange does not. Only quiet waits
     /// for this.
     fn release(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
         let release = match &mut streaming.summary {
-            None => self.conversation.release(),
+            None => self.conversation.as_mut().and_then(GuardedConversation::release),
             Some(summary) => summary.release(),
         };
         if let Some(release) = release {
@@ -196,12 +203,19 @@ impl Driver {
                 if let Some(writer) = self.writer(&streaming) {
                     let scope = permit.into_scope();
                     let changed = self.hooks.take_request(&HookOf::Model(round));
-                    let stream = match (&mut streaming.summary, &changed) {
-                        (None, None) => self.model.conversation.stream(&self.machine.history().sent()),
-                        (None, Some(changed)) => self.model.conversation.stream(changed),
-                        (Some(summary), _) => summary.stream(),
+                    let (stream, never_blocks) = match &mut streaming.summary {
+                        None => {
+                            let history = self.machine.history();
+                            let conversation = self.model.open(&self.cx, history);
+                            let stream = match &changed {
+                                None => conversation.stream(&history.sent()),
+                                Some(changed) => conversation.stream(changed),
+                            };
+                            (stream, conversation.never_blocks())
+                        }
+                        Some(summary) => (summary.stream(), false),
                     };
-                    streaming.reader = self.reader(stream, writer, (&streaming.span, scope));
+                    streaming.reader = self.reader((stream, never_blocks), writer, (&streaming.span, scope));
                 }
             }
             // The scope has the stop; there is nothing else to unwind to.
@@ -250,8 +264,8 @@ impl Driver {
         if let Some(mut streaming) = self.model.streaming.take() {
             streaming.reader.end();
             self.model.release(&self.cx, &mut streaming);
-            let (_, report) = self.take_message(&streaming, ModelState::Closed);
-            self.recorder.keep_unrecorded_model(report);
+            let (message, report) = self.take_message(&streaming, ModelState::Closed);
+            self.recorder.keep_unrecorded_model(report, &message);
         }
     }
 
@@ -305,7 +319,7 @@ impl Driver {
         }
         asked.push(Arc::clone(&ended));
         let recorded = self.record_all(asked).await;
-        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone()))?;
+        recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone(), message))?;
         spans::end_model_call(&streaming.span, whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };

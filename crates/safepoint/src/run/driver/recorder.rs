@@ -12,7 +12,8 @@ use crate::{
     value::{
         event::{EventKind, Fact},
         ids::Path,
-        receipt::{CallReport, ModelReport, Receipt},
+        message::AssistantMessage,
+        receipt::{CallReport, ModelReport, ProviderToolReport, Receipt},
     },
 };
 
@@ -22,7 +23,7 @@ pub(super) struct Recorder {
     /// Ends of calls that the log did not take.
     unrecorded: Vec<CallReport>,
     /// The end of a model call that the log did not take.
-    unrecorded_model: Option<Box<ModelReport>>,
+    unrecorded_model: Option<Box<(ModelReport, Vec<ProviderToolReport>)>>,
     /// Why the log takes nothing more.
     lost: Option<String>,
 }
@@ -103,19 +104,22 @@ impl Recorder {
     }
 
     /// Keeps the end of a model call that the log did not take, for the receipt.
-    pub(super) fn keep_unrecorded_model(&mut self, report: ModelReport) {
-        self.unrecorded_model = Some(Box::new(report));
+    pub(super) fn keep_unrecorded_model(&mut self, report: ModelReport, message: &AssistantMessage) {
+        let mut tools = Vec::new();
+        ProviderToolReport::count(&mut tools, message);
+        self.unrecorded_model = Some(Box::new((report, tools)));
     }
 
     /// Adds that end to the receipt: it was seen, and is billed, though the log does not have it (S3.9).
     pub(super) fn account_for_model(&self, receipt: &mut Receipt) {
-        if let Some(model) = &self.unrecorded_model {
+        if let Some((model, tools)) = self.unrecorded_model.as_deref() {
             receipt.usage.add(&model.usage);
-            receipt.model = Some(ModelReport::clone(model));
+            receipt.model = Some(model.clone());
             // So were the calls that it asks for, and none of them has begun.
             let is_missing = |row: &&CallReport| receipt.calls.iter().all(|call| call.call_id != row.call_id);
             let missing: Vec<CallReport> = self.unrecorded.iter().filter(is_missing).cloned().collect();
             receipt.calls.extend(missing);
+            tools.iter().for_each(|tool| tool.add_to(&mut receipt.provider_tools));
         }
     }
 

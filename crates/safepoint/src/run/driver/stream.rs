@@ -209,6 +209,7 @@ impl DraftWriter {
             | Delta::Reasoning(_)
             | Delta::CallPreview { .. }
             | Delta::CallArguments { .. }
+            | Delta::Provider(_)
             | Delta::Usage(_)
                 if !self.is_shown =>
             {
@@ -223,6 +224,7 @@ impl DraftWriter {
                 let (call_id, name, arguments) = (id.clone(), Arc::clone(name), text.as_str().into());
                 Some(EventKind::CallDelta { call_id, name, arguments })
             }
+            Delta::Provider(block) => Some(EventKind::Provider(Arc::new((**block).clone()))),
             Delta::Usage(usage) => Some(EventKind::Usage(usage.clone())),
             Delta::Retrying { failed, after, error } | Delta::Reconnecting { failed, after, error } => {
                 let (failed, after, error) = (*failed, *after, error.clone());

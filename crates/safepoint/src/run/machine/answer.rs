@@ -13,7 +13,7 @@ use crate::{
         event::Completion,
         history::{Message, Omission, note},
         message::{AssistantMessage, CallResult, UserMessage},
-        receipt::ModelReport,
+        receipt::{ModelReport, ProviderToolReport},
         usage::UsageSource,
     },
 };
@@ -42,6 +42,10 @@ impl Machine {
         whole: &Completion,
         report: &ModelReport,
     ) {
+        if message.provider_blocks().next().is_some() {
+            let tools = self.provider_tools.get_or_insert_default();
+            ProviderToolReport::count(&mut tools.0, message);
+        }
         self.usage_before = self.usage.clone();
         self.usage.add(&report.usage);
         self.spent.model_ended(whole, report);

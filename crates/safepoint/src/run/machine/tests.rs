@@ -137,6 +137,7 @@ fn costing(cost: f64) -> ChildReport {
         rounds: 1,
         model: None,
         summaries: Vec::new(),
+        provider_tools: Vec::new(),
         calls: Vec::new(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),

@@ -12,7 +12,7 @@ use crate::{
         history::{History, OpenEnd},
         ids::{ApprovalId, CallId},
         message::{AssistantMessage, ToolCall},
-        receipt::{CallReport, ModelReport},
+        receipt::{CallReport, ModelReport, ProviderToolReport},
         usage::Usage,
     },
 };
@@ -150,6 +150,10 @@ impl Machine {
     /// What was used before the last model call.
     pub(crate) fn usage_before(&self) -> &Usage {
         &self.usage_before
+    }
+    /// What the provider ran itself in this attempt.
+    pub(crate) fn provider_tools(&self) -> &[ProviderToolReport] {
+        self.provider_tools.as_ref().map_or(&[], |tools| &tools.0)
     }
     /// The calls of this attempt that summarised its history.
     pub(crate) fn summaries(&self) -> &[ModelReport] {

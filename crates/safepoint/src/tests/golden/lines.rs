@@ -12,11 +12,12 @@ use serde_json::Value;
 use super::{
     facts::{facts, hook_actions},
     golden,
+    messages::provider_blocks,
     receipts::{plain_receipt, receipts, ruled},
     samples::{at, path, usage},
 };
 use crate::{
-    Limits, RunHandle,
+    Limits, Receipt, RunHandle,
     event::{Event, EventEncoder, EventKind, EventLine, Fact, HookReport},
     ids::{ItemId, Path, RunId, SessionId, TurnId},
     raw::{line::event_schema, schema::Schema},
@@ -41,6 +42,7 @@ fn kinds() -> Vec<EventKind> {
             name: "shell".into(),
             arguments: "{\"comm".into(),
         };
+        EventKind::Provider(_) => EventKind::Provider(Arc::new(provider_blocks().remove(0)));
         EventKind::Retrying { .. } => EventKind::Retrying { failed: 1, after, error: "503".into() };
         EventKind::Waiting { .. } => EventKind::Waiting { what: "the rate limit of openai".into() };
         EventKind::FailedOver { .. } => EventKind::FailedOver {
@@ -56,8 +58,12 @@ fn kinds() -> Vec<EventKind> {
         EventKind::Quiet(_) => EventKind::Quiet(quiet());
         EventKind::Late(_) => EventKind::Late("the result of call_9".into());
     });
+    // Newer kinds stand last, so that the lines before them keep their numbers.
+    kinds.retain(|kind| !matches!(kind, EventKind::Provider(_)));
+    let (older, newer): (Vec<Receipt>, Vec<Receipt>) =
+        receipts().into_iter().partition(|receipt| receipt.provider_tools.is_empty());
     kinds.extend(facts().into_iter().map(|fact| EventKind::Fact(Arc::new(fact))));
-    kinds.extend(receipts().into_iter().map(|receipt| EventKind::Quiet(Arc::new(receipt))));
+    kinds.extend(older.into_iter().map(|receipt| EventKind::Quiet(Arc::new(receipt))));
     kinds.extend(
         ruled().into_iter().map(|ruled| EventKind::Ruled { call_id: call_id(), ruled: Box::new(ruled) }),
     );
@@ -71,6 +77,13 @@ fn kinds() -> Vec<EventKind> {
     let children: Vec<EventKind> = later.iter().map(of_child).collect();
     kinds.extend(later);
     kinds.extend(children);
+    let added: Vec<EventKind> = provider_blocks()
+        .into_iter()
+        .map(|block| EventKind::Provider(Arc::new(block)))
+        .chain(newer.into_iter().map(|receipt| EventKind::Quiet(Arc::new(receipt))))
+        .collect();
+    kinds.extend(added.iter().map(of_child).collect::<Vec<_>>());
+    kinds.extend(added);
     kinds
 }
 

@@ -15,8 +15,8 @@ use crate::{
     history::Message,
     ids::{ApprovalId, CallId, ItemId, Path, RunId, SessionId, SteerId, TurnId},
     message::{
-        AssistantMessage, Block, CallResult, Part, PartKind, PartSource, Reasoning, ResultStatus, ToolCall,
-        UserMessage,
+        AssistantMessage, Block, CallResult, Citation, Part, PartKind, PartSource, ProviderBlock,
+        ProviderPart, Reasoning, ResultStatus, ToolCall, UserMessage,
     },
     model::{Delta, Finish},
     raw::{Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
@@ -76,6 +76,7 @@ fn messages() {
             each!(PartKind {
                 PartKind::Image => PartKind::Image;
                 PartKind::File => PartKind::File;
+                PartKind::Audio => PartKind::Audio;
             }),
         )
         .json(
@@ -98,8 +99,11 @@ fn messages() {
                 Block::Text { .. } => Block::Text { text: "hello".into() };
                 Block::Reasoning(_) => Block::Reasoning(reasoning());
                 Block::Call(_) => Block::Call(call());
+                Block::Provider(_) => Block::Provider(Box::new(provider_blocks().remove(0)));
             }),
         )
+        .json("provider block", provider_blocks())
+        .json("citation", [citation(), Citation::default()])
         .json("assistant message", [AssistantMessage { blocks: Vec::new() }, assistant()])
         .json(
             "verdict",
@@ -116,6 +120,27 @@ fn messages() {
             ],
         )
         .check();
+}
+
+fn citation() -> Citation {
+    Citation::new(Some("https://example.org/a".into()), Some("A".into()), Some("as found".into()))
+}
+
+/// A block of each part.
+pub(super) fn provider_blocks() -> Vec<ProviderBlock> {
+    let (id, tool) = (|| "s1".to_owned(), || "web_search".to_owned());
+    let input = || "rust 2024".to_owned();
+    let unfinished = ProviderPart::Use { id: String::new(), tool: tool(), input: input(), result: None };
+    let parts = each!(ProviderPart {
+        ProviderPart::Use { .. } =>
+            ProviderPart::Use { id: id(), tool: tool(), input: input(), result: Some(ResultStatus::Ok) };
+        ProviderPart::Result { .. } =>
+            ProviderPart::Result { id: id(), tool: tool(), status: ResultStatus::Error, text: "down".into() };
+        ProviderPart::Citations(_) => ProviderPart::Citations(vec![citation()]);
+    });
+    let raw = json!({"type": "server_tool_use", "id": "s1"});
+    let all = parts.into_iter().map(|part| ProviderBlock::new("anthropic", part, raw.clone()));
+    all.chain([ProviderBlock::new("gemini", unfinished, json!(null))]).collect()
 }
 
 fn entries() -> Vec<Message> {
@@ -238,6 +263,7 @@ fn deltas() {
                 name: "shell".into(),
                 text: "{\"comm".into(),
             };
+            Delta::Provider(_) => Delta::Provider(Box::new(provider_blocks().remove(0)));
             Delta::Usage(_) => Delta::Usage(usage());
             Delta::Ended(_) => Delta::Ended(Finish::Natural);
         }))

@@ -11,9 +11,9 @@ use crate::{
     ids::Path,
     receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
-        ModelReport, ModelState, Outside, Permission, ProcessReport, ReasonReport, RemoteReport,
-        RemoteStopState, RequestReport, RuledBy, RuledReport, SideEffect, StopReport, StopSource,
-        StopSupport,
+        ModelReport, ModelState, Outside, Permission, ProcessReport, ProviderToolReport, ReasonReport,
+        RemoteReport, RemoteStopState, RequestReport, RuledBy, RuledReport, SideEffect, StopReport,
+        StopSource, StopSupport,
     },
 };
 
@@ -356,6 +356,7 @@ pub(super) fn plain_receipt() -> Receipt {
         rounds: 1,
         model: None,
         summaries: Vec::new(),
+        provider_tools: Vec::new(),
         calls: Vec::new(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
@@ -386,6 +387,8 @@ pub(super) fn full_receipt() -> Receipt {
         rounds: 2,
         model: Some(model(ModelState::Closed)),
         summaries: vec![plain_model()],
+        // They have a receipt of their own.
+        provider_tools: Vec::new(),
         calls: vec![call(), plain_call()],
         approvals_cancelled: vec!["apr_1".into()],
         waiting: children(),
@@ -412,6 +415,16 @@ fn endings() -> Vec<Ending> {
     })
 }
 
+fn provider_tools() -> Vec<ProviderToolReport> {
+    let report = |tool: &str, uses, unfinished| ProviderToolReport {
+        tool: tool.into(),
+        wire: "anthropic".into(),
+        uses,
+        unfinished,
+    };
+    vec![report("web_search", 1, 0), report("code_execution", 3, 1)]
+}
+
 /// Each ending with and without a stop, and each row that a receipt can have.
 pub(super) fn receipts() -> Vec<Receipt> {
     let mut receipts = vec![plain_receipt(), full_receipt()];
@@ -432,6 +445,7 @@ pub(super) fn receipts() -> Vec<Receipt> {
         receipts.push(Receipt { calls, quiet_at: Some(at(1001)), ..base() });
     }
     receipts.push(priced());
+    receipts.push(Receipt { model: Some(plain_model()), provider_tools: provider_tools(), ..base() });
     receipts
 }
 
@@ -473,6 +487,7 @@ fn what_is_stored_of_a_receipt() {
         .json("outside", outsides())
         .json("model", models())
         .json("model state", states())
+        .json("provider tool", provider_tools())
         .json("retry", model(ModelState::Closed).retries)
         .json("reason", [reason()])
         .json("request", requests())

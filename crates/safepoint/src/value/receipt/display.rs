@@ -88,6 +88,18 @@ impl Receipt {
         if model.calls_left_out > 0 {
             rows.note(4, &format!("{} calls left out: over the limit of one message", model.calls_left_out));
         }
+        for tool in &self.provider_tools {
+            let uses = if tool.uses == 1 { "used once" } else { &format!("used {} times", tool.uses) };
+            let unfinished = format!("{} without a known end", tool.unfinished);
+            let detail = if tool.unfinished == 0 { "" } else { &unfinished };
+            rows.row("provider", &tool.tool, &format!("{uses} by the provider of {}", tool.wire), detail);
+            if tool.unfinished > 0 {
+                let tool = &tool.tool;
+                rows.warn(&format!(
+                    "the provider's {tool} was cut off; check what it did before you run it again"
+                ));
+            }
+        }
     }
 
     fn usage_rows(&self, rows: &mut Rows<'_>) {

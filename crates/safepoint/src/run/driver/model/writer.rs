@@ -39,15 +39,13 @@ impl Driver {
     /// Who reads the reply: the driver itself, where nothing in it can block.
     pub(super) fn reader(
         &self,
-        stream: GuardedReply,
+        (stream, never_blocks): (GuardedReply, bool),
         writer: DraftWriter,
         (span, scope): (&Span, Scope),
     ) -> Reader {
         let (on_cut, round) = (self.cx.def.on_cut, writer.round);
-        let is_read_here = writer.is_shown
-            && writer.filters.is_none()
-            && on_cut == OnModelStop::Disconnect
-            && self.model.conversation.never_blocks();
+        let is_read_here =
+            writer.is_shown && writer.filters.is_none() && on_cut == OnModelStop::Disconnect && never_blocks;
         let work = read(stream, writer, (on_cut, scope.clone())).instrument(span.clone());
         if is_read_here {
             Reader::driver(Box::pin(work), scope)
