@@ -11,8 +11,6 @@ use std::{
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
     History, Model, Usage,
-    history::Message,
-    message::Block,
     model::{Conversation, Delta, DeltaStream, ModelError, ModelSpec, Parameters},
 };
 use tokio::{
@@ -204,7 +202,9 @@ impl Conversation for LimitedConversation {
         let call = LimitedCall {
             reply: self.conversation.stream(history),
             limit: self.limit.clone(),
-            estimate: Usage::floor_of_bytes(self.fixed + bytes(history)),
+            estimate: Usage::floor_of_bytes(
+                self.fixed + usize::try_from(history.sent().bytes()).unwrap_or(usize::MAX),
+            ),
             step: CallStep::Asked,
             tries: 0,
         };
@@ -283,19 +283,4 @@ impl LimitedCall {
             _ => {}
         }
     }
-}
-
-/// Bytes of the conversation, roughly as a wire would write them.
-fn bytes(history: &History) -> usize {
-    let of_block = |block: &Block| match block {
-        Block::Text { text } => text.len(),
-        Block::Call(call) => call.name.len() + call.args.len(),
-        Block::Reasoning(_) => 0,
-    };
-    let of_message = |message: &Arc<Message>| match &**message {
-        Message::User(message) => message.text.len(),
-        Message::Assistant(message) => message.blocks.iter().map(of_block).sum(),
-        Message::Results { results } => results.iter().map(|result| result.text.len()).sum(),
-    };
-    history.sent().entries().iter().map(of_message).sum()
 }

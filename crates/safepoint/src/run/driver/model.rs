@@ -202,20 +202,8 @@ impl Driver {
             Ok(permit) => {
                 if let Some(writer) = self.writer(&streaming) {
                     let scope = permit.into_scope();
-                    let changed = self.hooks.take_request(&HookOf::Model(round));
-                    let (stream, never_blocks) = match &mut streaming.summary {
-                        None => {
-                            let history = self.machine.history();
-                            let conversation = self.model.open(&self.cx, history);
-                            let stream = match &changed {
-                                None => conversation.stream(&history.sent()),
-                                Some(changed) => conversation.stream(changed),
-                            };
-                            (stream, conversation.never_blocks())
-                        }
-                        Some(summary) => (summary.stream(), false),
-                    };
-                    streaming.reader = self.reader((stream, never_blocks), writer, (&streaming.span, scope));
+                    let reply = self.reply(&mut streaming);
+                    streaming.reader = self.reader(reply, writer, (&streaming.span, scope));
                 }
             }
             // The scope has the stop; there is nothing else to unwind to.

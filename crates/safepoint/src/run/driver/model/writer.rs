@@ -15,7 +15,10 @@ use super::{
     ModelCall,
 };
 use crate::{
-    contract::model::{GuardedReply, OnModelStop},
+    contract::{
+        hook::HookOf,
+        model::{GuardedReply, OnModelStop},
+    },
     value::event::Fact,
 };
 
@@ -34,6 +37,21 @@ impl Driver {
         let (round, is_shown) = (streaming.round, streaming.summary.is_none());
         let said = std::mem::take(&mut self.model.said);
         Some(DraftWriter { draft, shared, round, is_shown, said, filters })
+    }
+
+    /// The reply, and whether reading it never blocks: to the conversation as the hooks have left it, or to what is summarised.
+    pub(super) fn reply(&mut self, streaming: &mut ModelCall) -> (GuardedReply, bool) {
+        let changed = self.hooks.take_request(&HookOf::Model(streaming.round));
+        if let Some(summary) = &mut streaming.summary {
+            return (summary.stream(), false);
+        }
+        let history = self.machine.history();
+        let conversation = self.model.open(&self.cx, history);
+        let stream = match &changed {
+            None => conversation.stream(&history.sent()),
+            Some(changed) => conversation.stream(changed),
+        };
+        (stream, conversation.never_blocks())
     }
 
     /// Who reads the reply: the driver itself, where nothing in it can block.
