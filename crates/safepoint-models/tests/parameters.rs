@@ -151,8 +151,11 @@ fn a_prefix_is_marked_where_it_must_be() {
     let hour = || Parameters::new().prompt_cache(PromptCache::PrefixForAnHour);
     let kept = body(anthropic::encoded, &anthropic::model("m").parameters(hour()), &spec);
     assert_eq!(kept["system"][0]["cache_control"], serde_json::json!({"type": "ephemeral", "ttl": "1h"}));
-    let newest = kept["messages"][0]["content"].as_array().unwrap().last().unwrap();
-    assert_eq!(newest["cache_control"]["ttl"], "1h");
+    let mut history = safepoint::History::new();
+    history.push(safepoint::history::Message::User("hi".into()));
+    let sent = anthropic::encoded(&anthropic::model("m").cache_for_an_hour(), &spec, &[&history]);
+    let sent: Value = serde_json::from_slice(&sent[0]).unwrap();
+    assert_eq!(sent["messages"][0]["content"][0]["cache_control"]["ttl"], "1h");
     assert_eq!(kept, body(anthropic::encoded, &anthropic::model("m").cache_for_an_hour(), &spec));
     for refused in [
         openai::model("m").check(&hour()),
