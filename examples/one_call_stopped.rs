@@ -1,16 +1,10 @@
 //! One call is stopped alone: the model gets that as its result, and the run continues.
 
-use std::error::Error;
-
-use safepoint::{
-    Agent, StopRequest,
-    event::{EventKind, Fact},
-    tool,
-};
+use safepoint::{Agent, StopRequest, tool};
 use safepoint_models::openai;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wait = tool::from_fn("wait", "Waits for a parcel", |_cx, (): ()| async {
         std::future::pending::<()>().await;
         Ok("it came")
@@ -19,11 +13,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let run = agent.run("Wait for the parcel.").start();
     let (handle, mut events) = (run.handle(), run.handle().events());
     while let Some(event) = events.next().await {
-        if let EventKind::Fact(fact) = &event.kind
-            && let Fact::CallStarted { call_id, name, .. } = &**fact
-        {
+        if let Some((call, name)) = event.call_started() {
             println!("{name} runs; stopping it");
-            handle.stop_call(call_id, StopRequest::now());
+            handle.stop_call(call, StopRequest::now());
         }
     }
     let outcome = run.await;

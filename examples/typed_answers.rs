@@ -1,7 +1,5 @@
 //! An answer of a type. An answer that does not fit goes back to the model, which may correct it.
 
-use std::error::Error;
-
 use safepoint::{Agent, Outcome};
 use safepoint_models::openai;
 
@@ -12,7 +10,7 @@ struct City {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::builder(openai::from_env("gpt-5.2")?).build();
     match agent.run_typed::<City>("Which is the largest city of Europe?").await {
         Outcome::Done(answer) => {

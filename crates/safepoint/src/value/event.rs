@@ -252,6 +252,16 @@ impl<K> Event<K> {
     }
 }
 
+impl Event {
+    /// The call that has begun, and its tool, if that is what happened: of the run itself, not of a child run. A call that is
+    /// to be stopped alone is named by it ([`RunHandle::stop_call`](crate::RunHandle::stop_call)).
+    #[must_use]
+    pub fn call_started(&self) -> Option<(&CallId, &str)> {
+        let EventKind::Fact(fact) = &self.kind else { return None };
+        if let Fact::CallStarted { call_id, name, .. } = &**fact { Some((call_id, name)) } else { None }
+    }
+}
+
 /// The kinds of event.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
