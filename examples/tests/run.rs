@@ -33,10 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LAST_CHUNK: &str = "\r\n0\r\n\r\n";
 
 /// Those that need nothing but the model of their script.
-const PLAIN: [&str; 21] = [
+const PLAIN: [&str; 23] = [
     "approvals",
     "chat_with_history",
     "failover",
+    "guardrails",
     "hello",
     "hooks",
     "loop_guard",
@@ -45,6 +46,7 @@ const PLAIN: [&str; 21] = [
     "own_model",
     "parallel_map",
     "partial_answers",
+    "retrieval",
     "run_settings",
     "session",
     "stop_and_grace",

@@ -21,8 +21,8 @@ pub(crate) enum SessionsCommand {
     /// Make a new session that continues a stored one from the end of a turn
     #[command(
         after_help = "What later turns did stands, and the model learns of it. The old session stays as it is; `safepoint trace` \
-                      shows its turns.\n\nExit codes: 0 made, 1 failed, 2 wrong usage, 3 session or turn not found, 5 the name is \
-                      taken."
+                      shows its turns.\n\nExit codes: 0 made, 1 failed, 2 wrong usage, 3 session or turn not found, 5 the name is taken, or \
+                      the session is not stored."
     )]
     Fork(ForkArgs),
     /// Remove a stored session and its data; refused while a process owns it

@@ -53,16 +53,20 @@ pub const NO_APPROVER: &str = "[denied: this call needs a person's approval, and
 pub const NOT_CLAIMED: &str = "[denied: this run continues from a copy without a claim, and another copy could make the same call. Nothing was done by this one.]";
 /// What follows the name of remote work that has not confirmed its end.
 pub const MAY_CONTINUE: &str = " may go on";
-/// What calls did after the point from which a conversation continues; `None` if they did nothing.
+/// What calls did after the point from which a conversation continues.
 #[must_use]
-pub fn done_later(calls: &[String]) -> Option<String> {
-    const SHOWN: usize = 20;
-    let (shown, rest) = calls.split_at(calls.len().min(SHOWN));
-    let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
-    let shown = (!shown.is_empty()).then(|| shown.join("; "))?;
-    Some(format!(
-        "[This conversation continues from an earlier point. What was said after that point is not part of it, but these calls were made then, and what they did stands: {shown}{more}. Check before repeating any of them.]"
-    ))
+pub fn done_later(calls: &[String]) -> String {
+    let calls = calls.join("\n- ");
+    format!(
+        "[This conversation continues from an earlier point. What was said after that point is not part of it, but these calls were made then, and what they did stands:\n- {calls}\nCheck before repeating any of them.]"
+    )
+}
+/// A run in the background belongs to the session that a conversation continues.
+#[must_use]
+pub fn background_stays(run: &Path) -> String {
+    format!(
+        "[what was started in the background as {run} belongs to the session that this conversation continues: it may have ended there, and its result does not come here.]"
+    )
 }
 /// Its work is a background run, which has begun.
 pub fn in_background(run: &Path) -> String {

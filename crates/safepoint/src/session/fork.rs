@@ -3,15 +3,15 @@
 //! **Invariants**: the stored session is only read. The new one is there as a whole, with the conversation that it begins with,
 //! or not at all.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::journal::{self, JournalLine, Past};
+use super::journal::{self, JournalLine, LaterCall, Past};
 use crate::{
     contract::store::{self, Cause, Error, NewSession, Store},
     value::{
-        history::{Message, note},
+        history::note,
         ids::{SessionId, TurnId},
     },
 };
@@ -86,13 +86,12 @@ impl Fork {
         let Self { from, at, name } = self;
         let store = store::guarded(store);
         let row = store.open(&from).await?;
-        let Past { turn, mut history, later } = journal::past(&*store, &from, at).await?;
-        let later: Vec<String> = later.iter().map(ToString::to_string).collect();
-        if let Some(note) = note::done_later(&later) {
-            history.push(Message::User(note.into()));
-        }
+        let Past { turn, history, later, background } = journal::past(&*store, &from, at).await?;
+        let mut notes: Vec<String> = background.iter().map(note::background_stays).collect();
+        notes.extend(noted(&later));
+        let later = later.iter().map(ToString::to_string).collect();
         let history = journal::Grown::whole(&history);
-        let begun = JournalLine::Begun { from, turn, history, at: Timestamp::now() };
+        let begun = JournalLine::Begun { from, turn, history, notes, at: Timestamp::now() };
         let record = begun.record().map_err(|error| Error::Failed(Cause::new(error)))?;
         let session = name.unwrap_or_else(SessionId::fresh);
         let new = NewSession {
@@ -102,7 +101,24 @@ impl Fork {
             records: vec![record],
             ..NewSession::of(session.clone())
         };
-        store.create(new).await?;
+        let made = store.create(new).await?;
+        if made.head == 0 {
+            let why = "this store creates sessions without the records that they begin with";
+            return Err(Error::Failed(Cause::new(why)));
+        }
         Ok(Forked { session, turn, later })
     }
+}
+
+/// What the model learns of later calls: the newest ones each, and how many of which tool there were before those.
+fn noted(later: &[LaterCall]) -> Option<String> {
+    const EACH: usize = 20;
+    let (earlier, newest) = later.split_at(later.len().saturating_sub(EACH));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for call in earlier {
+        *counts.entry(call.tool()).or_default() += 1;
+    }
+    let before = counts.into_iter().map(|(tool, count)| format!("{tool} ({count} calls)"));
+    let lines: Vec<String> = before.chain(newest.iter().map(ToString::to_string)).collect();
+    (!lines.is_empty()).then(|| note::done_later(&lines))
 }

@@ -41,7 +41,7 @@ mod turn_log;
 pub(super) use approvals::reconcile;
 use deadline::{Deadline, TimeOver};
 pub(super) use line::{Grown, JournalLine};
-pub(super) use past::{Past, past};
+pub(super) use past::{LaterCall, Past, past};
 pub use read::{JournalFact, JournalStep, read_journal};
 pub(super) use recover::{LeftTurn, Recovered, recover};
 pub(super) use turn_log::TurnLog;

@@ -24,11 +24,15 @@ pub(crate) async fn fork(args: ForkArgs) -> anyhow::Result<ExitCode> {
         names::check(name)?;
     }
     let store = existing_store(place.store.clone())?;
-    let found = meant(store.as_ref(), &session).await?.filter(|one| one.is_kept());
-    let (Some(store), Some(one)) = (store, found) else {
+    let Some(one) = meant(store.as_ref(), &session).await? else {
         return no_session(&SessionId::from(session), &place);
     };
     let id = SessionId::from(one.id.as_str());
+    let Some(store) = store.filter(|_store| one.is_kept()) else {
+        let said = format!("{id} is not stored but running: only a stored session can be forked");
+        let fields = json!({"code": code::CONFLICT, "said": said});
+        return show_outcome(&place, ("forked", Some(id.as_str())), fields, (code::CONFLICT, &said));
+    };
     let fork = Fork::of(id.clone());
     let fork = if let Some(at) = at { fork.at(at) } else { fork };
     let fork = if let Some(name) = name { fork.named(name) } else { fork };

@@ -35,6 +35,9 @@ pub(in crate::session) enum JournalLine {
         turn: TurnId,
         /// The conversation that it begins with, by what it adds to an empty one.
         history: Grown,
+        /// What follows it: what the engine says to the model of what was done later.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
         at: Timestamp,
     },
     /// A turn is about to begin on these items of the inbox.

@@ -1,39 +1,32 @@
-//! What a session was at the end of a turn, and what was done after that turn (S7.21).
+//! What a session was at the end of a turn, and what was done after that (S7.21).
 
-use std::collections::HashMap;
-
-use super::{JournalLine, PAGE, recover::Fold};
+use super::{
+    JournalLine, PAGE,
+    recover::{Fold, LastTurn},
+};
 use crate::{
     contract::store::{Error, Store, guarded},
     value::{
-        effect::EffectClass,
         event::Fact,
         history::History,
-        ids::{CallId, Path, SessionId, TurnId},
-        receipt::SideEffect,
-        text,
+        ids::{Path, SessionId, TurnId},
     },
 };
 
-/// The most bytes that are shown of a call's arguments.
-const SHOWN: usize = 200;
+mod later;
+
+use later::Later;
+pub(in crate::session) use later::LaterCall;
 
 /// A session at the end of a turn.
 pub(in crate::session) struct Past {
     pub(in crate::session) turn: TurnId,
     /// The conversation, closed.
     pub(in crate::session) history: History,
-    /// The calls of later turns that changed something, or may have: what they did stands.
+    /// The calls after it that changed something, or may have: what they did stands.
     pub(in crate::session) later: Vec<LaterCall>,
-}
-
-/// A call that was begun later.
-#[derive(Clone, Debug)]
-pub(in crate::session) struct LaterCall {
-    turn: TurnId,
-    name: String,
-    args: String,
-    effect: SideEffect,
+    /// The runs in the background that had not reported to the conversation yet.
+    pub(in crate::session) background: Vec<Path>,
 }
 
 /// Reads the session as it was at the end of turn `at`, or of its last turn that has ended. It needs no lease and changes
@@ -43,92 +36,77 @@ pub(in crate::session) async fn past(
     session: &SessionId,
     at: Option<TurnId>,
 ) -> Result<Past, Error> {
-    let (mut fold, mut ends, mut calls) = (Fold::default(), Ends::default(), CallsOfTurns::default());
+    let (mut fold, mut ends, mut later) = (Fold::default(), Ends::of(at), Later::default());
     let mut from = Some(0);
     while let Some(position) = from {
         let page = guarded::read(|| store.read(session, position, PAGE)).await?;
         for entry in page.entries {
+            let position = entry.position;
             let damaged = |damage| Error::Damaged(session.clone(), damage);
             let record = entry.record.map_err(damaged)?;
             if record.is_checkpoint() {
                 continue;
             }
-            let line = JournalLine::read(entry.position, &record).map_err(damaged)?;
-            calls.see(&line);
-            let begins = matches!(line, JournalLine::Planned { .. });
-            fold.take(entry.position, line);
-            if begins {
-                ends.see(at, fold.turn_before());
+            let line = JournalLine::read(position, &record).map_err(damaged)?;
+            if let JournalLine::Planned { .. } = line {
+                ends.passed(position, fold.last_turn(true));
             }
+            ends.see(position, &line);
+            later.see(position, &line);
+            fold.take(position, line);
         }
         from = page.next;
     }
-    ends.see(at, fold.ended_turn());
-    let (turn, history) = ends.found.ok_or_else(|| Error::NoTurn(session.clone(), at))?;
-    Ok(Past { turn, history, later: calls.after(turn) })
+    ends.passed(u64::MAX, fold.last_turn(false));
+    let Some(End { turn, history, cut }) = ends.found else {
+        return Err(Error::NoTurn(session.clone(), at));
+    };
+    let background = later.background(cut);
+    Ok(Past { turn, history, later: later.calls(cut), background })
 }
 
-/// The end of the turn that is sought.
-#[derive(Default)]
+/// The end of a turn.
+struct End {
+    turn: TurnId,
+    history: History,
+    /// Where the records stand that say nothing of this conversation any more.
+    cut: u64,
+}
+
+/// Looks for the end of the turn that is sought.
 struct Ends {
-    found: Option<(TurnId, History)>,
+    at: Option<TurnId>,
+    found: Option<End>,
+    /// Where the present turn begins, and where its end stands if it is recorded.
+    begun: u64,
+    ended: Option<u64>,
 }
 
 impl Ends {
-    /// A turn has ended: the one that is sought, or the last one so far.
-    fn see(&mut self, at: Option<TurnId>, ended: Option<(TurnId, History)>) {
-        if let Some(ended) = ended.filter(|(turn, _)| at.is_none_or(|at| at == *turn)) {
-            self.found = Some(ended);
+    fn of(at: Option<TurnId>) -> Self {
+        Self { at, found: None, begun: 0, ended: None }
+    }
+
+    /// The last turn so far is over at `position` at the latest: it is the one that is sought, or the last one so far.
+    fn passed(&mut self, position: u64, last: Option<LastTurn>) {
+        let is_sought = |last: &LastTurn| self.at.is_none_or(|at| at == last.turn);
+        if let Some(LastTurn { turn, history, is_rolled_back }) = last.filter(is_sought) {
+            let cut = if is_rolled_back { self.begun } else { self.ended.unwrap_or(position) };
+            self.found = Some(End { turn, history, cut });
         }
     }
-}
 
-/// The calls of all turns that may change something.
-#[derive(Default)]
-struct CallsOfTurns {
-    begun: Vec<LaterCall>,
-    places: HashMap<(TurnId, Path, CallId), usize>,
-}
-
-impl CallsOfTurns {
-    fn see(&mut self, line: &JournalLine) {
-        let JournalLine::Fact { turn, path, fact, .. } = line else { return };
-        match &**fact {
-            Fact::CallStarted { call_id, name, args, effect, .. } if *effect != EffectClass::ReadOnly => {
-                let args = text::head(&args.to_string(), SHOWN).to_owned();
-                let call = LaterCall { turn: *turn, name: name.clone(), args, effect: SideEffect::Unknown };
-                // A later attempt of the turn may begin the same call again.
-                let place =
-                    *self.places.entry((*turn, path.clone(), call_id.clone())).or_insert(self.begun.len());
-                match self.begun.get_mut(place) {
-                    Some(known) => *known = call,
-                    None => self.begun.push(call),
-                }
-            }
-            Fact::CallEnded { report, .. } => {
-                let place = self.places.get(&(*turn, path.clone(), report.call_id.clone()));
-                if let Some(call) = place.and_then(|place| self.begun.get_mut(*place)) {
-                    // What a child run did is listed by its own calls.
-                    call.effect = if report.child.is_some() { SideEffect::None } else { report.effect };
-                }
-            }
+    fn see(&mut self, position: u64, line: &JournalLine) {
+        match line {
+            JournalLine::Planned { .. } => (self.begun, self.ended) = (position, None),
+            JournalLine::Ended { .. } => self.ended = Some(position),
+            JournalLine::Fact { path, fact, .. } if path.is_root() => match &**fact {
+                Fact::Settled { .. } => self.ended = Some(position),
+                // It is resumed.
+                Fact::AttemptOpened { .. } => self.ended = None,
+                _ => {}
+            },
             _ => {}
         }
-    }
-
-    fn after(self, turn: TurnId) -> Vec<LaterCall> {
-        let changed = |call: &LaterCall| call.turn > turn && call.effect != SideEffect::None;
-        self.begun.into_iter().filter(changed).collect()
-    }
-}
-
-impl std::fmt::Display for LaterCall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, args, effect, .. } = self;
-        let state = match effect {
-            SideEffect::Done => "done",
-            SideEffect::Unknown | SideEffect::None => "effects unknown",
-        };
-        write!(f, "{name} {args} ({state})")
     }
 }

@@ -118,7 +118,7 @@ pub async fn read_journal(
 
 fn past(position: u64, line: JournalLine) -> JournalStep {
     let (at, what) = match line {
-        JournalLine::Begun { from, turn, history, at } => {
+        JournalLine::Begun { from, turn, history, at, .. } => {
             (Some(at), JournalFact::Begun { from, turn, history: history.entries })
         }
         JournalLine::Planned { turn, items, at } => (at, JournalFact::Planned { turn, items }),

@@ -22,7 +22,7 @@ use crate::{
     },
     value::{
         event::Fact,
-        history::History,
+        history::{History, Message},
         ids::{ApprovalId, Path, RunId, TurnId},
         receipt::Ending,
     },
@@ -148,6 +148,14 @@ async fn fold(journal: &Journal) -> Result<Fold, store::Error> {
     Fold::of_all(journal).read_on(journal).await
 }
 
+/// A turn that is over, and the conversation after it, closed.
+pub(super) struct LastTurn {
+    pub(super) turn: TurnId,
+    pub(super) history: History,
+    /// Then the conversation is that before it.
+    pub(super) is_rolled_back: bool,
+}
+
 /// The records so far.
 #[derive(Default)]
 pub(super) struct Fold {
@@ -235,7 +243,10 @@ impl Fold {
     pub(super) fn take(&mut self, position: u64, line: JournalLine) {
         let of = |turn: TurnId| move |folded: &&mut FoldedTurn| folded.turn == turn;
         match line {
-            JournalLine::Begun { history, .. } => self.history = history.onto(&History::new()),
+            JournalLine::Begun { history, notes, .. } => {
+                self.history = history.onto(&History::new());
+                notes.into_iter().for_each(|note| self.history.push(Message::User(note.into())));
+            }
             JournalLine::Planned { turn: next, items, .. } => self.begin(position, next, items),
             JournalLine::Fact { turn, path, fact, grown, .. } => {
                 self.always.take(&fact);
@@ -292,19 +303,17 @@ impl Fold {
         self.turn = Some(FoldedTurn::new(next, position, items, before));
     }
 
-    /// The last turn, if it has ended or waits, and the conversation after it, closed.
-    pub(super) fn ended_turn(&self) -> Option<(TurnId, History)> {
-        let turn = self.turn.as_ref().filter(|turn| turn.fate.is_some() || turn.ending.is_some())?;
+    /// The last turn, if it has ended or waits. `is_over`: another one begins, so that it has, if it had begun at all.
+    pub(super) fn last_turn(&self, is_over: bool) -> Option<LastTurn> {
+        let turn = self.turn.as_ref()?;
+        let has_ended = turn.fate.is_some() || turn.ending.is_some();
+        if !has_ended && !(is_over && turn.run.is_some()) {
+            return None;
+        }
         let mut history = turn.after();
         history.close();
-        Some((turn.turn, history))
-    }
-
-    /// The turn before the last one, and the conversation after it, closed.
-    pub(super) fn turn_before(&self) -> Option<(TurnId, History)> {
-        let turn = self.turn.as_ref()?;
-        let before = turn.turn.number().checked_sub(1).filter(|number| *number > 0)?;
-        Some((TurnId::new(before), turn.before.clone()))
+        let is_rolled_back = matches!(turn.fate, Some(ItemOutcome::RolledBack(_)));
+        Some(LastTurn { turn: turn.turn, history, is_rolled_back })
     }
 
     fn recovered(self, journal: &Arc<Journal>) -> Recovered {

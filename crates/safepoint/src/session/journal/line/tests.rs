@@ -23,7 +23,12 @@ fn lines() -> Vec<JournalLine> {
     let plain = Grown { base: 0, entries: Vec::new(), view: View::default() };
     each!(JournalLine {
         JournalLine::Begun { .. } =>
-            JournalLine::Begun { from: "ses_1".into(), turn, history: grown(), at: at().unwrap() };
+            JournalLine::Begun {
+                from: "ses_1".into(), turn, history: grown(), notes: vec!["a note".into()], at: at().unwrap(),
+            },
+            JournalLine::Begun {
+                from: "ses_1".into(), turn, history: grown(), notes: Vec::new(), at: at().unwrap(),
+            };
         JournalLine::Planned { .. } =>
             JournalLine::Planned { turn, items: vec![1, 2], at: at() }, JournalLine::Planned { turn, items: vec![], at: None };
         JournalLine::Fact { .. } =>
