@@ -73,7 +73,7 @@ async fn a_fork_continues_after_its_turn_and_names_what_was_done_later() {
     let requests = desk.model.requests();
     let sent = people(requests.last().unwrap());
     assert_eq!((sent.len(), sent[0], sent[2]), (3, "one", "again"));
-    assert!(sent[1].contains("what they did stands: pay {} (done)"), "{}", sent[1]);
+    assert!(sent[1].contains("what they did stands:\n- pay {} (done)\n"), "{}", sent[1]);
     let history = end(fork).await;
     assert_eq!(people(&history).len(), 3);
     // It is opened once more, and forked itself.
