@@ -6,7 +6,7 @@ use safepoint::{
     History, Session,
     history::Message,
     ids::{SessionId, TurnId},
-    session::{Fork, Forked, ItemOutcome, SessionStop},
+    session::{Fork, Forked, ItemOutcome, Policy, Push, SessionStop},
     store::{Error, MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
@@ -113,6 +113,30 @@ async fn a_working_session_is_forked_through_its_handle() {
     end(session).await;
     assert!(matches!(handle.fork(None).await, Err(Error::NotStored)), "it has ended");
     assert!(matches!(desk.chat().start().fork(None).await, Err(Error::NotStored)), "it is in no store");
+}
+
+/// S7.21, S6.6: of a turn that was rolled back the conversation has nothing; what it did is named.
+#[tokio::test]
+async fn a_fork_at_a_turn_that_was_rolled_back_names_what_it_did() {
+    let (store, desk) = (memory(), Desk::new([Reply::text("kept answer"), pays()]));
+    let session = open(&desk, &store, "s").await;
+    say(&session, "kept").await;
+    let old = session.push("old".to_owned()).unwrap();
+    desk.tools.gate().came(1).await;
+    let mut gate = desk.model.gate();
+    desk.tools.gate().open_for_all();
+    gate.request().await;
+    let new = session.push(Push::new("new".to_owned()).policy(Policy::Rollback)).unwrap();
+    assert_eq!(old.outcome().await, ItemOutcome::RolledBack(turn(2)));
+    assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(3)));
+    for (at, said) in [(1, ["kept"].as_slice()), (2, &["kept"]), (3, &["kept", "new"])] {
+        let forked = Fork::of("s").at(turn(at)).create(Arc::clone(&store)).await.unwrap();
+        let paid = if at < 3 { &["pay {} (done)".to_owned()][..] } else { &[] };
+        assert_eq!((forked.turn, &forked.later[..]), (turn(at), paid), "at {at}");
+        let history = end(open(&desk, &store, forked.session.as_str()).await).await;
+        assert_eq!(&people(&history)[..said.len()], said, "at {at}");
+        assert_eq!(people(&history).len(), said.len() + paid.len(), "at {at}");
+    }
 }
 
 /// S7.21: what cannot be forked says so, and nothing is made.

@@ -9,7 +9,7 @@ use safepoint::{
     message::UserMessage,
     model::{Delta, Finish},
     raw::store::Liveness,
-    session::{ChatPlanner, ItemOutcome, LostRun, Policy, Push, SessionEvent, SessionStop},
+    session::{ChatPlanner, Fork, ItemOutcome, LostRun, Policy, Push, SessionEvent, SessionStop},
     steer::SteerOutcome,
     store::{MemoryStore, Store},
 };
@@ -138,6 +138,24 @@ async fn a_turn_that_continues_reports_before_its_next_request() {
     seen(&third, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
         .await;
     drop((first, second));
+}
+
+/// S7.21: a run in the background belongs to the session that began it, and so a fork says; what it was doing then is named.
+#[tokio::test]
+async fn a_fork_names_what_runs_in_the_background() {
+    let world = World::new([Reply::text("it digs")]);
+    let first = world.dies_paying().await;
+    let forked = Fork::of("s").named("fork").create(Arc::clone(&world.store)).await.unwrap();
+    assert_eq!((forked.turn, &forked.later[..]), (turn(1), &["pay {} (effects unknown)".to_owned()][..]));
+    let chat = Session::builder(ChatPlanner::new(world.outer.agent()));
+    let fork: Session<String> =
+        chat.open(Arc::clone(&world.store), SessionId::from("fork"), owner(2)).await.unwrap();
+    fork.stop(SessionStop::at_turn_end());
+    let history = format!("{:?}", fork.done().await.history());
+    for named in ["belongs to the session that this conversation continues", "pay {} (effects unknown)"] {
+        assert!(history.contains(named), "{history}");
+    }
+    drop(first);
 }
 
 /// S9.1, S6.6: a turn that is rolled back takes its notice with it: the next turn gets the notice again.
