@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Tool;
 
-/// What an agent takes as a tool: a [`Tool`], a [`TypedTool`], or a function without arguments that makes one of the latter,
+/// What an agent takes as a tool: a [`Tool`], a `TypedTool`, or a function without arguments that makes one of the latter,
 /// as [`#[safepoint::tool]`](macro@crate::tool) makes it. `Kind` keeps the three apart and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",

@@ -307,7 +307,8 @@ impl Fold {
     pub(super) fn last_turn(&self, is_over: bool) -> Option<LastTurn> {
         let turn = self.turn.as_ref()?;
         let has_ended = turn.fate.is_some() || turn.ending.is_some();
-        if !has_ended && !(is_over && turn.run.is_some()) {
+        let is_over = is_over && turn.run.is_some();
+        if !(has_ended || is_over) {
             return None;
         }
         let mut history = turn.after();
