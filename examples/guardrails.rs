@@ -19,11 +19,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let drop_table = tool::from_fn("drop_table", "Drops a table", |_cx, table: Table| async move {
         Ok(format!("{} is gone", table.name))
     });
-    let on_topic = hook::before_model("on-topic", |_round, history| match history.entries().last().map(|last| &**last) {
-        Some(Message::User(asked)) if asked.text.contains("poem") => {
-            ModelVerdict::Answer("I only talk about the database.".into())
+    let on_topic = hook::before_model("on-topic", |_round, history| {
+        match history.entries().last().map(|last| &**last) {
+            Some(Message::User(asked)) if asked.text.contains("poem") => {
+                ModelVerdict::Answer("I only talk about the database.".into())
+            }
+            _ => ModelVerdict::Proceed,
         }
-        _ => ModelVerdict::Proceed,
     });
     let tables_stay = hook::before_call("tables-stay", |call| match call.name.as_str() {
         "drop_table" => CallVerdict::Refuse("tables stay".into()),

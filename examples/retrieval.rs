@@ -41,12 +41,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vectors = embedder.embed(&HANDBOOK.map(str::to_owned)).await?.vectors;
     let index = Index { embedder, vectors };
     let look_up = "Finds what the handbook says";
-    let look_up = tool::from_fn_with_state(index, "look_up", look_up, |cx, index, asked: Question| async move {
-        let texts = [asked.question];
-        // A stop drops the request, which closes its connection, and leaves here.
-        let embedded = cx.run(index.embedder.embed(&texts)).await??;
-        Ok(index.nearest(&embedded.vectors[0]))
-    });
+    let look_up =
+        tool::from_fn_with_state(index, "look_up", look_up, |cx, index, asked: Question| async move {
+            let texts = [asked.question];
+            // A stop drops the request, which closes its connection, and leaves here.
+            let embedded = cx.run(index.embedder.embed(&texts)).await??;
+            Ok(index.nearest(&embedded.vectors[0]))
+        });
     let look_up = look_up.with(|spec| spec.effect(EffectClass::ReadOnly));
     let agent = Agent::builder(openai::from_env("gpt-5.2")?).tool(look_up).build();
     let outcome = agent.run("How many days of vacation do I have?").await;

@@ -35,6 +35,8 @@ mod kept;
 mod made;
 #[cfg(feature = "openai")]
 pub mod openai;
+#[cfg(any(feature = "openai", feature = "responses"))]
+mod openai_schema;
 mod parse;
 mod parts;
 mod provider_blocks;

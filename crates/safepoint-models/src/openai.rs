@@ -15,9 +15,9 @@ use crate::{
     conversation::HttpConversation,
     embedding::HttpEmbedder,
     encoded_history::EncodedHistory,
-    parts,
+    openai_schema, parts,
     providers::Dialect,
-    strict_schema::{self, StrictRules},
+    strict_schema,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -135,11 +135,11 @@ impl Wire for Chat {
     const ANSWER_FIELD: &'static str = "response_format";
 
     fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
-        takes_schemas(model)
+        openai_schema::takes_schemas(model)
     }
 
     fn strict(schema: &Value) -> Option<Value> {
-        strict_schema::strict(schema, &STRICT)
+        strict_schema::strict(schema, &openai_schema::STRICT)
     }
 
     fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
@@ -155,22 +155,6 @@ impl Wire for Chat {
         Box::new(model.conversation(spec))
     }
 }
-
-/// Whether a model of OpenAI's is known to take a schema: from the GPT-4o of August 2024 on.
-pub(crate) fn takes_schemas(model: &str) -> bool {
-    const FAMILIES: [&str; 6] = ["gpt-4o", "gpt-4.1", "gpt-4.5", "o1", "o3", "o4"];
-    const OTHERS: [&str; 8] =
-        ["2024-05-13", "audio", "realtime", "search", "transcribe", "tts", "o1-mini", "o1-preview"];
-    let generation =
-        model.strip_prefix("gpt-").and_then(|rest| rest.split(['-', '.']).next()?.parse::<u32>().ok());
-    let is_known = FAMILIES.iter().any(|family| model.starts_with(family))
-        || generation.is_some_and(|number| number >= 5);
-    is_known && !OTHERS.iter().any(|other| model.contains(other))
-}
-
-/// What OpenAI asks of a schema.
-pub(crate) const STRICT: StrictRules =
-    StrictRules { is_closed: true, is_all_required: true, may_recur: true };
 
 impl HttpModel<Chat> {
     /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.

@@ -23,7 +23,7 @@ use crate::{
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     http::{exchange, outgoing},
-    openai, parts, strict_schema,
+    openai_schema, parts, strict_schema,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -115,11 +115,11 @@ impl Wire for Stateless {
     const ANSWER_FIELD: &'static str = "text";
 
     fn takes_schemas(model: &str, _spec: &ModelSpec) -> bool {
-        openai::takes_schemas(model)
+        openai_schema::takes_schemas(model)
     }
 
     fn strict(schema: &Value) -> Option<Value> {
-        strict_schema::strict(schema, &openai::STRICT)
+        strict_schema::strict(schema, &openai_schema::STRICT)
     }
 
     fn ask_schema(fields: &mut Map<String, Value>, answer: &AnswerFormat) {
