@@ -1,4 +1,4 @@
-//! Guardrails: a question off the topic is answered without the model, a call that nobody may make is refused, and what must
+//! Guardrails: a question off the topic is answered without the model, a call that is never allowed is refused, and what must
 //! not be seen is taken out of the text before anyone sees it.
 
 use safepoint::{

@@ -1,4 +1,4 @@
-//! A guard against a run that goes in circles: first the model is told, then the run is stopped.
+//! A guard against a run that goes in circles: first the model gets a note, then the run is stopped.
 
 use std::error::Error;
 

@@ -175,6 +175,10 @@ impl<M: Model> Model for Limited<M> {
         self.model.name()
     }
 
+    fn accepts(&self, spec: &ModelSpec) -> Result<(), ModelError> {
+        self.model.accepts(spec)
+    }
+
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         let tools = spec.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len());
         let fixed = spec.system.as_ref().map_or(0, |system| system.len()) + tools.sum::<usize>();

@@ -233,7 +233,7 @@ async fn a_paused_message_is_no_answer_and_can_be_continued() {
     );
 }
 
-/// S4.24, S5.1: another wire is told what the provider did, in words, and takes the history; the own wire gets it as it came.
+/// S4.24, S5.1: another wire gets what the provider did in words, and takes the history; the own wire gets it as it came.
 #[tokio::test]
 async fn another_wire_is_told_in_words() {
     let server = server([

@@ -11,10 +11,13 @@ use futures_util::{StreamExt as _, stream};
 use safepoint::{
     Agent, History, Model, RunHandle, StopRequest, Usage,
     event::EventKind,
-    model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec, Parameters},
+    model::{
+        Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec, Parameters,
+        WebSearch,
+    },
     receipt::{Ending, ModelState},
 };
-use safepoint_models::{Failover, RateLimit};
+use safepoint_models::{Failover, RateLimit, responses};
 use tokio::time::Instant;
 
 /// A model that answers at once, and notes when each try was sent, and of whom.
@@ -222,6 +225,17 @@ fn a_limit_changes_no_parameter() {
     assert!(limited.check(&Parameters::new()).is_ok());
     let refused = limited.check(&Parameters::new().seed(7)).unwrap_err();
     assert_eq!(refused.to_string(), "answers takes no parameters");
+}
+
+/// S12.10, S4.24: a model under a limit has the provider tools that it has without one, and no others.
+#[test]
+fn a_limit_changes_no_provider_tool() {
+    let has = |model: Box<dyn Model>| {
+        let limited = RateLimit::new("test").limit(model);
+        Agent::builder(limited).provider_tool(WebSearch::new()).try_build().is_ok()
+    };
+    assert!(has(Box::new(responses::model("gpt-5.2"))));
+    assert!(!has(Box::new(Answers::new(1))));
 }
 
 /// S12.10: among several models in a row, a wait is not the beginning of an answer.

@@ -104,6 +104,8 @@ impl Fork {
         let made = store.create(new).await?;
         if made.head == 0 {
             let why = "this store creates sessions without the records that they begin with";
+            // It would be another session than the one that was asked for.
+            store.remove(&session).await?;
             return Err(Error::Failed(Cause::new(why)));
         }
         Ok(Forked { session, turn, later })
