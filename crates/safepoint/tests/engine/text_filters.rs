@@ -8,7 +8,7 @@ use safepoint::{
     event::EventKind,
     history::Message,
     hook::{self, Hooks, TextFilter, TextKind},
-    message::{Block, Reasoning},
+    message::{Block, ProviderBlock, ProviderPart, Reasoning, ResultStatus},
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
 };
 use serde_json::json;
@@ -45,6 +45,26 @@ async fn text_is_filtered_before_it_is_shown() {
         let handle = agent.run_on(outcome.history().clone(), "and?").detach();
         assert_eq!(acted(&seen(&handle).await.0), Vec::<String>::new(), "nothing was changed");
     }
+}
+
+/// S2.20, S4.24: what a filter keeps stands before what the provider did next, as the model said it.
+#[tokio::test]
+async fn what_a_filter_keeps_stands_before_what_the_provider_did_next() {
+    let part = ProviderPart::Result {
+        id: "s1".into(),
+        tool: "web_search".into(),
+        status: ResultStatus::Ok,
+        text: "found".into(),
+    };
+    let mut reply = text(&["I look it up: ", "it is there."]);
+    reply.insert(2, Ok(Delta::Provider(Box::new(ProviderBlock::new("test", part, json!({}))))));
+    let agent = Spy::new([reply]).agent().hooks(hook::on_text("lines", ToOwned::to_owned)).build();
+    let outcome = agent.run("go").await;
+    let Some(Message::Assistant(message)) = outcome.history().entries().last().map(|last| &**last) else {
+        panic!("{:?}", outcome.history())
+    };
+    let is_text: Vec<bool> = message.blocks.iter().map(|block| matches!(block, Block::Text { .. })).collect();
+    assert_eq!(is_text, [true, false, true], "{:?}", message.blocks);
 }
 
 /// S2.20, S2.2: of a message that a stop cuts, only what a filter has given is kept.

@@ -72,11 +72,19 @@ impl Filters {
             Delta::CallPreview { .. }
             | Delta::CallArguments { .. }
             | Delta::CallReady(_)
+            | Delta::Provider(_)
             | Delta::Ended(_) => {
                 given.extend(self.flush()?);
                 given.push(delta);
             }
-            other => given.push(other),
+            // No part of the message.
+            Delta::Retrying { .. }
+            | Delta::Waiting { .. }
+            | Delta::FailedOver { .. }
+            | Delta::Reconnecting { .. }
+            | Delta::Sent
+            | Delta::Opened
+            | Delta::Usage(_) => given.push(delta),
         }
         Ok(given)
     }
