@@ -43,9 +43,37 @@ fn judged(body: &Value) -> Result<(), Violation> {
     calls.must_be_answered()
 }
 
-/// Items of the provider's own tools, which come back as they were given.
-const OWN: [&str; 5] =
-    ["web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"];
+/// Items that come back as they were given: those of the provider's own tools, and of tools that no wire of ours declares
+/// (those of `openai` 3.57 on PyPI).
+const OWN: [&str; 27] = [
+    "additional_tools",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "code_interpreter_call",
+    "compaction",
+    "compaction_trigger",
+    "computer_call",
+    "computer_call_output",
+    "configuration_update",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "file_search_call",
+    "image_generation_call",
+    "item_reference",
+    "local_shell_call",
+    "local_shell_call_output",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_call",
+    "mcp_list_tools",
+    "program",
+    "program_output",
+    "shell_call",
+    "shell_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "web_search_call",
+];
 
 /// An item without a type is a message.
 fn kind(item: &Value) -> &str {

@@ -1,9 +1,66 @@
 //! The rules of the tools that a request declares: those of the program have a name and a schema, those of the provider are
 //! ones that it has.
+//!
+//! What a provider has is listed whole, from its own SDKs (`anthropic` 2.13 and `openai` 3.57 on PyPI): agents of others are
+//! run against these rules too, and declare more than our wires do. The settings of a tool are judged where a wire of ours
+//! sends them.
 
 use serde_json::{Map, Value};
 
 use super::{HistoryRule, Violation, list, must, text};
+
+/// The tools of Anthropic that no wire of ours declares.
+const OF_ANTHROPIC: [&str; 27] = [
+    "advisor_20260301",
+    "bash_20241022",
+    "bash_20250124",
+    "browser_toolset_20260801",
+    "code_execution_20250522",
+    "code_execution_20260120",
+    "code_execution_20260521",
+    "computer_20241022",
+    "computer_20250124",
+    "computer_20251124",
+    "computer_toolset_20260801",
+    "mcp_toolset",
+    "memory_20250818",
+    "text_editor_20241022",
+    "text_editor_20250124",
+    "text_editor_20250429",
+    "text_editor_20250728",
+    "tool_search_tool_bm25",
+    "tool_search_tool_bm25_20251119",
+    "tool_search_tool_regex",
+    "tool_search_tool_regex_20251119",
+    "web_fetch_20250910",
+    "web_fetch_20260209",
+    "web_fetch_20260309",
+    "web_fetch_20260318",
+    "web_search_20260209",
+    "web_search_20260318",
+];
+
+/// The tools of OpenAI Responses.
+const OF_RESPONSES: [&str; 18] = [
+    "apply_patch",
+    "code_interpreter",
+    "computer",
+    "computer_use_preview",
+    "custom",
+    "file_search",
+    "function",
+    "image_generation",
+    "local_shell",
+    "mcp",
+    "namespace",
+    "programmatic_tool_calling",
+    "shell",
+    "tool_search",
+    "web_search",
+    "web_search_2025_08_26",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+];
 
 /// Judges the tools of a messages request.
 ///
@@ -13,9 +70,23 @@ pub(super) fn anthropic(body: &Value) -> Result<(), Violation> {
     const OWN: [(&str, &[&str]); 2] = [
         (
             "web_search_20250305",
-            &["type", "name", "max_uses", "allowed_domains", "blocked_domains", "cache_control"],
+            &[
+                "type",
+                "name",
+                "max_uses",
+                "allowed_domains",
+                "blocked_domains",
+                "user_location",
+                "allowed_callers",
+                "cache_control",
+                "defer_loading",
+                "strict",
+            ],
         ),
-        ("code_execution_20250825", &["type", "name", "cache_control"]),
+        (
+            "code_execution_20250825",
+            &["type", "name", "allowed_callers", "cache_control", "defer_loading", "strict"],
+        ),
     ];
     for (index, tool) in list(&body["tools"]).iter().enumerate() {
         let Some(kind) = tool["type"].as_str().filter(|kind| *kind != "custom") else {
@@ -24,7 +95,7 @@ pub(super) fn anthropic(body: &Value) -> Result<(), Violation> {
             continue;
         };
         let known = OWN.iter().find(|(known, _)| *known == kind);
-        refuse_unless(known.is_some(), || {
+        refuse_unless(known.is_some() || OF_ANTHROPIC.contains(&kind), || {
             format!(
                 "tools.{index}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
             )
@@ -47,9 +118,9 @@ pub(super) fn anthropic(body: &Value) -> Result<(), Violation> {
 /// The first violation.
 pub(super) fn responses(body: &Value) -> Result<(), Violation> {
     const OWN: [(&str, &[&str]); 3] = [
-        ("web_search", &["type", "filters", "user_location", "search_context_size"]),
+        ("web_search", &["type", "filters", "user_location", "search_context_size", "external_web_access"]),
         ("file_search", &["type", "vector_store_ids", "max_num_results", "ranking_options", "filters"]),
-        ("code_interpreter", &["type", "container"]),
+        ("code_interpreter", &["type", "container", "allowed_callers"]),
     ];
     for (index, tool) in list(&body["tools"]).iter().enumerate() {
         let kind = text(&tool["type"]);
@@ -63,10 +134,9 @@ pub(super) fn responses(body: &Value) -> Result<(), Violation> {
             format!("Missing required parameter: 'tools[{index}].{}'.", missing.unwrap_or_default())
         })?;
         let known = OWN.iter().find(|(known, _)| *known == kind);
-        refuse_unless(kind == "function" || known.is_some(), || {
-            format!(
-                "Invalid value: '{kind}'. Supported values are: 'function', 'file_search', 'web_search', and 'code_interpreter'."
-            )
+        refuse_unless(known.is_some() || OF_RESPONSES.contains(&kind), || {
+            let named: Vec<String> = OF_RESPONSES.iter().map(|kind| format!("'{kind}'")).collect();
+            format!("Invalid value: '{kind}'. Supported values are: {}.", named.join(", "))
         })?;
         let extra = known.and_then(|(_, fields)| unknown(tool, fields));
         refuse_unless(extra.is_none(), || {

@@ -51,6 +51,14 @@ fn tools_are_judged_by_each_providers_rules() {
     ] {
         refused(items(tool), rule, words);
     }
+    for kind in ["namespace", "custom", "shell", "web_search_preview"] {
+        assert!(
+            items(json!({"type": kind, "name": "n"})).is_ok(),
+            "{kind} is one that an agent of others declares"
+        );
+    }
+    assert!(items(json!({"type": "web_search", "external_web_access": false})).is_ok());
+    assert!(talk(json!({"type": "bash_20250124", "name": "bash"})).is_ok());
     let chats = |tool: Value| openai(&with(chat(json!([user()])), "tools", json!([tool])));
     refused(chats(json!({"type": "web_search"})), rule, "'web_search'");
     refused(chats(json!({"type": "function"})), rule, "function.name");
