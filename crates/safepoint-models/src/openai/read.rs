@@ -76,12 +76,20 @@ struct ChunkUsage {
 /// Reads one reply.
 #[derive(Debug, Default)]
 pub(crate) struct ChatReader {
-    /// The call that arrives, and its number.
-    open: Option<(u32, ToolCall)>,
+    open: Option<OpenCall>,
     /// The number of the call that began last.
     last: Option<u32>,
     begun: Begun,
     ending: Ending,
+}
+
+/// The call that arrives.
+#[derive(Debug)]
+struct OpenCall {
+    index: u32,
+    call: ToolCall,
+    /// The id under which its arguments are shown: the one that it had as the first of them came.
+    shown: Option<CallId>,
 }
 
 /// The numbers of all calls that have begun: servers count from nought, if they count.
@@ -155,7 +163,8 @@ impl ReplyReader for ChatReader {
         /// About what a number costs that is remembered.
         const NUMBER: usize = 16;
         let open = self.open.as_ref();
-        let call = open.map_or(0, |(_, call)| call.id.as_str().len() + call.name.len() + call.args.len());
+        let call = open
+            .map_or(0, |OpenCall { call, .. }| call.id.as_str().len() + call.name.len() + call.args.len());
         self.begun.len().saturating_mul(NUMBER).saturating_add(call)
     }
 }
@@ -188,17 +197,17 @@ impl ChatReader {
             (None, Some(id), Some(last)) if !id.is_empty() => last.wrapping_add(1),
             (None, _, last) => last.unwrap_or(0),
         };
-        if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+        if self.open.as_ref().is_none_or(|open| open.index != index) {
             if !self.begun.insert(index) {
                 // It was complete when the next one began.
                 return;
             }
             self.ready(out);
             let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
-            self.open = Some((index, call));
+            self.open = Some(OpenCall { index, call, shown: None });
             self.last = Some(index);
         }
-        let Some((_, call)) = &mut self.open else { return };
+        let Some(OpenCall { call, shown, .. }) = &mut self.open else { return };
         if let Some(id) = piece.id.filter(|id| !id.is_empty() && call.id.as_str().is_empty()) {
             call.id = CallId::from(&*id);
         }
@@ -210,13 +219,16 @@ impl ChatReader {
             if begun && !call.name.is_empty() {
                 out.push_back(Delta::CallPreview { name: call.name.clone() });
             }
-            out.extend(reply::arguments(&call.id, &call.name, &more));
+            if !more.is_empty() {
+                let id = shown.get_or_insert_with(|| call.id.clone());
+                out.extend(reply::arguments(id, &call.name, &more));
+            }
         }
     }
 
     /// The call that was arriving is complete.
     fn ready(&mut self, out: &mut VecDeque<Delta>) {
-        out.extend(self.open.take().map(|(_, call)| Delta::CallReady(call)));
+        out.extend(self.open.take().map(|open| Delta::CallReady(open.call)));
     }
 }
 
