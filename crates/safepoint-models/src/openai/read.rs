@@ -1,7 +1,10 @@
 //! A chat completion's chunks as deltas. A call is ready only when its arguments are certain to be complete: the next
 //! one begins, or the provider says why the message ended.
 
-use std::collections::{HashSet, VecDeque};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
 
 use safepoint::{
     Usage,
@@ -86,10 +89,19 @@ pub(crate) struct ChatReader {
 /// The call that arrives.
 #[derive(Debug)]
 struct OpenCall {
-    index: u32,
+    number: u32,
     call: ToolCall,
-    /// The id under which its arguments are shown: the one that it had as the first of them came.
-    shown: Option<CallId>,
+    /// The name that its fragments are shown with.
+    shown: Arc<str>,
+    /// The id that they are shown with: the one that it had as the first of them came.
+    shown_id: Option<CallId>,
+}
+
+impl OpenCall {
+    fn new(number: u32) -> Self {
+        let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
+        Self { number, call, shown: Arc::default(), shown_id: None }
+    }
 }
 
 /// The numbers of all calls that have begun: servers count from nought, if they count.
@@ -162,9 +174,8 @@ impl ReplyReader for ChatReader {
     fn held(&self) -> usize {
         /// About what a number costs that is remembered.
         const NUMBER: usize = 16;
-        let open = self.open.as_ref();
-        let call = open
-            .map_or(0, |OpenCall { call, .. }| call.id.as_str().len() + call.name.len() + call.args.len());
+        let held = |call: &ToolCall| call.id.as_str().len() + call.name.len() + call.args.len();
+        let call = self.open.as_ref().map_or(0, |open| held(&open.call));
         self.begun.len().saturating_mul(NUMBER).saturating_add(call)
     }
 }
@@ -197,31 +208,33 @@ impl ChatReader {
             (None, Some(id), Some(last)) if !id.is_empty() => last.wrapping_add(1),
             (None, _, last) => last.unwrap_or(0),
         };
-        if self.open.as_ref().is_none_or(|open| open.index != index) {
+        if self.open.as_ref().is_none_or(|open| open.number != index) {
             if !self.begun.insert(index) {
                 // It was complete when the next one began.
                 return;
             }
             self.ready(out);
-            let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
-            self.open = Some(OpenCall { index, call, shown: None });
+            self.open = Some(OpenCall::new(index));
             self.last = Some(index);
         }
-        let Some(OpenCall { call, shown, .. }) = &mut self.open else { return };
+        let Some(OpenCall { call, shown, shown_id, .. }) = &mut self.open else { return };
         if let Some(id) = piece.id.filter(|id| !id.is_empty() && call.id.as_str().is_empty()) {
             call.id = CallId::from(&*id);
         }
         if let Some(function) = piece.function {
             let begun = call.name.is_empty();
-            call.name.push_str(function.name.as_deref().unwrap_or_default());
+            if let Some(name) = function.name.filter(|name| !name.is_empty()) {
+                call.name.push_str(&name);
+                *shown = Arc::from(call.name.as_str());
+            }
             let more = function.arguments.unwrap_or_default();
             call.args.push_str(&more);
             if begun && !call.name.is_empty() {
                 out.push_back(Delta::CallPreview { name: call.name.clone() });
             }
             if !more.is_empty() {
-                let id = shown.get_or_insert_with(|| call.id.clone());
-                out.extend(reply::arguments(id, &call.name, &more));
+                let id = shown_id.get_or_insert_with(|| call.id.clone());
+                out.extend(reply::arguments(id, shown, more));
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: an event is taken once, also when a broken stream is read on (its number says which it is).
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use safepoint::{
     Usage,
@@ -99,7 +99,7 @@ struct OpenCall {
     /// Which item of the response it is; servers that do not say have one at a time.
     index: Option<u64>,
     /// Its id and its tool. One that was not announced is shown when it is whole.
-    announced: Option<(CallId, String)>,
+    announced: Option<(CallId, Arc<str>)>,
     args: String,
 }
 
@@ -132,7 +132,7 @@ impl ReplyReader for ResponsesReader {
     }
 
     fn held(&self) -> usize {
-        let named = |(id, name): &(CallId, String)| id.as_str().len() + name.len();
+        let named = |(id, name): &(CallId, Arc<str>)| id.as_str().len() + name.len();
         let size = |call: &OpenCall| {
             size_of::<OpenCall>() + call.announced.as_ref().map_or(0, named) + call.args.len()
         };
@@ -167,7 +167,7 @@ impl ResponsesReader {
             ("response.function_call_arguments.delta", Some(more), _, _) => {
                 let call = self.open(event.output_index);
                 call.args.push_str(&more);
-                out.extend(call.announced.as_ref().and_then(|(id, name)| reply::arguments(id, name, &more)));
+                out.extend(call.announced.as_ref().and_then(|(id, name)| reply::arguments(id, name, more)));
             }
             ("response.output_item.added", _, Some(item), _) => self.begun(item, event.output_index, out)?,
             ("response.output_item.done", _, Some(item), _) => self.done(item, event.output_index, out)?,
@@ -200,7 +200,7 @@ impl ResponsesReader {
         drop(self.collected(index));
         if let Some(Item { name: Some(name), call_id, .. }) = Item::read(raw, &["function_call"])? {
             let id = CallId::from(call_id.unwrap_or_default());
-            self.open(index).announced = Some((id, name.clone()));
+            self.open(index).announced = Some((id, name.as_str().into()));
             out.push_back(Delta::CallPreview { name });
         }
         Ok(())
