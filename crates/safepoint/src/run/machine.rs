@@ -30,6 +30,7 @@ mod context;
 mod hooked;
 mod reports;
 mod round;
+mod shared_call;
 mod spent;
 mod tally;
 mod view;
@@ -38,6 +39,7 @@ pub(crate) use call::{Allowed, Call, CallState};
 pub(crate) use children::ChildUsage;
 pub(crate) use context::{PendingSteer, StepContext, over_attempts};
 pub(crate) use round::{Round, first_starts};
+pub(crate) use shared_call::SharedCall;
 pub(crate) use view::AnnouncedModel;
 
 use spent::Spent;

@@ -11,7 +11,7 @@ use crate::{
     contract::tool::OnToolFailure,
     run::{
         executor::{self, CallBoard, CallEnd},
-        machine::{Call, CallState},
+        machine::{Call, CallState, SharedCall},
         outcome::LastWords,
         shared::Closing,
     },
@@ -204,7 +204,7 @@ impl Driver {
     /// again when it is resumed (S8.3).
     pub(super) async fn end_unbegun(
         &mut self,
-        ended: Vec<(ToolCall, CallEnd, Vec<ApprovalId>)>,
+        ended: Vec<(SharedCall, CallEnd, Vec<ApprovalId>)>,
     ) -> Result<(), LogFailure> {
         if ended.is_empty() {
             return Ok(());

@@ -7,12 +7,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use safepoint_scope::SafePoints;
 
-use super::{Call, CallState, NextStep, tally::Tally};
+use super::{Call, CallState, NextStep, SharedCall, tally::Tally};
 use crate::value::{
     approval::OnUnknownEffect,
     history::{OpenCall, OpenEnd, note},
     ids::CallId,
-    message::{AssistantMessage, CallResult, ToolCall},
+    message::{AssistantMessage, CallResult},
     receipt::{CallReport, Ending},
 };
 
@@ -33,7 +33,8 @@ pub(crate) struct Round {
 
 impl Round {
     pub(super) fn new(message: Arc<AssistantMessage>, left_out: u64) -> Self {
-        let calls: Vec<Call> = message.calls().map(|call| Call::new(call.clone())).collect();
+        let mut calls = Vec::with_capacity(message.calls().count());
+        calls.extend(SharedCall::all(&message).map(Call::new));
         let placed = calls.iter().enumerate().filter(|_| calls.len() > FEW);
         let index = placed.map(|(place, call)| (call.call.id.clone(), place)).collect();
         let mut tally = Tally::default();
@@ -73,7 +74,7 @@ impl Round {
         self.calls.iter().filter(|call| call.has_run_to_resume())
     }
 
-    pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+    pub(super) fn running_call(&self, id: &CallId) -> Option<&SharedCall> {
         let found = self.place(id).and_then(|place| self.call(place))?;
         matches!(found.step, CallState::Running).then_some(&found.call)
     }

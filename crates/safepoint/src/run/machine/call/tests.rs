@@ -5,14 +5,19 @@ use serde_json::json;
 use super::*;
 use crate::{
     run::machine::tests::made::{child, ended, question, tool_call},
-    value::approval::AllowScope,
+    value::{
+        approval::AllowScope,
+        message::{AssistantMessage, Block},
+    },
 };
 
 const STOPPED: CallStatus = CallStatus::Stopped;
 const BY_RUN: Option<StopSource> = Some(StopSource::Run);
 
 fn call(effect: impl Into<Option<EffectClass>>, step: CallState) -> Call {
-    Call { effect: effect.into(), step, ..Call::new(tool_call("c0")) }
+    let message = Arc::new(AssistantMessage { blocks: vec![Block::Call(tool_call("c0"))] });
+    let call = SharedCall::all(&message).next().expect("the message has a call");
+    Call { effect: effect.into(), step, ..Call::new(call) }
 }
 
 fn with_run(call: Call) -> Call {
