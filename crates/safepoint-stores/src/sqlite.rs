@@ -48,7 +48,7 @@ use writer::{Stake, Writer};
 /// use std::sync::Arc;
 /// use safepoint::{Agent, Session, session::ChatPlanner, store::OwnerProcess};
 /// use safepoint_stores::SqliteStore;
-/// /// The conversation `trip`: it goes on where it was, also after a crash.
+/// /// The conversation `trip`: it continues where it was, also after a crash.
 /// async fn open(agent: Agent) -> Result<Session<String>, Box<dyn std::error::Error>> {
 ///     let store = Arc::new(SqliteStore::open("sessions.db")?);
 ///     Ok(Session::builder(ChatPlanner::new(agent)).open(store, "trip".into(), OwnerProcess::here()).await?)

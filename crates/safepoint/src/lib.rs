@@ -1,4 +1,4 @@
-#![doc = include_str!("tutorial.md")]
+#![doc = include_str!("../tutorial.md")]
 #![cfg_attr(not(feature = "schema"), expect(dead_code, reason = "typed answers need their schema"))]
 
 pub mod agent;

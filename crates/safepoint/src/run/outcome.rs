@@ -158,7 +158,7 @@ enum Value<T> {
 ///
 /// ```
 /// use safepoint::{Agent, outcome::Stopped};
-/// /// Shows what the stop did, and goes on with something else.
+/// /// Shows what the stop did, and continues with something else.
 /// async fn instead(agent: &Agent, stopped: &Stopped, input: &str) -> safepoint::Outcome {
 ///     println!("{stopped}");
 ///     agent.run_on(stopped.history().clone(), input).await

@@ -246,7 +246,7 @@ pub enum Resolution {
 ///
 /// ```
 /// use safepoint::{RunHandle, StopRequest};
-/// /// Stops the first call of a tool as soon as it begins; the run goes on.
+/// /// Stops the first call of a tool as soon as it begins; the run continues.
 /// async fn not_this_one(handle: &RunHandle, tool: &str) {
 ///     let mut events = handle.events();
 ///     while let Some(event) = events.next().await {

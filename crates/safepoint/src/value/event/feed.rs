@@ -177,8 +177,8 @@ impl<K: StreamEvent> FeedState<K> {
 ///
 /// ```
 /// use safepoint::RunHandle;
-/// /// A reader that comes back goes on behind the last event that it has seen.
-/// async fn go_on(handle: &RunHandle, seen: u64) {
+/// /// A reader that comes back continues behind the last event that it has seen.
+/// async fn read_on(handle: &RunHandle, seen: u64) {
 ///     let mut events = handle.events_from(seen + 1);
 ///     while let Some(event) = events.next().await {
 ///         println!("{}: {:?}", event.seq, event.kind);
