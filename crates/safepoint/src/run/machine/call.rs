@@ -59,7 +59,7 @@ pub(crate) enum CallState {
     /// It was running when its process ended, and may not run twice: its effect is unknown.
     EffectUnknown,
     /// It is over.
-    Ended { report: Box<CallReport>, result: CallResult },
+    Ended { report: Arc<CallReport>, result: CallResult },
 }
 
 /// What a person approved.
@@ -153,7 +153,7 @@ impl Call {
                     self.begin_to_doubt();
                     self.step = CallState::EffectUnknown;
                 } else {
-                    report.stopped_by = None;
+                    Arc::make_mut(report).stopped_by = None;
                 }
             }
             CallState::Suspended { .. } | CallState::Running if child => self.step = self.again(false),

@@ -121,7 +121,7 @@ impl Round {
     pub(super) fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
         let call = self.place(id).and_then(|place| self.calls.get_mut(place))?;
         match &mut call.step {
-            CallState::Ended { report, .. } => Some(&mut **report),
+            CallState::Ended { report, .. } => Some(Arc::make_mut(report)),
             _ => None,
         }
     }
@@ -179,11 +179,14 @@ impl Round {
     }
 
     /// The message and its results; the rows of the calls go to `reports`.
-    pub(super) fn close(mut self, reports: &mut Vec<CallReport>) -> (Arc<AssistantMessage>, Vec<CallResult>) {
+    pub(super) fn close(
+        mut self,
+        reports: &mut Vec<Arc<CallReport>>,
+    ) -> (Arc<AssistantMessage>, Vec<CallResult>) {
         let mut results = Vec::with_capacity(self.calls.len());
         for call in std::mem::take(&mut self.calls) {
             if let CallState::Ended { report, result } = call.step {
-                reports.push(*report);
+                reports.push(report);
                 results.push(result);
             }
         }

@@ -164,9 +164,8 @@ impl Machine {
     }
     /// The rows of all calls that are over, in the order of the calls.
     pub(crate) fn call_reports(&self) -> Vec<CallReport> {
-        let mut all = self.calls.clone();
-        all.extend(self.round().into_iter().flat_map(Round::reports).cloned());
-        all
+        let open = self.round().into_iter().flat_map(Round::reports);
+        self.calls.iter().map(|report| &**report).chain(open).cloned().collect()
     }
     pub(crate) fn failure(&self) -> Option<&ErrorReport> {
         self.failure.as_ref()

@@ -70,7 +70,7 @@ fn a_stopped_call_is_begun_again_where_that_repeats_nothing() {
     }
     let mut harmless = call(Unsafe, stopped());
     if let CallState::Ended { report, .. } = &mut harmless.step {
-        report.effect = SideEffect::None;
+        Arc::make_mut(report).effect = SideEffect::None;
     }
     assert_eq!(reopened(harmless, OnUnknownEffect::Ask), ("ended None".into(), false));
     let named = Call { named: Some("t1".into()), ..call(Unsafe, stopped()) };
@@ -99,7 +99,7 @@ fn a_child_run_goes_on_where_it_is() {
     if let CallState::Ended { report, .. } = &mut failed.step {
         let reason = safepoint_scope::Reason::new(safepoint_scope::Code::PARENT)
             .with_actor(safepoint_scope::Actor::Engine);
-        report.reason = Some(ReasonReport::from(&reason));
+        Arc::make_mut(report).reason = Some(ReasonReport::from(&reason));
     }
     assert_eq!(reopened(failed, OnUnknownEffect::Tell).0, "again \"run\" false");
     for (step, with, without) in [
