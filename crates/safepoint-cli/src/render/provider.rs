@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::render::text::{cut, one_line};
 
-/// The columns where nobody says how many there are: lines in a file are not broken.
+/// The columns where it is not known how many there are: lines in a file are not broken.
 const UNKNOWN: usize = 240;
 
 /// A use of one of the provider's tools, in one line; none for other blocks.

@@ -1,4 +1,4 @@
-//! A run with a window of its own.
+//! One run has another window than its agent.
 
 use safepoint::{
     Agent, Outcome, ToolContext,

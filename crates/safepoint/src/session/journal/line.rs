@@ -22,7 +22,7 @@ const VERSION: u32 = 4;
 const GIVEN_UP: u32 = 2;
 /// That of a session's beginning: a release that would continue without the conversation reports the same.
 const BEGUN: u32 = 3;
-/// That of a part of that conversation which a record of its own holds: the same.
+/// That of a part of that conversation which another record holds: the same.
 const BEGUN_MORE: u32 = 4;
 /// The version of lines that every release has written: an older release still reads them.
 const FIRST: u32 = 1;

@@ -316,7 +316,7 @@ impl Fold {
         let mut history = turn.after();
         history.close();
         let is_rolled_back = matches!(turn.fate, Some(ItemOutcome::RolledBack(_)));
-        // What was rolled back is forgotten by a record of its own, which leaves nothing of the run.
+        // What was rolled back is forgotten by another record, which leaves nothing of the run.
         let is_forgotten = is_rolled_back && turn.run.is_none();
         let is_final = is_over || is_forgotten || matches!(turn.fate, Some(ItemOutcome::Completed(_)));
         Some(LastTurn { turn: turn.turn, history, is_rolled_back, is_final })

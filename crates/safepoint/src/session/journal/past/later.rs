@@ -25,7 +25,7 @@ const UNREAD: &str = "with arguments that cannot be read";
 pub(in crate::session) struct LaterCall {
     name: String,
     args: String,
-    state: State,
+    state: CallEffect,
     /// Whether an earlier try of it may have changed something, whatever the last one says.
     is_in_doubt: bool,
     is_of_child: bool,
@@ -35,7 +35,7 @@ pub(in crate::session) struct LaterCall {
 
 /// What is known of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CallEffect {
     Tool(SideEffect),
     /// The provider ran it, to its end or not: what it did outside is not known here.
     Provider {
@@ -50,12 +50,12 @@ impl LaterCall {
     /// over by then is named, too: it may be one of a run in the background, of which the conversation knows nothing.
     fn is_after(&self, cut: u64) -> bool {
         let was_open = self.is_of_child && self.ended.is_none_or(|ended| ended > cut);
-        self.state != State::Tool(SideEffect::None) && (self.began > cut || was_open)
+        self.state != CallEffect::Tool(SideEffect::None) && (self.began > cut || was_open)
     }
 
     /// The tool; none where it is no call.
     pub(in crate::session) fn tool(&self) -> Option<&str> {
-        (self.state != State::Unread).then_some(&self.name)
+        (self.state != CallEffect::Unread).then_some(&self.name)
     }
 
     /// Records that cannot be read, the first of them here.
@@ -64,7 +64,7 @@ impl LaterCall {
         Self {
             name: format!("{count} {records} that cannot be read, from record {first} on"),
             args: "what was done then is not known".into(),
-            state: State::Unread,
+            state: CallEffect::Unread,
             is_in_doubt: false,
             is_of_child: false,
             began: first,
@@ -77,11 +77,11 @@ impl fmt::Display for LaterCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, args, .. } = self;
         let state = match self.state {
-            State::Unread => return write!(f, "{name}: {args}"),
-            State::Tool(SideEffect::Done) => "done",
-            State::Tool(SideEffect::Unknown | SideEffect::None) => "effects unknown",
-            State::Provider { has_ended: true } => "run by the provider",
-            State::Provider { has_ended: false } => "run by the provider, effects unknown",
+            CallEffect::Unread => return write!(f, "{name}: {args}"),
+            CallEffect::Tool(SideEffect::Done) => "done",
+            CallEffect::Tool(SideEffect::Unknown | SideEffect::None) => "effects unknown",
+            CallEffect::Provider { has_ended: true } => "run by the provider",
+            CallEffect::Provider { has_ended: false } => "run by the provider, effects unknown",
         };
         write!(f, "{name} {args} ({state})")
     }
@@ -116,9 +116,9 @@ impl Later {
                 match known {
                     // A later attempt tries it again.
                     Some(call) => {
-                        call.is_in_doubt |= call.state != State::Tool(SideEffect::None);
+                        call.is_in_doubt |= call.state != CallEffect::Tool(SideEffect::None);
                         (call.began, call.ended) = (position, None);
-                        call.state = State::Tool(SideEffect::Unknown);
+                        call.state = CallEffect::Tool(SideEffect::Unknown);
                     }
                     None if *effect == EffectClass::ReadOnly => {}
                     None => {
@@ -136,7 +136,7 @@ impl Later {
             }
             Fact::ModelEnded { message, .. } => {
                 let uses = provider_uses(message).into_iter().map(|used| LaterCall {
-                    state: State::Provider { has_ended: used.has_ended },
+                    state: CallEffect::Provider { has_ended: used.has_ended },
                     ended: Some(position),
                     ..call(position, path, used.tool, used.input)
                 });
@@ -158,11 +158,11 @@ impl Later {
         let key = (turn, path.clone(), report.call_id.clone());
         let place = self.places.get(&key);
         let Some(begun) = place.and_then(|place| self.calls.get_mut(*place)) else {
-            // Its beginning may be among what cannot be read. That of a run is told by the run's own calls.
+            // Its beginning may be among what cannot be read. What a run did is known by the run's own calls.
             if self.unread.is_some() && report.child.is_none() {
                 self.places.insert(key, self.calls.len());
                 self.calls.push(LaterCall {
-                    state: State::Tool(report.effect),
+                    state: CallEffect::Tool(report.effect),
                     ended: Some(position),
                     ..call(position, path, &report.name, UNREAD)
                 });
@@ -172,7 +172,7 @@ impl Later {
         begun.ended = Some(position);
         let is_none = report.effect == SideEffect::None;
         begun.state =
-            State::Tool(if is_none && begun.is_in_doubt { SideEffect::Unknown } else { report.effect });
+            CallEffect::Tool(if is_none && begun.is_in_doubt { SideEffect::Unknown } else { report.effect });
     }
 
     /// The record at this position cannot be read.
@@ -216,7 +216,7 @@ fn call(position: u64, path: &Path, name: &str, args: &str) -> LaterCall {
     LaterCall {
         name: name.to_owned(),
         args,
-        state: State::Tool(SideEffect::Unknown),
+        state: CallEffect::Tool(SideEffect::Unknown),
         is_in_doubt: false,
         is_of_child: !path.is_root(),
         began: position,
