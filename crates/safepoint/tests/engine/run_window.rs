@@ -1,7 +1,10 @@
 //! One run has another window than its agent.
 
 use safepoint::{
-    Agent, Outcome, ToolContext,
+    Agent, History, Outcome, ToolContext,
+    event::{EventKind, Fact, HookAction},
+    history::Message,
+    hook::{HookResult, Hooks, ModelVerdict, ready},
     outcome::ErrorKind,
     raw::remote::{Remote, RemoteCall, RemoteSpec, RemoteTask},
     secret::Secrets,
@@ -9,6 +12,7 @@ use safepoint::{
 };
 
 use crate::{
+    hook_changes::Spy,
     too_long::{Takes, long},
     world::{Scripted, agent, say},
 };
@@ -105,4 +109,38 @@ async fn a_summary_by_another_model_tells_no_secret() {
         let sent = format!("{:?}", outcome.history().sent());
         assert!(sent.contains("they said [secret key]") && !sent.contains("hunter2"), "{sent}");
     }
+}
+
+/// Has its own request for a summary.
+struct Asks(&'static str);
+
+impl Hooks for Asks {
+    fn before_summary(&self, _round: u32, request: &History) -> HookResult<ModelVerdict> {
+        let before = format!("{:?}", request.entries());
+        let mut other = History::new();
+        let text = if before.contains("question 0") { self.0 } else { "there is no conversation to sum up" };
+        other.push(Message::User(text.into()));
+        ready(ModelVerdict::Send(other))
+    }
+}
+
+/// S2.19: what is sent for a summary is put to the hooks, and is what they make of it; the change is recorded.
+#[tokio::test]
+async fn a_hook_changes_what_is_sent_for_a_summary() {
+    let spy = Spy::new([say("short")]);
+    let window = narrow().summarise_with(spy.clone());
+    let agent = agent([say("ok")]).hooks(Asks("sum up this instead")).window(window).build();
+    let handle = agent.run_on(long(40), "now?").detach();
+    assert_eq!(handle.done().await.answer(), Some("ok"));
+    let sent = spy.sent();
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].contains("sum up this instead") && !sent[0].contains("question"), "{}", sent[0]);
+    let mut events = handle.events();
+    let mut changed = 0;
+    while let Some(event) = events.next().await {
+        let EventKind::Fact(fact) = &event.kind else { continue };
+        let Fact::HookActed(acted) = &**fact else { continue };
+        changed += u32::from(matches!(acted.action, HookAction::RequestChanged { messages: 1, .. }));
+    }
+    assert_eq!(changed, 1);
 }
