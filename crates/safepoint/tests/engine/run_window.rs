@@ -124,7 +124,7 @@ impl Hooks for Asks {
     }
 }
 
-/// S2.19: what is sent for a summary is put to the hooks, and is what they make of it; the change is recorded.
+/// S2.19: what is sent for a summary is shown to the hooks first, and is what they make of it; the change is recorded.
 #[tokio::test]
 async fn a_hook_changes_what_is_sent_for_a_summary() {
     let spy = Spy::new([say("short")]);
