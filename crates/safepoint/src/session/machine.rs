@@ -51,7 +51,7 @@ pub(crate) struct Machine {
     left: Option<EarlyTurn>,
     /// What `left` and `barrier` were before the turn started, until it has ended: it may turn out that it could not
     /// be begun.
-    before_turn: (Option<EarlyTurn>, Option<ItemId>),
+    before_turn: (Option<Box<EarlyTurn>>, Option<ItemId>),
     want: PendingStart,
     turns: u64,
     plans: u64,

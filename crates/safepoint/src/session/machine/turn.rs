@@ -121,7 +121,7 @@ impl Machine {
                     self.barrier = Some(seen);
                     return;
                 }
-                self.before_turn.0 = self.left.take();
+                self.before_turn.0 = self.left.take().map(Box::new);
                 self.items = taken;
                 self.turns += 1;
                 self.start(TurnId::new(self.turns), StartFrom::Plan, out);
@@ -284,7 +284,7 @@ impl Machine {
             self.barrier = barrier;
             let is_suspended = match running.from {
                 StartFrom::Plan => {
-                    self.left = left;
+                    self.left = left.map(|left| *left);
                     items.into_iter().for_each(|item| self.wait_again(item));
                     return;
                 }
