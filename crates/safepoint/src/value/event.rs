@@ -142,7 +142,7 @@ pub enum Fact {
     /// A call ended, by itself or not, or will not begin.
     CallEnded {
         /// The account.
-        report: CallReport,
+        report: Arc<CallReport>,
         /// The result that the model gets.
         result: CallResult,
         /// Whether the model is shown all of it, and where the rest is.
