@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
 };
 
 use safepoint_scope::{Code, Reason, StopRequest};
@@ -172,7 +172,7 @@ impl<T: Item> SessionHandle<T> {
 
     /// Reports that another process wrote into the store: the driver checks it at once.
     pub fn check_store(&self) {
-        self.shared.store_changed.notify_one();
+        self.shared.store_has_changed();
     }
 
     /// Answers an open question of the current turn, of a background run, or of the suspended turn, which
@@ -209,7 +209,7 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// The new session may have been made: as a whole, or not at all.
     pub async fn fork(&self, turn: Option<TurnId>) -> Result<Forked, Error> {
-        let journal = self.shared.journal.get().and_then(Weak::upgrade).ok_or(Error::NotStored)?;
+        let journal = self.shared.journal().ok_or(Error::NotStored)?;
         let fork = Fork::of(journal.session().clone());
         let fork = if let Some(turn) = turn { fork.at(turn) } else { fork };
         fork.create(Arc::clone(journal.store())).await

@@ -1,6 +1,9 @@
 //! State shared by a session's driver and its handles.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::{
+    future::pending,
+    sync::{Arc, OnceLock, Weak},
+};
 
 use tokio::sync::Notify;
 
@@ -37,12 +40,25 @@ pub(super) struct SharedSession<T> {
     /// Set once, before `over` is notified: a waiter that registers and then looks misses neither.
     pub(super) exit: OnceLock<Arc<SessionExit<T>>>,
     pub(super) over: Notify,
+    /// `None`: it is in no store. Boxed, so that such a session carries no room for it.
+    pub(super) stored: Option<Box<InStore>>,
+}
+
+/// What a session in a store has beside the others.
+pub(super) struct InStore {
+    /// Weak: a handle does not keep the store alive.
+    journal: Weak<Journal>,
     /// Another process is said to have written into the store.
-    pub(super) store_changed: Notify,
-    /// The item that the session was created with, until it is pushed.
-    pub(super) first: Mutex<Option<Arc<u64>>>,
-    /// Where it is stored, if it is; set before anyone else has a handle. Weak: a handle does not keep the store alive.
-    pub(super) journal: OnceLock<Weak<Journal>>,
+    changed: Notify,
+    /// The item that the session was created with, until it is pushed. Held for one look.
+    first: Mutex<Option<Arc<u64>>>,
+}
+
+impl InStore {
+    pub(super) fn new(journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Box<Self> {
+        let first = Mutex::new(first);
+        Box::new(Self { journal: Arc::downgrade(journal), changed: Notify::new(), first })
+    }
 }
 
 /// A snapshot of the running turn.
@@ -70,7 +86,28 @@ impl<T: Item> SharedSession<T> {
     /// The number of the item that the session was created with, if it is this one and was not pushed before.
     pub(super) fn take_first(&self, stored: Option<&Arc<u64>>) -> Option<u64> {
         let stored = stored?;
-        self.first.lock().take_if(|first| Arc::ptr_eq(first, stored)).map(|number| *number)
+        let mut first = self.stored.as_ref()?.first.lock();
+        first.take_if(|first| Arc::ptr_eq(first, stored)).map(|number| *number)
+    }
+
+    /// Where it is stored. `None`: nowhere, or the session has ended.
+    pub(super) fn journal(&self) -> Option<Arc<Journal>> {
+        self.stored.as_ref()?.journal.upgrade()
+    }
+
+    /// Another process is said to have written into the store.
+    pub(super) fn store_has_changed(&self) {
+        if let Some(stored) = &self.stored {
+            stored.changed.notify_one();
+        }
+    }
+
+    /// Waits until another process is said to have written into the store; what was said before this call counts.
+    pub(super) async fn store_changed(&self) {
+        match &self.stored {
+            Some(stored) => stored.changed.notified().await,
+            None => pending().await,
+        }
     }
 
     pub(super) fn view(&self, view: Option<TurnView>) {
@@ -83,7 +120,7 @@ impl<T: Item> SharedSession<T> {
             self.feed.close(SessionEvent::Ended);
             self.over.notify_waiters();
             // The watcher holds the store until it sees the end.
-            self.store_changed.notify_one();
+            self.store_has_changed();
         }
     }
 }
