@@ -157,6 +157,7 @@ impl<T: Item> SessionBuilder<T> {
             store_changed: Notify::new(),
             first: Mutex::new(None),
             journal: OnceLock::new(),
+            name: OnceLock::new(),
         };
         (Arc::new(shared), received)
     }

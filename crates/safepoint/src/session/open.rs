@@ -193,6 +193,7 @@ impl<T: Item> SessionBuilder<T> {
         }
         let (shared, received) = self.shared();
         shared.journal.get_or_init(|| Arc::downgrade(journal));
+        shared.name.get_or_init(|| (journal.session().clone(), Some(journal.lease().epoch())));
         let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
         let settings = Arc::new(self.settings);
         let mut driver = Driver::new(Arc::clone(&shared), settings, found.history, received, machine);

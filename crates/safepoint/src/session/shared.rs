@@ -20,7 +20,7 @@ use crate::{
     },
     value::{
         event::Feed,
-        ids::{ItemId, TurnId},
+        ids::{ItemId, SessionId, TurnId},
     },
 };
 
@@ -43,6 +43,9 @@ pub(super) struct SharedSession<T> {
     pub(super) first: Mutex<Option<Arc<u64>>>,
     /// Where it is stored, if it is; set before anyone else has a handle. Weak: a handle does not keep the store alive.
     pub(super) journal: OnceLock<Weak<Journal>>,
+    /// Its id, and the number of this owner where it is stored: set before anyone else has a handle. In memory the id is made
+    /// when it is first wanted.
+    pub(super) name: OnceLock<(SessionId, Option<u64>)>,
 }
 
 /// A snapshot of the running turn.
