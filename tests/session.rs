@@ -75,6 +75,8 @@ mod lost;
 mod meant;
 #[path = "session/orders.rs"]
 mod orders;
+#[path = "session/page.rs"]
+mod page;
 #[path = "session/panics.rs"]
 mod panics;
 #[path = "session/payments.rs"]

@@ -22,7 +22,7 @@ use super::{
     machine::{Machine, Rules},
     message::{Mailbox, Received},
     runs::SessionRuns,
-    shared::{InStore, SharedSession},
+    shared::{InStore, Place, SharedSession},
 };
 
 /// What a session is made with.
@@ -143,7 +143,7 @@ impl<T: Item> SessionBuilder<T> {
         Session { handle: SessionHandle { shared } }
     }
 
-    pub(super) fn shared(&self, stored: Option<Box<InStore>>) -> (Arc<SharedSession<T>>, Received<T>) {
+    pub(super) fn shared(&self, stored: Option<InStore>) -> (Arc<SharedSession<T>>, Received<T>) {
         let (mailbox, received) = Mailbox::new();
         let shared = SharedSession {
             inbox: Inbox::new(mailbox.clone(), self.settings.inbox, self.keeps_late),
@@ -154,7 +154,7 @@ impl<T: Item> SessionBuilder<T> {
             runs: SessionRuns::new(),
             exit: OnceLock::new(),
             over: Notify::new(),
-            stored,
+            place: stored.map_or_else(OnceLock::new, |stored| OnceLock::from(Box::new(Place::Store(stored)))),
         };
         (Arc::new(shared), received)
     }

@@ -220,11 +220,12 @@ impl<T: Item> Watcher<T> {
 
     async fn look_at_decisions(&mut self) -> Result<(), Error> {
         for row in self.journal.store().approvals(self.journal.session()).await? {
-            if let ApprovalState::Decided { bytes, used: DecisionUse::Waiting, .. } = &row.state {
+            if let ApprovalState::Decided { bytes, principal, used: DecisionUse::Waiting, .. } = &row.state {
                 // An unreadable decision is not an approval, and its question waits for no other answer.
                 let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
                 let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
-                self.post(SessionMessage::Decided(row.asked.id.clone(), decision));
+                let ruled = decision.by(principal.clone()).taken();
+                self.post(SessionMessage::Decided(row.asked.id.clone(), ruled));
             }
         }
         Ok(())
