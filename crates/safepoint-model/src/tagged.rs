@@ -4,8 +4,8 @@
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
+    Deserializer,
+    de::{DeserializeSeed, Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::{Map, Value};
 
@@ -33,10 +33,10 @@ impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<T, A::Error> {
-        let first = fields.next_key()?;
-        let Some(Text(first)) = first else { return Err(A::Error::missing_field(T::TAG)) };
+        let first = fields.next_key_seed(InPlace)?;
+        let Some(first) = first else { return Err(A::Error::missing_field(T::TAG)) };
         if first == T::TAG {
-            let Text(name) = fields.next_value()?;
+            let name = fields.next_value_seed(InPlace)?;
             return T::read(&name, MapAccessDeserializer::new(fields));
         }
         let mut all = Map::new();
@@ -52,34 +52,34 @@ impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
     }
 }
 
-/// A short text where it stands, if it can be read there: a long conversation has thousands of tags.
-struct Text<'de>(Cow<'de, str>);
+/// Reads a text where it stands, if it can be read there: a long conversation has thousands of tags.
+struct InPlace;
 
-impl<'de> Deserialize<'de> for Text<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Borrowed;
+impl<'de> DeserializeSeed<'de> for InPlace {
+    type Value = Cow<'de, str>;
 
-        impl<'de> Visitor<'de> for Borrowed {
-            type Value = Text<'de>;
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
+        from.deserialize_str(self)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
+impl<'de> Visitor<'de> for InPlace {
+    type Value = Cow<'de, str>;
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
 
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
 
-            fn visit_string<E>(self, text: String) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text)))
-            }
-        }
+    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
 
-        from.deserialize_str(Borrowed)
+    fn visit_string<E>(self, text: String) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text))
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::Text;
+    use super::{DeserializeSeed as _, InPlace};
 
     use crate::history::Message;
 
@@ -126,7 +126,7 @@ mod tests {
     /// A tag is not copied, so that reading a long conversation makes no text for each of its messages and blocks twice.
     #[test]
     fn a_tag_is_read_where_it_stands() {
-        let read = |json| serde_json::from_str::<Text<'_>>(json).unwrap().0;
+        let read = |json| InPlace.deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap();
         assert!(matches!(read("\"role\""), Cow::Borrowed("role")));
         assert!(matches!(read("\"r\\u006fle\""), Cow::Owned(role) if role == "role"));
     }
