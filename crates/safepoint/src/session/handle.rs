@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
 };
 
 use safepoint_scope::{Code, Reason, StopRequest};
@@ -173,7 +173,7 @@ impl<T: Item> SessionHandle<T> {
 
     /// Reports that another process wrote into the store: the driver checks it at once.
     pub fn check_store(&self) {
-        self.shared.store_changed.notify_one();
+        self.shared.store_has_changed();
     }
 
     /// Answers an open question of the current turn, of a background run, or of the suspended turn, which
@@ -210,7 +210,7 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// The new session may have been made: as a whole, or not at all.
     pub async fn fork(&self, turn: Option<TurnId>) -> Result<Forked, Error> {
-        let journal = self.shared.journal.get().and_then(Weak::upgrade).ok_or(Error::NotStored)?;
+        let journal = self.shared.journal().ok_or(Error::NotStored)?;
         let fork = Fork::of(journal.session().clone());
         let fork = if let Some(turn) = turn { fork.at(turn) } else { fork };
         fork.create(Arc::clone(journal.store())).await
@@ -249,12 +249,12 @@ impl<T: Item> SessionHandle<T> {
     /// Its id: of a stored session, its name in the store; of one in memory, one that no other session has.
     #[must_use]
     pub fn id(&self) -> &SessionId {
-        &self.shared.name.get_or_init(|| (SessionId::fresh(), None)).0
+        self.shared.id()
     }
 
     /// The number of this owner of a stored session, from 1.
     pub(crate) fn epoch(&self) -> Option<u64> {
-        self.shared.name.get().and_then(|(_, epoch)| *epoch)
+        self.shared.epoch()
     }
 
     /// The conversation as the last turn that has ended left it: for a page that is loaded again. What the running turn says

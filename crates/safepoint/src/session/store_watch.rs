@@ -107,11 +107,10 @@ impl<T: Item> Watcher<T> {
             return false;
         }
         let now = Instant::now();
-        let store_changed = async { shared.store_changed.notified().await };
         let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
         // Either may win: both lead to the same look. A notification before this call is not lost, because `notify_one`
         // keeps a permit until the next `notified`.
-        futures_util::future::select(Box::pin(store_changed), Box::pin(soon)).await;
+        futures_util::future::select(Box::pin(shared.store_changed()), Box::pin(soon)).await;
         !is_over()
     }
 

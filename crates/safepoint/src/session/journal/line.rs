@@ -183,8 +183,34 @@ impl JournalLine {
     /// Reads what stands at `position`.
     pub(in crate::session) fn read(position: u64, record: &Record) -> Result<Self, Damage> {
         let bytes = record.known(position, VERSION)?;
+        if let Some(fact) = FactLine::read(bytes) {
+            return Ok(fact);
+        }
         serde_json::from_slice(bytes)
             .map_err(|error| Damage { position, flaw: DamageKind::Unreadable { why: error.to_string() } })
+    }
+}
+
+/// A [`JournalLine::Fact`], as most lines are, read in one go: as one of several kinds of lines it would be kept as loose values
+/// first, to look for its kind.
+#[derive(Deserialize)]
+struct FactLine<'a> {
+    /// No other line is read as a fact.
+    line: &'a str,
+    turn: TurnId,
+    #[serde(default)]
+    path: Path,
+    fact: Arc<Fact>,
+    #[serde(default)]
+    grown: Option<Grown>,
+    #[serde(default)]
+    at: Option<Timestamp>,
+}
+
+impl FactLine<'_> {
+    fn read(bytes: &[u8]) -> Option<JournalLine> {
+        let FactLine { line, turn, path, fact, grown, at } = serde_json::from_slice(bytes).ok()?;
+        (line == "fact").then_some(JournalLine::Fact { turn, path, fact, grown, at })
     }
 }
 
