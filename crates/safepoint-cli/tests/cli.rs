@@ -28,6 +28,7 @@ mod cli {
     mod outgoing;
     mod practice;
     mod redacted;
+    mod rewind;
     mod rules;
     mod setup;
     mod stopped;

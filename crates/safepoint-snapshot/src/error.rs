@@ -73,7 +73,9 @@ impl fmt::Display for SnapshotError {
                      .gitignore"
                 )
             }
-            Fault::Busy => f.write_str("another process restores files of this directory; try again when it has ended"),
+            Fault::Busy => {
+                f.write_str("another process restores files of this directory; try again when it has ended")
+            }
             Fault::Damaged { what } => write!(f, "damaged in the folder of snapshots: {what}"),
             Fault::Gone { what } => write!(f, "{what} is not in the folder of snapshots any more"),
         }

@@ -50,7 +50,8 @@ impl Folder {
             let found = fs::metadata(&path)?;
             Ok((found.dev(), found.ino()))
         };
-        let id = made().map_err(SnapshotError::system(format!("cannot make the folder {}", path.display())))?;
+        let id =
+            made().map_err(SnapshotError::system(format!("cannot make the folder {}", path.display())))?;
         let folder = Self { path, id };
         let name = folder.path.join("root");
         if !name.exists() {

@@ -1,8 +1,15 @@
 //! What git ignores: the `.gitignore` of each directory, the deepest first.
 
-use std::{ffi::OsStr, os::{fd::AsFd, unix::ffi::OsStrExt as _}, path::Path};
+use std::{
+    ffi::OsStr,
+    os::{fd::AsFd, unix::ffi::OsStrExt as _},
+    path::Path,
+};
 
-use ignore::{Match, gitignore::{Gitignore, GitignoreBuilder}};
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
 
 use crate::place;
 

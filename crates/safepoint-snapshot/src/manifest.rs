@@ -31,7 +31,9 @@ impl Manifest {
         let (base, lines) = (&self.base, &self.lines);
         let label = encoded(label.as_bytes());
         let count = lines.lines().count();
-        format!("{FORMAT}\ntaken {taken}\nlabel {label}\nleft-out {not_taken}\nbase {base}\n{lines}end {count}\n")
+        format!(
+            "{FORMAT}\ntaken {taken}\nlabel {label}\nleft-out {not_taken}\nbase {base}\n{lines}end {count}\n"
+        )
     }
 
     /// None if the file is of another form, or was cut short.
@@ -186,7 +188,8 @@ mod tests {
 
     fn example() -> Tree {
         let mut tree = Tree::default();
-        let mut add = |path: &[u8], kind, stamp| drop(tree.entries.insert(path.to_vec(), Entry { kind, stamp }));
+        let mut add =
+            |path: &[u8], kind, stamp| drop(tree.entries.insert(path.to_vec(), Entry { kind, stamp }));
         let stamp = Stamp { inode: 7, modified: -1, changed: 1_764_031_680_000_000_001 };
         let file = Kind::File { mode: 0o4755, size: 3, hash: Hash::of(b"abc") };
         add(b"src", Kind::Directory { mode: 0o755 }, None);

@@ -7,7 +7,10 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::{self, Read as _},
-    os::{fd::{AsFd, OwnedFd}, unix::ffi::OsStrExt as _},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::{Path, PathBuf},
 };
 

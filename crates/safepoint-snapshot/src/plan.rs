@@ -148,7 +148,9 @@ impl Snapshots {
             };
             match why {
                 Some(why) => drop(plan.kept.insert(path.clone(), why)),
-                None => plan.changes.extend(change_of(there, wanted).map(|(change, _)| (path.clone(), change))),
+                None => {
+                    plan.changes.extend(change_of(there, wanted).map(|(change, _)| (path.clone(), change)))
+                }
             }
         }
         plan.now = now;
@@ -198,7 +200,9 @@ pub(crate) fn change_of(from: Seen<'_>, to: Seen<'_>) -> Option<(PathChange, boo
         (Seen::There(Kind::Directory { .. }), Seen::There(Kind::Directory { .. })) => {
             (PathChange::Permissions, true)
         }
-        (Seen::There(Kind::File { hash: from, .. }), Seen::There(Kind::File { hash: to, .. })) if from == to => {
+        (Seen::There(Kind::File { hash: from, .. }), Seen::There(Kind::File { hash: to, .. }))
+            if from == to =>
+        {
             (PathChange::Permissions, false)
         }
         (Seen::There(from), Seen::There(to)) => (PathChange::Replace, is_directory(from) || is_directory(to)),
@@ -216,10 +220,12 @@ impl RestorePlan {
     /// What would happen, by path.
     #[must_use]
     pub fn changes(&self) -> Vec<PlannedChange> {
-        let change = |path: &RelPath| {
-            Some(PlannedChange::new(path, change_of(self.now.at(path), self.target.tree.at(path))?))
+        let is_directory = |seen| matches!(seen, Seen::There(Kind::Directory { .. }));
+        let change = |(path, change): (&RelPath, &PathChange)| {
+            let is_one = is_directory(self.now.at(path)) || is_directory(self.target.tree.at(path));
+            PlannedChange::new(path, (*change, is_one))
         };
-        self.changes.keys().filter_map(change).collect()
+        self.changes.iter().map(change).collect()
     }
 
     /// What would be left as it is, by path, though the snapshot differs.

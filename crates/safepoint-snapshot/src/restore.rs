@@ -5,7 +5,16 @@
 //! - A file that changed after the plan was made is put back as it was found.
 //! - A restore that was cut off is finished, or undone, by another one.
 
-use std::{collections::BTreeSet, ffi::{OsStr, OsString}, fs, io, io::Write as _, os::{fd::{AsFd as _, OwnedFd}, unix::ffi::OsStrExt as _}};
+use std::{
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    fs, io,
+    io::Write as _,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+};
 
 use rustix::{
     fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, unlinkat},
@@ -119,8 +128,7 @@ impl Snapshots {
         let label = format!("after a restore of: {}", plan.target().label());
         let after = self.take_wanted(&label, &BTreeSet::new(), Some(&before.tree))?;
         let note = self.folder.restoring();
-        fs::remove_file(&note)
-            .map_err(SnapshotError::system(format!("cannot remove {}", note.display())))?;
+        fs::remove_file(&note).map_err(SnapshotError::system(format!("cannot remove {}", note.display())))?;
         let change = |path: &RelPath| {
             Some(PlannedChange::new(path, change_of(before.tree.at(path), plan.target.tree.at(path))?))
         };
@@ -280,7 +288,8 @@ impl Restoring<'_> {
             Kind::File { mode, hash, .. } => {
                 let content = self.snapshots.blobs().read(hash);
                 let content = content.map_err(|error| Refusal::Failed(error.to_string()))?;
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let mut file = fs::File::from(openat(directory, name, flags, Mode::from_raw_mode(0o600))?);
                 let mut written = || -> io::Result<()> {
                     file.write_all(&content)?;

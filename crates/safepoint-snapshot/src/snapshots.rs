@@ -140,7 +140,8 @@ impl Snapshots {
     }
 
     /// The restore that a process began and did not end: where it was to lead, and the snapshot of what was there before.
-    /// A plan counts what that restore did as its own.
+    /// A plan counts what that restore did as its caller's own: one that leads to the second, without spans, undoes it, and one
+    /// that leads to the first, with the span from the first to the second, completes it.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -272,7 +273,9 @@ impl Snapshots {
         let path = self.folder.snapshot(&snapshot.id);
         let named = || format!("the snapshot {}", snapshot.id);
         let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(SnapshotError::gone(named())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(SnapshotError::gone(named()));
+            }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Err(SnapshotError::damaged(named()));
             }

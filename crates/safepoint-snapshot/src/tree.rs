@@ -125,7 +125,9 @@ mod tests {
     #[test]
     fn a_tree_reaches_what_is_above_its_paths_and_no_neighbour() {
         let tree = tree(&["a-b", "a/b/c", "x"], &[]);
-        for (path, is_there) in [("a", true), ("a/b", true), ("a/b/c", true), ("a/", false), ("a/c", false), ("x/y", false)] {
+        for (path, is_there) in
+            [("a", true), ("a/b", true), ("a/b/c", true), ("a/", false), ("a/c", false), ("x/y", false)]
+        {
             assert_eq!(tree.reaches(path.as_bytes()), is_there, "{path}");
         }
     }

@@ -8,7 +8,10 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    os::{fd::{AsFd, OwnedFd}, unix::ffi::OsStrExt as _},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     time::{Duration, SystemTime},
 };
 
@@ -162,7 +165,12 @@ impl Walking<'_> {
         self.directory((&inner, names), &path, Some(at.rules), (is_ignored, at.depth + 1))
     }
 
-    fn file(&mut self, at: &At<'_>, (path, name): (RelPath, &OsStr), stat: &Stat) -> Result<(), SnapshotError> {
+    fn file(
+        &mut self,
+        at: &At<'_>,
+        (path, name): (RelPath, &OsStr),
+        stat: &Stat,
+    ) -> Result<(), SnapshotError> {
         let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
         let is_wanted = self.with.wanted.contains(&path);
         if let Some(why) = self.too_much(size).filter(|_| !is_wanted) {

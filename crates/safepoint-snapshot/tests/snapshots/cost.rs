@@ -21,7 +21,9 @@ fn an_unchanged_file_is_not_read() {
     let state = world.place.path().join("state");
     let blob = || {
         let all = nodes(&state);
-        all.into_iter().find(|(_, node)| *node == Node::File(0o600, b"content".to_vec())).map(|(path, _)| path)
+        all.into_iter()
+            .find(|(_, node)| *node == Node::File(0o600, b"content".to_vec()))
+            .map(|(path, _)| path)
     };
     fs::remove_file(state.join(blob().unwrap())).unwrap();
     world.take();

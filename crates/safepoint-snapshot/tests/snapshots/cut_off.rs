@@ -15,15 +15,27 @@ const FILES: usize = 60;
 const PLACE: &str = "SAFEPOINT_SNAPSHOT_PLACE";
 const WORK: &str = "SAFEPOINT_SNAPSHOT_WORK";
 
-/// This program again, as a process that can be killed.
-fn start(place: &Path, work: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["snapshots::cut_off::the_other_process", "--exact", "--nocapture"])
-        .env(PLACE, place)
-        .env(WORK, work)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+/// This program again, as a process that can be killed, and is when it is dropped.
+struct Other(Child);
+
+impl Other {
+    fn start(place: &Path, work: &str) -> Self {
+        let started = Command::new(std::env::current_exe().unwrap())
+            .args(["snapshots::cut_off::the_other_process", "--exact", "--nocapture"])
+            .env(PLACE, place)
+            .env(WORK, work)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(started.unwrap())
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 /// What the other process does; nothing where this is a test.
@@ -88,9 +100,12 @@ fn two_trees() -> (tempfile::TempDir, [Nodes; 2]) {
     (place, [old, new])
 }
 
-fn kill(child: &mut Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
+/// How many contents are stored, while another process stores more.
+fn contents(place: &Path) -> usize {
+    let inner =
+        |path: PathBuf| fs::read_dir(path).into_iter().flatten().filter_map(|one| Some(one.ok()?.path()));
+    let folders = inner(place.join("state")).map(|folder| folder.join("blobs"));
+    folders.flat_map(inner).flat_map(inner).count()
 }
 
 /// S7.31: what a killed process leaves is no snapshot, and all the others can be read.
@@ -103,14 +118,13 @@ fn a_snapshot_that_was_cut_off_is_none() {
     fill(&root, "first");
     snapshots.take("first").unwrap();
     for round in 1..=8 {
-        let mut child = start(place.path(), "take");
+        let other = Other::start(place.path(), "take");
         // In the middle of the contents of its second snapshot, or a little later.
         let count = snapshots.list().unwrap().len();
         wait::until("it takes its next snapshot", || snapshots.list().unwrap().len() > count);
-        let blobs = || nodes(&place.path().join("state")).len();
-        let so_far = blobs();
-        wait::until("it has stored some contents", || blobs() > so_far + round);
-        kill(&mut child);
+        let so_far = contents(place.path());
+        wait::until("it has stored some contents", || contents(place.path()) > so_far + round * 7);
+        drop(other);
         let all = snapshots.list().unwrap();
         for pair in all.windows(2) {
             snapshots.diff(&pair[0], &pair[1]).unwrap();
@@ -137,11 +151,11 @@ fn a_restore_that_was_cut_off_is_completed_or_undone() {
     let snapshots = open(place.path(), SnapshotLimits::default());
     let mut met = 0;
     for round in 0..16 {
-        let mut child = start(place.path(), "restore");
+        let other = Other::start(place.path(), "restore");
         let name = root.join(format!("f{:03}", 10 + round * 3));
         let first = fs::read(&name).unwrap();
         wait::until("it has come to some file", || fs::read(&name).is_ok_and(|now| now != first));
-        kill(&mut child);
+        drop(other);
         for (path, node) in nodes(&root).iter().filter(|(_, node)| matches!(node, Node::File(..))) {
             let is_passing = path.to_string_lossy().contains(".safepoint-restore-");
             let is_known = [&old, &new].iter().any(|tree| tree.get(path) == Some(node));
@@ -149,8 +163,10 @@ fn a_restore_that_was_cut_off_is_completed_or_undone() {
         }
         if let Some((to, before)) = snapshots.unfinished().unwrap() {
             met += 1;
-            let target = if round % 2 == 0 { to } else { before };
-            let plan = snapshots.plan(&target, &[]).unwrap();
+            let plan = match round % 2 {
+                0 => snapshots.plan(&to, &[(to.clone(), before)]).unwrap(),
+                _ => snapshots.plan(&before, &[]).unwrap(),
+            };
             assert_eq!(plan.kept_back(), [], "round {round}");
             let restored = snapshots.restore(plan).unwrap();
             assert_eq!(restored.kept_back, [], "round {round}");

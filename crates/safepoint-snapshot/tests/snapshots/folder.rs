@@ -52,7 +52,8 @@ fn a_snapshot_after_a_removal_is_whole() {
     // As a removal by another process would leave it.
     let state = world.place.path().join("state");
     for (path, node) in nodes(&state) {
-        let is_part = ["snapshots", "blobs", "bases"].iter().any(|part| path.iter().any(|name| name == *part));
+        let is_part =
+            ["snapshots", "blobs", "bases"].iter().any(|part| path.iter().any(|name| name == *part));
         if is_part && matches!(node, Node::File(..)) {
             fs::remove_file(state.join(path)).unwrap();
         }

@@ -91,7 +91,10 @@ fn a_pipe_in_place_of_a_file_is_not_waited_for() {
     world.snapshots.restore(plan).unwrap();
     let nodes = world.nodes();
     assert_eq!(nodes[std::path::Path::new("file")], super::support::Node::Other);
-    assert!(matches!(nodes[std::path::Path::new("script")], super::support::Node::File(0o4751, _)), "{nodes:?}");
+    assert!(
+        matches!(nodes[std::path::Path::new("script")], super::support::Node::File(0o4751, _)),
+        "{nodes:?}"
+    );
 }
 
 /// S7.34: what may not be read is named, not removed and not replaced. Root reads everything, so that there it is restored.
@@ -127,6 +130,7 @@ fn the_folder_is_the_users_alone() {
         let is_below_private = path.components().count() > 1;
         assert!(is_below_private || mode & 0o077 == 0, "{path:?}: {node:?}");
     }
-    let error = Snapshots::open(world.path("a"), world.place.path().join("state"), Default::default()).unwrap_err();
+    let error =
+        Snapshots::open(world.path("a"), world.place.path().join("state"), Default::default()).unwrap_err();
     assert!(error.to_string().starts_with("cannot open the directory "), "{error}");
 }

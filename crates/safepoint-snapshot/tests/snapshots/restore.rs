@@ -74,7 +74,10 @@ fn what_others_changed_is_kept_until_it_is_confirmed_by_name() {
     let blocked = ("made".to_owned(), WhyKept::Blocked);
     let kept = vec![others("between"), others("both"), blocked, others("made/by-person"), others("person")];
     assert_eq!(said(&plan), (vec!["agent".to_owned(), "made/by-agent".to_owned()], kept));
-    assert!(!plan.confirm("made") && !plan.confirm("agent") && !plan.confirm("nowhere"), "by its own name only");
+    assert!(
+        !plan.confirm("made") && !plan.confirm("agent") && !plan.confirm("nowhere"),
+        "by its own name only"
+    );
     assert!(plan.confirm("both") && plan.confirm("made/by-person"));
     let (changes, kept) = said(&plan);
     assert_eq!(changes, ["agent", "both", "made", "made/by-agent", "made/by-person"]);
@@ -167,7 +170,8 @@ fn what_changes_after_the_plan_is_left() {
     world.write("c", "person");
     world.write("new", "person");
     let restored = world.snapshots.restore(plan).unwrap();
-    let kept: Vec<_> = restored.kept_back.iter().map(|kept| (kept.path.to_str().unwrap(), &kept.why)).collect();
+    let kept: Vec<_> =
+        restored.kept_back.iter().map(|kept| (kept.path.to_str().unwrap(), &kept.why)).collect();
     let meanwhile = &WhyKept::ChangedMeanwhile;
     assert_eq!(kept, [("a", meanwhile), ("c", meanwhile), ("new", meanwhile)]);
     let read = ["a", "b", "c", "new"].map(|name| world.read(name));
@@ -194,5 +198,8 @@ fn a_damaged_content_is_kept_out_of_the_plan() {
     let plan = world.plan(&before, &after);
     let (changes, kept) = said(&plan);
     assert_eq!(changes, ["d"]);
-    assert!(matches!(&kept[..], [(path, WhyKept::Failed(why))] if path == "d/x" && why.contains("altered")), "{kept:?}");
+    assert!(
+        matches!(&kept[..], [(path, WhyKept::Failed(why))] if path == "d/x" && why.contains("altered")),
+        "{kept:?}"
+    );
 }

@@ -72,6 +72,19 @@ impl Fork {
         self
     }
 
+    /// The calls that [`create`](Self::create) would name in [`Forked::later`], before anything is made: what they did, no fork
+    /// takes back.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`], [`Error::NoTurn`] and [`Error::Damaged`], as for `create`.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn later_calls(&self, store: &dyn Store) -> Result<Vec<String>, Error> {
+        let Past { later, .. } = journal::past(store, &self.from, self.at).await?;
+        Ok(later.iter().map(ToString::to_string).collect())
+    }
+
     /// Makes it. The old session may have an owner, which is not disturbed; what it adds meanwhile may be missing in the list of
     /// later calls.
     ///

@@ -30,6 +30,7 @@ use super::{
 use crate::signals::StopLevel;
 
 mod handed;
+mod rewind;
 mod streams;
 
 const COLUMNS: u16 = 80;
