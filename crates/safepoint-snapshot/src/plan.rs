@@ -165,6 +165,9 @@ impl Snapshots {
     }
 }
 
+/// The permissions of a directory until all that is in it is there.
+pub(crate) const NEW_DIRECTORY: u32 = 0o700;
+
 /// Whether a path changed outside of the spans.
 fn is_of_others(
     path: &[u8],
@@ -183,9 +186,16 @@ fn is_of_others(
         if before.tree.at(path) != at {
             return true;
         }
-        // The restore has come to this path, or has not.
+        // The restore has come to this path, has not, or is between two steps with it.
         let reached = target.tree.at(path);
-        at = if now == reached { reached } else { at };
+        let is_between = match (now, reached) {
+            (Seen::Absent, _) => at != reached,
+            (Seen::There(Kind::Directory { mode }), Seen::There(Kind::Directory { .. })) => {
+                *mode == NEW_DIRECTORY
+            }
+            _ => false,
+        };
+        at = if now == reached || is_between { now } else { at };
     }
     at != now
 }

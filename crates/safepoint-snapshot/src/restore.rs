@@ -24,7 +24,7 @@ use rustix::{
 use crate::{
     error::SnapshotError,
     place::{exchange, rename_new, set_permissions},
-    plan::{KeptBack, PlannedChange, RestorePlan, WhyKept, change_of},
+    plan::{KeptBack, NEW_DIRECTORY, PathChange, PlannedChange, RestorePlan, WhyKept, change_of},
     snapshot::{NotTaken, Snapshot},
     snapshots::Snapshots,
     tree::{Kind, RelPath, Seen, Tree, name_of, shown},
@@ -243,7 +243,7 @@ impl Restoring<'_> {
         let name = name_of(path);
         if let Kind::Directory { .. } = kind {
             // Its own permissions come when all that is in it is there.
-            mkdirat(&directory, name, Mode::from_raw_mode(0o700))?;
+            mkdirat(&directory, name, Mode::from_raw_mode(NEW_DIRECTORY))?;
             return Ok(true);
         }
         let passing = self.free_name(&directory)?;
@@ -319,7 +319,7 @@ impl Restoring<'_> {
 
     fn is_permissions_alone(&self, path: &[u8]) -> bool {
         let change = change_of(self.before.at(path), self.wanted(path));
-        change.is_some_and(|(change, _)| change == crate::plan::PathChange::Permissions)
+        change.is_some_and(|(change, _)| change == PathChange::Permissions)
     }
 
     /// Whether what is under this name is what the snapshot before this restore has at the path.

@@ -16,7 +16,7 @@ use safepoint_snapshot::{PathChange, RestorePlan, Restored, Snapshot, Snapshots}
 use crate::{
     render::{
         chat::rewind::Extent,
-        text::{cut, one_line, said},
+        text::{cut, in_a_row, one_line, said},
     },
     session::snapshots::Moment,
 };
@@ -196,7 +196,7 @@ impl Rewind {
         self.file_rows(&mut row);
         let calls = self.not_undone();
         if !calls.is_empty() {
-            row("not undone", "what these calls did outside of the files that are restored stays done:");
+            row("not undone", "what these calls did elsewhere stays done:");
         }
         calls.iter().for_each(|call| row("", call));
         rows
@@ -224,10 +224,7 @@ impl Rewind {
         if kept.is_empty() {
             return;
         }
-        row(
-            "left as is",
-            "these are not restored; name one with the command to restore it too, where another hand changed it:",
-        );
+        row("left as is", "not restored; `/rewind N PATH` includes one that another hand changed:");
         kept.iter().for_each(|kept| row("", &format!("{}  {}", kept.path.display(), kept.why)));
     }
 

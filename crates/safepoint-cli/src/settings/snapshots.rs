@@ -11,8 +11,8 @@ use safepoint_snapshot::{SnapshotLimits, Snapshots};
 
 use crate::{exit::Usage, settings::store::usual_store};
 
-/// Files that SQLite has beside the store.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// The files beside a store: those of SQLite, and the one of its writers.
+const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-turn"];
 
 /// Opens the snapshots of the directory that an agent works in; the current one where none is named. The store of sessions and
 /// the record of a model's replies are in none: they are open.

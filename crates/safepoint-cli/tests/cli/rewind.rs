@@ -44,19 +44,19 @@ impl World {
         let (home, root) = (self.text(""), self.text("work"));
         let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--root", &root];
         let variables = [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home)];
-        let mut chat = Terminal::spawn(&[&chat[..], more].concat(), &variables);
+        let chat = Terminal::spawn(&[&chat[..], more].concat(), &variables);
         chat.until(IDLE);
-        // Wide enough that no path is cut.
-        chat.resize(160);
         chat
     }
 
+    /// The exit code, what is on stdout, and all that was said.
     fn ask(&self, args: &[&str]) -> (i32, String, String) {
         let (home, store) = (self.text(""), self.text("work/store.db"));
         let mut command = safepoint(&[args, &["--store", &store]].concat());
         let output = command.env("HOME", &home).env("XDG_RUNTIME_DIR", &home).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+        let said = text(&[&output.stdout[..], &output.stderr].concat());
+        (output.status.code().unwrap(), text(&output.stdout), said)
     }
 
     /// The messages of the last request.
@@ -161,6 +161,7 @@ fn a_chat_in_memory_goes_back_and_escape_changes_nothing() {
     say(&mut chat, "one", "the first answer");
     say(&mut chat, "two", "the second answer");
     chat.press("\x1b");
+    chat.until("Esc again lists the turns to go back to");
     chat.press("\x1b");
     chat.until("/rewind N shows what going back");
     ask(&mut chat, "/rewind 2", "b conversation and files go back");
@@ -244,24 +245,24 @@ fn a_command_forks_and_restores_after_its_plan_was_shown() {
     world.write("notes.md", "new");
 
     let fork = ["sessions", "fork", "c", "--at", "1", "--files", "--name", "back"];
-    let (code, out, err) = world.ask(&[&fork[..], &["--plan", "--json"]].concat());
-    assert_eq!(code, 0, "{out}{err}");
+    let (code, out, said) = world.ask(&[&fork[..], &["--plan", "--json"]].concat());
+    assert_eq!(code, 0, "{said}");
     let line = &check(&out)[0];
     assert_eq!(line["restored"], json!(["a.txt", "b.txt"]));
     assert_eq!(line["left"][0]["path"], "notes.md");
     assert_eq!(line["not_undone"], json!(["shell {\"command\":\"echo made > b.txt\"} (done)"]));
     assert!(line["fork"].is_null() && world.read("a.txt").is_some(), "nothing was done: {line}");
 
-    let (code, out, err) = world.ask(&[&fork[..], &["--also", "nowhere"]].concat());
-    assert!(code == 3 && (out + &err).contains("not among the files that are left: nowhere"));
-    let (code, out, err) = world.ask(&[&fork[..], &["--also", "notes.md"]].concat());
-    assert_eq!(code, 0, "{out}{err}");
-    assert!(out.contains("back continues c after turn-1") && out.contains("Restored 3 files"), "{out}");
+    let (code, _, said) = world.ask(&[&fork[..], &["--also", "nowhere"]].concat());
+    assert!(code == 3 && said.contains("not among the files that are left: nowhere"), "{code}: {said}");
+    let (code, _, said) = world.ask(&[&fork[..], &["--also", "notes.md"]].concat());
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("back continues c after turn-1") && said.contains("Restored 3 files"), "{said}");
     assert_eq!((world.read("a.txt"), world.read("notes.md").unwrap()), (None, "old".into()));
-    let (code, out, err) = world.ask(&fork);
-    assert!(code != 0 && (out + &err).contains("back"), "the name is taken");
-    let (code, _, err) = world.ask(&["sessions", "fork", "c", "--files"]);
-    assert!(code == 2 && err.contains("name it with --at"), "{err}");
-    let (code, _, err) = world.ask(&["sessions", "fork", "c", "--files", "--at", "2"]);
-    assert!(code == 3 && err.contains("turn-2 is the last turn of c"), "{err}");
+    let (code, _, said) = world.ask(&fork);
+    assert!(code == 5 && said.contains("there is a session back already"), "{code}: {said}");
+    let (code, _, said) = world.ask(&["sessions", "fork", "c", "--files"]);
+    assert!(code == 2 && said.contains("name it with --at"), "{code}: {said}");
+    let (code, _, said) = world.ask(&["sessions", "fork", "c", "--files", "--at", "2"]);
+    assert!(code == 3 && said.contains("turn-2 is the last turn of c"), "{code}: {said}");
 }

@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: nothing is done before what cannot be undone was shown; a turn that began meanwhile changes nothing of that.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use anyhow::Context as _;
 use safepoint::{
@@ -90,7 +90,8 @@ impl Driver {
             RewindNews::Looked(rewind) => {
                 let has_files = matches!(&rewind.files, Files::Plan(plan) if !plan.changes().is_empty());
                 let choices = if has_files { Choices::All } else { Choices::Conversation };
-                self.state.ask_rewind(&rewind.rows(self.state.columns), choices);
+                let rows = rewind.rows(self.state.columns);
+                self.state.ask_rewind(&rows, choices, Instant::now());
                 self.rewinds.looked = Some(*rewind);
             }
             RewindNews::Went { rows, last, next } => {

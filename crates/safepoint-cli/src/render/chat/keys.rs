@@ -32,7 +32,7 @@ impl State {
     }
 
     fn press(&mut self, key: KeyEvent, now: Instant) {
-        let may_answer = self.may_answer(now);
+        let (may_answer, may_choose) = (self.may_answer(now), self.may_choose(now));
         self.pressed = Some(now);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -51,7 +51,7 @@ impl State {
             _ if self.leaving.is_some() => {}
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
-            KeyCode::Char(letter) if self.mode == Mode::Rewinding && !control => self.choose(letter),
+            KeyCode::Char(letter) if may_choose && !control => self.choose(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
             KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => self.answer(letter),
             _ => self.typed(key),

@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 use safepoint::ids::TurnId;
 
-use super::state::{Action, Mode, State, Tone};
+use super::{
+    keys::CALM,
+    state::{Action, Mode, State, Tone},
+};
 
 /// Within so long two Esc of an idle chat are one wish.
-const TWICE: Duration = Duration::from_secs(1);
+const TWICE: Duration = Duration::from_secs(3);
 
 /// What is gone back with. Exhaustive: both, or one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,18 +64,30 @@ impl State {
         if self.work.is_some() || !self.input.is_empty() {
             return;
         }
-        let before = self.escaped.replace(now);
-        if before.is_some_and(|before| now.saturating_duration_since(before) < TWICE) {
-            self.escaped = None;
+        let is_twice = self.is_escaped(now);
+        self.escaped = (!is_twice).then_some(now);
+        if is_twice {
             self.actions.push(Action::Rewind(RewindAsk::Turns));
         }
     }
 
+    /// Whether another Esc lists the turns.
+    pub(super) fn is_escaped(&self, now: Instant) -> bool {
+        self.escaped.is_some_and(|before| now.saturating_duration_since(before) < TWICE)
+    }
+
     /// Shows what going back would do, and asks.
-    pub(crate) fn ask_rewind(&mut self, rows: &[String], choices: Choices) {
+    pub(crate) fn ask_rewind(&mut self, rows: &[String], choices: Choices, now: Instant) {
         self.gap();
         self.tell(Tone::Plain, &rows.join("\n"));
-        (self.mode, self.choices) = (Mode::Rewinding, choices);
+        (self.mode, self.choices, self.choice_since) = (Mode::Rewinding, choices, Some(now));
+    }
+
+    /// Whether the next letter decides: it could be read, and the person is not typing.
+    pub(super) fn may_choose(&self, now: Instant) -> bool {
+        let since = self.choice_since.max(self.pressed);
+        let is_calm = since.is_some_and(|since| now.saturating_duration_since(since) >= CALM);
+        self.mode == Mode::Rewinding && self.input.is_empty() && is_calm
     }
 
     /// Which letter decides; any other changes nothing.
@@ -87,8 +102,12 @@ impl State {
         self.actions.push(Action::Rewind(RewindAsk::Go(extent)));
     }
 
-    pub(super) fn rewind_hint(&self) -> String {
+    pub(super) fn rewind_hint(&self, now: Instant) -> String {
         match self.choices {
+            _ if !self.input.is_empty() => "empty the input to choose · Esc changes nothing".to_owned(),
+            _ if !self.may_choose(now) => {
+                "a choice for you, when you pause typing · Esc changes nothing".to_owned()
+            }
             Choices::Conversation => "c the conversation goes back · Esc changes nothing".to_owned(),
             Choices::All => {
                 "b conversation and files go back · c conversation · f files · Esc changes nothing".to_owned()

@@ -124,6 +124,7 @@ pub(crate) struct State {
     pub(super) escaped: Option<Instant>,
     /// What there is to choose from while it is asked what goes back.
     pub(super) choices: Choices,
+    pub(super) choice_since: Option<Instant>,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     pub(crate) settled_at: Option<Instant>,
