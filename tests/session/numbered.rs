@@ -15,7 +15,7 @@ use safepoint_testkit::script::Reply;
 
 use super::desk::{Desk, turn};
 
-/// Chat, and the numbers that it was told.
+/// Chat, and the numbers that it has seen.
 struct Numbered(ChatPlanner, Arc<Mutex<Vec<TurnId>>>);
 
 impl Planner<String> for Numbered {

@@ -42,9 +42,6 @@ mod ignored;
 mod limits;
 mod manifest;
 mod place;
-mod plan;
-mod prune;
-mod restore;
 mod snapshot;
 mod snapshots;
 mod tree;
@@ -52,7 +49,9 @@ mod walk;
 
 pub use error::SnapshotError;
 pub use limits::SnapshotLimits;
-pub use plan::{KeptBack, PathChange, PlannedChange, RestorePlan, WhyKept};
-pub use restore::Restored;
 pub use snapshot::{NotTaken, Snapshot};
-pub use snapshots::Snapshots;
+pub use snapshots::{
+    Snapshots,
+    plan::{KeptBack, PathChange, PlannedChange, RestorePlan, WhyKept},
+    restore::Restored,
+};

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::{
     content::Hash,
     snapshot::{NotTaken, Snapshot},
-    tree::{Entry, Kind, RelPath, Stamp, Tree},
+    tree::{Entry, NodeKind, RelPath, Stamp, Tree},
 };
 
 const FORMAT: &str = "safepoint-snapshot 1";
@@ -120,9 +120,9 @@ fn line(text: &mut String, head: &str, path: &RelPath) {
 
 fn entry_head(entry: &Entry) -> String {
     match &entry.kind {
-        Kind::Directory { mode } => format!("d {mode:o} "),
-        Kind::Link { target } => format!("l {} ", encoded(target)),
-        Kind::File { mode, size, hash } => {
+        NodeKind::Directory { mode } => format!("d {mode:o} "),
+        NodeKind::Link { target } => format!("l {} ", encoded(target)),
+        NodeKind::File { mode, size, hash } => {
             let stamp = entry.stamp.map_or_else(
                 || "-".to_owned(),
                 |stamp| format!("{},{},{}", stamp.inode, stamp.modified, stamp.changed),
@@ -135,10 +135,11 @@ fn entry_head(entry: &Entry) -> String {
 fn entry(words: &[&str]) -> Option<Entry> {
     let bits = |text: &str| u32::from_str_radix(text, 8).ok();
     let kind = match *words {
-        ["d", mode] => Kind::Directory { mode: bits(mode)? },
-        ["l", target] => Kind::Link { target: decoded(target)? },
+        ["d", mode] => NodeKind::Directory { mode: bits(mode)? },
+        ["l", target] => NodeKind::Link { target: decoded(target)? },
         ["f", mode, size, hash, stamp] => {
-            let kind = Kind::File { mode: bits(mode)?, size: size.parse().ok()?, hash: Hash::read(hash)? };
+            let kind =
+                NodeKind::File { mode: bits(mode)?, size: size.parse().ok()?, hash: Hash::read(hash)? };
             return Some(Entry { kind, stamp: if stamp == "-" { None } else { Some(read_stamp(stamp)?) } });
         }
         _ => return None,
@@ -191,11 +192,11 @@ mod tests {
         let mut add =
             |path: &[u8], kind, stamp| drop(tree.entries.insert(path.to_vec(), Entry { kind, stamp }));
         let stamp = Stamp { inode: 7, modified: -1, changed: 1_764_031_680_000_000_001 };
-        let file = Kind::File { mode: 0o4755, size: 3, hash: Hash::of(b"abc") };
-        add(b"src", Kind::Directory { mode: 0o755 }, None);
+        let file = NodeKind::File { mode: 0o4755, size: 3, hash: Hash::of(b"abc") };
+        add(b"src", NodeKind::Directory { mode: 0o755 }, None);
         add(b"src/a b%", file.clone(), Some(stamp));
         add(b"src/\xff\n", file, None);
-        add(b"link", Kind::Link { target: b"../else where".to_vec() }, None);
+        add(b"link", NodeKind::Link { target: b"../else where".to_vec() }, None);
         let passed = NotTaken::ALL.into_iter().map(|why| (why.word().as_bytes().to_vec(), why));
         tree.passed.extend(passed);
         tree

@@ -28,12 +28,12 @@ const PERMISSIONS: u32 = 0o7777;
 
 /// The root of the files.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RootPlace {
     root: OwnedFd,
     pub(crate) path: PathBuf,
 }
 
-impl Place {
+impl RootPlace {
     pub(crate) fn open(path: &Path) -> Result<Self, SnapshotError> {
         let open = || {
             let path = path.canonicalize()?;

@@ -20,19 +20,24 @@ use crate::{
     folder::Folder,
     limits::SnapshotLimits,
     manifest::{self, Manifest},
-    place::Place,
-    plan::{PlannedChange, change_of},
+    place::RootPlace,
     snapshot::{NotTaken, Omissions, Snapshot},
     tree::{RelPath, Seen, Tree, shown},
     walk::Walk,
 };
+
+pub(crate) mod plan;
+mod prune;
+pub(crate) mod restore;
+
+use plan::{PlannedChange, change_of};
 
 /// The snapshots of one directory, in a folder outside of it.
 ///
 /// Several processes may use one root at the same time. Every function blocks the thread.
 #[derive(Debug)]
 pub struct Snapshots {
-    pub(crate) place: Place,
+    pub(crate) place: RootPlace,
     pub(crate) folder: Folder,
     pub(crate) limits: SnapshotLimits,
     excluded: BTreeSet<RelPath>,
@@ -64,7 +69,7 @@ impl Snapshots {
         state: impl AsRef<Path>,
         limits: SnapshotLimits,
     ) -> Result<Self, SnapshotError> {
-        let place = Place::open(root.as_ref())?;
+        let place = RootPlace::open(root.as_ref())?;
         let folder = Folder::open(state.as_ref(), &place.path)?;
         let below = |path: &std::path::PathBuf| {
             let name = path.file_name()?;

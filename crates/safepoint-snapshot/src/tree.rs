@@ -18,7 +18,7 @@ pub(crate) type RelPath = Vec<u8>;
 
 /// What stands at a path. Exhaustive: the three that are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Directory { mode: u32 },
     File { mode: u32, size: u64, hash: Hash },
     Link { target: Vec<u8> },
@@ -35,7 +35,7 @@ pub(crate) struct Stamp {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
     /// None if it may have changed since without another stamp; and for what is no file.
     pub(crate) stamp: Option<Stamp>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen<'t> {
     Absent,
-    There(&'t Kind),
+    There(&'t NodeKind),
     Unknown(NotTaken),
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn tree(paths: &[&str], passed: &[&str]) -> Tree {
-        let entry = Entry { kind: Kind::Directory { mode: 0o755 }, stamp: None };
+        let entry = Entry { kind: NodeKind::Directory { mode: 0o755 }, stamp: None };
         Tree {
             entries: paths.iter().map(|path| (path.as_bytes().to_vec(), entry.clone())).collect(),
             passed: passed.iter().map(|path| (path.as_bytes().to_vec(), NotTaken::Ignored)).collect(),

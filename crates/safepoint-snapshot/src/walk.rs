@@ -26,9 +26,9 @@ use crate::{
     error::SnapshotError,
     ignored::{self, Rules},
     limits::SnapshotLimits,
-    place::{self, Place},
+    place::{self, RootPlace},
     snapshot::NotTaken,
-    tree::{Entry, Kind, RelPath, Stamp, Tree, join},
+    tree::{Entry, NodeKind, RelPath, Stamp, Tree, join},
 };
 
 /// How the names begin that a restore gives to files for a moment.
@@ -42,7 +42,7 @@ const DEPTH: usize = 200;
 
 /// What a walk is made with.
 pub(crate) struct Walk<'w> {
-    pub(crate) place: &'w Place,
+    pub(crate) place: &'w RootPlace,
     pub(crate) limits: &'w SnapshotLimits,
     /// What is never taken: paths, and the folder of snapshots by device and inode.
     pub(crate) excluded: (&'w BTreeSet<RelPath>, (u64, u64)),
@@ -112,28 +112,30 @@ impl Walking<'_> {
         let stat = match statat(at.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(()),
-            Err(_) => return Ok(self.pass(path, NotTaken::Unreadable)),
+            Err(_) => return self.pass(path, NotTaken::Unreadable),
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
         let is_directory = kind == FileType::Directory;
         if let Some(why) = self.excluded(&path, name, &stat) {
-            return Ok(self.pass(path, why));
+            return self.pass(path, why);
         }
-        let is_ignored = at.is_ignored || at.rules.ignores(&path, is_directory);
+        // What the last tree has stays taken, whatever the rules say by now: most files need not be matched.
+        let is_known = !is_directory && self.with.last.entries.contains_key(&path);
+        let is_ignored = at.is_ignored || !is_known && at.rules.ignores(&path, is_directory);
         if is_ignored && !self.is_tracked(&path) {
-            return Ok(self.pass(path, NotTaken::Ignored));
+            return self.pass(path, NotTaken::Ignored);
         }
         match kind {
             FileType::Directory => self.enter(at, (path, name), &stat, is_ignored),
             FileType::RegularFile => self.file(at, (path, name), &stat),
             FileType::Symlink => {
-                match place::link_target(at.directory, name) {
-                    Ok(target) => self.add(path, Kind::Link { target }, None),
-                    Err(_) => self.pass(path, NotTaken::Unreadable),
-                }
+                let Ok(target) = place::link_target(at.directory, name) else {
+                    return self.pass(path, NotTaken::Unreadable);
+                };
+                self.add(path, NodeKind::Link { target }, None);
                 Ok(())
             }
-            _ => Ok(self.pass(path, NotTaken::Special)),
+            _ => self.pass(path, NotTaken::Special),
         }
     }
 
@@ -157,11 +159,11 @@ impl Walking<'_> {
         is_ignored: bool,
     ) -> Result<(), SnapshotError> {
         let opened = place::directory(at.directory, name).and_then(|inner| Ok((names(&inner)?, inner)));
-        let Ok((names, inner)) = opened else { return Ok(self.pass(path, NotTaken::Unreadable)) };
+        let Ok((names, inner)) = opened else { return self.pass(path, NotTaken::Unreadable) };
         if at.depth >= DEPTH {
-            return Ok(self.pass(path, NotTaken::Unreadable));
+            return self.pass(path, NotTaken::Unreadable);
         }
-        self.add(path.clone(), Kind::Directory { mode: place::permissions(stat.st_mode) }, None);
+        self.add(path.clone(), NodeKind::Directory { mode: place::permissions(stat.st_mode) }, None);
         self.directory((&inner, names), &path, Some(at.rules), (is_ignored, at.depth + 1))
     }
 
@@ -174,21 +176,21 @@ impl Walking<'_> {
         let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
         let is_wanted = self.with.wanted.contains(&path);
         if let Some(why) = self.too_much(size).filter(|_| !is_wanted) {
-            return Ok(self.pass(path, why));
+            return self.pass(path, why);
         }
         let mode = place::permissions(stat.st_mode);
         if let Some((hash, stamp)) = self.unchanged(&path, stat) {
             self.bytes += size;
-            self.add(path, Kind::File { mode, size, hash }, Some(stamp));
+            self.add(path, NodeKind::File { mode, size, hash }, Some(stamp));
             return Ok(());
         }
         let most = if is_wanted { u64::MAX } else { self.with.limits.file_bytes };
         let Ok((content, after)) = place::read(at.directory, name, most) else {
-            return Ok(self.pass(path, NotTaken::Unreadable));
+            return self.pass(path, NotTaken::Unreadable);
         };
         let size = content.len() as u64;
         if let Some(why) = self.too_much(size).filter(|_| !is_wanted) {
-            return Ok(self.pass(path, why));
+            return self.pass(path, why);
         }
         let hash = match self.with.blobs {
             Some(blobs) => blobs.keep(&content)?,
@@ -199,7 +201,7 @@ impl Walking<'_> {
         let stamp = stamp_of(stat);
         let is_whole = stamp == stamp_of(&after) && stat.st_size == after.st_size;
         let is_old = stamp.changed < self.trusted_before && stamp.modified < self.trusted_before;
-        self.add(path, Kind::File { mode, size, hash }, (is_whole && is_old).then_some(stamp));
+        self.add(path, NodeKind::File { mode, size, hash }, (is_whole && is_old).then_some(stamp));
         Ok(())
     }
 
@@ -214,17 +216,19 @@ impl Walking<'_> {
     /// The content of the file by the last tree, if its stamp is the same.
     fn unchanged(&self, path: &[u8], stat: &Stat) -> Option<(Hash, Stamp)> {
         let entry = self.with.last.entries.get(path)?;
-        let Kind::File { size, hash, .. } = &entry.kind else { return None };
+        let NodeKind::File { size, hash, .. } = &entry.kind else { return None };
         let stamp = entry.stamp.filter(|stamp| *stamp == stamp_of(stat))?;
         (u64::try_from(stat.st_size) == Ok(*size)).then_some((*hash, stamp))
     }
 
-    fn add(&mut self, path: RelPath, kind: Kind, stamp: Option<Stamp>) {
+    fn add(&mut self, path: RelPath, kind: NodeKind, stamp: Option<Stamp>) {
         self.tree.entries.insert(path, Entry { kind, stamp });
     }
 
-    fn pass(&mut self, path: RelPath, why: NotTaken) {
+    /// Names it as not taken; the walk goes further.
+    fn pass(&mut self, path: RelPath, why: NotTaken) -> Result<(), SnapshotError> {
         self.tree.passed.insert(path, why);
+        Ok(())
     }
 }
 
@@ -253,17 +257,17 @@ fn names(directory: impl AsFd) -> rustix::io::Result<Vec<OsString>> {
 }
 
 /// The permissions and the kind of a file that a restore looks at again.
-pub(crate) fn kind_at(directory: impl AsFd, name: &OsStr, most: u64) -> std::io::Result<Kind> {
+pub(crate) fn kind_at(directory: impl AsFd, name: &OsStr, most: u64) -> std::io::Result<NodeKind> {
     let directory = directory.as_fd();
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let mode = place::permissions(stat.st_mode);
     Ok(match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Kind::Directory { mode },
-        FileType::Symlink => Kind::Link { target: place::link_target(directory, name)? },
+        FileType::Directory => NodeKind::Directory { mode },
+        FileType::Symlink => NodeKind::Link { target: place::link_target(directory, name)? },
         _ => {
             let (content, stat) = place::read(directory, name, most)?;
             let mode = place::permissions(stat.st_mode);
-            Kind::File { mode, size: content.len() as u64, hash: Hash::of(&content) }
+            NodeKind::File { mode, size: content.len() as u64, hash: Hash::of(&content) }
         }
     })
 }

@@ -51,9 +51,9 @@ use crate::{
     },
     signals::LAST_CAP,
 };
-use driver::{After, Driver, Next, Times};
+use driver::{After, Driver, Times};
 use reopen::Left;
-use rewinding::Rewinds;
+use rewinding::{Next, Rewinds};
 
 /// Whether this program talks to a person through a terminal that can be drawn on.
 pub(crate) fn is_on_terminal() -> bool {

@@ -119,7 +119,7 @@ pub(crate) async fn look(
 
 /// What was done in all of a session: its first turn goes too.
 async fn whole(store: &dyn Store, session: &SessionId, first: TurnId) -> Result<Vec<String>, Error> {
-    // What its first turn did is told by no end of a turn: the tools that it called are named from the journal.
+    // What its first turn did is named at no end of a turn: the tools that it called are named from the journal.
     let mut first_did = Vec::new();
     read_journal(store, session, |past| {
         if let Ok(JournalFact::Fact { turn, fact, .. }) = past.what
@@ -189,8 +189,9 @@ impl Rewind {
     pub(crate) fn rows(&self, columns: usize) -> Vec<String> {
         let Self { turn: TurnLine { turn, said, .. }, turns, .. } = self;
         let mut rows = vec![format!("Going back to before {turn}: {}", one_line(said))];
-        let mut row =
-            |label: &str, text: &str| rows.push(cut(&format!("  {label:<13} {}", one_line(text)), columns));
+        let mut row = |label: &str, text: &str| {
+            rows.push(cut(&format!("  {label:<13} {}", in_a_row(text)), columns));
+        };
         let turns = if *turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
         row("conversation", &format!("without {turns}, in a new session; this one stays as it is"));
         self.file_rows(&mut row);

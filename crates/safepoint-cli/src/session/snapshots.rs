@@ -28,14 +28,14 @@ pub(crate) struct TurnSnapshots {
     /// Held while one is taken, so that they are in order. `turns` and `notes` are taken under it.
     taking: tokio::sync::Mutex<()>,
     /// Held for one look or change.
-    turns: Mutex<Turns>,
+    turns: Mutex<TurnMarks>,
     /// What the person should know; held to add to it or to take it.
     notes: Mutex<VecDeque<String>>,
 }
 
 /// Where the turns are.
 #[derive(Debug, Default)]
-struct Turns {
+struct TurnMarks {
     /// The turn with a snapshot before it and none after it.
     open: Option<TurnId>,
     last: Option<TurnId>,
@@ -85,7 +85,7 @@ impl TurnSnapshots {
             Some(Moment::BeforeRestore | Moment::AfterRestore) | None => None,
         };
         let last = all.iter().rev().find_map(of_turn);
-        let turns = Mutex::new(Turns { last, ..Turns::default() });
+        let turns = Mutex::new(TurnMarks { last, ..TurnMarks::default() });
         let snapshots = Arc::new(snapshots);
         let (taking, notes) = (tokio::sync::Mutex::default(), Mutex::default());
         Self { snapshots, session, taking, turns, notes }

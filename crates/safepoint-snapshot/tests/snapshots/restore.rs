@@ -6,7 +6,7 @@ use safepoint_snapshot::{NotTaken, PathChange, SnapshotLimits, WhyKept};
 
 use super::support::{World, chmod, link, said};
 
-/// S7.32, S7.33: every kind of change is taken back, whoever made it within the span, and the undo brings it again.
+/// S7.32, S7.33: every kind of change is taken back, by whatever means it was made within the span, and the undo brings it again.
 #[test]
 fn a_restore_takes_back_every_kind_of_change_and_is_undone() {
     let world = World::new();

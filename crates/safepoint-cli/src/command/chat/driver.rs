@@ -23,7 +23,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::rewinding::{LastRewind, RewindNews, Rewinds};
+use super::rewinding::{Next, RewindNews, Rewinds};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
@@ -54,19 +54,6 @@ pub(crate) enum After {
     Next(Next),
 }
 
-/// The session to open after this one, and what its person finds there.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Next {
-    pub(crate) id: String,
-    /// Whether it is where this one is, be that in memory; else in the store.
-    pub(crate) is_here: bool,
-    /// What is said first.
-    pub(crate) rows: Vec<String>,
-    /// What stands in the input.
-    pub(crate) typed: String,
-    pub(crate) last: LastRewind,
-}
-
 pub(crate) struct Driver {
     pub(crate) state: State,
     pub(crate) surface: Surface,
@@ -80,7 +67,7 @@ pub(crate) struct Driver {
     /// The sessions that were listed last.
     listed: Vec<String>,
     /// The session to open after this one.
-    next: Option<Next>,
+    pub(crate) next: Option<Next>,
     pub(crate) rewinds: Rewinds,
     pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
     /// Since when the terminal is the shell's.
@@ -194,11 +181,6 @@ impl Driver {
         self.end().await
     }
 
-    fn tell_of_snapshots(&mut self) {
-        let notes = self.rewinds.snapshots.as_ref().map(|snapshots| snapshots.notes());
-        notes.iter().flatten().for_each(|note| self.state.tell(Tone::Aside, note));
-    }
-
     fn take(&mut self, woke: Woke, events: &mut Events<SessionEvent>, signals: &mut Signals) {
         match woke {
             Woke::Signal(received) => self.signalled(received),
@@ -240,13 +222,6 @@ impl Driver {
             Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
             Woke::Time => {}
         }
-    }
-
-    /// Leaves this session for another one.
-    pub(crate) fn leave_for(&mut self, next: Next) {
-        self.next = Some(next);
-        self.state.leaving = Some(Leave::Tidily);
-        self.leave(Leave::Tidily);
     }
 
     fn key(&mut self, key: Key) {

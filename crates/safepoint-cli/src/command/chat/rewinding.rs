@@ -11,12 +11,12 @@ use safepoint::{
 };
 use safepoint_snapshot::{Restored, Snapshot};
 
-use super::driver::{Driver, Later, Next};
+use super::driver::{Driver, Later};
 use crate::{
     render::{
         chat::{
             rewind::{Choices, Extent, RewindAsk},
-            state::Tone,
+            state::{Leave, Tone},
         },
         text::{cut, in_a_row, moment},
     },
@@ -25,6 +25,19 @@ use crate::{
         snapshots::TurnSnapshots,
     },
 };
+
+/// The session to open after this one, and what its person finds there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Next {
+    pub(crate) id: String,
+    /// Whether it is where this one is, be that in memory; else in the store.
+    pub(crate) is_here: bool,
+    /// What is said first.
+    pub(crate) rows: Vec<String>,
+    /// What stands in the input.
+    pub(crate) typed: String,
+    pub(crate) last: LastRewind,
+}
 
 /// What going back needs, and what was looked at.
 pub(crate) struct Rewinds {
@@ -62,6 +75,18 @@ impl Rewinds {
 }
 
 impl Driver {
+    pub(crate) fn tell_of_snapshots(&mut self) {
+        let notes = self.rewinds.snapshots.as_ref().map(|snapshots| snapshots.notes());
+        notes.iter().flatten().for_each(|note| self.state.tell(Tone::Aside, note));
+    }
+
+    /// Leaves this session for another one.
+    pub(crate) fn leave_for(&mut self, next: Next) {
+        self.next = Some(next);
+        self.state.leaving = Some(Leave::Tidily);
+        self.leave(Leave::Tidily);
+    }
+
     pub(crate) fn rewind(&mut self, ask: RewindAsk) {
         if self.host.session.current_turn().is_some() {
             self.rewinds.looked = None;

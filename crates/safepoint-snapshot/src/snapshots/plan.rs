@@ -13,7 +13,7 @@ use crate::{
     error::SnapshotError,
     snapshot::{NotTaken, Snapshot},
     snapshots::{Loaded, Snapshots},
-    tree::{Kind, RelPath, Seen, Tree, shown, with_parents},
+    tree::{NodeKind, RelPath, Seen, Tree, shown, with_parents},
 };
 
 /// What happens to what is at a path. Exhaustive: it is made, replaced, removed, or gets other permissions.
@@ -160,7 +160,7 @@ impl Snapshots {
 
     /// Why the content of a file cannot be had; it is looked at before anything is changed.
     fn missing(&self, wanted: Seen<'_>) -> Option<SnapshotError> {
-        let Seen::There(Kind::File { hash, .. }) = wanted else { return None };
+        let Seen::There(NodeKind::File { hash, .. }) = wanted else { return None };
         self.blobs().read(hash).err()
     }
 }
@@ -190,7 +190,7 @@ fn is_of_others(
         let reached = target.tree.at(path);
         let is_between = match (now, reached) {
             (Seen::Absent, _) => at != reached,
-            (Seen::There(Kind::Directory { mode }), Seen::There(Kind::Directory { .. })) => {
+            (Seen::There(NodeKind::Directory { mode }), Seen::There(NodeKind::Directory { .. })) => {
                 *mode == NEW_DIRECTORY
             }
             _ => false,
@@ -202,15 +202,15 @@ fn is_of_others(
 
 /// What makes the one of the other, and whether that is about a directory; none if nothing does.
 pub(crate) fn change_of(from: Seen<'_>, to: Seen<'_>) -> Option<(PathChange, bool)> {
-    let is_directory = |kind: &Kind| matches!(kind, Kind::Directory { .. });
+    let is_directory = |kind: &NodeKind| matches!(kind, NodeKind::Directory { .. });
     Some(match (from, to) {
         (Seen::Absent, Seen::There(kind)) => (PathChange::Create, is_directory(kind)),
         (Seen::There(kind), Seen::Absent) => (PathChange::Remove, is_directory(kind)),
         (Seen::There(from), Seen::There(to)) if from == to => return None,
-        (Seen::There(Kind::Directory { .. }), Seen::There(Kind::Directory { .. })) => {
+        (Seen::There(NodeKind::Directory { .. }), Seen::There(NodeKind::Directory { .. })) => {
             (PathChange::Permissions, true)
         }
-        (Seen::There(Kind::File { hash: from, .. }), Seen::There(Kind::File { hash: to, .. }))
+        (Seen::There(NodeKind::File { hash: from, .. }), Seen::There(NodeKind::File { hash: to, .. }))
             if from == to =>
         {
             (PathChange::Permissions, false)
@@ -230,7 +230,7 @@ impl RestorePlan {
     /// What would happen, by path.
     #[must_use]
     pub fn changes(&self) -> Vec<PlannedChange> {
-        let is_directory = |seen| matches!(seen, Seen::There(Kind::Directory { .. }));
+        let is_directory = |seen| matches!(seen, Seen::There(NodeKind::Directory { .. }));
         let change = |(path, change): (&RelPath, &PathChange)| {
             let is_one = is_directory(self.now.at(path)) || is_directory(self.target.tree.at(path));
             PlannedChange::new(path, (*change, is_one))
@@ -281,7 +281,7 @@ impl RestorePlan {
         }
         // From the deepest: a directory that stays is in the way of the one above it.
         let goes = |path: &RelPath| {
-            let is_directory = |seen| matches!(seen, Seen::There(Kind::Directory { .. }));
+            let is_directory = |seen| matches!(seen, Seen::There(NodeKind::Directory { .. }));
             is_directory(self.now.at(path)) && !is_directory(self.target.tree.at(path))
         };
         let going: Vec<RelPath> = self.changes.keys().filter(|path| goes(path)).cloned().collect();
@@ -303,7 +303,7 @@ impl RestorePlan {
 
     /// Whether a path will be no directory, though the snapshot has one there.
     fn is_no_directory(&self, path: &[u8]) -> bool {
-        let is_one = matches!(self.now.at(path), Seen::There(Kind::Directory { .. }));
+        let is_one = matches!(self.now.at(path), Seen::There(NodeKind::Directory { .. }));
         !is_one && !self.changes.contains_key(path)
     }
 }

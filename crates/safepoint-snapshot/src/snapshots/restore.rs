@@ -24,10 +24,12 @@ use rustix::{
 use crate::{
     error::SnapshotError,
     place::{exchange, rename_new, set_permissions},
-    plan::{KeptBack, NEW_DIRECTORY, PathChange, PlannedChange, RestorePlan, WhyKept, change_of},
     snapshot::{NotTaken, Snapshot},
-    snapshots::Snapshots,
-    tree::{Kind, RelPath, Seen, Tree, name_of, shown},
+    snapshots::{
+        Snapshots,
+        plan::{KeptBack, NEW_DIRECTORY, PathChange, PlannedChange, RestorePlan, WhyKept, change_of},
+    },
+    tree::{NodeKind, RelPath, Seen, Tree, name_of, shown},
     walk::{PASSING, kind_at},
 };
 
@@ -49,7 +51,7 @@ struct Restoring<'r> {
     snapshots: &'r Snapshots,
     plan: &'r RestorePlan,
     before: &'r Tree,
-    /// A name of its own for each file that passes through.
+    /// The name of each file that passes through.
     passing: OsString,
     changed: BTreeSet<RelPath>,
     kept: Vec<(RelPath, WhyKept)>,
@@ -107,7 +109,8 @@ impl Snapshots {
         let label = format!("before a restore of: {}", plan.target().label());
         let before = self.take_wanted(&label, &wanted, Some(&plan.target.tree))?;
         for path in &wanted {
-            if let Some(Kind::File { hash, .. }) = before.tree.entries.get(path).map(|entry| &entry.kind) {
+            if let Some(NodeKind::File { hash, .. }) = before.tree.entries.get(path).map(|entry| &entry.kind)
+            {
                 self.blobs().settle(hash)?;
             }
         }
@@ -149,10 +152,10 @@ impl Restoring<'_> {
             let Ok(directory) = self.snapshots.place.parent(path) else { continue };
             let name = name_of(path);
             let is_stored = match kind_at(&directory, name, u64::MAX) {
-                Ok(Kind::File { hash, .. }) => self.snapshots.blobs().read(&hash).is_ok(),
+                Ok(NodeKind::File { hash, .. }) => self.snapshots.blobs().read(&hash).is_ok(),
                 // A snapshot has it, or it was made by the restore.
-                Ok(Kind::Link { .. }) => true,
-                Ok(Kind::Directory { .. }) | Err(_) => false,
+                Ok(NodeKind::Link { .. }) => true,
+                Ok(NodeKind::Directory { .. }) | Err(_) => false,
             };
             if is_stored && unlinkat(&directory, name, AtFlags::empty()).is_err() {
                 // It stays under a name that says whose it is, and is named as not taken.
@@ -182,9 +185,9 @@ impl Restoring<'_> {
     fn must_go(&self, path: &[u8]) -> bool {
         match (self.before.at(path), self.wanted(path)) {
             (Seen::There(_), Seen::Absent) => true,
-            (Seen::There(Kind::Directory { .. }), Seen::There(Kind::Directory { .. })) => false,
-            (Seen::There(Kind::Directory { .. }), Seen::There(_)) => true,
-            (Seen::There(_), Seen::There(Kind::Directory { .. })) => true,
+            (Seen::There(NodeKind::Directory { .. }), Seen::There(NodeKind::Directory { .. })) => false,
+            (Seen::There(NodeKind::Directory { .. }), Seen::There(_)) => true,
+            (Seen::There(_), Seen::There(NodeKind::Directory { .. })) => true,
             _ => false,
         }
     }
@@ -218,7 +221,7 @@ impl Restoring<'_> {
         }
         let directory = self.snapshots.place.parent(path)?;
         let name = name_of(path);
-        if let Seen::There(Kind::Directory { .. }) = self.before.at(path) {
+        if let Seen::There(NodeKind::Directory { .. }) = self.before.at(path) {
             unlinkat(&directory, name, AtFlags::REMOVEDIR)?;
             return Ok(true);
         }
@@ -241,7 +244,7 @@ impl Restoring<'_> {
         }
         let directory = self.snapshots.place.parent(path)?;
         let name = name_of(path);
-        if let Kind::Directory { .. } = kind {
+        if let NodeKind::Directory { .. } = kind {
             // Its own permissions come when all that is in it is there.
             mkdirat(&directory, name, Mode::from_raw_mode(NEW_DIRECTORY))?;
             return Ok(true);
@@ -281,11 +284,11 @@ impl Restoring<'_> {
         }
     }
 
-    fn make(&self, kind: &Kind, directory: &OwnedFd, name: &OsStr) -> Result<(), Refusal> {
+    fn make(&self, kind: &NodeKind, directory: &OwnedFd, name: &OsStr) -> Result<(), Refusal> {
         match kind {
-            Kind::Directory { .. } => Ok(()),
-            Kind::Link { target } => Ok(symlinkat(OsStr::from_bytes(target), directory, name)?),
-            Kind::File { mode, hash, .. } => {
+            NodeKind::Directory { .. } => Ok(()),
+            NodeKind::Link { target } => Ok(symlinkat(OsStr::from_bytes(target), directory, name)?),
+            NodeKind::File { mode, hash, .. } => {
                 let content = self.snapshots.blobs().read(hash);
                 let content = content.map_err(|error| Refusal::Failed(error.to_string()))?;
                 let flags =
@@ -308,8 +311,8 @@ impl Restoring<'_> {
 
     fn permit(&self, path: &[u8]) -> Result<bool, Refusal> {
         let mode = match (self.before.at(path), self.wanted(path)) {
-            (_, Seen::There(Kind::Directory { mode })) => *mode,
-            (_, Seen::There(Kind::File { mode, .. })) if self.is_permissions_alone(path) => *mode,
+            (_, Seen::There(NodeKind::Directory { mode })) => *mode,
+            (_, Seen::There(NodeKind::File { mode, .. })) if self.is_permissions_alone(path) => *mode,
             _ => return Ok(false),
         };
         let directory = self.snapshots.place.parent(path)?;
@@ -325,9 +328,9 @@ impl Restoring<'_> {
     /// Whether what is under this name is what the snapshot before this restore has at the path.
     fn is_as_before(&self, path: &[u8], directory: &OwnedFd, name: &OsStr) -> bool {
         let Seen::There(before) = self.before.at(path) else { return false };
-        let most = if let Kind::File { size, .. } = before { *size } else { 0 };
+        let most = if let NodeKind::File { size, .. } = before { *size } else { 0 };
         match (kind_at(directory.as_fd(), name, most), before) {
-            (Ok(Kind::File { hash: now, .. }), Kind::File { hash, .. }) => now == *hash,
+            (Ok(NodeKind::File { hash: now, .. }), NodeKind::File { hash, .. }) => now == *hash,
             (Ok(now), before) => now == *before,
             (Err(_), _) => false,
         }
