@@ -27,6 +27,7 @@ mod cli {
     mod newcomer;
     mod outgoing;
     mod practice;
+    mod provider;
     mod redacted;
     mod rewind;
     mod rules;

@@ -48,6 +48,8 @@ mod read_here;
 mod rest;
 #[path = "engine/results.rs"]
 mod results;
+#[path = "engine/run_window.rs"]
+mod run_window;
 #[path = "engine/settings.rs"]
 mod settings;
 #[path = "engine/states.rs"]

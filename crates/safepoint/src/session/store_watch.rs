@@ -237,6 +237,11 @@ impl<T: Item> Watcher<T> {
 fn is_final(error: &Error) -> bool {
     matches!(
         error,
-        Error::Fenced { .. } | Error::NoSession(_) | Error::Damaged(..) | Error::Newer { .. } | Error::Gone
+        Error::Fenced { .. }
+            | Error::NoSession(_)
+            | Error::Damaged(..)
+            | Error::DamagedAfter(..)
+            | Error::Newer { .. }
+            | Error::Gone
     )
 }

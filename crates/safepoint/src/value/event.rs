@@ -320,7 +320,8 @@ pub enum EventKind {
     /// Provisional: more of the arguments of a call that arrives. They are JSON once all of them are joined; the call that
     /// begins has them as a whole ([`Fact::CallStarted`]).
     CallDelta {
-        /// The id that the provider gave the call. Empty while it has given none; a call whose id is taken gets another one.
+        /// The id that the provider gave the call, the same for all of its fragments. Empty if it had given none when the first
+        /// of them arrived; a call whose id is taken gets another one.
         call_id: CallId,
         /// The tool.
         name: Arc<str>,

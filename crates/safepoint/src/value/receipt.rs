@@ -29,6 +29,7 @@ pub use cleanup::{CleanupEnd, CleanupReport};
 pub use display::lasting;
 pub use process::ProcessReport;
 pub use provider::ProviderToolReport;
+pub(crate) use provider::provider_uses;
 pub use reason::ReasonReport;
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
 pub(crate) use request::TookEffect;

@@ -49,6 +49,10 @@ pub(crate) async fn fork(args: ForkArgs) -> anyhow::Result<ExitCode> {
             (code::NONE_SUCH, Err(format!("{error}; `safepoint trace {id}` shows its turns")))
         }
         Err(error @ Error::SessionExists(_)) => (code::CONFLICT, Err(error.to_string())),
+        Err(error @ Error::DamagedAfter(.., turn)) => {
+            let at = turn.number();
+            anyhow::bail!("{error}: `safepoint sessions fork {id} --at {at}`")
+        }
         Err(error) => return Err(error.into()),
     };
     let said = match &forked {

@@ -30,6 +30,7 @@ use super::{
 use crate::signals::StopLevel;
 
 mod handed;
+mod provider;
 mod rewind;
 mod streams;
 

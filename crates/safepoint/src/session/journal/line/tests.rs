@@ -29,6 +29,9 @@ fn lines() -> Vec<JournalLine> {
             JournalLine::Begun {
                 from: "ses_1".into(), turn, history: grown(), notes: Vec::new(), at: at().unwrap(),
             };
+        JournalLine::BegunMore { .. } =>
+            JournalLine::BegunMore { history: grown(), notes: vec!["a note".into()], at: at().unwrap() },
+            JournalLine::BegunMore { history: grown(), notes: Vec::new(), at: at().unwrap() };
         JournalLine::Planned { .. } =>
             JournalLine::Planned { turn, items: vec![1, 2], at: at() }, JournalLine::Planned { turn, items: vec![], at: None };
         JournalLine::Fact { .. } =>
