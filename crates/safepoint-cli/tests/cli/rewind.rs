@@ -124,7 +124,7 @@ fn going_back_restores_files_names_what_stays_done_and_is_undone() {
     ] {
         assert!(screen.contains(row), "{row}:\n{screen}");
     }
-    assert!(!screen.contains("write_file {"), "its file is restored:\n{screen}");
+    assert!(!screen.contains("\"path\":\"a.txt\"} (done)"), "its file is restored:\n{screen}");
     assert_eq!(world.read("a.txt").unwrap(), "agent", "nothing has happened yet");
 
     chat.press("b");
@@ -224,7 +224,7 @@ fn without_snapshots_the_conversation_alone_goes_back() {
     ask(&mut chat, "/rewind 2", "c the conversation goes back · Esc changes nothing");
     let screen = chat.screen();
     assert!(screen.contains("not restored: snapshots are off"), "{screen}");
-    assert!(screen.contains("write_file {"), "what it wrote stays:\n{screen}");
+    assert!(screen.contains("\"path\":\"a.txt\"} (done)"), "what it wrote stays:\n{screen}");
     assert!(!world.place.path().join(".local/state").exists());
     chat.press("\x1b");
     chat.press(CTRL_D);

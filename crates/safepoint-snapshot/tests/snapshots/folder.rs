@@ -80,7 +80,7 @@ fn a_snapshot_that_was_cut_short_is_none() {
     fs::write(state.join(&newest), "").unwrap();
     let again = open(world.place.path(), SnapshotLimits::default());
     let left: Vec<Snapshot> = again.list().unwrap();
-    assert_eq!(left, [first.clone()]);
+    assert_eq!(left, std::slice::from_ref(&first));
     assert!(again.diff(&first, &second).is_err());
     let third = again.take("again").unwrap();
     assert_eq!(again.diff(&first, &third).unwrap().len(), 1);
