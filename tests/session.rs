@@ -77,6 +77,8 @@ mod meant;
 mod numbered;
 #[path = "session/orders.rs"]
 mod orders;
+#[path = "session/page.rs"]
+mod page;
 #[path = "session/panics.rs"]
 mod panics;
 #[path = "session/payments.rs"]

@@ -4,6 +4,8 @@
 
 #[path = "engine/ahead.rs"]
 mod ahead;
+#[path = "engine/asked_here.rs"]
+mod asked_here;
 #[path = "engine/before_the_outcome.rs"]
 mod before_the_outcome;
 #[path = "engine/blocking.rs"]

@@ -76,7 +76,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),
-    ("lines", &["line", "body", "schema", "facts", "encoder", "outcome", "session"]),
+    ("lines", &["line", "words", "body", "schema", "facts", "encoder", "outcome", "session"]),
     // What stores, adapters and front ends see of all of them.
     ("raw", &[]),
     ("tests", &[]),

@@ -183,8 +183,40 @@ impl JournalLine {
     /// Reads what stands at `position`.
     pub(in crate::session) fn read(position: u64, record: &Record) -> Result<Self, Damage> {
         let bytes = record.known(position, VERSION)?;
+        if let Ok(fact) = serde_json::from_slice::<FactLine>(bytes) {
+            return Ok(fact.into());
+        }
         serde_json::from_slice(bytes)
             .map_err(|error| Damage { position, flaw: DamageKind::Unreadable { why: error.to_string() } })
+    }
+}
+
+/// A [`JournalLine::Fact`], as most lines are, read in one go: as one of several kinds of lines it would be kept as loose values
+/// first, to look for its kind.
+#[derive(Deserialize)]
+struct FactLine {
+    /// No other line is read as a fact.
+    line: FactTag,
+    turn: TurnId,
+    #[serde(default)]
+    path: Path,
+    fact: Arc<Fact>,
+    #[serde(default)]
+    grown: Option<Grown>,
+    #[serde(default)]
+    at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FactTag {
+    Fact,
+}
+
+impl From<FactLine> for JournalLine {
+    fn from(line: FactLine) -> Self {
+        let FactLine { turn, path, fact, grown, at, line: FactTag::Fact } = line;
+        Self::Fact { turn, path, fact, grown, at }
     }
 }
 

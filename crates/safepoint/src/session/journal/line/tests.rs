@@ -64,3 +64,16 @@ fn the_journal_of_a_session() {
         .lines("row", lines().iter().map(row))
         .check();
 }
+
+/// S7.17: a fact is read in one go, and no other line is taken for one.
+#[test]
+fn a_fact_and_no_other_line_is_read_as_one() {
+    for line in lines() {
+        let Ok(Write::Record(record)) = line.write() else { panic!("a line is a record") };
+        let read = serde_json::from_slice::<FactLine>(&record.bytes).map(JournalLine::from);
+        assert_eq!(read.is_ok(), matches!(line, JournalLine::Fact { .. }), "{line:?}: {read:?}");
+        if let Ok(read) = read {
+            assert_eq!(format!("{read:?}"), format!("{line:?}"));
+        }
+    }
+}
