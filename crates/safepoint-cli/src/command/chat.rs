@@ -91,7 +91,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
                 if !found.is_here {
                     (place.store, place.is_kept) = (open_store(path.clone())?, true);
                 }
-                next = found;
+                next = *found;
             }
         }
     }

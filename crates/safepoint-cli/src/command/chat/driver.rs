@@ -51,7 +51,7 @@ pub(crate) struct Times {
 #[derive(Clone, Debug)]
 pub(crate) enum After {
     Over(ExitCode),
-    Next(Next),
+    Next(Box<Next>),
 }
 
 pub(crate) struct Driver {
@@ -343,7 +343,7 @@ impl Driver {
         let last = self.surface.frame(&above, Pane::default());
         self.terminal.leave(last);
         Ok(match self.next {
-            Some(next) => After::Next(next),
+            Some(next) => After::Next(Box::new(next)),
             None => After::Over(exit::with(self.code)),
         })
     }

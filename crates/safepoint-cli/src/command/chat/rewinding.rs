@@ -61,7 +61,7 @@ pub(crate) struct LastRewind {
 /// What a look or a way back came to.
 pub(crate) enum RewindNews {
     Looked(Box<Rewind>),
-    Went { rows: Vec<String>, last: LastRewind, next: Option<(SessionId, String)> },
+    Went { rows: Vec<String>, last: Box<LastRewind>, next: Option<(SessionId, String)> },
 }
 
 impl Rewinds {
@@ -120,11 +120,11 @@ impl Driver {
                 self.rewinds.looked = Some(*rewind);
             }
             RewindNews::Went { rows, last, next } => {
-                self.rewinds.last = last.clone();
+                self.rewinds.last = LastRewind::clone(&last);
                 match next {
                     None => rows.iter().for_each(|row| self.state.tell(Tone::Plain, row)),
                     Some((id, typed)) => {
-                        self.leave_for(Next { id: id.to_string(), is_here: true, rows, typed, last });
+                        self.leave_for(Next { id: id.to_string(), is_here: true, rows, typed, last: *last });
                     }
                 }
             }
@@ -188,7 +188,7 @@ async fn go(
     let files = restored.map(|restored| (restored.before, restored.after));
     let last = LastRewind { files, session: session.as_ref().map(|_| left) };
     let next = session.map(|session| (session, turn.said));
-    Ok(Later::Rewind(RewindNews::Went { rows, last, next }))
+    Ok(Later::Rewind(RewindNews::Went { rows, last: Box::new(last), next }))
 }
 
 /// Gives back the files, and opens the session that was left.
@@ -211,7 +211,7 @@ async fn undo(
     let files = restored.map(|restored| (restored.before, restored.after));
     let next = last.session.map(|session| (session, String::new()));
     let last = LastRewind { files, session: next.as_ref().map(|_| id) };
-    Ok(Later::Rewind(RewindNews::Went { rows, last, next }))
+    Ok(Later::Rewind(RewindNews::Went { rows, last: Box::new(last), next }))
 }
 
 fn restored_rows(restored: &Restored) -> Vec<String> {

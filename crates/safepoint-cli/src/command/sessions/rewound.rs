@@ -6,7 +6,7 @@ use safepoint::{
     ids::{SessionId, TurnId},
     store::{Error, Store},
 };
-use safepoint_snapshot::KeptBack;
+use safepoint_snapshot::{KeptBack, Snapshots};
 use serde_json::{Value, json};
 
 use crate::{
@@ -40,15 +40,17 @@ pub(super) async fn fork(args: ForkArgs, store: Arc<dyn Store>, id: SessionId) -
         Ok(next) => next,
         Err(said) => return refused(code::NONE_SUCH, &said),
     };
-    let snapshots = if files {
-        let Some(root) = root_of(&*store, &id).await? else {
-            return refused(code::CONFLICT, &format!("{id} works in no directory: no file can be restored"));
-        };
-        let path = place.store.clone();
-        let open = move || settings::snapshots::open(Some(&root), path.as_deref(), None);
-        Some(Arc::new(tokio::task::spawn_blocking(open).await??))
-    } else {
-        None
+    let snapshots = match files {
+        true => match snapshots_of(&*store, &id, place.store.clone()).await? {
+            Some(snapshots) => Some(snapshots),
+            None => {
+                return refused(
+                    code::CONFLICT,
+                    &format!("{id} works in no directory: no file can be restored"),
+                );
+            }
+        },
+        false => None,
     };
     let looked = match rewind::look(&*store, &id, next, (snapshots.clone(), also)).await? {
         Ok(looked) => looked,
@@ -61,8 +63,18 @@ pub(super) async fn fork(args: ForkArgs, store: Arc<dyn Store>, id: SessionId) -
         let said = looked.rows(COLUMNS).join("\n");
         return shown(fields((code::ACCEPTED, &said), at, &looked), code::ACCEPTED, &said);
     }
-    let mut fields = fields((code::ACCEPTED, ""), at, &looked);
     let extent = if files { Extent::Both } else { Extent::Conversation };
+    let (fields, number, said) = go((looked, extent), (store, snapshots), (&id, at, name)).await?;
+    shown(fields, number, &said)
+}
+
+/// Goes back: the fields of the reply, the exit code, and what is said.
+async fn go(
+    (looked, extent): (Rewind, Extent),
+    (store, snapshots): (Arc<dyn Store>, Option<Arc<Snapshots>>),
+    (id, at, name): (&SessionId, TurnId, Option<SessionId>),
+) -> anyhow::Result<(Value, u8, String)> {
+    let mut fields = fields((code::ACCEPTED, ""), at, &looked);
     let not_undone = looked.not_undone();
     let WentBack { session, restored } = looked.go(extent, (store, snapshots), name).await?;
     let mut rows = Vec::new();
@@ -90,7 +102,7 @@ pub(super) async fn fork(args: ForkArgs, store: Arc<dyn Store>, id: SessionId) -
     rows.extend(not_undone.iter().map(|call| format!("  {}", crate::render::text::one_line(call))));
     let said = rows.join("\n");
     (fields["said"], fields["code"]) = (json!(said), json!(number));
-    shown(fields, number, &said)
+    Ok((fields, number, said))
 }
 
 /// The turn after this one.
@@ -103,8 +115,17 @@ async fn next_turn(store: &dyn Store, id: &SessionId, at: TurnId) -> anyhow::Res
     Ok(next.ok_or_else(|| format!("{at} is the last turn of {id}: nothing was done after it")))
 }
 
-async fn root_of(store: &dyn Store, id: &SessionId) -> anyhow::Result<Option<PathBuf>> {
-    Ok(row_of(store, id).await?.and_then(|row| Setup::read(&row).root()))
+/// The snapshots of the directory that the session works in; none if it works in none.
+async fn snapshots_of(
+    store: &dyn Store,
+    id: &SessionId,
+    path: Option<PathBuf>,
+) -> anyhow::Result<Option<Arc<Snapshots>>> {
+    let Some(root) = row_of(store, id).await?.and_then(|row| Setup::read(&row).root()) else {
+        return Ok(None);
+    };
+    let open = move || settings::snapshots::open(Some(&root), path.as_deref(), None);
+    Ok(Some(Arc::new(tokio::task::spawn_blocking(open).await??)))
 }
 
 fn fields((number, said): (u8, &str), at: TurnId, looked: &Rewind) -> Value {
