@@ -73,6 +73,8 @@ mod lent;
 mod lost;
 #[path = "session/meant.rs"]
 mod meant;
+#[path = "session/numbered.rs"]
+mod numbered;
 #[path = "session/orders.rs"]
 mod orders;
 #[path = "session/page.rs"]

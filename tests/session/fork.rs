@@ -90,6 +90,17 @@ async fn a_fork_continues_after_its_turn_and_names_what_was_done_later() {
     assert_eq!(people(&end(open(&desk, &store, "s").await).await), ["one", "two", "three"]);
 }
 
+/// S7.21: what a fork would name can be known before it is made.
+#[tokio::test]
+async fn the_calls_of_later_turns_are_known_before_a_fork_is_made() {
+    let (_desk, store) = three_turns().await;
+    let fork = |at| Fork::of("s").at(turn(at)).named("fork");
+    assert_eq!(fork(1).later_calls(&*store).await.unwrap(), ["pay {} (done)"]);
+    assert!(fork(2).later_calls(&*store).await.unwrap().is_empty());
+    assert!(matches!(fork(9).later_calls(&*store).await, Err(Error::NoTurn(_, Some(_)))));
+    assert!(matches!(store.open(&"fork".into()).await, Err(Error::NoSession(_))), "nothing was made");
+}
+
 /// S7.21: without a turn it is the last one that has ended, of which nothing is abandoned.
 #[tokio::test]
 async fn a_fork_of_a_whole_session_has_all_of_its_conversation() {

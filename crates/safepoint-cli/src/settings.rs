@@ -23,6 +23,7 @@ pub(crate) mod mcp;
 pub(crate) mod remembered;
 pub(crate) mod rules;
 pub(crate) mod secrets;
+pub(crate) mod snapshots;
 pub(crate) mod store;
 
 /// What works, and under which limits, once all is read that speaks of it.
@@ -42,6 +43,8 @@ pub(crate) struct AgentSettings {
     pub(crate) secret_files: Vec<String>,
     /// What it says of calls.
     pub(crate) rules: Rules,
+    /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
+    pub(crate) snapshots: Option<bool>,
 }
 
 impl AgentSettings {

@@ -29,6 +29,7 @@ mod cli {
     mod practice;
     mod provider;
     mod redacted;
+    mod rewind;
     mod rules;
     mod setup;
     mod stopped;

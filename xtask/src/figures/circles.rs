@@ -22,7 +22,7 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 13] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 14] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
@@ -33,6 +33,7 @@ pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 13] = [
     "safepoint-models",
     "safepoint-remote",
     "safepoint-scope",
+    "safepoint-snapshot",
     "safepoint-stores",
     "safepoint-testkit",
     "safepoint-tools",

@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     // For tests alone, of whatever crate.
@@ -13,6 +13,8 @@ const CRATES: [(&str, &[&str]); 16] = [
     // The engine exports it, and what it makes names the engine.
     ("safepoint-macros", &[]),
     ("safepoint-model", &[]),
+    // Files under a directory: it knows no agent.
+    ("safepoint-snapshot", &[]),
     ("safepoint", &["safepoint-macros", "safepoint-model", "safepoint-scope"]),
     ("safepoint-models", &["safepoint", "safepoint-http"]),
     ("safepoint-tools", &["safepoint", "safepoint-http"]),
@@ -41,6 +43,7 @@ const EVERY: &[&str] = &[
     "safepoint-scope",
     "safepoint",
     "safepoint-models",
+    "safepoint-snapshot",
     "safepoint-tools",
     "safepoint-stores",
     "safepoint-remote",

@@ -44,6 +44,7 @@ pub(crate) struct Config {
     commands: Commands,
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
+    snapshots: Option<bool>,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]
@@ -86,6 +87,7 @@ impl Config {
             remembered: None,
             secret_files: self.secret_files,
             rules: self.read,
+            snapshots: self.snapshots,
         }
     }
 }

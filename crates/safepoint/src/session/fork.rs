@@ -73,6 +73,19 @@ impl Fork {
         self
     }
 
+    /// The calls that [`create`](Self::create) would name in [`Forked::later`], before anything is made: what they did, no fork
+    /// takes back.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`], [`Error::NoTurn`], [`Error::Damaged`] and [`Error::DamagedAfter`], as for `create`.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn later_calls(&self, store: &dyn Store) -> Result<Vec<String>, Error> {
+        let Past { later, .. } = journal::past(store, &self.from, self.at).await?;
+        Ok(later.iter().map(ToString::to_string).collect())
+    }
+
     /// Makes it. The old session may have an owner, which is not disturbed; what it adds meanwhile may be missing in the list of
     /// later calls. Records that cannot be read do not matter behind the turn that was [named](Self::at).
     ///

@@ -263,6 +263,11 @@ impl Machine {
         self.phase
     }
 
+    /// The number of the turn that is planned next.
+    pub(crate) fn next_turn(&self) -> TurnId {
+        TurnId::new(self.turns + 1)
+    }
+
     /// How many items wait.
     pub(crate) fn waiting(&self) -> &VecDeque<ItemId> {
         &self.waiting

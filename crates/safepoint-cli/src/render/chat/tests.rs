@@ -31,6 +31,7 @@ use crate::signals::StopLevel;
 
 mod handed;
 mod provider;
+mod rewind;
 mod streams;
 
 const COLUMNS: u16 = 80;
