@@ -33,6 +33,8 @@ use crate::{
 
 /// How the names begin that a restore gives to files for a moment.
 pub(crate) const PASSING: &str = ".safepoint-restore-";
+/// And those of a file that is being written, so that it may be incomplete. No content of another one ever has such a name.
+pub(crate) const UNWRITTEN: &str = ".safepoint-restore-new-";
 
 /// A file that changed so shortly before may change again and keep its times: the clock of files is coarse.
 const COARSE: Duration = Duration::from_millis(50);

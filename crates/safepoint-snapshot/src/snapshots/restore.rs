@@ -30,7 +30,7 @@ use crate::{
         plan::{KeptBack, NEW_DIRECTORY, PathChange, PlannedChange, RestorePlan, WhyKept, change_of},
     },
     tree::{NodeKind, RelPath, Seen, Tree, name_of, shown},
-    walk::{PASSING, kind_at},
+    walk::{PASSING, UNWRITTEN, kind_at},
 };
 
 /// What a restore came to.
@@ -53,6 +53,8 @@ struct Restoring<'r> {
     before: &'r Tree,
     /// The name of each file that passes through.
     passing: OsString,
+    /// The name of the snapshot before this restore, which no other restore has.
+    id: &'r str,
     changed: BTreeSet<RelPath>,
     kept: Vec<(RelPath, WhyKept)>,
 }
@@ -121,6 +123,7 @@ impl Snapshots {
             plan: &plan,
             before: &before.tree,
             passing: OsString::from(format!("{PASSING}{}", before.snapshot.id)),
+            id: &before.snapshot.id,
             changed: BTreeSet::new(),
             kept: Vec::new(),
         };
@@ -151,13 +154,14 @@ impl Restoring<'_> {
         for (path, _) in left {
             let Ok(directory) = self.snapshots.place.parent(path) else { continue };
             let name = name_of(path);
+            let is_unwritten = name.as_bytes().starts_with(UNWRITTEN.as_bytes());
             let is_stored = match kind_at(&directory, name, u64::MAX) {
                 Ok(NodeKind::File { hash, .. }) => self.snapshots.blobs().read(&hash).is_ok(),
                 // A snapshot has it, or it was made by the restore.
                 Ok(NodeKind::Link { .. }) => true,
                 Ok(NodeKind::Directory { .. }) | Err(_) => false,
             };
-            if is_stored && unlinkat(&directory, name, AtFlags::empty()).is_err() {
+            if (is_stored || is_unwritten) && unlinkat(&directory, name, AtFlags::empty()).is_err() {
                 // It stays under a name that says whose it is, and is named as not taken.
             }
         }
@@ -293,14 +297,17 @@ impl Restoring<'_> {
                 let content = content.map_err(|error| Refusal::Failed(error.to_string()))?;
                 let flags =
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let mut file = fs::File::from(openat(directory, name, flags, Mode::from_raw_mode(0o600))?);
+                let unwritten = OsString::from(format!("{UNWRITTEN}{}", self.id));
+                let mut file =
+                    fs::File::from(openat(directory, &unwritten, flags, Mode::from_raw_mode(0o600))?);
                 let mut written = || -> io::Result<()> {
                     file.write_all(&content)?;
                     rustix::fs::fchmod(&file, Mode::from_raw_mode(*mode))?;
-                    file.sync_all()
+                    file.sync_all()?;
+                    Ok(rename_new(directory, &unwritten, name)?)
                 };
                 written().map_err(|error| {
-                    if unlinkat(directory, name, AtFlags::empty()).is_err() {
+                    if unlinkat(directory, &unwritten, AtFlags::empty()).is_err() {
                         // The next restore removes it.
                     }
                     error.into()
