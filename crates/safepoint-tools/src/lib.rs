@@ -22,6 +22,7 @@ pub use files::{SecretFiles, WrongLine, edit_file, list_dir, read_file, write_fi
 pub use http::http_get;
 pub use root::{Root, RootError};
 pub use search::search;
-pub use shell::shell;
+pub use safepoint_sandbox::{Confinement, ConfinementError, Layers, Opening};
+pub use shell::{confined_shell, shell, shell_outside};
 pub use sleep::sleep;
 pub use toolbox::{Toolbox, UnknownTool, toolbox};

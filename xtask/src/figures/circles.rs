@@ -22,7 +22,7 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 13] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 14] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
@@ -32,6 +32,7 @@ pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 13] = [
     "safepoint-model",
     "safepoint-models",
     "safepoint-remote",
+    "safepoint-sandbox",
     "safepoint-scope",
     "safepoint-stores",
     "safepoint-testkit",
