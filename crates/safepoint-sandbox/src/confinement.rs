@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn the_whole_system_is_no_root() {
-        let refused = Confinement::new("/", Layers::none("a test")).expect_err("everything would be writable");
+        let refused =
+            Confinement::new("/", Layers::none("a test")).expect_err("everything would be writable");
         assert!(refused.to_string().contains("the whole system"), "{refused}");
         let gone = Confinement::new("/no/such/place", Layers::none("a test")).expect_err("there is none");
         assert!(gone.to_string().contains("/no/such/place"), "{gone}");

@@ -6,8 +6,8 @@ use safepoint::Tool;
 use safepoint_sandbox::Confinement;
 
 use crate::{
-    Root, RootError, SecretFiles, confined_shell, edit_file, http_get, list_dir, process::Processes, read_file,
-    search, shell, shell_outside, sleep, write_file,
+    Root, RootError, SecretFiles, confined_shell, edit_file, http_get, list_dir, process::Processes,
+    read_file, search, shell, shell_outside, sleep, write_file,
 };
 
 /// All tools of this crate, in a fixed order.

@@ -46,14 +46,10 @@ fn filters(has_network: bool) -> Built<Vec<BpfProgram>> {
     let mut refused = sockets(has_network)?;
     refused.extend(reaches()?);
     // These are said not to be there, so that programs do what they did before them.
-    let absent: Rules = [
-        libc::SYS_clone3,
-        libc::SYS_io_uring_setup,
-        libc::SYS_io_uring_enter,
-        libc::SYS_io_uring_register,
-    ]
-    .map(|call| (call, Vec::new()))
-    .into();
+    let absent: Rules =
+        [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register]
+            .map(|call| (call, Vec::new()))
+            .into();
     let mut filters = vec![program(refused, libc::EPERM)?, program(absent, libc::ENOSYS)?];
     filters.extend(other_forms());
     Ok(filters)
@@ -70,7 +66,8 @@ fn sockets(has_network: bool) -> Built<Rules> {
     let family = |family: i32| family.unsigned_abs().into();
     let mut rules = Rules::new();
     if has_network {
-        let other = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|known| arg(0, Is::Ne, family(known)));
+        let other =
+            [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|known| arg(0, Is::Ne, family(known)));
         let other = other.into_iter().collect::<Built<Vec<_>>>()?;
         let netlink = vec![
             arg(0, Is::Eq, family(libc::AF_NETLINK))?,

@@ -6,8 +6,8 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, PathBeneath, PathFd, Ruleset,
-    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
 
 use super::{Failed, at, during, namespaces};
@@ -40,7 +40,9 @@ impl Version {
             return Ok(());
         }
         let (found, wanted) = (self.0 as i32, wanted as i32);
-        Err(Failed(format!("Landlock has version {found} here, and this takes {wanted}, which came with {since}")))
+        Err(Failed(format!(
+            "Landlock has version {found} here, and this takes {wanted}, which came with {since}"
+        )))
     }
 }
 
@@ -51,19 +53,22 @@ pub(super) fn version() -> Result<Version, Failed> {
     let status = ruleset.create().and_then(RulesetCreated::restrict_self).map_err(of)?;
     match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => Ok(Version(effective_abi)),
-        LandlockStatus::NotEnabled => Err(Failed("Landlock is not enabled: see /sys/kernel/security/lsm".into())),
+        LandlockStatus::NotEnabled => {
+            Err(Failed("Landlock is not enabled: see /sys/kernel/security/lsm".into()))
+        }
         LandlockStatus::NotImplemented => Err(Failed("this kernel has no Landlock".into())),
     }
 }
 
 /// Confines this process and all that it starts.
 pub(super) fn confine(plan: &Plan) -> Result<(), Failed> {
-    let (files, processes) = (confines_files(plan), plan.holds(Layer::Processes));
-    if !files && !processes {
+    if !confines_files(plan) && !plan.holds(Layer::Processes) {
         return Ok(());
     }
-    let ruleset = ruleset(files, processes).map_err(during("use Landlock"))?;
-    let ruleset = if files { rules(plan).into_iter().try_fold(ruleset, allow)? } else { ruleset };
+    let mut ruleset = ruleset(plan).map_err(during("use Landlock"))?;
+    if confines_files(plan) {
+        ruleset = rules(plan).into_iter().try_fold(ruleset, allow)?;
+    }
     ruleset.restrict_self().map(drop).map_err(during("use Landlock"))
 }
 
@@ -72,15 +77,16 @@ fn confines_files(plan: &Plan) -> bool {
 }
 
 /// What is forbidden unless a rule allows it. The layers were found to be there, so they are asked for as such.
-fn ruleset(files: bool, processes: bool) -> Result<RulesetCreated, RulesetError> {
+fn ruleset(plan: &Plan) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    if files {
+    if confines_files(plan) {
         ruleset = ruleset.handle_access(written() | AccessFs::ReadFile | AccessFs::ReadDir)?;
         // Of no use before: a device could not be opened.
         ruleset = ruleset.set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::IoctlDev)?;
     }
-    if processes {
-        ruleset = ruleset.set_compatibility(CompatLevel::HardRequirement).scope(Scope::from_all(FOR_PROCESSES))?;
+    if plan.holds(Layer::Processes) {
+        ruleset =
+            ruleset.set_compatibility(CompatLevel::HardRequirement).scope(Scope::from_all(FOR_PROCESSES))?;
     }
     Ok(ruleset.create()?.set_compatibility(CompatLevel::BestEffort))
 }
@@ -113,7 +119,9 @@ fn rules(plan: &Plan) -> Vec<Allowed> {
     rules.extend(changes.into_iter().map(|path| Allowed { path, access: changed }));
     // A script opens `/dev/stderr` anew, which may be a file.
     let outputs = OUTPUTS.iter().filter(|path| fs::metadata(path).is_ok_and(|found| found.is_file()));
-    rules.extend(outputs.map(|path| Allowed { path: path.into(), access: AccessFs::WriteFile | AccessFs::Truncate }));
+    rules.extend(
+        outputs.map(|path| Allowed { path: path.into(), access: AccessFs::WriteFile | AccessFs::Truncate }),
+    );
     rules
 }
 

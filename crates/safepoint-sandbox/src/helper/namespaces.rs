@@ -3,20 +3,24 @@
 //! Root makes them as it is. Any other user makes them inside a user namespace, in which it is the same user.
 
 use std::{
+    env,
+    ffi::CString,
     fs,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::StatVfsMountFlags,
+    fs::CWD,
     mount::{
-        MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
+        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
+        mount_change, move_mount, open_tree, unmount,
     },
     process::{getegid, geteuid},
     thread::{CapabilitySet, UnshareFlags, capabilities},
 };
 
-use super::{Failed, at, during, loopback, repository, sys};
+use super::{Failed, at, during, loopback, repository, sys, sys::Depth};
 use crate::{confinement::Opening, plan::Plan};
 
 /// Where memory is shared by name.
@@ -32,7 +36,8 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Failed> {
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
     flags.set(UnshareFlags::NEWUSER, !is_privileged);
     flags.set(UnshareFlags::NEWNET, has_own_network(plan));
-    sys::unshare(flags).map_err(during("make namespaces (user.max_user_namespaces, or a rule of AppArmor)"))?;
+    sys::unshare(flags)
+        .map_err(during("make namespaces (user.max_user_namespaces, or a rule of AppArmor)"))?;
     if !is_privileged {
         stay(user, group)?;
     }
@@ -41,12 +46,35 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Failed> {
     if has_own_network(plan) {
         loopback::bring_up().map_err(during("bring up the loopback"))?;
     }
-    hide(plan)?;
-    devices(plan)?;
     if plan.opening != Some(Opening::Files) {
+        close(plan)?;
         plan.write.iter().try_for_each(|root| repository::protect(root))?;
     }
-    Ok(())
+    hide(plan)?;
+    devices(plan)
+}
+
+/// Makes everything a mount without writing, but for what may be written. Landlock forbids to write the content of files; it
+/// does not know their modes, owners, times and attributes.
+fn close(plan: &Plan) -> Result<(), Failed> {
+    let here = env::current_dir().map_err(during("find the working directory"))?;
+    let open = plan.write.iter().chain([&plan.temporary]).filter(|path| path.exists());
+    let open: Vec<(&PathBuf, OwnedFd)> =
+        open.map(|path| Ok((path, taken_out(path)?))).collect::<Result<_, Failed>>()?;
+    sys::read_only(c"/", Depth::All).map_err(at("protect all below", Path::new("/")))?;
+    for (path, tree) in &open {
+        move_mount(tree, c"", CWD, path.as_path(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+            .map_err(at("bind", path))?;
+    }
+    // Where it is was a place in what is covered now.
+    env::set_current_dir(&here).map_err(at("enter", &here))
+}
+
+/// The mounts at and below a path, beside the tree of all mounts.
+fn taken_out(path: &Path) -> Result<OwnedFd, Failed> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, path, flags).map_err(at("bind", path))
 }
 
 fn has_own_network(plan: &Plan) -> bool {
@@ -77,9 +105,11 @@ fn hide(plan: &Plan) -> Result<(), Failed> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("tmpfs", stage, "tmpfs", flags, c"size=64k,mode=0700").map_err(at("mount a tmpfs on", stage))?;
     let (folder, file) = (stage.join("folder"), stage.join("file"));
-    fs::create_dir(&folder).and_then(|()| fs::File::create(&file).map(drop)).map_err(at("write in", stage))?;
+    fs::create_dir(&folder)
+        .and_then(|()| fs::File::create(&file).map(drop))
+        .map_err(at("write in", stage))?;
     for empty in [&folder, &file] {
-        let nobody = std::os::unix::fs::PermissionsExt::from_mode(0);
+        let nobody = std::os::unix::fs::PermissionsExt::from_mode(0o000);
         fs::set_permissions(empty, nobody).map_err(at("close", empty))?;
     }
     for path in &hidden {
@@ -124,18 +154,8 @@ pub(super) fn hold(path: &Path) -> Result<(), Failed> {
     mount_bind(path, path).map_err(at("bind", path))
 }
 
-/// A mount without writing. What the mount below it forbids stays forbidden: the kernel asks for that.
+/// A mount without writing.
 fn read_only(path: &Path) -> Result<(), Failed> {
-    const KEPT: [(StatVfsMountFlags, MountFlags); 6] = [
-        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
-        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
-        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
-        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
-        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
-        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
-    ];
-    let found = rustix::fs::statvfs(path).map_err(at("look at", path))?.f_flag;
-    let kept = KEPT.into_iter().filter(|(flag, _)| found.contains(*flag)).map(|(_, flag)| flag);
-    let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |flags, flag| flags | flag);
-    mount_remount(path, flags, c"").map_err(at("protect", path))
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(during("read a path"))?;
+    sys::read_only(&name, Depth::One).map_err(at("protect", path))
 }

@@ -13,11 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Shell, ShellArgs};
-use crate::{
-    Root,
-    process::Processes,
-    root::refusal,
-};
+use crate::{Root, process::Processes, root::refusal};
 
 /// Its name, which `shell` says to the model.
 pub(super) const NAME: &str = "shell_outside";
@@ -60,7 +56,9 @@ pub fn shell_outside(root: Arc<Root>, processes: Processes, confinement: Confine
         let shell = Shell { directory: root.path().to_owned(), processes: processes.clone(), confinement };
         async move {
             if args.why.trim().is_empty() {
-                return Err(refusal("`why` is empty: say in one sentence why it needs that".to_owned()).into());
+                return Err(
+                    refusal("`why` is empty: say in one sentence why it needs that".to_owned()).into()
+                );
             }
             let OutsideArgs { command, timeout_seconds, background, .. } = args;
             shell.call(cx, ShellArgs { command, timeout_seconds, background }).await

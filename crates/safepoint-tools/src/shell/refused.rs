@@ -27,7 +27,9 @@ pub(super) fn why(confinement: Option<&Confinement>, exit: Exit, text: &str) -> 
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let what = match (says(&NETWORK), says(&FILES)) {
         (true, _) => "it reaches no network and no socket of another program",
-        (false, true) => "it writes only below the root and in $TMPDIR, and reaches no other process, network or socket",
+        (false, true) => {
+            "it writes only below the root and in $TMPDIR, and reaches no other process, network or socket"
+        }
         (false, false) => return None,
     };
     let temporary = confinement.temporary().display();
