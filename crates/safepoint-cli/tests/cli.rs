@@ -29,6 +29,7 @@ mod cli {
     mod practice;
     mod redacted;
     mod rules;
+    mod sandbox;
     mod setup;
     mod stopped;
     mod survivors;
