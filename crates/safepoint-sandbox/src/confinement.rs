@@ -58,9 +58,12 @@ impl Confinement {
         make(root).map_err(|source| ConfinementError { root: root.to_owned(), source })
     }
 
-    /// Also lets commands write this file, or below this directory. What does not exist when a command starts is left out.
-    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
-        self.write.push(path.into());
+    /// Also lets commands write this file, or below this directory; a path that is not absolute is one below the root. What does
+    /// not exist when a command starts is left out. The `.git` of a root cannot be written unless it is named here: git runs
+    /// hooks of it.
+    pub fn write(mut self, path: impl AsRef<Path>) -> Self {
+        let path = self.write[0].join(path);
+        self.write.push(path.canonicalize().unwrap_or(path));
         self
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn confined(
     hidden: Vec<PathBuf>,
 ) -> Result<Confinement, String> {
     let confinement = Confinement::new(root, layers.clone()).map_err(|error| error.to_string())?;
-    let confinement = commands.writable().into_iter().fold(confinement, Confinement::write);
+    let confinement = commands.writable().iter().fold(confinement, Confinement::write);
     Ok(hidden.into_iter().fold(confinement, Confinement::hide))
 }
 

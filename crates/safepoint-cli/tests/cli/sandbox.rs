@@ -92,14 +92,19 @@ fn a_root_that_holds_the_home_directory_asks() {
     let Some(world) = World::new() else { return };
     let given = [("shell", json!({"command": "echo x > made"}))];
     let root = world.path("root");
-    let output = world.run(&given, &["--approve", "edits", "--root", root.parent().unwrap().to_str().unwrap()]);
+    let output =
+        world.run(&given, &["--approve", "edits", "--root", root.parent().unwrap().to_str().unwrap()]);
     // The home directory is made, so that it is there to be held.
     assert_eq!(calls(&output)[0].0, "completed", "there is no home directory in it yet");
     std::fs::create_dir(world.path("home")).unwrap();
-    let output = world.run(&given, &["--approve", "edits", "--root", root.parent().unwrap().to_str().unwrap()]);
+    let output =
+        world.run(&given, &["--approve", "edits", "--root", root.parent().unwrap().to_str().unwrap()]);
     assert_eq!(calls(&output)[0].0, "denied");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("confined in part only, and each of them asks: the root holds your home"), "{told}");
+    assert!(
+        told.contains("confined in part only, and each of them asks: the root holds your home"),
+        "{told}"
+    );
 }
 
 /// S4.26: no command reads or changes the store of its own session, wherever that is, nor decides for its run.

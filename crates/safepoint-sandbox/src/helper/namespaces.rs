@@ -48,7 +48,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Failed> {
     }
     if plan.opening != Some(Opening::Files) {
         close(plan)?;
-        plan.write.iter().try_for_each(|root| repository::protect(root))?;
+        repository::protect(plan)?;
     }
     hide(plan)?;
     devices(plan)
@@ -145,13 +145,8 @@ pub(super) fn has_own_memory(plan: &Plan) -> bool {
 
 /// Covers a file or directory with itself, so that nothing is written in it, and it is not renamed.
 pub(super) fn protect(path: &Path) -> Result<(), Failed> {
-    hold(path)?;
+    mount_bind(path, path).map_err(at("bind", path))?;
     read_only(path)
-}
-
-/// The same, but what is in it can be written.
-pub(super) fn hold(path: &Path) -> Result<(), Failed> {
-    mount_bind(path, path).map_err(at("bind", path))
 }
 
 /// A mount without writing.

@@ -1,43 +1,30 @@
-//! The repository of a root: what git runs of it later, outside, with the rights of its user, is not a command's to change.
+//! The repository of a root: git runs hooks and programs of its configuration later, outside, with the rights of its user.
+//!
+//! All of it is protected, not its hooks alone: by a file `commondir` git takes both from elsewhere.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 use super::{Failed, at, namespaces};
+use crate::plan::Plan;
 
-/// What git executes, or takes the names of programs from.
-const EXECUTED: [&str; 2] = ["hooks", "config"];
-
-/// Protects the hooks and the configuration of the repository whose working tree this is, if it is one.
-pub(super) fn protect(root: &Path) -> Result<(), Failed> {
-    let git = root.join(".git");
-    let found = match fs::symlink_metadata(&git) {
-        Ok(found) => found,
-        Err(error) if is_none(&error) => return Ok(()),
-        Err(error) => return Err(at("look at", &git)(error)),
-    };
-    if found.is_symlink() {
-        let why = "is a symbolic link, so the hooks of git cannot be protected";
-        return Err(Failed(format!("{} {why}", git.display())));
+/// Protects the repository of each root, if it has one and it was not named as what may be written.
+pub(super) fn protect(plan: &Plan) -> Result<(), Failed> {
+    for root in &plan.write {
+        let git = root.join(".git");
+        match fs::symlink_metadata(&git) {
+            Ok(_) if plan.write.contains(&git) => {}
+            Ok(found) if found.is_symlink() => {
+                let why = "is a symbolic link, which cannot be protected: allow commands to write it, or do without it";
+                return Err(Failed(format!("{} {why}", git.display())));
+            }
+            Ok(_) => namespaces::protect(&git)?,
+            Err(error) if is_none(&error) => {}
+            Err(error) => return Err(at("look at", &git)(error)),
+        }
     }
-    if !found.is_dir() {
-        // It only says where the repository is: that must stay what it says.
-        return namespaces::protect(&git);
-    }
-    let hooks = git.join("hooks");
-    match fs::create_dir(&hooks) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at("make", &hooks)(error)),
-        _ => {}
-    }
-    // A link among them could be replaced by another one: then all of it is protected.
-    let is_plain = |name: &&str| fs::symlink_metadata(git.join(name)).is_ok_and(|found| !found.is_symlink());
-    if !EXECUTED.iter().all(is_plain) {
-        return namespaces::protect(&git);
-    }
-    // Held in its place, or it could be moved away with what is protected in it, and another one put there.
-    namespaces::hold(&git)?;
-    EXECUTED.iter().try_for_each(|name| namespaces::protect(&git.join(name)))
+    Ok(())
 }
 
-fn is_none(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+fn is_none(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }

@@ -43,7 +43,7 @@ const fn only(free: Free, escape: Escape) -> Escape {
     Escape { free, ..escape }
 }
 
-const FILES: [Escape; 34] = [
+const FILES: [Escape; 35] = [
     sh("a new file beside the root", "echo x > $OUT/new"),
     sh("a path that climbs", "echo x > ../outside/new"),
     sh("a path through its own root directory", "echo x > /proc/self/root$OUT/new"),
@@ -72,6 +72,7 @@ const FILES: [Escape; 34] = [
     sh("the store, written", "echo x > $OUT/store/store.db"),
     sh("the store, moved away", "mv $OUT/store $OUT/other"),
     sh("a hook of git", "echo x > .git/hooks/pre-commit"),
+    sh("another folder for the hooks of git", "echo ../evil > .git/commondir"),
     sh("a program in the configuration of git", "echo '[core] fsmonitor = evil' >> .git/config"),
     sh(
         "another repository in the place of this one",

@@ -21,7 +21,6 @@ fn usual_work_is_done_inside() {
         ("a file between the root and the temporary folder", "mv inside $TMPDIR && mv $TMPDIR/inside ."),
         ("processes of its own", "sleep 100 & kill $! && wait $! || true"),
         ("a pipe", "mkfifo p && (echo x > p &) && cat p"),
-        ("objects of git", "echo two > .git/objects/two && rm .git/objects/one"),
         (
             "where it is",
             "echo x > ./here && test -e \"${OUT%/outside}/root/here\" && test \"$(pwd -P)\" = \"$(cd $PWD && pwd -P)\"",

@@ -78,3 +78,18 @@ fn what_is_hidden_in_the_root_is_covered_too() {
         drop(socket);
     }
 }
+
+/// S4.26: the repository can be written where a person says so.
+#[test]
+fn what_a_person_adds_can_be_written() {
+    let Some(programs) = Programs::new() else { return };
+    for user in User::all() {
+        let place = Place::new(&programs, user);
+        let line = "echo two > .git/objects/two && rm .git/objects/one";
+        assert!(!is_done(&place, &place.confinement(), line), "{user:?}");
+        assert!(is_done(&place, &place.confinement().write(".git"), line), "{user:?}");
+        let home = place.confinement().write(place.path("outside/home"));
+        assert!(is_done(&place, &home, "echo x > $HOME/new && chmod 600 $HOME/new"), "{user:?}");
+        assert!(!is_done(&place, &home, "echo x > $OUT/new"), "{user:?}");
+    }
+}
