@@ -3,6 +3,7 @@
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/hooks.md")]
 #[doc = include_str!("../docs/guides/own-model.md")]
+#[doc = include_str!("../docs/guides/own-store.md")]
 #[doc = include_str!("../docs/guides/provider-side.md")]
 #[doc = include_str!("../docs/guides/sessions.md")]
 #[doc = include_str!("../docs/guides/testing.md")]

@@ -9,14 +9,17 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
     time::Duration,
 };
 
+use safepoint::store::{MemoryStore, Store};
 use safepoint_testkit::{
     a2a::{A2aManners, A2aServer, WorkStep},
     mcp::{HttpServer, McpManners},
     script::{Reply, ReplyFault, Script},
     server::ModelServer,
+    store_suite,
 };
 use serde_json::json;
 use tokio::{
@@ -26,6 +29,10 @@ use tokio::{
     time::timeout,
 };
 
+#[path = "../own_store.rs"]
+#[expect(dead_code, reason = "its `main` is run as a program")]
+mod own_store;
+
 /// How long an example may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LAST_CHUNK: &str = "\r\n0\r\n\r\n";
 
 /// Those that need nothing but the model of their script.
-const PLAIN: [&str; 23] = [
+const PLAIN: [&str; 24] = [
     "approvals",
     "chat_with_history",
     "failover",
@@ -44,6 +51,7 @@ const PLAIN: [&str; 23] = [
     "one_call_stopped",
     "own_log",
     "own_model",
+    "own_store",
     "parallel_map",
     "partial_answers",
     "retrieval",
@@ -202,6 +210,16 @@ async fn events(address: &str, until: &str) -> String {
         read += std::str::from_utf8(&piece[..bytes]).unwrap();
     }
     read
+}
+
+/// The store of its example is a store: it keeps what every store must keep.
+#[tokio::test]
+async fn the_store_of_an_example_does_what_a_store_must() {
+    let fresh = |outside| {
+        let store: Arc<dyn Store> = Arc::new(own_store::Audited(Arc::new(MemoryStore::new(outside))));
+        [Arc::clone(&store), store]
+    };
+    store_suite::all(&fresh).await.unwrap();
 }
 
 /// Each example is in a list above, is declared, and has at most 60 lines.

@@ -15,6 +15,7 @@ mod edges;
 mod effects;
 mod golden;
 mod impls;
+mod links;
 mod names;
 mod parts;
 mod place;
@@ -88,6 +89,7 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         ("golden", golden::faults(&files)),
         ("impl-home", impls::faults(&files)),
         ("one-name", names::faults(&files)),
+        ("link", links::faults(&files)?),
     ] {
         for (path, fault) in found {
             println!("{path}:{}: {name}: {}", fault.line, fault.what);

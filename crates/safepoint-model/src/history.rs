@@ -29,6 +29,19 @@ pub use omit::{Omission, OmissionKind, Omitted};
 pub use repair::Repair;
 
 /// One step of a conversation. Exhaustive: every wire must place each of them.
+///
+/// ```
+/// use safepoint::{History, history::Message};
+/// fn print(history: &History) {
+///     for message in history.entries() {
+///         match &**message {
+///             Message::User(said) => println!("> {}", said.text),
+///             Message::Assistant(said) => println!("{}", said.text()),
+///             Message::Results { results } => results.iter().for_each(|result| println!("  {}", result.text)),
+///         }
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
@@ -72,6 +85,18 @@ impl<'de> Tagged<'de> for Message {
 ///
 /// Obtained from `Outcome::history`, stored by you if you like (it is `serde`), and handed
 /// to `Agent::run_on`, which closes the open end before it adds the new input.
+///
+/// ```
+/// use safepoint::{Agent, History};
+/// /// A chat: each run continues what the run before it left, however that one ended.
+/// async fn chat(agent: &Agent, questions: &[&str]) -> History {
+///     let mut history = History::new();
+///     for question in questions {
+///         history = agent.run_on(history, *question).await.history().clone();
+///     }
+///     history
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     entries: Entries,

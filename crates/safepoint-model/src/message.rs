@@ -17,6 +17,13 @@ pub use part::{MOST_BYTES, Part, PartKind, PartSource, TooLarge};
 pub use provider::{Citation, ProviderBlock, ProviderPart};
 
 /// What a person (or a program on their behalf) said.
+///
+/// ```
+/// use safepoint::message::{Part, UserMessage};
+/// let plain: UserMessage = "What is this?".into();
+/// let asked = plain.with(Part::image_at("https://example.com/cat.png"));
+/// assert!(!asked.is_blank());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
     /// The text.
@@ -56,6 +63,12 @@ impl<T: Into<String>> From<T> for UserMessage {
 }
 
 /// What a model said: text, reasoning and the calls that it asked for, in the order in which they came.
+///
+/// ```
+/// use safepoint::message::AssistantMessage;
+/// let said = AssistantMessage::of_text("It is noon.");
+/// assert_eq!((said.text().as_ref(), said.calls().count()), ("It is noon.", 0));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssistantMessage {
     /// The pieces, in order.
@@ -63,6 +76,20 @@ pub struct AssistantMessage {
 }
 
 /// One piece of a model's message. Exhaustive: every wire must place each of them.
+///
+/// ```
+/// use safepoint::message::{AssistantMessage, Block};
+/// fn print(said: &AssistantMessage) {
+///     for block in &said.blocks {
+///         match block {
+///             Block::Text { text } => println!("{text}"),
+///             Block::Reasoning(reasoning) => println!("({})", reasoning.text),
+///             Block::Call(call) => println!("{} {}", call.name, call.args),
+///             Block::Provider(block) => println!("the provider: {:?}", block.part),
+///         }
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
@@ -114,6 +141,8 @@ pub struct Reasoning {
 }
 
 /// A call that a model asks for.
+///
+/// An example is at [`Block`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Unique within the history. An adapter passes on what the model said; the engine replaces empty or taken ids.
@@ -187,6 +216,12 @@ impl AssistantMessage {
 }
 
 /// The answer to one call, as the model gets it.
+///
+/// ```
+/// use safepoint::message::{CallResult, ResultStatus};
+/// let result = CallResult::of_text("call_1", "clock", "noon", ResultStatus::Ok);
+/// assert_eq!((result.name.as_str(), result.text.as_str()), ("clock", "noon"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallResult {
     /// The call that it answers.

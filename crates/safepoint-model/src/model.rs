@@ -77,6 +77,19 @@ pub trait Model: Send + Sync + 'static {
 }
 
 /// A conversation with a model: a pure cache of encoded history. Losing it loses nothing.
+///
+/// ```
+/// use futures_util::{StreamExt as _, stream};
+/// use safepoint::{History, model::{Conversation, Delta, DeltaStream, Finish}};
+///
+/// struct Parrot;
+///
+/// impl Conversation for Parrot {
+///     fn stream(&mut self, _history: &History) -> DeltaStream {
+///         stream::iter([Delta::Sent, Delta::Text("hello".into()), Delta::Ended(Finish::Natural)].map(Ok)).boxed()
+///     }
+/// }
+/// ```
 pub trait Conversation: Send {
     /// Encodes what `history` has grown by since the last call, and returns the reply as a lazy stream.
     ///
@@ -92,7 +105,7 @@ pub trait Conversation: Send {
     /// cancellation of a response that outlives its connection. `None` for wires where the drop is enough.
     ///
     /// Called once a reply was cut or failed, after its stream was dropped. The run waits for it, within
-    /// `Limits::parting`, before it is quiet; its outcome does not wait.
+    /// `Limits::release_timeout`, before it is quiet; its outcome does not wait.
     fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         None
     }
@@ -106,9 +119,20 @@ pub trait Conversation: Send {
 }
 
 /// One reply as it arrives.
+///
+/// An example is at [`Conversation`].
 pub type DeltaStream = BoxStream<'static, Result<Delta, ModelError>>;
 
 /// What is the same for each call of a conversation.
+///
+/// ```
+/// use safepoint::model::ModelSpec;
+/// /// What a request has in front of its messages.
+/// fn head(spec: &ModelSpec) -> String {
+///     let tools: Vec<&str> = spec.tools.iter().map(|tool| tool.name.as_str()).collect();
+///     format!("{}\ntools: {}", spec.system.as_deref().unwrap_or_default(), tools.join(", "))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ModelSpec {
     /// The instructions.
@@ -181,13 +205,26 @@ pub enum OnModelStop {
     /// The exchange is released at once; what the provider bills beyond is unknown.
     #[default]
     Disconnect,
-    /// The exchange is read to its end, within `Limits::drain`, only to learn the bill: its
+    /// The exchange is read to its end, within `Limits::drain_timeout`, only to learn the bill: its
     /// content does not change the run, and the run is not quiet before.
     Drain,
 }
 
 /// One piece of a reply. The engine builds the message from these, so that whatever arrived before a cut is kept.
 /// Exhaustive: what relays a reply, or takes secrets out of it, must place each of them.
+///
+/// ```
+/// use safepoint::{Usage, model::{Delta, Finish}};
+/// // A short reply, from the request to its end:
+/// let reply = [
+///     Delta::Sent,
+///     Delta::Opened,
+///     Delta::Text("It is ".into()),
+///     Delta::Text("noon.".into()),
+///     Delta::Usage(Usage::new(12, 4)),
+///     Delta::Ended(Finish::Natural),
+/// ];
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
@@ -294,6 +331,8 @@ impl Delta {
 const SEAL_BYTES: usize = 2 << 10;
 
 /// Why a model ended its message. Exhaustive: a reason that a release does not know is [`Finish::Other`].
+///
+/// An example is at [`Delta`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {

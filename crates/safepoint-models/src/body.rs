@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use serde::de::IgnoredAny;
 
@@ -20,25 +20,33 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
+    /// Begins with bytes that are shared.
+    pub(crate) fn behind(prefix: Bytes) -> Self {
+        Self { chunks: vec![prefix] }
+    }
+
     /// Appends bytes. Neighbours are merged while the newer is as large as the older, so that a body of n appends has
     /// about log n chunks and each byte is copied about log n times in its life. What is large stays as it is: it is never in
     /// memory twice.
-    pub(crate) fn push(&mut self, bytes: Bytes) {
+    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+        const LARGE: usize = 1 << 20;
         if bytes.is_empty() {
             return;
         }
-        const LARGE: usize = 1 << 20;
-        let mut newest = bytes;
-        let is_small = |bytes: &Bytes| bytes.len() < LARGE;
-        while is_small(&newest)
-            && let Some(older) = self.chunks.pop_if(|older| is_small(older) && older.len() <= newest.len())
-        {
-            let mut both = BytesMut::with_capacity(older.len() + newest.len());
-            both.extend_from_slice(&older);
-            both.extend_from_slice(&newest);
-            newest = both.freeze();
+        if bytes.len() >= LARGE {
+            return self.chunks.push(bytes.into());
         }
-        self.chunks.push(newest);
+        let mut length = bytes.len();
+        let is_merged = |older: &&Bytes| {
+            let is_merged = length < LARGE && older.len() < LARGE && older.len() <= length;
+            length += if is_merged { older.len() } else { 0 };
+            is_merged
+        };
+        let merged = self.chunks.iter().rev().take_while(is_merged).count();
+        let mut all = Vec::with_capacity(length);
+        self.chunks.drain(self.chunks.len() - merged..).for_each(|older| all.extend_from_slice(&older));
+        all.extend_from_slice(&bytes);
+        self.chunks.push(all.into());
     }
 
     /// The body of one request.

@@ -17,6 +17,18 @@ pub(crate) use vector::Vector;
 /// Makes vectors of texts. Shared by all callers; holds no state of any of them.
 ///
 /// What makes one over HTTP is [`HttpEmbedder`]. To add another, implement this trait.
+///
+/// ```
+/// use safepoint::model::ModelError;
+/// use safepoint_models::embed::Embedder;
+/// /// How near two texts are in meaning: 1 is the same.
+/// async fn nearness(embedder: &dyn Embedder, texts: &[String; 2]) -> Result<f32, ModelError> {
+///     let vectors = embedder.embed(texts).await?.vectors;
+///     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+///     let (left, right) = (&vectors[0], &vectors[1]);
+///     Ok(dot(left, right) / (dot(left, left) * dot(right, right)).sqrt())
+/// }
+/// ```
 pub trait Embedder: Send + Sync + 'static {
     /// The name for people, such as `openai:text-embedding-3-small`.
     fn name(&self) -> &str;

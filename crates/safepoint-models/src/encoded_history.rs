@@ -18,6 +18,9 @@ pub(crate) trait Entries: Clone + Send + 'static {
     fn tail(&self) -> &'static [u8];
 }
 
+/// The bytes that most rounds add, or fewer.
+const ROOM: usize = 1 << 10;
+
 /// Encodes one conversation.
 #[derive(Debug)]
 pub(crate) struct EncodedHistory<E> {
@@ -47,15 +50,14 @@ impl<E: Entries> EncodedHistory<E> {
         let entries = history.entries();
         self.encoded = self.known(history);
         if self.encoded == 0 {
-            self.body = Growing::default();
-            self.body.push(self.prefix.clone());
+            self.body = Growing::behind(self.prefix.clone());
             self.entries = self.empty.clone();
         }
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(ROOM);
         for entry in entries.range(self.encoded..) {
             self.entries.entry(&mut out, entry);
         }
-        self.body.push(out.into());
+        self.body.push(out);
         self.encoded = entries.len();
         self.ends = entries.first().zip(entries.last()).map(|(first, last)| [first.clone(), last.clone()]);
         self.body.with_tail(self.entries.tail())

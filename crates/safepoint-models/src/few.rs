@@ -1,7 +1,7 @@
 //! A list in a provider's event, of which no more is collected than a reply can mean: the rest is passed over as it is
 //! read, so that a short event cannot become a large value.
 
-use std::{fmt, marker::PhantomData, vec};
+use std::{fmt, iter::Chain, marker::PhantomData, option, vec};
 
 use safepoint::model::ModelError;
 use serde::{
@@ -14,29 +14,33 @@ use crate::error;
 /// The most entries of one list that are collected.
 const MOST: usize = 1 << 14;
 
-/// A list, or its beginning.
+/// A list, or its beginning. Most have one entry, which takes no room elsewhere.
 #[derive(Debug)]
 pub(crate) struct Few<T> {
-    entries: Vec<T>,
+    first: Option<T>,
+    others: Vec<T>,
     is_cut: bool,
 }
+
+/// The entries, in order.
+type Entries<T> = Chain<option::IntoIter<T>, vec::IntoIter<T>>;
 
 impl<T> Few<T> {
     /// All entries.
     ///
     /// # Errors
     /// That there are more than any reply means.
-    pub(crate) fn all(self) -> Result<vec::IntoIter<T>, ModelError> {
+    pub(crate) fn all(self) -> Result<Entries<T>, ModelError> {
         if self.is_cut {
             return Err(error::too_many("one event of the stream", MOST));
         }
-        Ok(self.entries.into_iter())
+        Ok(self.first.into_iter().chain(self.others))
     }
 }
 
 impl<T> Default for Few<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), is_cut: false }
+        Self { first: None, others: Vec::new(), is_cut: false }
     }
 }
 
@@ -56,12 +60,13 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Reads<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T>, A::Error> {
-        let mut few = Few::default();
-        // Most have one entry: no room is made for more.
-        few.entries.reserve_exact(1);
-        while few.entries.len() < MOST {
+        let mut few = Few { first: list.next_element()?, ..Few::default() };
+        if few.first.is_none() {
+            return Ok(few);
+        }
+        while few.others.len() + 1 < MOST {
             match list.next_element()? {
-                Some(entry) => few.entries.push(entry),
+                Some(entry) => few.others.push(entry),
                 None => return Ok(few),
             }
         }
@@ -83,7 +88,7 @@ mod tests {
         let read = |length| serde_json::from_str::<Few<u8>>(&list(length)).expect("it is a list");
         assert_eq!(read(MOST).all().expect("it is whole").count(), MOST);
         let long = read(10 * MOST);
-        assert_eq!(long.entries.len(), MOST);
+        assert_eq!(1 + long.others.len(), MOST);
         assert!(long.all().is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! What the replies of several wires have in common: their end, their errors and their usage.
 
-use std::{borrow::Cow, ops::Deref};
+use std::{borrow::Cow, ops::Deref, sync::Arc};
 
 use safepoint::{
     Usage,
@@ -29,6 +29,12 @@ pub(crate) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 impl Text<'_> {
     pub(crate) fn into_owned(self) -> String {
         self.0.into_owned()
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self(Cow::Owned(text))
     }
 }
 
@@ -64,9 +70,10 @@ pub(crate) struct OutputDetails {
 }
 
 /// More of the arguments of a call that arrives, for show: none if there is nothing new to show.
-pub(crate) fn arguments(id: &CallId, name: &str, more: &str) -> Option<Delta> {
-    let show = || Delta::CallArguments { id: id.clone(), name: name.into(), text: more.to_owned() };
-    (!more.is_empty()).then(show)
+pub(crate) fn arguments(id: &CallId, name: &Arc<str>, more: Text<'_>) -> Option<Delta> {
+    let is_new = !more.is_empty();
+    let show = || Delta::CallArguments { id: id.clone(), name: Arc::clone(name), text: more.into_owned() };
+    is_new.then(show)
 }
 
 /// How far a reply is. Its end is reported once.

@@ -8,6 +8,13 @@ use std::{
 use http::header::{HeaderMap, RETRY_AFTER};
 
 /// How often and how long to wait before another try.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint_models::{Patience, Retry};
+/// let stubborn = Retry { tries: 8, most: Duration::from_secs(30), ..Retry::default() };
+/// let patience = Patience { retry: stubborn, ..Patience::default() };
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// Tries in all; 1 never tries again. Default 4.

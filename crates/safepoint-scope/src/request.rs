@@ -17,6 +17,12 @@ use points::SafePoints;
 pub const DEFAULT_CLEANUP_CAP: Duration = Duration::from_secs(10);
 
 /// How long a safe-point request waits before it becomes `Now`; never zero.
+///
+/// ```
+/// use safepoint_scope::{Grace, StopRequest, secs};
+/// let soon = StopRequest::graceful(secs(5)); // the same as `Grace::from_secs(5)`
+/// let sooner = StopRequest::graceful(Grace::from_millis(200));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grace(Duration);
 

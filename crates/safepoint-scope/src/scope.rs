@@ -37,6 +37,21 @@ use waiting::{Changed, Running};
 use self::core::Filter;
 
 /// One piece of structured work, passed *down* to the code that does it.
+///
+/// ```
+/// use safepoint_scope::{Reason, Scope, Stop, StopRequest};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// async fn wait(scope: Scope) -> Result<(), Stop> {
+///     scope.run(std::future::pending()).await
+/// }
+///
+/// let (scope, handle) = Scope::root();
+/// let waiting = tokio::spawn(wait(scope));
+/// handle.stop(StopRequest::now().with_reason(Reason::user("enough")));
+/// assert!(waiting.await.unwrap().is_err()); // a `Stop`, which is no error
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Scope {
     node: Arc<Node>,

@@ -43,6 +43,17 @@ pub use writer::Commits;
 use writer::{Stake, Writer};
 
 /// A store in one file.
+///
+/// ```
+/// use std::sync::Arc;
+/// use safepoint::{Agent, Session, session::ChatPlanner, store::OwnerProcess};
+/// use safepoint_stores::SqliteStore;
+/// /// The conversation `trip`: it continues where it was, also after a crash.
+/// async fn open(agent: Agent) -> Result<Session<String>, Box<dyn std::error::Error>> {
+///     let store = Arc::new(SqliteStore::open("sessions.db")?);
+///     Ok(Session::builder(ChatPlanner::new(agent)).open(store, "trip".into(), OwnerProcess::here()).await?)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct SqliteStore {
     outside: Environment,

@@ -85,6 +85,8 @@ pub struct ClosedScenario {
 }
 
 /// The end of a scenario: a run, and what else is known of it.
+///
+/// An example is in the documentation of the crate.
 #[derive(Clone)]
 #[must_use = "nothing is checked before `check`"]
 pub struct Invariants<'w> {

@@ -20,6 +20,13 @@ pub(crate) use director::{Chosen, Director};
 ///
 /// As JSON it is `{"replies": [{"text": "hello"}, {"calls": [{"name": "shell", "args": {"command":
 /// "ls"}}]}]}`.
+///
+/// ```
+/// use safepoint_testkit::script::{Reply, Script};
+/// let script = Script::of([Reply::call("clock", serde_json::json!({})), Reply::text("It is noon.")]);
+/// let same = Script::from_json(r#"{"replies": [{"calls": [{"name": "clock", "args": {}}]}, {"text": "It is noon."}]}"#);
+/// assert_eq!(same.unwrap().replies.len(), script.replies.len());
+/// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Script {
@@ -43,6 +50,13 @@ pub enum Fallback {
 }
 
 /// One reply.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint_testkit::script::Reply;
+/// // Four characters at a time, after some reasoning; and only for this question.
+/// let slow = Reply::text("once upon a time").paced(4, Duration::from_millis(50)).reasoning("a story").when("tell", 0);
+/// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reply {

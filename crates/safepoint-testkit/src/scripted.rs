@@ -41,6 +41,18 @@ mod deltas;
 type DeltaStep = Result<Delta, ModelError>;
 
 /// A model that says what a [`Script`] says, or what a gate lets it say. Clones are the same model.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use safepoint::Agent;
+/// use safepoint_testkit::{script::{Reply, Script}, scripted::ScriptedModel};
+/// let model = ScriptedModel::new(Script::of([Reply::text("Lisbon.")]));
+/// let outcome = Agent::builder(model.clone()).build().run("The capital of Portugal?").await;
+/// assert_eq!(outcome.answer(), Some("Lisbon."));
+/// assert_eq!(model.requests().len(), 1); // what it was asked
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ScriptedModel {
     shared: Arc<Shared>,

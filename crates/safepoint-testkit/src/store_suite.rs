@@ -12,7 +12,7 @@
 //!     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
 //!     [Arc::clone(&store), store]
 //! };
-//! store_suite::inbox(&fresh).await.unwrap();
+//! store_suite::all(&fresh).await.unwrap();
 //! # });
 //! ```
 
@@ -67,6 +67,25 @@ impl From<Error> for BrokenStore {
 
 /// What came of a fact.
 type Holds = Result<(), BrokenStore>;
+
+/// Every part of the suite but [`deep_inbox`], which measures: sessions, leases, journal, inbox, stops, approvals, what others
+/// notice, and what is left by a fault at each operation.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn all(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
+    sessions(fresh).await?;
+    leases(fresh).await?;
+    journal(fresh).await?;
+    inbox(fresh).await?;
+    stops(fresh).await?;
+    approvals(fresh).await?;
+    notices(fresh).await?;
+    faults(fresh).await
+}
 
 fn same<T: PartialEq + fmt::Debug>(what: &str, is: T, should_be: T) -> Holds {
     if is == should_be {

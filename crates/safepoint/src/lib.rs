@@ -1,9 +1,4 @@
-//! An agent runtime. You can stop, steer, approve and resume every run. Each stop returns an accurate receipt.
-//!
-//! Begin with [`Agent`]; stop a run through its [`RunHandle`]; read its [`Outcome`] and its [`receipt`].
-//!
-//! What most programs name stands at the root, everything else in the module of its noun, and each name once. What only
-//! stores, adapters and front ends need is in [`raw`].
+#![doc = include_str!("../tutorial.md")]
 #![cfg_attr(not(feature = "schema"), expect(dead_code, reason = "typed answers need their schema"))]
 
 pub mod agent;
@@ -34,6 +29,22 @@ pub use session::handle::{Session, SessionHandle};
 pub use value::{limits::Limits, receipt::Receipt};
 
 /// May this call run? Rules, questions and decisions (S8, in process).
+///
+/// ```
+/// use safepoint::{Agent, Outcome, approval::Decision};
+/// /// Approves small payments, and refuses the others.
+/// async fn decide(agent: &Agent, outcome: &Outcome) -> Option<Outcome> {
+///     let Outcome::Suspended(waiting) = outcome else { return None };
+///     let decisions = waiting.approvals().iter().map(|asked| {
+///         let decision = match asked.args["amount"].as_u64() {
+///             Some(..100) => Decision::Approve,
+///             _ => Decision::Deny { message: "Not before Friday.".into() },
+///         };
+///         (asked.id.clone(), decision)
+///     });
+///     Some(agent.resume_with(outcome, decisions.collect()).await)
+/// }
+/// ```
 pub mod approval {
     pub use crate::{
         contract::approver::{ApprovalMode, Approver, Rule, RuleAction, ToolApproval, WithoutApprover},
@@ -50,6 +61,19 @@ pub mod child {
 }
 
 /// What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
+///
+/// ```
+/// use safepoint::event::{Fact, HookAction};
+/// fn who_changed(fact: &Fact) -> Option<String> {
+///     let Fact::HookActed(report) = fact else { return None };
+///     match &report.action {
+///         HookAction::TextChanged { bytes_before, bytes_after, .. } => {
+///             Some(format!("{} made {bytes_after} bytes of {bytes_before}", report.hook))
+///         }
+///         _ => None,
+///     }
+/// }
+/// ```
 pub mod event {
     pub use crate::{
         lines::{encoder::EventEncoder, line::EventLine},
@@ -95,6 +119,17 @@ pub mod log {
 }
 
 /// What people, models and tools say, in no provider's format.
+///
+/// ```
+/// use safepoint::message::{AssistantMessage, ProviderPart};
+/// fn searches(said: &AssistantMessage) -> Vec<&str> {
+///     let uses = said.provider_blocks().filter_map(|block| match &block.part {
+///         ProviderPart::Use { input, .. } => Some(input.as_str()),
+///         ProviderPart::Result { .. } | ProviderPart::Citations(_) => None,
+///     });
+///     uses.collect()
+/// }
+/// ```
 pub mod message {
     pub use safepoint_model::message::{
         AssistantMessage, Block, CallResult, Citation, MOST_BYTES, Part, PartKind, PartSource, ProviderBlock,
@@ -125,6 +160,20 @@ pub mod outcome {
 }
 
 /// The account of what a run did and what its stop did: every live thing, with its state and times (S3.7).
+///
+/// ```
+/// use safepoint::{Receipt, receipt::{CallStatus, SideEffect}};
+/// /// Shows the whole account, and what a person must look at before the work is done again.
+/// fn show(receipt: &Receipt) {
+///     println!("{receipt}"); // for programs: `serde_json::to_string(receipt)`
+///     for call in receipt.calls.iter().filter(|call| call.effect == SideEffect::Unknown) {
+///         match call.status {
+///             CallStatus::LeftRunning => println!("{} may still run", call.name),
+///             status => println!("{} was {}: did it change something?", call.name, status.as_str()),
+///         }
+///     }
+/// }
+/// ```
 pub mod receipt {
     pub use crate::value::receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
@@ -165,6 +214,13 @@ pub mod store {
 }
 
 /// What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
+///
+/// ```
+/// use safepoint::tool::{self, EffectClass};
+/// let look = tool::from_fn("look", "Looks at the meter", |_cx, (): ()| async { Ok(42) })
+///     .with(|spec| spec.effect(EffectClass::ReadOnly)); // beside other calls, and again after a crash
+/// # let _tool = tool::Tools::new().tool(look);
+/// ```
 pub mod tool {
     pub use crate::contract::tool::{
         Asks, Concurrency, EffectClass, FnTool, FullOutput, IntoOutput, IntoTool, Json, OnStop,

@@ -52,6 +52,16 @@ use self::{
 /// A run: await it for its outcome. Dropping it requests a stop with `Now` and returns; settling continues
 /// while the tokio runtime is alive. To keep it running instead, keep its [handle](Run::handle) and
 /// [detach](Run::detach) it.
+///
+/// ```
+/// use safepoint::{Agent, Outcome};
+/// /// Both at once; if this function is dropped, both stop.
+/// async fn both(agent: &Agent) -> (Outcome, Outcome) {
+///     let left = agent.run("Read the left half.").start();
+///     let right = agent.run("Read the right half.").start();
+///     (left.await, right.await)
+/// }
+/// ```
 #[must_use = "a run does nothing before it is awaited or started, and stops when dropped"]
 pub struct Run<T = String> {
     shared: Arc<SharedRun>,
@@ -221,6 +231,17 @@ impl<T> fmt::Debug for Run<T> {
 }
 
 /// Stops, observes and awaits a run. Cheap to clone; dropping it does nothing.
+///
+/// ```
+/// use safepoint::{Agent, Reason, StopRequest, secs};
+/// async fn for_a_minute(agent: &Agent) {
+///     let handle = agent.run("Look for flights.").detach();
+///     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+///     handle.stop(StopRequest::graceful(secs(5)).with_reason(Reason::user("enough")));
+///     println!("{}", handle.done().await.receipt()); // its end is fixed
+///     handle.quiet().await; // and nothing of it is alive
+/// }
+/// ```
 #[derive(Clone)]
 pub struct RunHandle {
     shared: Arc<SharedRun>,

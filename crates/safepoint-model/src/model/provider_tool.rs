@@ -26,6 +26,11 @@ pub enum ProviderTool {
 }
 
 /// A search of the web by the provider.
+///
+/// ```
+/// use safepoint::model::WebSearch;
+/// let search = WebSearch::new().max_uses(3).block_domains(["example.com"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "a setting returns the changed value"]

@@ -1,6 +1,6 @@
 //! A message's events as deltas: blocks one after the other, each sealed or complete at its stop.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use safepoint::{
     Usage,
@@ -103,8 +103,8 @@ enum Open {
         signature: String,
     },
     Call {
-        id: String,
-        name: String,
+        id: CallId,
+        name: Arc<str>,
         args: String,
         given: String,
     },
@@ -163,7 +163,7 @@ impl ReplyReader for MessagesReader {
             Open::None => 0,
             Open::Text { citations, .. } => citations.bytes(),
             Open::Thinking { text, signature } => text.len() + signature.len(),
-            Open::Call { id, name, args, given } => id.len() + name.len() + args.len() + given.len(),
+            Open::Call { id, name, args, given } => id.as_str().len() + name.len() + args.len() + given.len(),
             Open::Own { begun, input } => begun.len() + input.len(),
         }
     }
@@ -214,8 +214,8 @@ impl MessagesReader {
                 ));
             }
             "tool_use" => {
-                let (id, name) = (owned(block.id), owned(block.name));
-                out.push_back(Delta::CallPreview { name: name.clone() });
+                let (id, name) = (CallId::from(owned(block.id)), Arc::from(owned(block.name)));
+                out.push_back(Delta::CallPreview { name: String::from(&*name) });
                 let given = block.input.map_or(String::new(), |input| input.get().to_owned());
                 self.block = Open::Call { id, name, args: String::new(), given };
             }
@@ -247,7 +247,7 @@ impl MessagesReader {
             ("input_json_delta", Open::Call { id, name, args, .. }) => {
                 let more = partial_json.unwrap_or_default();
                 args.push_str(&more);
-                out.extend(reply::arguments(&CallId::from(id.as_str()), name, &more));
+                out.extend(reply::arguments(id, name, more));
             }
             ("input_json_delta", Open::Own { input: known, .. }) => {
                 known.push_str(&partial_json.unwrap_or_default());
@@ -281,7 +281,7 @@ impl MessagesReader {
                     true => "{}".to_owned(),
                     false => args,
                 };
-                out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
+                out.push_back(Delta::CallReady(ToolCall { id, name: String::from(&*name), args }));
             }
             Open::Own { begun, input } => out.push_back(own::block(&begun, &input)?),
         }

@@ -204,8 +204,7 @@ impl<W: EmbedWire> HttpEmbedder<W> {
     async fn request(&self, prepared: Arc<Prepared>, texts: &[String]) -> Result<Embeddings, ModelError> {
         let body = W::body(&self.set, texts).to_string();
         let floor = Usage::floor_of_bytes(texts.iter().map(String::len).sum());
-        let mut growing = Growing::default();
-        growing.push(Bytes::from(body));
+        let growing = Growing::behind(Bytes::from(body));
         let outgoing = Outgoing { prepared, body: growing.with_tail(b""), output_bytes: usize::MAX };
         let answer = whole::ask(&outgoing).await.map_err(too_long)?;
         let mut taken = Taken::<W>::new(texts.len());

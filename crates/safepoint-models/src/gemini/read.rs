@@ -165,7 +165,7 @@ impl GeminiReader {
             self.calls += 1;
             let args = call.args.map_or("{}", RawValue::get).to_owned();
             out.push_back(Delta::CallPreview { name: call.name.clone().into_owned() });
-            out.extend(reply::arguments(&id, &call.name, &args));
+            out.extend(reply::arguments(&id, &call.name.as_ref().into(), args.clone().into()));
             out.push_back(Delta::CallReady(ToolCall { id, name: call.name.into_owned(), args }));
         }
         Ok(())

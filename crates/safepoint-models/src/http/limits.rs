@@ -5,6 +5,13 @@ use std::time::Duration;
 use crate::retry::Retry;
 
 /// How an exchange is bounded.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint_models::{Patience, Retry, openai};
+/// let hurried = Patience { idle: Duration::from_secs(20), retry: Retry::never(), ..Patience::default() };
+/// let model = openai::model("gpt-5.2").patience(hurried);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Patience {
     /// How long nothing may arrive, headers included. Default 120 s.

@@ -14,6 +14,10 @@ use crate::{
 };
 
 /// An embedder that speaks OpenAI's embeddings.
+///
+/// ```
+/// let embedder = safepoint_models::openai::embedder("text-embedding-3-small").base_url("http://127.0.0.1:8080/v1");
+/// ```
 pub type OpenAiEmbedder = HttpEmbedder<Chat>;
 
 /// 2,048 texts of at most 8,192 tokens each, and 300,000 tokens together.

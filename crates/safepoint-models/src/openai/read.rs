@@ -1,7 +1,10 @@
 //! A chat completion's chunks as deltas. A call is ready only when its arguments are certain to be complete: the next
 //! one begins, or the provider says why the message ended.
 
-use std::collections::{HashSet, VecDeque};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
 
 use safepoint::{
     Usage,
@@ -76,12 +79,27 @@ struct ChunkUsage {
 /// Reads one reply.
 #[derive(Debug, Default)]
 pub(crate) struct ChatReader {
-    /// The call that arrives, and its number.
-    open: Option<(u32, ToolCall)>,
+    open: Option<OpenCall>,
     /// The number of the call that began last.
     last: Option<u32>,
     begun: Begun,
     ending: Ending,
+}
+
+/// The call that arrives.
+#[derive(Debug)]
+struct OpenCall {
+    number: u32,
+    call: ToolCall,
+    /// The name that its fragments are shown with.
+    shown: Arc<str>,
+}
+
+impl OpenCall {
+    fn new(number: u32) -> Self {
+        let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
+        Self { number, call, shown: Arc::default() }
+    }
 }
 
 /// The numbers of all calls that have begun: servers count from nought, if they count.
@@ -154,8 +172,8 @@ impl ReplyReader for ChatReader {
     fn held(&self) -> usize {
         /// About what a number costs that is remembered.
         const NUMBER: usize = 16;
-        let open = self.open.as_ref();
-        let call = open.map_or(0, |(_, call)| call.id.as_str().len() + call.name.len() + call.args.len());
+        let held = |call: &ToolCall| call.id.as_str().len() + call.name.len() + call.args.len();
+        let call = self.open.as_ref().map_or(0, |open| held(&open.call));
         self.begun.len().saturating_mul(NUMBER).saturating_add(call)
     }
 }
@@ -188,35 +206,37 @@ impl ChatReader {
             (None, Some(id), Some(last)) if !id.is_empty() => last.wrapping_add(1),
             (None, _, last) => last.unwrap_or(0),
         };
-        if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+        if self.open.as_ref().is_none_or(|open| open.number != index) {
             if !self.begun.insert(index) {
                 // It was complete when the next one began.
                 return;
             }
             self.ready(out);
-            let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
-            self.open = Some((index, call));
+            self.open = Some(OpenCall::new(index));
             self.last = Some(index);
         }
-        let Some((_, call)) = &mut self.open else { return };
+        let Some(OpenCall { call, shown, .. }) = &mut self.open else { return };
         if let Some(id) = piece.id.filter(|id| !id.is_empty() && call.id.as_str().is_empty()) {
             call.id = CallId::from(&*id);
         }
         if let Some(function) = piece.function {
             let begun = call.name.is_empty();
-            call.name.push_str(function.name.as_deref().unwrap_or_default());
+            if let Some(name) = function.name.filter(|name| !name.is_empty()) {
+                call.name.push_str(&name);
+                *shown = Arc::from(call.name.as_str());
+            }
             let more = function.arguments.unwrap_or_default();
             call.args.push_str(&more);
             if begun && !call.name.is_empty() {
                 out.push_back(Delta::CallPreview { name: call.name.clone() });
             }
-            out.extend(reply::arguments(&call.id, &call.name, &more));
+            out.extend(reply::arguments(&call.id, shown, more));
         }
     }
 
     /// The call that was arriving is complete.
     fn ready(&mut self, out: &mut VecDeque<Delta>) {
-        out.extend(self.open.take().map(|(_, call)| Delta::CallReady(call)));
+        out.extend(self.open.take().map(|open| Delta::CallReady(open.call)));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: an event is taken once, also when a broken stream is read on (its number says which it is).
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use safepoint::{
     Usage,
@@ -88,7 +88,7 @@ pub(crate) struct ResponsesReader {
     handle: Handle,
     seen: Option<u64>,
     /// The call that arrives, as it was announced.
-    call: Option<(CallId, String)>,
+    call: Option<(CallId, Arc<str>)>,
     args: String,
     ending: Ending,
 }
@@ -152,7 +152,7 @@ impl ResponsesReader {
             }
             ("response.function_call_arguments.delta", Some(more), _, _) => {
                 self.args.push_str(&more);
-                out.extend(self.call.as_ref().and_then(|(id, name)| reply::arguments(id, name, &more)));
+                out.extend(self.call.as_ref().and_then(|(id, name)| reply::arguments(id, name, more)));
             }
             ("response.output_item.added", _, Some(item), _) => self.begun(item, out)?,
             ("response.output_item.done", _, Some(item), _) => self.done(item, out)?,
@@ -179,7 +179,7 @@ impl ResponsesReader {
     fn begun(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         self.args = String::new();
         if let Some(Item { name: Some(name), call_id, .. }) = Item::read(raw, &["function_call"])? {
-            self.call = Some((CallId::from(call_id.unwrap_or_default()), name.clone()));
+            self.call = Some((CallId::from(call_id.unwrap_or_default()), name.as_str().into()));
             out.push_back(Delta::CallPreview { name });
         }
         Ok(())

@@ -40,6 +40,13 @@ pub enum Annotations {
 }
 
 /// A server, described. [`Server::connect`] starts or reaches it.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint_tools::mcp::Server;
+/// let files = Server::stdio("files", "npx").args(["-y", "@modelcontextprotocol/server-filesystem", "."]).exclude(["write_*"]);
+/// let tickets = Server::http("tickets", "https://mcp.example.com/mcp").call_within(Duration::from_secs(30));
+/// ```
 #[derive(Clone)]
 #[must_use = "a setting returns the changed value"]
 pub struct Server {

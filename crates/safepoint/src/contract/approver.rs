@@ -22,6 +22,13 @@ pub enum RuleAction {
 }
 
 /// What a tool says about its own calls, where no rule applies. Exhaustive: three answers to one question.
+///
+/// ```
+/// use safepoint::{approval::ToolApproval, tool};
+/// let pay = tool::from_fn("pay", "Pays the rent", |_cx, (): ()| async { Ok("paid") })
+///     .with(|spec| spec.approval(ToolApproval::Required));
+/// # let _tool = tool::Tools::new().tool(pay);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolApproval {
     /// Its calls run without a question.
@@ -35,6 +42,17 @@ pub enum ToolApproval {
 type Matches = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
 /// One rule on a tool and its arguments; the first that matches decides.
+///
+/// ```
+/// use safepoint::{AgentBuilder, approval::{Rule, RuleAction}};
+/// fn careful(builder: AgentBuilder) -> AgentBuilder {
+///     let is_small = |args: &serde_json::Value| args["amount"].as_u64().is_some_and(|amount| amount < 100);
+///     builder
+///         .rule(Rule::on("pay", RuleAction::Allow).when(is_small))
+///         .rule(Rule::on("pay", RuleAction::Ask))
+///         .rule(Rule::on("git__*", RuleAction::Deny("this repository is read only".into())))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Rule {
     tool: String,
@@ -83,6 +101,14 @@ impl fmt::Debug for Rule {
 }
 
 /// Who decides when a call needs approval. Exhaustive: the three modes of `--approve`.
+///
+/// ```
+/// use safepoint::{Agent, Model, approval::{ApprovalMode, WithoutApprover}};
+/// /// Without a person at hand a run that asks suspends: it can be resumed with the decision, tomorrow.
+/// fn patient(model: impl Model) -> Agent {
+///     Agent::builder(model).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend)).build()
+/// }
+/// ```
 #[derive(Clone, Default)]
 pub enum ApprovalMode {
     /// Ask the approver; without one, do as `WithoutApprover` says.
@@ -95,6 +121,8 @@ pub enum ApprovalMode {
 }
 
 /// What happens to a question without an approver. Exhaustive: it is never allowed (S8.2).
+///
+/// An example is at [`ApprovalMode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WithoutApprover {
     /// The call is denied.
@@ -117,6 +145,25 @@ impl fmt::Debug for ApprovalMode {
 }
 
 /// Answers questions about calls while the run waits.
+///
+/// ```
+/// use futures_util::future::BoxFuture;
+/// use safepoint::approval::{ApprovalRequest, Approver, Decision};
+///
+/// /// Allows whatever reads, and nothing else.
+/// struct OnlyLook;
+///
+/// impl Approver for OnlyLook {
+///     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision> {
+///         Box::pin(async move {
+///             match question.tool.starts_with("read_") {
+///                 true => Decision::Approve,
+///                 false => Decision::Deny { message: format!("{} may not run here", question.tool) },
+///             }
+///         })
+///     }
+/// }
+/// ```
 pub trait Approver: Send + Sync + 'static {
     /// Answers the question, however long that takes.
     ///

@@ -26,6 +26,8 @@ pub use closures::{before_call, before_model, on_result, on_text};
 pub use text::{TextFilter, TextKind};
 
 /// What a hook answers before a model call. Exhaustive: the driver must handle each.
+///
+/// An example is at [`before_model`].
 #[derive(Clone, Debug)]
 pub enum ModelVerdict {
     /// Continue.
@@ -42,6 +44,8 @@ pub enum ModelVerdict {
 }
 
 /// What a hook answers before a call starts. Exhaustive: the driver must handle each.
+///
+/// An example is at [`before_call`].
 #[derive(Clone, Debug)]
 pub enum CallVerdict {
     /// Continue.
@@ -58,6 +62,8 @@ pub enum CallVerdict {
 }
 
 /// What a hook answers to the result of a call. Exhaustive: the engine must handle each.
+///
+/// An example is at [`on_result`].
 #[derive(Clone, Debug)]
 pub enum ResultVerdict {
     /// Continue.

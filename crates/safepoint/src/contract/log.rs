@@ -17,6 +17,13 @@ use crate::{
 };
 
 /// One line of a journal: a fact, and the run of the tree that it belongs to. As JSON it is read by later releases too.
+///
+/// ```
+/// use safepoint::log::RunRecord;
+/// fn to_row(record: &RunRecord) -> serde_json::Result<String> {
+///     serde_json::to_string(record) // `from_str` reads it, also in later releases
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Which run: the root, or a child run.
@@ -134,6 +141,19 @@ pub trait Log: Send + Sync + 'static {
 const LATE: &str = "the log did not answer in time";
 
 /// Why a log failed.
+///
+/// ```
+/// use std::io;
+/// use safepoint::log::LogError;
+/// /// A connection that breaks leaves open whether the row was written.
+/// fn why(error: io::Error) -> LogError {
+///     match error.kind() {
+///         io::ErrorKind::ConnectionReset | io::ErrorKind::TimedOut => LogError::unknown(error),
+///         _ => LogError::new(error),
+///     }
+/// }
+/// # assert!(why(io::ErrorKind::TimedOut.into()).is_uncertain());
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("the log could not be used: {cause}")]
 pub struct LogError {

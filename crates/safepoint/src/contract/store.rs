@@ -50,6 +50,8 @@ pub use stop::{ApprovalsToWithdraw, StopIntent, StopRow};
 pub use uptime::{Since, uptime};
 
 /// The future of a store's answer.
+///
+/// `Box::pin(async move { … })` makes one.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// Keeps sessions. Cheap to call from many tasks at once; many processes may use the same store.
@@ -61,6 +63,26 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// # Cancel safety
 /// Dropping a future of a method that only reads loses nothing. Dropping one that writes, even before it was
 /// polled, leaves open whether it was written: entirely, or not at all.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint::{
+///     raw::store::{Durability, NewSession, Record, Write},
+///     store::{Error, MemoryStore, OwnerProcess, Store},
+/// };
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let store = MemoryStore::default();
+/// let session = store.create(NewSession::of("trip")).await?.id;
+/// let lease = store.acquire(&session, OwnerProcess::here(), Duration::from_secs(10)).await?;
+/// let said = Record { path: "1".into(), kind: "said".into(), version: 1, bytes: b"hello".to_vec() };
+/// let appended = store.append(&lease, vec![Write::Record(said.clone())], Durability::Durable).await?;
+/// assert_eq!((appended.first, appended.next), (0, 1));
+/// assert_eq!(store.read(&session, 0, 10).await?.entries[0].record, Ok(said));
+/// store.release(&lease).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Creates a session, writes its records, and puts its items into its inbox, in one transaction: all of it, or
     /// nothing. Each item is then as after a [`push`](Self::push); one that a push would refuse, or find there already,

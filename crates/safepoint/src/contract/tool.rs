@@ -42,6 +42,15 @@ pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};
 pub use typed::TypedTool;
 
 /// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.
+///
+/// ```
+/// use safepoint::{Halt, ToolResult};
+/// fn line(text: &str, number: usize) -> ToolResult<String> {
+///     let line = text.lines().nth(number).ok_or_else(|| format!("there is no line {number}"))?;
+///     Ok(line.to_owned())
+/// }
+/// # let failed: Halt = line("one", 2).unwrap_err();
+/// ```
 pub type ToolResult<T = Output> = Result<T, Halt>;
 
 /// Something that a model can call, whose schema may be known only at run time. Most tools are simpler to write with
@@ -66,6 +75,18 @@ pub trait Tool: Send + Sync + 'static {
 
 /// A call's context, through which it sees its stop, reports and asks. Cheap to clone, useless after its call
 /// has ended.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint::{ToolContext, ToolResult};
+/// async fn build(cx: ToolContext) -> ToolResult<&'static str> {
+///     for step in 1..=3 {
+///         cx.progress(format!("step {step} of 3"));
+///         cx.run(tokio::time::sleep(Duration::from_secs(1))).await?; // a stop leaves here
+///     }
+///     Ok("built")
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ToolContext {
     scope: Scope,

@@ -70,13 +70,13 @@ impl Draft {
             }
             Delta::Reasoning(text) => self.reasoning(head(&text, left)),
             Delta::ReasoningSeal(_) | Delta::CallReady(_) | Delta::Provider(_) if self.is_full => {}
-            Delta::Provider(block) => self.blocks.push(Block::Provider(block)),
+            Delta::Provider(block) => self.push(Block::Provider(block)),
             Delta::ReasoningSeal(seal) => self.seal(seal),
             Delta::CallReady(_) if self.calls >= self.most_calls => self.calls_left_out += 1,
             Delta::CallReady(call) => {
                 self.calls += 1;
                 self.billed += call.args.len();
-                self.blocks.push(Block::Call(call));
+                self.push(Block::Call(call));
             }
             Delta::Usage(usage) => self.used(usage),
             Delta::Ended(finish) => self.finish = Some(finish),
@@ -128,7 +128,11 @@ impl Draft {
         if self.blocks.len() >= UNCOUNTED {
             self.bytes = self.bytes.saturating_add(BLOCK_BYTES);
         }
-        // Most messages have one, and many runs wait with it.
+        self.push(block);
+    }
+
+    fn push(&mut self, block: Block) {
+        // Most messages have one, and many runs wait with it or keep it.
         if self.blocks.is_empty() {
             self.blocks.reserve_exact(1);
         }
@@ -138,7 +142,7 @@ impl Draft {
     fn seal(&mut self, seal: Value) {
         match self.blocks.last_mut() {
             Some(Block::Reasoning(Reasoning { seal: open @ None, .. })) => *open = Some(seal),
-            _ => self.blocks.push(Block::Reasoning(Reasoning { text: String::new(), seal: Some(seal) })),
+            _ => self.push(Block::Reasoning(Reasoning { text: String::new(), seal: Some(seal) })),
         }
     }
 
@@ -184,13 +188,16 @@ impl Draft {
     /// content is moved out, not copied; the draft keeps only the usage.
     pub(crate) fn message(&mut self, is_taken: impl Fn(&CallId) -> bool) -> AssistantMessage {
         let mut blocks = std::mem::take(&mut self.blocks);
+        let has_one = self.calls <= 1;
         let mut mine: HashSet<CallId> = HashSet::new();
         for block in &mut blocks {
             if let Block::Call(call) = block {
                 if call.id.as_str().is_empty() || is_taken(&call.id) || mine.contains(&call.id) {
                     call.id = CallId::fresh();
                 }
-                mine.insert(call.id.clone());
+                if !has_one {
+                    mine.insert(call.id.clone());
+                }
             }
         }
         AssistantMessage { blocks }

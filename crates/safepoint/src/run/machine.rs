@@ -30,6 +30,7 @@ mod context;
 mod hooked;
 mod reports;
 mod round;
+mod shared_call;
 mod spent;
 mod tally;
 mod view;
@@ -38,6 +39,7 @@ pub(crate) use call::{Allowed, Call, CallState};
 pub(crate) use children::ChildUsage;
 pub(crate) use context::{PendingSteer, StepContext, over_attempts};
 pub(crate) use round::{Round, first_starts};
+pub(crate) use shared_call::SharedCall;
 pub(crate) use view::AnnouncedModel;
 
 use spent::Spent;
@@ -58,7 +60,7 @@ pub(crate) struct Machine {
     summaries: Vec<ModelReport>,
     /// What the provider ran itself; none in most runs, which it then does not make larger.
     provider_tools: Option<Box<ProviderTools>>,
-    calls: Vec<CallReport>,
+    calls: Vec<Arc<CallReport>>,
     /// Open questions of running calls.
     live: Vec<ApprovalRequest>,
     failure: Option<ErrorReport>,
@@ -322,7 +324,7 @@ impl Machine {
         self.close_round();
     }
 
-    fn call_ended(&mut self, report: &CallReport, result: &CallResult) {
+    fn call_ended(&mut self, report: &Arc<CallReport>, result: &CallResult) {
         self.effect = self.effect.and(report.effect);
         report.child.iter().for_each(|child| self.used_below(child));
         self.change(&report.call_id, |call| {
@@ -335,7 +337,7 @@ impl Machine {
                 // It is never resumed: its arguments are kept in its message alone (S12.4).
                 call.given = None;
             }
-            call.step = CallState::Ended { report: Box::new(report.clone()), result: result.clone() };
+            call.step = CallState::Ended { report: Arc::clone(report), result: result.clone() };
         });
         self.close_round();
     }

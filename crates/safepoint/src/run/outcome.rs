@@ -133,6 +133,13 @@ pub enum Persisted {
 }
 
 /// The answer of a run that is done; shows as its text.
+///
+/// ```
+/// use safepoint::Answer;
+/// fn show(answer: &Answer) {
+///     println!("{answer} ({} tokens)", answer.usage().total());
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Answer<T = String> {
     said: LastWords,
@@ -148,12 +155,30 @@ enum Value<T> {
 }
 
 /// A stopped run; shows as its receipt.
+///
+/// ```
+/// use safepoint::{Agent, outcome::Stopped};
+/// /// Shows what the stop did, and continues with something else.
+/// async fn instead(agent: &Agent, stopped: &Stopped, input: &str) -> safepoint::Outcome {
+///     println!("{stopped}");
+///     agent.run_on(stopped.history().clone(), input).await
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stopped {
     pub(crate) ended: Arc<OutcomeContext>,
 }
 
 /// What a suspended run waits for.
+///
+/// ```
+/// use safepoint::outcome::Suspended;
+/// fn questions(waiting: &Suspended) {
+///     for asked in waiting.approvals() {
+///         println!("{}: may {} run with {}?", asked.id, asked.tool, asked.args);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Suspended {
     pub(crate) approvals: Vec<ApprovalRequest>,

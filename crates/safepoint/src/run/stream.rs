@@ -40,6 +40,8 @@ pub struct RunStream<T = String> {
 }
 
 /// An item of a run's stream. Exhaustive: an event, or the outcome, which is the last.
+///
+/// An example is at [`RunStream`].
 #[derive(Debug)]
 pub enum RunItem<T = String> {
     /// What happened.

@@ -18,6 +18,21 @@ use super::{
 };
 
 /// The kinds of event of a session.
+///
+/// ```
+/// use safepoint::{SessionHandle, event::EventKind, session::SessionEvent};
+/// async fn show(session: &SessionHandle<String>) {
+///     let mut events = session.events();
+///     while let Some(event) = events.next().await {
+///         match event.kind {
+///             SessionEvent::TurnStarted { turn, .. } => println!("{turn} begins"),
+///             SessionEvent::Run { event, .. } => if let EventKind::Text(text) = event.kind { print!("{text}") },
+///             SessionEvent::TurnEnded { receipt, .. } => println!("{receipt}"),
+///             _ => {}
+///         }
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SessionEvent {

@@ -29,6 +29,20 @@ use super::{
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
 /// from elsewhere.
+///
+/// ```
+/// use safepoint::{Agent, Session, session::{ChatPlanner, ItemOutcome, SessionStop}};
+/// # use safepoint_testkit::{script::{Reply, Script}, scripted::ScriptedModel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let agent = Agent::builder(ScriptedModel::new(Script::of([Reply::text("Lisbon.")]))).build();
+/// let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
+/// let ticket = session.push("What is the capital of Portugal?".to_owned()).expect("an open session with room");
+/// assert!(matches!(ticket.outcome().await, ItemOutcome::Completed(_)));
+/// session.stop(SessionStop::at_turn_end());
+/// session.done().await;
+/// # }
+/// ```
 pub struct Session<T: Item> {
     pub(super) handle: SessionHandle<T>,
 }

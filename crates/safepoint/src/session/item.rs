@@ -18,6 +18,12 @@ pub trait Item: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {}
 impl<T: Clone + Serialize + DeserializeOwned + Send + Sync + 'static> Item for T {}
 
 /// One item on its way in.
+///
+/// ```
+/// use safepoint::session::{Policy, Push};
+/// // Goes to the model with the next request of the running turn; the id makes a second push of it harmless.
+/// let push = Push::new("Only in the docs.".to_owned()).policy(Policy::steer()).id("message-17");
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "hand it to `SessionHandle::push`"]
 pub struct Push<T> {
@@ -157,6 +163,18 @@ pub(super) fn digest<T: Serialize + ?Sized>(item: &T) -> Result<[u8; 32], serde_
 }
 
 /// Why a push was not accepted; the item comes back.
+///
+/// ```
+/// use safepoint::{SessionHandle, session::PushError};
+/// /// Queues a question; gives it back where there is no room.
+/// fn ask(session: &SessionHandle<String>, question: String) -> Result<(), String> {
+///     match session.push(question) {
+///         Ok(_ticket) => Ok(()),
+///         Err(PushError::Full(question)) => Err(question),
+///         Err(other) => Err(other.to_string()),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError<T> {

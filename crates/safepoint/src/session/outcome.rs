@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::value::ids::TurnId;
 
 /// The outcome of an item. Exhaustive: each accepted item has exactly one.
+///
+/// An example is at [`Ticket`](super::Ticket).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "fate", content = "turn", rename_all = "snake_case")]
 pub enum ItemOutcome {

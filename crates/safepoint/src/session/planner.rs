@@ -114,6 +114,14 @@ pub struct TurnPlan {
 
 /// One message a turn, always the same agent. Items with a preempt or a rollback come before the queue, in
 /// order.
+///
+/// ```
+/// use safepoint::{Agent, Session, session::ChatPlanner};
+/// /// A chat in memory: each message that is pushed is one turn of this agent.
+/// fn chat(agent: Agent) -> Session<String> {
+///     Session::builder(ChatPlanner::new(agent)).start()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ChatPlanner {
     agent: Agent,

@@ -11,6 +11,14 @@ use crate::value::ids::TurnId;
 
 /// A stop of a session. Stops can be requested many times: a later one may strengthen the demand and never
 /// weakens it.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint::{Reason, secs, session::SessionStop};
+/// let last = SessionStop::when_idle_for(Duration::from_secs(60));
+/// let soon = SessionStop::graceful_within(secs(5)).with_reason(Reason::user("closing"));
+/// let now = SessionStop::now(); // each makes the one before it sooner
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "hand it to `SessionHandle::stop`"]
 pub struct SessionStop {

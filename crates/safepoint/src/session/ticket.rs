@@ -9,6 +9,17 @@ use crate::{
 };
 
 /// An accepted item: where it is, and what became of it. Cheap to clone; dropping it changes nothing.
+///
+/// ```
+/// use safepoint::session::{ItemOutcome, Ticket};
+/// async fn follow(ticket: &Ticket<String>) {
+///     match ticket.outcome().await {
+///         ItemOutcome::Completed(turn) => println!("{} was answered in {turn}", ticket.id()),
+///         ItemOutcome::Suspended(turn) => println!("{turn} waits for a person"),
+///         other => println!("{}: {other:?}", ticket.id()),
+///     }
+/// }
+/// ```
 pub struct Ticket<T> {
     pub(super) state: Arc<TicketState<T>>,
 }

@@ -33,6 +33,15 @@ pub(crate) use steer::NOTICE;
 pub use steer::{RecordedSteer, SteerSource};
 
 /// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
+///
+/// ```
+/// use safepoint::event::{EventKind, Fact};
+/// /// Each whole message of the model; its text came in pieces before.
+/// fn said(kind: &EventKind) -> Option<String> {
+///     let EventKind::Fact(fact) = kind else { return None };
+///     if let Fact::ModelEnded { message, .. } = &**fact { Some(message.text().into_owned()) } else { None }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum Fact {
@@ -142,7 +151,7 @@ pub enum Fact {
     /// A call ended, by itself or not, or will not begin.
     CallEnded {
         /// The account.
-        report: CallReport,
+        report: Arc<CallReport>,
         /// The result that the model gets.
         result: CallResult,
         /// Whether the model is shown all of it, and where the rest is.
@@ -234,6 +243,20 @@ pub enum Resolution {
 }
 
 /// What a reader sees.
+///
+/// ```
+/// use safepoint::{RunHandle, StopRequest};
+/// /// Stops the first call of a tool as soon as it begins; the run continues.
+/// async fn not_this_one(handle: &RunHandle, tool: &str) {
+///     let mut events = handle.events();
+///     while let Some(event) = events.next().await {
+///         if let Some((call, name)) = event.call_started() && name == tool {
+///             handle.stop_call(call, StopRequest::now());
+///             break;
+///         }
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event<K = EventKind> {
@@ -263,6 +286,19 @@ impl Event {
 }
 
 /// The kinds of event.
+///
+/// ```
+/// use safepoint::event::EventKind;
+/// fn show(kind: &EventKind) {
+///     match kind {
+///         EventKind::Text(text) => print!("{text}"),
+///         EventKind::Progress { text, .. } => println!("… {text}"),
+///         EventKind::Retrying { failed, .. } => println!("{failed} tries have failed"),
+///         EventKind::Fact(fact) => println!("recorded: {fact:?}"),
+///         _ => {} // a release may add kinds
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EventKind {

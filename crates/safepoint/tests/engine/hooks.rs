@@ -61,7 +61,7 @@ impl Hooks for Notified {
     }
     fn after_call(&self, message: &CallReport) -> HookResult<()> {
         let note = match &*self.log.last() {
-            Fact::CallEnded { report, .. } if report == message => "ended",
+            Fact::CallEnded { report, .. } if **report == *message => "ended",
             _ => "before the record",
         };
         self.notes.lock().unwrap().push(note);

@@ -571,7 +571,7 @@ fn what_is_not_shown_of_an_output_is_told() {
             serde_json::from_value(serde_json::json!({"call_id": "call_1", "name": "shell",
             "text": text, "verdict": "good"}))
             .unwrap();
-        world.fact(Fact::CallEnded { report, result, extent });
+        world.fact(Fact::CallEnded { report: report.into(), result, extent });
     };
     let mut world = World::running();
     called(&mut world, 7, OutputExtent::All);

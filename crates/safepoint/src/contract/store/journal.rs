@@ -9,6 +9,8 @@ use super::{
 };
 
 /// How much a write must survive before it is acknowledged. Exhaustive: two classes (S7.1).
+///
+/// An example is at [`Store`](crate::store::Store).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// In order, and survives the death of the process.
@@ -18,6 +20,8 @@ pub enum Durability {
 }
 
 /// One write of the holder of a session. Exhaustive: a store must do each.
+///
+/// An example is at [`Store`](crate::store::Store).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// A record, at the journal's end.
@@ -55,6 +59,8 @@ impl Write {
 }
 
 /// What an append has done.
+///
+/// An example is at [`Store`](crate::store::Store).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The position of the first record of the append.

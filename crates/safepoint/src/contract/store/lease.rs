@@ -14,6 +14,8 @@ use super::{
 
 /// The right to write a session. Every write carries its epoch; once a later lease was given, this one writes
 /// nothing.
+///
+/// An example is at [`Store`](crate::store::Store).
 #[derive(Clone, Debug)]
 pub struct Lease {
     session: SessionId,

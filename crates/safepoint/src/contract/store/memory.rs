@@ -27,6 +27,15 @@ mod session;
 use session::Session;
 
 /// A store in memory.
+///
+/// ```
+/// use std::sync::Arc;
+/// use safepoint::{Agent, Session, session::ChatPlanner, store::{Error, MemoryStore, OwnerProcess}};
+/// async fn open(agent: Agent, store: Arc<MemoryStore>) -> Result<Session<String>, Box<dyn std::error::Error>> {
+///     let builder = Session::builder(ChatPlanner::new(agent));
+///     Ok(builder.open(store, "trip".into(), OwnerProcess::here()).await?)
+/// }
+/// ```
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     outside: Environment,

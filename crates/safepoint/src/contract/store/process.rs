@@ -5,6 +5,11 @@ use std::{fmt, fs, process, sync::OnceLock, time::Duration};
 use super::uptime::uptime;
 
 /// A process, on a machine, since a start. Two owners that differ in any part are different processes.
+///
+/// ```
+/// use safepoint::store::OwnerProcess;
+/// assert_eq!(OwnerProcess::here().pid, std::process::id());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerProcess {
     /// The machine's name.

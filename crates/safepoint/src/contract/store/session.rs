@@ -38,6 +38,16 @@ impl NewSession {
 }
 
 /// What a list of sessions shows of each.
+///
+/// ```
+/// use safepoint::store::{Error, Store};
+/// async fn newest(store: &dyn Store) -> Result<(), Error> {
+///     for session in store.list(20, None).await? {
+///         println!("{} {} {} ({} records)", session.id, session.updated, session.title, session.head);
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRow {

@@ -146,7 +146,7 @@ impl WrappedReceipt {
     /// What is shown before the settlement.
     pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
         let row = self.row.iter().cloned();
-        row.map(|(report, result, extent)| Fact::CallEnded { report, result, extent })
+        row.map(|(report, result, extent)| Fact::CallEnded { report: report.into(), result, extent })
     }
 
     pub(super) fn into_outcome(self) -> Outcome {

@@ -23,18 +23,18 @@ use crate::{
     definition::toolset::Callable,
     run::{
         executor,
-        machine::{StepContext, first_starts},
+        machine::{SharedCall, StepContext, first_starts},
     },
     value::{
         event::Fact,
-        message::{AssistantMessage, ToolCall},
+        message::AssistantMessage,
         receipt::{CallReport, CallStatus, ModelReport},
     },
 };
 
 /// A call of a new message that may begin without a question.
 pub(super) struct ClearedCall {
-    call: ToolCall,
+    call: SharedCall,
     args: Arc<Value>,
     work: Callable,
 }
@@ -42,7 +42,7 @@ pub(super) struct ClearedCall {
 /// Calls whose starts are recorded, and the gate that they must pass.
 pub(super) struct BegunCalls {
     gate: SafePoints,
-    calls: Vec<(ToolCall, Callable, Recorded)>,
+    calls: Vec<(SharedCall, Callable, Recorded)>,
 }
 
 impl Driver {
@@ -69,25 +69,25 @@ impl Driver {
 
     /// The calls of a whole message, if each may begin without a question. `None`: they are checked one by one once the
     /// message is recorded. A stop that comes meanwhile is noticed before the next call (S12.5).
-    pub(super) fn starts_after(&mut self, message: &AssistantMessage) -> Option<Vec<ClearedCall>> {
-        let mut cleared = Vec::new();
-        for call in message.calls() {
+    pub(super) fn starts_after(&mut self, message: &Arc<AssistantMessage>) -> Option<Vec<ClearedCall>> {
+        let mut cleared = Vec::with_capacity(message.calls().count());
+        for call in SharedCall::all(message) {
             cleared.push(self.is_undisturbed().then(|| self.cleared(call)).flatten()?);
         }
         (!cleared.is_empty() && self.is_undisturbed()).then_some(cleared)
     }
 
-    fn cleared(&mut self, call: &ToolCall) -> Option<ClearedCall> {
-        if self.only_a_claim_allows(call) {
+    fn cleared(&mut self, call: SharedCall) -> Option<ClearedCall> {
+        if self.only_a_claim_allows(&call) {
             return None;
         }
-        let (args, approval, _) = self.read_call(call).ok()?;
+        let (args, approval, _) = self.read_call(&call).ok()?;
         let ruling = approver::rule(&self.cx.def.rules, approval, &call.name, &args);
         let ruling = self.unless_panicked("a rule", ruling)?;
         let is_auto = matches!(self.cx.def.approvals, ApprovalMode::Auto);
         let may_begin = matches!(ruling, RuleAction::Allow) || matches!(ruling, RuleAction::Ask) && is_auto;
         let work = self.cx.def.tools.get(&call.name).filter(|_| may_begin)?.clone();
-        Some(ClearedCall { call: call.clone(), args, work })
+        Some(ClearedCall { call, args, work })
     }
 
     /// Records the end of a model call with the starts of the calls that are next.

@@ -241,7 +241,7 @@ impl Driver {
         match decision {
             Decision::Approve | Decision::ApproveAlways { .. } => {}
             // No hook has seen these arguments.
-            Decision::ApproveWith { .. } => self.hooks.ask_again(&HookOf::Call(call.call.id)),
+            Decision::ApproveWith { .. } => self.hooks.ask_again(&HookOf::Call(call.call.id.clone())),
             Decision::Deny { message } => self.deny(&call.call, message).await?,
             Decision::Respond { result } => {
                 let ending = if call.is_in_doubt() {

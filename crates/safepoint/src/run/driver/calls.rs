@@ -11,7 +11,7 @@ use crate::{
     contract::tool::OnToolFailure,
     run::{
         executor::{self, CallBoard, CallEnd},
-        machine::{Call, CallState},
+        machine::{Call, CallState, SharedCall},
         outcome::LastWords,
         shared::Closing,
     },
@@ -188,7 +188,7 @@ impl Driver {
         };
         match &recorded {
             Ok(_) => self.notify(|hooks| hooks.after_call(report)),
-            Err(_) => self.recorder.keep_unrecorded([report.clone()]),
+            Err(_) => self.recorder.keep_unrecorded([CallReport::clone(report)]),
         }
         match recorded? {
             Some(started) if next => {
@@ -204,7 +204,7 @@ impl Driver {
     /// again when it is resumed (S8.3).
     pub(super) async fn end_unbegun(
         &mut self,
-        ended: Vec<(ToolCall, CallEnd, Vec<ApprovalId>)>,
+        ended: Vec<(SharedCall, CallEnd, Vec<ApprovalId>)>,
     ) -> Result<(), LogFailure> {
         if ended.is_empty() {
             return Ok(());
@@ -214,14 +214,15 @@ impl Driver {
             let withdrawn = asked.into_iter().map(|id| self.closed(id, &call.id, Closing::Withdrawn));
             facts.extend(withdrawn.map(Arc::new));
             let (report, result, extent) = ending.into_parts(&call, self.machine.rounds());
-            facts.push(Arc::new(Fact::CallEnded { report: report.clone(), result, extent }));
+            let report = Arc::new(report);
+            facts.push(Arc::new(Fact::CallEnded { report: Arc::clone(&report), result, extent }));
             reports.push(report);
             if let Some(site) = self.calls.settle(&call.id) {
                 self.call_over(&site, LastWords::default());
             }
         }
         if let Err(broken) = self.record_all(facts).await {
-            self.recorder.keep_unrecorded(reports);
+            self.recorder.keep_unrecorded(reports.into_iter().map(Arc::unwrap_or_clone));
             return Err(broken);
         }
         reports.iter().for_each(|report| self.notify(|hooks| hooks.after_call(report)));
@@ -278,7 +279,7 @@ impl Driver {
 fn ended_fact(ending: CallEnd, call: &ToolCall, round: u32) -> (Arc<Fact>, LastWords) {
     let (report, result, extent) = ending.into_parts(call, round);
     let given = answer_given(&report, &result);
-    (Arc::new(Fact::CallEnded { report, result, extent }), given)
+    (Arc::new(Fact::CallEnded { report: report.into(), result, extent }), given)
 }
 
 /// A call's result, if it completed: shared, since it may be large.

@@ -17,7 +17,7 @@ use crate::{
     definition::{Definition, settings::RunSettings, subagent::Subagent},
     run::{
         executor::{self, CallEnd, RunCall},
-        machine::{Call, CallState},
+        machine::{Call, CallState, SharedCall},
         shared::{Activity, Reply, RunMessage},
     },
     sync::callback,
@@ -130,7 +130,7 @@ impl Children {
 pub(super) struct Begin {
     pub(super) permit: Permit<RunCall>,
     pub(super) child: Arc<Subagent>,
-    pub(super) call: ToolCall,
+    pub(super) call: SharedCall,
     pub(super) args: Arc<serde_json::Value>,
     pub(super) entry: ChildStart,
     pub(super) started_at: Timestamp,

@@ -14,15 +14,14 @@ use crate::{
     definition::{Definition, secret::Secrets},
     run::{
         executor::{self, CallBoard, CallReply},
+        machine::SharedCall,
         shared::{RunMessage, SharedRun},
     },
     sync::callback::Panicked,
     value::{
         approval::Decision,
         event::EventKind,
-        ids::CallId,
         limits::Limits,
-        message::ToolCall,
         receipt::{ProcessReport, RemoteReport},
     },
 };
@@ -31,28 +30,28 @@ use crate::{
 /// alive.
 pub(super) struct RunHost {
     shared: Weak<SharedRun>,
-    call_id: CallId,
+    call: SharedCall,
     scope: Scope,
     board: Arc<CallBoard>,
     limits: Arc<Limits>,
     secrets: Secrets,
-    /// The tool's name, and the hooks that see what the call shows.
-    hooks: (String, Vec<NamedHooks>),
+    /// What the call shows, they see first.
+    hooks: Vec<NamedHooks>,
     is_remote: bool,
 }
 
 impl RunHost {
     pub(super) fn new(
         shared: &Arc<SharedRun>,
-        call: &ToolCall,
+        call: &SharedCall,
         scope: &Scope,
         board: &Arc<CallBoard>,
         def: &Definition,
     ) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
         let (shared, scope) = (Arc::downgrade(shared), scope.clone());
-        let (call_id, hooks) = (call.id.clone(), (call.name.clone(), def.hooks.clone()));
-        Self { shared, call_id, scope, board, limits, secrets, hooks, is_remote: def.is_remote }
+        let (call, hooks) = (call.clone(), def.hooks.clone());
+        Self { shared, call, scope, board, limits, secrets, hooks, is_remote: def.is_remote }
     }
 
     fn post(&self, msg: RunMessage) {
@@ -64,12 +63,11 @@ impl RunHost {
     /// What hooks leave of a text that the call shows, secrets removed. Where a hook panics, nothing, and the run fails.
     fn seen(&self, text: String) -> String {
         let mut text = self.secrets.clean_text(text);
-        let (tool, hooks) = &self.hooks;
-        for hooks in hooks {
+        for hooks in &self.hooks {
             if text.is_empty() {
                 break;
             }
-            match hooks.call(|it| it.on_progress(tool, &text)) {
+            match hooks.call(|it| it.on_progress(&self.call.name, &text)) {
                 Ok(None) => {}
                 Ok(Some(changed)) => text = changed,
                 Err(Panicked(message)) => {
@@ -92,13 +90,13 @@ impl Host for RunHost {
     fn progress(&self, text: String) {
         let text = self.seen(text);
         self.board.progress(&text, self.limits.call_output_bytes);
-        self.show(EventKind::Progress { call_id: self.call_id.clone(), text });
+        self.show(EventKind::Progress { call_id: self.call.id.clone(), text });
     }
 
     fn notice(&self, text: String) {
         let text = self.seen(text);
         self.board.progress(&format!("[{text}]\n"), self.limits.call_output_bytes);
-        self.show(EventKind::Notice { call_id: self.call_id.clone(), text });
+        self.show(EventKind::Notice { call_id: self.call.id.clone(), text });
     }
 
     fn denied(&self) -> Vec<String> {
@@ -107,14 +105,14 @@ impl Host for RunHost {
 
     fn add_text(&self, text: &str) -> bool {
         // What hooks leave of it is all that there is of it.
-        let seen = (!self.hooks.1.is_empty()).then(|| self.seen(text.to_owned()));
+        let seen = (!self.hooks.is_empty()).then(|| self.seen(text.to_owned()));
         let text = seen.as_deref().unwrap_or(text);
         let is_kept = self.board.add_text(text);
         if is_kept {
             let text = self.secrets.clean_text(text.to_owned());
             self.board.progress(&text, self.limits.call_output_bytes);
             // That of a remote agent is the run's text, and is shown only as that.
-            let call_id = self.call_id.clone();
+            let call_id = self.call.id.clone();
             self.show(if self.is_remote {
                 EventKind::Text(text.into())
             } else {
@@ -145,7 +143,7 @@ impl Host for RunHost {
         }
         let (scope, shared, bound) =
             (self.scope.clone(), Weak::clone(&self.shared), self.limits.cleanup_timeout);
-        let call_id = self.call_id.clone();
+        let call_id = self.call.id.clone();
         drop(self.scope.spawn("a late clean-up", async move {
             let cleanups = vec![executor::clean(&scope, cleanup, bound, Instant::now()).await];
             if let Some(shared) = shared.upgrade() {
@@ -156,7 +154,7 @@ impl Host for RunHost {
 
     fn report_process(&self, process: ProcessReport) {
         if let Some(process) = self.board.process(process) {
-            let call_id = self.call_id.clone();
+            let call_id = self.call.id.clone();
             self.post(RunMessage::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
         }
     }
@@ -165,25 +163,25 @@ impl Host for RunHost {
         remote.word = self.seen(remote.word);
         remote.said = self.seen(remote.said);
         if let Some(remote) = self.board.remote(remote) {
-            self.post(RunMessage::Remote { call_id: self.call_id.clone(), remote });
+            self.post(RunMessage::Remote { call_id: self.call.id.clone(), remote });
         }
     }
 
     fn name_work(&self, task: String) -> oneshot::Receiver<()> {
         let (recorded, is_recorded) = oneshot::channel();
-        self.post(RunMessage::Named { call_id: self.call_id.clone(), task, recorded });
+        self.post(RunMessage::Named { call_id: self.call.id.clone(), task, recorded });
         is_recorded
     }
 
     fn late(&self, what: String) {
         let what = self.seen(what);
-        self.post(RunMessage::Late { call_id: self.call_id.clone(), what });
+        self.post(RunMessage::Late { call_id: self.call.id.clone(), what });
     }
 
     /// If the run is gone, the answer's sender is dropped: the question is withdrawn.
     fn ask(&self, asks: Asks) -> oneshot::Receiver<Decision> {
         let (reply, answer) = oneshot::channel();
-        let (call_id, reply) = (self.call_id.clone(), CallReply::new(reply, &self.board));
+        let (call_id, reply) = (self.call.id.clone(), CallReply::new(reply, &self.board));
         self.post(RunMessage::Asks { call_id, asks, reply });
         answer
     }
@@ -204,7 +202,7 @@ impl Host for RunHost {
         let reason = self.scope.reason().filter(|_| !self.scope.is_stopping());
         if let (Some(reason), Some(shared)) = (reason, self.shared.upgrade()) {
             self.board.end_with_the_run();
-            shared.stop_call(&self.call_id, StopRequest::now().with_reason(reason));
+            shared.stop_call(&self.call.id, StopRequest::now().with_reason(reason));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     definition::toolset::Callable,
     run::{
         executor::{ResultHooks, RunCall, RunningCall},
-        machine::{Call, CallState},
+        machine::{Call, CallState, SharedCall},
         spans,
     },
     value::{event::Fact, ids::CallId, message::ToolCall, receipt::StopSource},
@@ -82,7 +82,7 @@ impl Driver {
 
     async fn start_call(
         &mut self,
-        call: &ToolCall,
+        call: &SharedCall,
         args: Arc<Value>,
         gate: SafePoints,
         how: (ChildStart, Option<String>),
@@ -110,7 +110,7 @@ impl Driver {
     /// Begins an announced call, if the gate lets it pass.
     pub(super) async fn begin_call(
         &mut self,
-        call: &ToolCall,
+        call: &SharedCall,
         (work, announced): (Callable, Recorded),
         gate: SafePoints,
         (entry, named): (ChildStart, Option<String>),

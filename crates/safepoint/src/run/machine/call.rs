@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::SharedCall;
 use crate::value::{
     approval::{ApprovalRequest, Decision, OnUnknownEffect},
     effect::{EffectClass, SideEffect},
     event::Resolution,
     history::note,
     ids::ApprovalId,
-    message::{CallResult, ResultStatus, ToolCall},
+    message::{CallResult, ResultStatus},
     receipt::{CallReport, CallStatus, ChildReport, ReasonReport, StopSource},
 };
 
 /// One call and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    pub(crate) call: ToolCall,
+    pub(crate) call: SharedCall,
     pub(crate) step: CallState,
     /// Known once it has begun.
     pub(crate) effect: Option<EffectClass>,
@@ -58,7 +59,7 @@ pub(crate) enum CallState {
     /// It was running when its process ended, and may not run twice: its effect is unknown.
     EffectUnknown,
     /// It is over.
-    Ended { report: Box<CallReport>, result: CallResult },
+    Ended { report: Arc<CallReport>, result: CallResult },
 }
 
 /// What a person approved.
@@ -83,7 +84,7 @@ impl Allowed {
 }
 
 impl Call {
-    pub(super) fn new(call: ToolCall) -> Self {
+    pub(super) fn new(call: SharedCall) -> Self {
         Self {
             call,
             step: CallState::Requested,
@@ -152,7 +153,7 @@ impl Call {
                     self.begin_to_doubt();
                     self.step = CallState::EffectUnknown;
                 } else {
-                    report.stopped_by = None;
+                    Arc::make_mut(report).stopped_by = None;
                 }
             }
             CallState::Suspended { .. } | CallState::Running if child => self.step = self.again(false),

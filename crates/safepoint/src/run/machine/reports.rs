@@ -1,6 +1,8 @@
 //! What is known of a call beside its facts: rows that arrive after its end, and the rules' permission to
 //! begin.
 
+use std::sync::Arc;
+
 use super::{CallState, Machine, RunStage};
 use crate::value::{
     ids::CallId,
@@ -24,7 +26,7 @@ impl Machine {
 
     fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
         let open = if let RunStage::Calls(round) = &mut self.stage { round.report_mut(id) } else { None };
-        open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id))
+        open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id).map(Arc::make_mut))
     }
 
     /// Adds what is known of the remote agent of a call that has ended.
@@ -36,7 +38,7 @@ impl Machine {
 
     /// The rules let this call begin. Derived from recorded facts and the agent's definition, so it is not a
     /// fact itself.
-    pub(crate) fn clear(&mut self, index: usize, args: std::sync::Arc<serde_json::Value>, overlaps: bool) {
+    pub(crate) fn clear(&mut self, index: usize, args: Arc<serde_json::Value>, overlaps: bool) {
         if let RunStage::Calls(round) = &mut self.stage {
             round.change(index, |call| {
                 let asks_again = matches!(call.step, CallState::Resuming { asks_again: true, .. });

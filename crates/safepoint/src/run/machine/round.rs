@@ -7,12 +7,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use safepoint_scope::SafePoints;
 
-use super::{Call, CallState, NextStep, tally::Tally};
+use super::{Call, CallState, NextStep, SharedCall, tally::Tally};
 use crate::value::{
     approval::OnUnknownEffect,
     history::{OpenCall, OpenEnd, note},
     ids::CallId,
-    message::{AssistantMessage, CallResult, ToolCall},
+    message::{AssistantMessage, CallResult},
     receipt::{CallReport, Ending},
 };
 
@@ -33,7 +33,8 @@ pub(crate) struct Round {
 
 impl Round {
     pub(super) fn new(message: Arc<AssistantMessage>, left_out: u64) -> Self {
-        let calls: Vec<Call> = message.calls().map(|call| Call::new(call.clone())).collect();
+        let mut calls = Vec::with_capacity(message.calls().count());
+        calls.extend(SharedCall::all(&message).map(Call::new));
         let placed = calls.iter().enumerate().filter(|_| calls.len() > FEW);
         let index = placed.map(|(place, call)| (call.call.id.clone(), place)).collect();
         let mut tally = Tally::default();
@@ -73,7 +74,7 @@ impl Round {
         self.calls.iter().filter(|call| call.has_run_to_resume())
     }
 
-    pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+    pub(super) fn running_call(&self, id: &CallId) -> Option<&SharedCall> {
         let found = self.place(id).and_then(|place| self.call(place))?;
         matches!(found.step, CallState::Running).then_some(&found.call)
     }
@@ -120,7 +121,7 @@ impl Round {
     pub(super) fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
         let call = self.place(id).and_then(|place| self.calls.get_mut(place))?;
         match &mut call.step {
-            CallState::Ended { report, .. } => Some(&mut **report),
+            CallState::Ended { report, .. } => Some(Arc::make_mut(report)),
             _ => None,
         }
     }
@@ -178,11 +179,14 @@ impl Round {
     }
 
     /// The message and its results; the rows of the calls go to `reports`.
-    pub(super) fn close(mut self, reports: &mut Vec<CallReport>) -> (Arc<AssistantMessage>, Vec<CallResult>) {
+    pub(super) fn close(
+        mut self,
+        reports: &mut Vec<Arc<CallReport>>,
+    ) -> (Arc<AssistantMessage>, Vec<CallResult>) {
         let mut results = Vec::with_capacity(self.calls.len());
         for call in std::mem::take(&mut self.calls) {
             if let CallState::Ended { report, result } = call.step {
-                reports.push(*report);
+                reports.push(report);
                 results.push(result);
             }
         }

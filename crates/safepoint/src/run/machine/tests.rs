@@ -72,8 +72,8 @@ impl Logged {
 
     async fn ended(&mut self, id: &str, child: Option<ChildReport>) {
         let CallState::Ended { mut report, result } = ended(id, CallStatus::Completed, None) else { return };
-        report.child = child;
-        self.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+        Arc::make_mut(&mut report).child = child;
+        self.record(Fact::CallEnded { report, result, extent: OutputExtent::All }).await;
     }
 
     fn due(&self, demand: Option<Demand>, steered: PendingSteer) -> NextStep {
@@ -491,7 +491,7 @@ async fn a_run_winds_down_where_a_stop_takes_effect() {
     let CallState::Ended { report, result } = ended("c0", CallStatus::Stopped, Some(StopSource::Run)) else {
         return;
     };
-    logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+    logged.record(Fact::CallEnded { report, result, extent: OutputExtent::All }).await;
     assert!(logged.machine.is_winding_down(None), "the run's stop has ended a call");
     assert_eq!(logged.due(None, PendingSteer::No), NextStep::Settle(Ending::Stopped));
     let mut fails = Logged::begun(Machine::default()).await;
@@ -511,7 +511,7 @@ async fn what_was_not_let_pass_has_not_begun() {
         [(CallStatus::Completed, SafePoints::AFTER_STARTED_CALLS), (CallStatus::NotStarted, before)]
     {
         let CallState::Ended { report, result } = ended("c0", status, None) else { return };
-        logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+        logged.record(Fact::CallEnded { report, result, extent: OutputExtent::All }).await;
         assert_eq!(logged.machine.boundary(), Some(stands), "{status:?}");
     }
     let mut blank = Logged::begun(Machine::default()).await;
@@ -532,7 +532,7 @@ async fn late_rows_stand_in_the_account() {
     logged.machine.name_remote(&CallId::from("c0"), remote.clone());
     logged.started("c1", CallKind::Child).await;
     let CallState::Ended { report, result } = ended("c1", CallStatus::NotStarted, None) else { return };
-    logged.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+    logged.record(Fact::CallEnded { report, result, extent: OutputExtent::All }).await;
     logged.machine.name_remote(&CallId::from("c1"), remote.clone());
     let cleanup = crate::value::receipt::CleanupReport {
         label: "tidy".into(),
@@ -570,7 +570,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
             };
             result.name.clone_from(&name);
             result.verdict = crate::value::message::ResultStatus::Error;
-            called.record(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
+            called.record(Fact::CallEnded { report, result, extent: OutputExtent::All }).await;
         }
         assert_eq!(called.machine.failure().is_some(), fails, "{name}");
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, CallState, Machine, Round, RunStage};
+use super::{Call, CallState, Machine, Round, RunStage, SharedCall};
 use crate::{
     run::outcome::LastWords,
     value::{
@@ -11,7 +11,7 @@ use crate::{
         event::ErrorReport,
         history::{History, OpenEnd},
         ids::{ApprovalId, CallId},
-        message::{AssistantMessage, ToolCall},
+        message::AssistantMessage,
         receipt::{CallReport, ModelReport, ProviderToolReport},
         usage::Usage,
     },
@@ -108,7 +108,7 @@ impl Machine {
     }
 
     /// The call of this id, if it runs.
-    pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+    pub(crate) fn running_call(&self, id: &CallId) -> Option<&SharedCall> {
         self.round()?.running_call(id)
     }
 
@@ -164,9 +164,8 @@ impl Machine {
     }
     /// The rows of all calls that are over, in the order of the calls.
     pub(crate) fn call_reports(&self) -> Vec<CallReport> {
-        let mut all = self.calls.clone();
-        all.extend(self.round().into_iter().flat_map(Round::reports).cloned());
-        all
+        let open = self.round().into_iter().flat_map(Round::reports);
+        self.calls.iter().map(|report| &**report).chain(open).cloned().collect()
     }
     pub(crate) fn failure(&self) -> Option<&ErrorReport> {
         self.failure.as_ref()

@@ -21,6 +21,13 @@ use crate::value::{
 /// It shows as the receipt of a stop or a suspension, and as the message of a failure, also with `{:?}`: a `main` that
 /// returns it as its error prints that. Such a `main` prints `Error:` in front, since that is what the standard library
 /// does with any `Err`. Return the [`Outcome`] itself where a stop is to end the program as a stop.
+///
+/// ```
+/// use safepoint::{Agent, outcome::NotDone};
+/// async fn answer(agent: &Agent) -> Result<String, NotDone> {
+///     Ok(agent.run("Hello?").await.into_result()?.into_value())
+/// }
+/// ```
 #[derive(Clone)]
 pub enum NotDone {
     /// A stop ended the run.

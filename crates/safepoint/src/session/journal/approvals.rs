@@ -17,7 +17,6 @@ use crate::{
         approval::ApprovalRequest,
         event::{Fact, Resolution},
         ids::{ApprovalId, CallId, Path},
-        receipt::CallReport,
     },
 };
 
@@ -110,6 +109,12 @@ async fn close_withdrawn(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Ve
     writes.map_err(|error| Error::Failed(Cause::new(error)))
 }
 
+/// What was asked for this call is no longer asked there.
+fn no_longer_at(open: &mut Open, path: &Path, call_id: &CallId) {
+    let is_here = |(at, call): &(Path, CallId)| at == path && call == call_id;
+    open.values_mut().for_each(|places| places.retain(|place| !is_here(place)));
+}
+
 fn open_of(records: &[RunRecord]) -> Open {
     let mut open = Open::new();
     for RunRecord { path, fact } in records {
@@ -123,11 +128,8 @@ fn open_of(records: &[RunRecord]) -> Open {
                 }
             }
             // The run of this call was resumed; if it waits, it waits inside.
-            Fact::CallStarted { call_id, .. }
-            | Fact::CallEnded { report: CallReport { call_id, .. }, .. } => {
-                let is_over = |at: &Path, call: &CallId| at == path && call == call_id;
-                open.values_mut().for_each(|places| places.retain(|(at, call)| !is_over(at, call)));
-            }
+            Fact::CallStarted { call_id, .. } => no_longer_at(&mut open, path, call_id),
+            Fact::CallEnded { report, .. } => no_longer_at(&mut open, path, &report.call_id),
             Fact::ApprovalResolved { id, .. } => drop(open.remove(id)),
             _ => {}
         }

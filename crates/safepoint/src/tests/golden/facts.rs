@@ -116,7 +116,7 @@ fn effects() -> Vec<EffectClass> {
 /// At least one of each, with and without what may be left out.
 pub(super) fn facts() -> Vec<Fact> {
     let closed = |answer| Fact::ApprovalResolved { id: "apr_1".into(), call_id: "call_1".into(), answer };
-    let ended = |extent| Fact::CallEnded { report: call(), result: result(), extent };
+    let ended = |extent| Fact::CallEnded { report: call().into(), result: result(), extent };
     let repairs = vec![Repair::AnsweredCall { call_id: "call_0".into() }, Repair::DroppedEmpty];
     let summary = || shortened().pop();
     let mut facts = each!(Fact {
@@ -137,7 +137,7 @@ pub(super) fn facts() -> Vec<Fact> {
             Fact::SummaryEnded { whole: Completion::Stopped, report: model(ModelState::Closed), shortened: None };
         Fact::CallStarted { .. } => call_started(EffectClass::Unsafe, CallKind::Tool);
         Fact::RemoteTaskNamed { .. } => Fact::RemoteTaskNamed { call_id: "call_1".into(), task: "task-1".into() };
-        Fact::CallEnded { .. } => Fact::CallEnded { report: plain_call(), result: result(), extent: OutputExtent::All };
+        Fact::CallEnded { .. } => Fact::CallEnded { report: plain_call().into(), result: result(), extent: OutputExtent::All };
         Fact::ChildSuspended { .. } => Fact::ChildSuspended {
             call_id: "call_1".into(), child: child(CallKind::Child), approvals: vec![question()],
         };

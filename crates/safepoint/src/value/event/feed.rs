@@ -174,6 +174,17 @@ impl<K: StreamEvent> FeedState<K> {
 
 /// A reader's place in a stream of events: read it with [`next`](Self::next), or as a
 /// [`Stream`](futures_core::Stream).
+///
+/// ```
+/// use safepoint::RunHandle;
+/// /// A reader that comes back continues behind the last event that it has seen.
+/// async fn read_on(handle: &RunHandle, seen: u64) {
+///     let mut events = handle.events_from(seen + 1);
+///     while let Some(event) = events.next().await {
+///         println!("{}: {:?}", event.seq, event.kind);
+///     }
+/// }
+/// ```
 pub struct Events<K = EventKind> {
     feed: Arc<Feed<K>>,
     next: u64,

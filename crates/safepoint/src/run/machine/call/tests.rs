@@ -5,14 +5,19 @@ use serde_json::json;
 use super::*;
 use crate::{
     run::machine::tests::made::{child, ended, question, tool_call},
-    value::approval::AllowScope,
+    value::{
+        approval::AllowScope,
+        message::{AssistantMessage, Block},
+    },
 };
 
 const STOPPED: CallStatus = CallStatus::Stopped;
 const BY_RUN: Option<StopSource> = Some(StopSource::Run);
 
 fn call(effect: impl Into<Option<EffectClass>>, step: CallState) -> Call {
-    Call { effect: effect.into(), step, ..Call::new(tool_call("c0")) }
+    let message = Arc::new(AssistantMessage { blocks: vec![Block::Call(tool_call("c0"))] });
+    let call = SharedCall::all(&message).next().expect("the message has a call");
+    Call { effect: effect.into(), step, ..Call::new(call) }
 }
 
 fn with_run(call: Call) -> Call {
@@ -65,7 +70,7 @@ fn a_stopped_call_is_begun_again_where_that_repeats_nothing() {
     }
     let mut harmless = call(Unsafe, stopped());
     if let CallState::Ended { report, .. } = &mut harmless.step {
-        report.effect = SideEffect::None;
+        Arc::make_mut(report).effect = SideEffect::None;
     }
     assert_eq!(reopened(harmless, OnUnknownEffect::Ask), ("ended None".into(), false));
     let named = Call { named: Some("t1".into()), ..call(Unsafe, stopped()) };
@@ -94,7 +99,7 @@ fn a_child_run_goes_on_where_it_is() {
     if let CallState::Ended { report, .. } = &mut failed.step {
         let reason = safepoint_scope::Reason::new(safepoint_scope::Code::PARENT)
             .with_actor(safepoint_scope::Actor::Engine);
-        report.reason = Some(ReasonReport::from(&reason));
+        Arc::make_mut(report).reason = Some(ReasonReport::from(&reason));
     }
     assert_eq!(reopened(failed, OnUnknownEffect::Tell).0, "again \"run\" false");
     for (step, with, without) in [

@@ -56,5 +56,5 @@ pub(in crate::run::machine) fn ended(id: &str, status: CallStatus, by: Option<St
         ruled: Vec::new(),
     };
     let result = CallResult::of_text(id, "work", format!("end of {id}"), ResultStatus::Ok);
-    CallState::Ended { report: Box::new(report), result }
+    CallState::Ended { report: report.into(), result }
 }
