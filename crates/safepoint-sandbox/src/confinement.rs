@@ -7,17 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{layers::Layers, plan::Plan, temporary::Temporary};
-
-/// What is opened of a confinement for one command. Exhaustive: what a person can be asked about; a command for which all is
-/// opened is not confined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
-    /// The network, with the services of this machine that listen on it. Sockets of files stay closed.
-    Network,
-    /// Every file that the user may write, but for those that are hidden.
-    Files,
-}
+use crate::{layers::Layers, opening::Opening, plan::Plan, temporary::Temporary};
 
 /// Why a directory cannot be what commands are confined to.
 #[derive(Debug, thiserror::Error)]

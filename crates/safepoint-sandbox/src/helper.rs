@@ -15,8 +15,8 @@ use std::{
 };
 
 use crate::{
-    layers::{Layer, Layers},
-    plan::{ARGUMENT, PROBE, Plan},
+    layers::{ARGUMENT, Layer, Layers, PROBE},
+    plan::Plan,
     temporary::Temporary,
 };
 

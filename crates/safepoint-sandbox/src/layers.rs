@@ -1,10 +1,13 @@
-//! What this system can enforce, found by trying it in a process of its own.
+//! What this system can enforce, found by trying it in a separate process.
 
 use std::{collections::BTreeMap, ffi::OsString};
 
-use crate::plan::{ARGUMENT, PROBE};
+/// The first argument that makes a program a helper.
+pub(crate) const ARGUMENT: &str = "__safepoint-confine";
+/// The second one of a helper that only tries.
+pub(crate) const PROBE: &str = "probe";
 
-/// What confines, each by a means of its own.
+/// What confines, each by other means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
     /// Landlock: what may be written.
@@ -13,7 +16,7 @@ pub(crate) enum Layer {
     Processes,
     /// A seccomp filter: sockets, and calls that reach around the other layers.
     Calls,
-    /// A network, mounts and memory segments of its own.
+    /// A separate network, with separate mounts and memory segments.
     Namespaces,
 }
 
@@ -39,7 +42,7 @@ impl Layer {
             Self::Processes => "commands may signal your other processes",
             Self::Calls => "commands may open any socket",
             Self::Namespaces => {
-                "commands have no network of their own, and the files of Safepoint and the hooks of git are not covered"
+                "commands have no separate network, and the files of Safepoint and the hooks of git are not covered"
             }
         }
     }

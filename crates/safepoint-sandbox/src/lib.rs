@@ -11,7 +11,7 @@
 //! confine_main_if_asked(); // the first line of main
 //! let found = std::process::Command::new("/proc/self/exe").args(Layers::probe()).output()?;
 //! let layers = Layers::read(&String::from_utf8_lossy(&found.stdout));
-//! let confinement = Confinement::new("/home/ann/project", layers)?;
+//! let confinement = Confinement::new("project", layers)?;
 //! let mut build = std::process::Command::new("/proc/self/exe");
 //! build.args(confinement.command("make", ["test"])).env("TMPDIR", confinement.temporary());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -27,9 +27,11 @@ compile_error!("safepoint-sandbox confines commands by means of Linux: on anothe
 mod confinement;
 mod helper;
 mod layers;
+mod opening;
 mod plan;
 mod temporary;
 
-pub use confinement::{Confinement, ConfinementError, Opening};
+pub use confinement::{Confinement, ConfinementError};
 pub use helper::confine_main_if_asked;
 pub use layers::Layers;
+pub use opening::Opening;

@@ -5,12 +5,11 @@ use std::{
     path::PathBuf,
 };
 
-use crate::{confinement::Opening, layers::Layer};
+use crate::{
+    layers::{ARGUMENT, Layer},
+    opening::Opening,
+};
 
-/// The first argument that makes a program a helper.
-pub(crate) const ARGUMENT: &str = "__safepoint-confine";
-/// The second one of a helper that only tries.
-pub(crate) const PROBE: &str = "probe";
 /// What the command stands behind.
 const COMMAND: &str = "--";
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 const HELP: &str = "\
 Runs a command as the commands of an agent are run: it writes only below --root and in $TMPDIR, and reaches no network but a
-localhost of its own, no socket of another program, and no process outside. Without a command it lists what this system
+separate localhost, no socket of another program, and no process outside. Without a command it lists what this system
 enforces. `[commands]` of the config file can open more with `write = [\"DIR\"]`, and `sandbox = \"off\"` turns it off for agents.
 
 Exit codes: that of the command; 125 if it could not be confined, 126 if it cannot be executed; without a command 0 if all is

@@ -64,7 +64,7 @@ pub(crate) async fn sandbox(args: SandboxArgs) -> anyhow::Result<ExitCode> {
 fn list(layers: &Layers) -> anyhow::Result<ExitCode> {
     if layers.is_complete() {
         output::say(
-            "all of the sandbox is enforced here: files, processes, sockets, and a network of its own",
+            "all of the sandbox is enforced here: files, processes, sockets, and a separate network",
         )?;
         return Ok(exit::with(exit::code::ACCEPTED));
     }

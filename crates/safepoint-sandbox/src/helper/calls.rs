@@ -10,7 +10,7 @@ use seccompiler::{
 };
 
 use super::{Failed, during};
-use crate::{confinement::Opening, layers::Layer, plan::Plan};
+use crate::{layers::Layer, opening::Opening, plan::Plan};
 
 type Rules = BTreeMap<i64, Vec<Rule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;

@@ -11,7 +11,7 @@ use landlock::{
 };
 
 use super::{Failed, at, during, namespaces};
-use crate::{confinement::Opening, layers::Layer, plan::Plan};
+use crate::{layers::Layer, opening::Opening, plan::Plan};
 
 /// The version from which files can be confined: before it, any file could be truncated.
 const FOR_FILES: ABI = ABI::V3;

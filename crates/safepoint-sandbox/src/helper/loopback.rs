@@ -1,4 +1,4 @@
-//! The loopback of a network of its own, so that a command can talk to servers that it starts itself.
+//! The loopback of a separate network, so that a command can talk to servers that it starts itself.
 
 use std::{io, net::UdpSocket, os::fd::AsFd as _};
 

@@ -1,4 +1,4 @@
-//! A network, memory segments and mounts of its own.
+//! A separate network, with separate memory segments and mounts.
 //!
 //! Root makes them as it is. Any other user makes them inside a user namespace, in which it is the same user.
 
@@ -21,7 +21,7 @@ use rustix::{
 };
 
 use super::{Failed, at, during, loopback, repository, sys, sys::Depth};
-use crate::{confinement::Opening, plan::Plan};
+use crate::{opening::Opening, plan::Plan};
 
 /// Where memory is shared by name.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
@@ -109,8 +109,8 @@ fn hide(plan: &Plan) -> Result<(), Failed> {
         .and_then(|()| fs::File::create(&file).map(drop))
         .map_err(at("write in", stage))?;
     for empty in [&folder, &file] {
-        let nobody = std::os::unix::fs::PermissionsExt::from_mode(0o000);
-        fs::set_permissions(empty, nobody).map_err(at("close", empty))?;
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+        fs::set_permissions(empty, closed).map_err(at("close", empty))?;
     }
     for path in &hidden {
         let empty = if path.is_dir() { &folder } else { &file };
@@ -120,7 +120,7 @@ fn hide(plan: &Plan) -> Result<(), Failed> {
     unmount(stage, UnmountFlags::DETACH).map_err(at("unmount", stage))
 }
 
-/// Shared memory and terminals of its own, where there are any: those of others could be read and written.
+/// Separate shared memory and terminals, where there are any: those of others could be read and written.
 fn devices(plan: &Plan) -> Result<(), Failed> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     let memory = Path::new(SHARED_MEMORY);

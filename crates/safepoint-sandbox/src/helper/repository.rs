@@ -2,7 +2,7 @@
 //!
 //! All of it is protected, not its hooks alone: by a file `commondir` git takes both from elsewhere.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use super::{Failed, at, namespaces};
 use crate::plan::Plan;

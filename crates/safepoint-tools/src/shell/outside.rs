@@ -1,6 +1,6 @@
 //! `shell_outside`: a line of shell for which something of the sandbox is opened, once a person has said yes.
 //!
-//! It is a tool of its own, so that a lasting approval or a rule for `shell` never covers it.
+//! It is a separate tool, so that a lasting approval or a rule for `shell` never covers it.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ struct OutsideArgs {
     why: String,
     /// How long it may take, in seconds. It is stopped when this has passed.
     timeout_seconds: Option<f64>,
-    /// Whether it goes on in the background: the call returns at once, and the output goes to a file.
+    /// Whether it continues in the background: the call returns at once, and the output goes to a file.
     background: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! What a model is told where a sandbox may have refused something to a command that failed.
+//! What a model learns where a sandbox may have refused something to a command that failed.
 
 use safepoint_sandbox::Confinement;
 
