@@ -1,6 +1,7 @@
 //! The programs of this package show Safepoint, one subject each; their tests also compile the programs in the guides.
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/guides/approvals.md")]
 #[doc = include_str!("../docs/guides/hooks.md")]
 #[doc = include_str!("../docs/guides/own-model.md")]
 #[doc = include_str!("../docs/guides/own-store.md")]

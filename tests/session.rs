@@ -49,8 +49,12 @@ mod field;
 mod fire;
 #[path = "session/first.rs"]
 mod first;
+#[path = "session/forgetful.rs"]
+mod forgetful;
 #[path = "session/fork.rs"]
 mod fork;
+#[path = "session/fork_damaged.rs"]
+mod fork_damaged;
 #[path = "session/given_up.rs"]
 mod given_up;
 #[path = "session/gone.rs"]
@@ -69,8 +73,12 @@ mod lent;
 mod lost;
 #[path = "session/meant.rs"]
 mod meant;
+#[path = "session/numbered.rs"]
+mod numbered;
 #[path = "session/orders.rs"]
 mod orders;
+#[path = "session/page.rs"]
+mod page;
 #[path = "session/panics.rs"]
 mod panics;
 #[path = "session/payments.rs"]

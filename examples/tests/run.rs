@@ -21,7 +21,7 @@ use safepoint_testkit::{
     server::ModelServer,
     store_suite,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
@@ -68,7 +68,8 @@ const PLAIN: [&str; 24] = [
 ];
 
 /// Those that have a test of their own.
-const OTHERS: [&str; 5] = ["a2a", "approval_across_restart", "axum_sse", "mcp", "provider_tools"];
+const OTHERS: [&str; 6] =
+    ["a2a", "approval_across_restart", "axum_chat", "axum_sse", "mcp", "provider_tools"];
 
 fn home() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -186,30 +187,89 @@ async fn a_client_that_disconnects_stops_its_run() {
     let url = timeout(PATIENCE, said.next_line()).await.unwrap().unwrap().unwrap();
     let address = url.trim_start_matches("http://").trim_end_matches("/ask").to_owned();
 
-    let whole = events(&address, LAST_CHUNK).await;
+    let ask = "POST /ask HTTP/1.1\r\ncontent-length: 5\r\n\r\nHello";
+    let whole = events(&address, ask, LAST_CHUNK).await;
     let kinds = whole.lines().filter_map(|line| line.trim_end().strip_prefix("event: "));
     let mut printed = kinds.map(|kind| format!("{kind}\n")).collect::<String>();
     printed += &format!("{}\n", timeout(PATIENCE, said.next_line()).await.unwrap().unwrap().unwrap());
 
     // The model is silent after its first words, and the client goes away.
-    let begun = events(&address, "\"type\":\"text_delta\"").await;
+    let begun = events(&address, ask, "\"type\":\"text_delta\"").await;
     assert!(!begun.contains("event: outcome"), "{begun}");
     printed += &format!("{}\n", timeout(PATIENCE, said.next_line()).await.unwrap().unwrap().unwrap());
     example.check(&printed);
 }
 
+/// A page says something, approves what is asked, and comes back: to the same stream, and to one that it was never on.
+#[tokio::test]
+async fn a_conversation_in_a_browser() {
+    let example = Example::of("axum_chat").await;
+    let mut program = example.command().stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(program.stdout.take().unwrap()).lines();
+    let url = timeout(PATIENCE, said.next_line()).await.unwrap().unwrap().unwrap();
+    let address = url.trim_start_matches("http://").to_owned();
+    let post = async |path: &str, body: &str| {
+        let head = format!("POST {path} HTTP/1.1\r\ncontent-length: {}\r\nconnection: close", body.len());
+        let answer = events(&address, &format!("{head}\r\n\r\n{body}"), "\r\n\r\n").await;
+        answer.lines().next().unwrap_or_default().to_owned()
+    };
+    let follow = async |last: &str, until: &str| {
+        let head = format!("GET /events HTTP/1.1\r\nlast-event-id: {last}\r\n\r\n");
+        lines_of(&events(&address, &head, until).await)
+    };
+    let mut printed = format!("{}\n", post("/say", "Pay Acme.").await);
+    let asked = follow("", "\"type\":\"approval_asked\"").await;
+    let (_, question) = asked.last().unwrap();
+    let path = format!("/decide/{}", question["approval_id"].as_str().unwrap());
+    for decision in [
+        json!({"decision": "approve_with", "args": {"supplier": "Acme", "cents": "much"}}),
+        json!({"decision": "approve"}),
+        json!({"decision": "deny"}),
+    ] {
+        printed += &format!("{} {}\n", post(&path, &decision.to_string()).await, decision["decision"]);
+    }
+    let quiet = "\"type\":\"turn_quiet\"";
+    let all = follow("", quiet).await;
+    for (_, line) in all.iter().filter(|(_, line)| !line["type"].as_str().unwrap().ends_with("_delta")) {
+        let shown = ["text", "args", "answer", "output", "outcome"].map(|field| &line[field]);
+        let shown: Vec<String> =
+            shown.iter().filter(|field| !field.is_null()).map(ToString::to_string).collect();
+        printed += format!("{} {}", line["type"].as_str().unwrap(), shown.join(" ")).trim_end();
+        printed += "\n";
+    }
+    let (id, _) = &all[all.len() - 2];
+    let rest = follow(id, quiet).await;
+    let elsewhere = follow("25", quiet).await;
+    printed += &format!("back: {}, of {}\n", rest.len(), all.len());
+    printed += &format!("back from elsewhere: {}, of {}\n", elsewhere[0].1["type"], elsewhere.len());
+    let printed = printed.replace(&format!("of {}", all.len() + 1), "of one more");
+    example.check(&printed.replace(&format!("of {}", all.len()), "of all"));
+}
+
+/// The ids and the lines of server-sent events.
+fn lines_of(read: &str) -> Vec<(String, Value)> {
+    let events = read.split("\n\n").filter_map(|event| {
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+        Some((field("id: ").unwrap_or_default().to_owned(), serde_json::from_str(field("data: ")?).ok()?))
+    });
+    events.collect()
+}
+
 /// What a client of the server reads until this stands there; then it disconnects.
-async fn events(address: &str, until: &str) -> String {
+async fn events(address: &str, request: &str, until: &str) -> String {
     let mut client = TcpStream::connect(address).await.unwrap();
-    let request = format!("POST /ask HTTP/1.1\r\nhost: {address}\r\ncontent-length: 5\r\n\r\nHello");
+    let request = request.replacen("\r\n", &format!("\r\nhost: {address}\r\n"), 1);
     client.write_all(request.as_bytes()).await.unwrap();
     let (mut read, mut piece) = (String::new(), [0; 4096]);
-    while !read.contains(until) {
+    loop {
         let bytes = timeout(PATIENCE, client.read(&mut piece)).await.unwrap().unwrap();
+        read += &String::from_utf8_lossy(&piece[..bytes]);
+        // The whole line in which it stands, or all of a response that ends.
+        if read.contains(until) && (bytes == 0 || read.ends_with('\n')) {
+            return read;
+        }
         assert!(bytes > 0, "the server closed: {read}");
-        read += std::str::from_utf8(&piece[..bytes]).unwrap();
     }
-    read
 }
 
 /// The store of its example is a store: it keeps what every store must keep.

@@ -2,9 +2,17 @@
 
 use std::time::Duration;
 
-use safepoint::Outcome;
+use safepoint::{
+    Agent, Outcome,
+    message::ToolCall,
+    model::{Delta, Finish},
+};
 use safepoint_models::TypedAnswers;
-use safepoint_testkit::{script::Reply, server::ServedWire};
+use safepoint_testkit::{
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+    server::ServedWire,
+};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -113,5 +121,49 @@ async fn an_answer_by_the_tool_is_read_too() {
             last = step;
         }
         assert_eq!(last, ["a", "b"], "{wire:?}");
+    }
+}
+
+/// S4.25: two answers that arrive by turns are not mixed: the first is shown until it is known that it is not taken, and the
+/// second from then on, as it is. So are two that arrive one after the other, without ids.
+#[tokio::test]
+async fn two_answers_in_one_message_are_not_mixed() {
+    let (wrong, right) = (r#"{"name": "Porto", "people": "many"}"#, r#"{"name": "Lisbon", "people": 550}"#);
+    let by_turns: [(&str, &str, Option<Draft>); 5] = [
+        ("a", &wrong[..13], Some(draft("Por", None))),
+        ("b", &right[..17], None),
+        ("a", &wrong[13..27], Some(draft("Porto", None))),
+        ("b", &right[17..], None),
+        ("a", &wrong[27..], Some(draft("Lisbon", Some(550)))),
+    ];
+    let one_by_one = [
+        ("", &wrong[..13], Some(draft("Por", None))),
+        ("", &wrong[13..], None),
+        ("", "\n", None),
+        ("", &right[..13], Some(draft("Lis", None))),
+        ("", &right[13..], Some(draft("Lisbon", Some(550)))),
+    ];
+    for pieces in [by_turns, one_by_one] {
+        let model = ScriptedModel::new(Script::default());
+        let mut gate = model.gate();
+        let run = Agent::builder(model).build().run_typed::<City>("which?").start();
+        let mut partials = run.partials::<Draft>();
+        gate.request().await;
+        let [first, .., last] = &pieces;
+        let ids = [first.0, last.0];
+        for (id, text, expected) in pieces {
+            let (id, name, text) = (id.into(), "final_answer".into(), text.to_owned());
+            gate.send(Delta::CallArguments { id, name, text });
+            if let Some(expected) = expected {
+                assert_eq!(timeout(SOON, partials.next()).await, Ok(Some(expected)));
+            }
+        }
+        for (id, args) in ids.into_iter().zip([wrong, right]) {
+            let (id, name, args) = (id.into(), "final_answer".into(), args.to_owned());
+            gate.send(Delta::CallReady(ToolCall { id, name, args }));
+        }
+        gate.send(Delta::Ended(Finish::Natural));
+        assert_eq!(timeout(SOON, partials.next()).await, Ok(None), "nothing else is given");
+        assert_eq!(run.await.into_value(), Some(City { name: "Lisbon".into(), people: 550 }));
     }
 }

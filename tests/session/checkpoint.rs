@@ -1,6 +1,6 @@
 //! The checkpoint that opening a long session writes: nothing depends on it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Agent, History, Session,
@@ -18,6 +18,8 @@ use super::world::chat;
 
 /// Turns whose records are more than a checkpoint stands for at least.
 const TURNS: usize = 100;
+/// Turns whose records are more than two pages of them.
+const LONG: usize = 400;
 
 fn id() -> SessionId {
     SessionId::from("s")
@@ -29,7 +31,7 @@ fn dead() -> OwnerProcess {
 }
 
 fn talk() -> SessionBuilder<String> {
-    let replies = (0..TURNS).map(|number| Reply::text(format!("answer {number}")));
+    let replies = (0..LONG).map(|number| Reply::text(format!("answer {number}")));
     chat(Agent::builder(ScriptedModel::new(Script::of(replies))).build())
 }
 
@@ -44,10 +46,10 @@ async fn end(session: Session<String>) -> History {
 }
 
 /// A long session without an owner and without a checkpoint, and its conversation.
-async fn long() -> (Arc<dyn Store>, History) {
+async fn long(turns: usize) -> (Arc<dyn Store>, History) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let session = talk().open(Arc::clone(&store), id(), OwnerProcess::here()).await.unwrap();
-    for number in 0..TURNS {
+    for number in 0..turns {
         say(&session, &format!("question {number}")).await;
     }
     (store, end(session).await)
@@ -61,7 +63,7 @@ async fn checkpoints(store: &Arc<dyn Store>) -> usize {
 /// S7.17: opening a long session keeps a checkpoint, once, and the session has not changed by that.
 #[tokio::test]
 async fn a_session_that_is_opened_has_not_changed() {
-    let (store, history) = long().await;
+    let (store, history) = long(TURNS).await;
     let before = store.open(&id()).await.unwrap();
     for _ in 0..2 {
         let session = talk().open(Arc::clone(&store), id(), OwnerProcess::here()).await.unwrap();
@@ -72,13 +74,28 @@ async fn a_session_that_is_opened_has_not_changed() {
     }
 }
 
+/// S7.17: a long session is opened by its newest checkpoint and what is behind it: the store is asked for two pages, however
+/// long it is.
+#[tokio::test]
+async fn a_long_session_is_opened_by_its_end() {
+    let (store, history) = long(LONG).await;
+    for has_checkpoint in [false, true] {
+        let counting =
+            Arc::new(FaultStore::unarmed(Arc::clone(&store), OperationFault::Slow(Duration::ZERO)));
+        counting.arm_named("read", 2);
+        let opened = talk().open(Arc::clone(&counting) as Arc<dyn Store>, id(), OwnerProcess::here()).await;
+        assert_eq!(counting.was_met(), !has_checkpoint, "a third page was asked for, or it was not");
+        assert_eq!(end(opened.unwrap()).await, history);
+    }
+}
+
 /// S7.17, S3.4, S7.7: whatever becomes of the write of a checkpoint, and of its writer before or after it, the conversation is
 /// there, and continues.
 #[tokio::test]
 async fn nothing_is_lost_with_a_checkpoint() {
     use OperationFault::{Full, GoneAfter, GoneBefore, Panics, Refused, Unknown};
     for fault in [Refused, Full, Unknown, Panics(At::ItsCall), Panics(At::ItsPoll), GoneBefore, GoneAfter] {
-        let (store, history) = long().await;
+        let (store, history) = long(TURNS).await;
         let (is_fatal, is_written) = match &fault {
             GoneBefore => (true, false),
             GoneAfter => (true, true),

@@ -6,6 +6,9 @@ use safepoint::{
     History, Session,
     history::Message,
     ids::{SessionId, TurnId},
+    message::{ProviderBlock, ProviderPart, ResultStatus},
+    model::{Delta, Finish},
+    raw::store::{Durability, Record, Write},
     session::{Fork, Forked, ItemOutcome, Policy, Push, SessionStop},
     store::{Error, MemoryStore, OwnerProcess, Store},
 };
@@ -14,30 +17,33 @@ use safepoint_testkit::{
     script::Reply,
 };
 
-use super::desk::{Desk, pays, turn};
+use super::{
+    desk::{Desk, pays, turn},
+    forgetful::{Forgetful, Forgets},
+};
 
-fn memory() -> Arc<dyn Store> {
+pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::default())
 }
 
-async fn open(desk: &Desk, store: &Arc<dyn Store>, id: &str) -> Session<String> {
+pub(crate) async fn open(desk: &Desk, store: &Arc<dyn Store>, id: &str) -> Session<String> {
     desk.chat().open(Arc::clone(store), SessionId::from(id), OwnerProcess::here()).await.unwrap()
 }
 
-async fn say(session: &Session<String>, words: &str) -> TurnId {
+pub(crate) async fn say(session: &Session<String>, words: &str) -> TurnId {
     match session.push(words.to_owned()).unwrap().outcome().await {
         ItemOutcome::Completed(turn) => turn,
         other => panic!("{words}: {other:?}"),
     }
 }
 
-async fn end(session: Session<String>) -> History {
+pub(crate) async fn end(session: Session<String>) -> History {
     drop(session.stop(SessionStop::at_turn_end()));
     session.done().await.history().clone()
 }
 
 /// The texts of people in a conversation.
-fn people(history: &History) -> Vec<&str> {
+pub(crate) fn people(history: &History) -> Vec<&str> {
     let entries = history.entries().iter();
     entries
         .filter_map(|entry| if let Message::User(said) = &**entry { Some(&*said.text) } else { None })
@@ -45,7 +51,7 @@ fn people(history: &History) -> Vec<&str> {
 }
 
 /// A session "s" of three turns: words, a payment, words.
-async fn three_turns() -> (Desk, Arc<dyn Store>) {
+pub(crate) async fn three_turns() -> (Desk, Arc<dyn Store>) {
     let replies = [Reply::text("first"), pays(), Reply::text("paid"), Reply::text("third")];
     let (store, desk) = (memory(), Desk::new(replies));
     desk.tools.gate().open_for_all();
@@ -82,6 +88,17 @@ async fn a_fork_continues_after_its_turn_and_names_what_was_done_later() {
     assert_eq!((again.turn, again.later.len()), (turn(1), 0));
     assert_eq!(end(open(&desk, &store, again.session.as_str()).await).await, history);
     assert_eq!(people(&end(open(&desk, &store, "s").await).await), ["one", "two", "three"]);
+}
+
+/// S7.21: what a fork would name can be known before it is made.
+#[tokio::test]
+async fn the_calls_of_later_turns_are_known_before_a_fork_is_made() {
+    let (_desk, store) = three_turns().await;
+    let fork = |at| Fork::of("s").at(turn(at)).named("fork");
+    assert_eq!(fork(1).later_calls(&*store).await.unwrap(), ["pay {} (done)"]);
+    assert!(fork(2).later_calls(&*store).await.unwrap().is_empty());
+    assert!(matches!(fork(9).later_calls(&*store).await, Err(Error::NoTurn(_, Some(_)))));
+    assert!(matches!(store.open(&"fork".into()).await, Err(Error::NoSession(_))), "nothing was made");
 }
 
 /// S7.21: without a turn it is the last one that has ended, of which nothing is abandoned.
@@ -174,5 +191,114 @@ async fn a_fork_is_made_as_a_whole_or_not_at_all() {
             found.push(exists);
         }
         assert!(found.len() >= 3 && found.contains(&false), "{fault:?}: {found:?}");
+    }
+}
+
+/// S7.21: a conversation that is larger than one record is to be is in several, and is the same; a fork of the fork too. The
+/// notes to the model stand behind all of it.
+#[tokio::test]
+async fn a_long_conversation_is_forked_in_several_records() {
+    const LONG: usize = 3 << 20;
+    const MOST: usize = (8 << 20) + (64 << 10);
+    let replies = (0..7).map(|_| Reply::text("noted")).chain([pays(), Reply::text("paid")]);
+    let (store, desk) = (memory(), Desk::new(replies));
+    desk.tools.gate().open_for_all();
+    let session = open(&desk, &store, "s").await;
+    for number in 0..7 {
+        say(&session, &number.to_string().repeat(LONG)).await;
+    }
+    say(&session, "pay").await;
+    end(session).await;
+    let forked = Fork::of("s").at(turn(7)).create(Arc::clone(&store)).await.unwrap();
+    let records = store.read(&forked.session, 0, usize::MAX).await.unwrap().entries;
+    let sizes: Vec<usize> =
+        records.into_iter().map(|entry| entry.record.unwrap()).map(|record| record.bytes.len()).collect();
+    assert!(sizes.len() >= 3 && sizes.iter().all(|size| *size <= MOST), "{sizes:?}");
+    let history = end(open(&desk, &store, forked.session.as_str()).await).await;
+    let said = people(&history);
+    assert_eq!(said.len(), 8);
+    for (number, said) in said[..7].iter().enumerate() {
+        assert!(said.len() == LONG && said.starts_with(&number.to_string()), "{number}");
+    }
+    assert!(said[7].contains("pay {} (done)"), "{}", said[7]);
+    let again = Fork::of("s").create(Arc::clone(&store)).await.unwrap();
+    let again = end(open(&desk, &store, again.session.as_str()).await).await;
+    assert_eq!(again, end(open(&desk, &store, "s").await).await);
+}
+
+/// S7.21, S4.24: what a provider ran itself in later turns is named, and where its end is not known, that is said.
+#[tokio::test]
+async fn a_fork_names_what_the_provider_ran_later() {
+    let (store, desk) = (memory(), Desk::new([Reply::text("first")]));
+    let session = open(&desk, &store, "s").await;
+    say(&session, "one").await;
+    let used = |id: &str, tool: &str, input: &str| {
+        let (id, tool, input) = (id.into(), tool.into(), input.into());
+        provider(ProviderPart::Use { id, tool, input, result: None })
+    };
+    let mut gate = desk.model.gate();
+    let second = session.push("two".to_owned()).unwrap();
+    gate.request().await;
+    let (id, tool, text) = ("u1".into(), "web_search".into(), "found".into());
+    gate.send(used("u1", "web_search", "rust agents"))
+        .send(provider(ProviderPart::Result { id, tool, status: ResultStatus::Ok, text }))
+        .send(used("u2", "code_execution", "post()"))
+        .send(Delta::Text("done".into()))
+        .send(Delta::Ended(Finish::Natural));
+    assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
+    let later = session.fork(Some(turn(1))).await.unwrap().later;
+    let expected = [
+        "web_search rust agents (run by the provider)",
+        "code_execution post() (run by the provider, effects unknown)",
+    ];
+    assert_eq!(later, expected);
+    assert_eq!(session.fork(None).await.unwrap().later.len(), 0);
+    end(session).await;
+}
+
+fn provider(part: ProviderPart) -> Delta {
+    Delta::Provider(Box::new(ProviderBlock::new("w", part, serde_json::Value::Null)))
+}
+
+/// S7.21: a turn that was planned and never began has its number, and is no turn at whose end a fork can begin.
+#[tokio::test]
+async fn a_turn_that_never_began_is_skipped() {
+    let (store, desk) = (memory(), Desk::new([Reply::text("first"), Reply::text("third")]));
+    let session = open(&desk, &store, "s").await;
+    say(&session, "one").await;
+    end(session).await;
+    let lease = store.acquire(&"s".into(), OwnerProcess::here(), std::time::Duration::from_secs(60));
+    let lease = lease.await.unwrap();
+    let bytes = br#"{"line":"planned","turn":2,"items":[]}"#.to_vec();
+    let planned = Record { path: "turn-2".into(), kind: "planned".into(), version: 1, bytes };
+    store.append(&lease, vec![Write::Record(planned)], Durability::Durable).await.unwrap();
+    store.release(&lease).await.unwrap();
+    assert_eq!(Fork::of("s").create(Arc::clone(&store)).await.unwrap().turn, turn(1));
+    let session = open(&desk, &store, "s").await;
+    assert_eq!(say(&session, "three").await, turn(3));
+    end(session).await;
+    let fork = |at| Fork::of("s").at(turn(at)).create(Arc::clone(&store));
+    assert!(matches!(fork(2).await, Err(Error::NoTurn(_, Some(_)))));
+    for (at, said) in [(1, &["one"][..]), (3, &["one", "three"])] {
+        let forked = fork(at).await.unwrap();
+        assert_eq!((forked.turn, forked.later.len()), (turn(at), 0));
+        assert_eq!(people(&end(open(&desk, &store, forked.session.as_str()).await).await), said);
+    }
+    assert_eq!(Fork::of("s").create(Arc::clone(&store)).await.unwrap().turn, turn(3));
+}
+
+/// S7.21, S3.4: in a store that creates sessions without the records that they begin with, nothing is left of a fork; and where it
+/// cannot be removed, the error names it.
+#[tokio::test]
+async fn a_fork_that_a_store_made_by_half_is_removed() {
+    for forgets in [Forgets::Records, Forgets::LastRecord, Forgets::RecordsAndToRemove] {
+        let (_desk, inner) = three_turns().await;
+        let store = Arc::new(Forgetful { inner: Arc::clone(&inner), forgets });
+        let error = Fork::of("s").named("fork").create(store).await.unwrap_err();
+        let is_there = inner.open(&"fork".into()).await.is_ok();
+        assert_eq!(is_there, forgets == Forgets::RecordsAndToRemove, "{forgets:?}");
+        assert_eq!(error.is_uncertain(), is_there, "{forgets:?}: {error}");
+        assert!(error.to_string().contains("without all of the records"), "{error}");
+        assert_eq!(error.to_string().contains("session fork"), is_there, "{error}");
     }
 }

@@ -26,8 +26,10 @@ use safepoint::{
 use safepoint_stores::SqliteStore;
 
 use crate::{
+    cpus,
     figures::median,
     models::model,
+    process::in_a_process,
     store::{bare_sync, create_a_million},
     table::Table,
     timing::{micros, took},
@@ -36,15 +38,25 @@ use crate::{
 /// The hidden argument that makes this program a session of some rounds, and nothing else.
 pub(crate) const ROUNDS: &str = "__durable";
 
+/// The hidden argument that makes this program the same measurement, confined to the processor that follows.
+pub(crate) const PINNED: &str = "__durable-pinned";
+
 /// Rounds of a turn.
 pub(crate) const TURN: usize = 50;
+
+/// Where a sync costs nothing, if it is there.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// Turns of which a median is taken.
+const TURNS: usize = 41;
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let disk = tempfile::tempdir()?;
     one(table, disk.path(), "on the disk").await?;
-    if let Ok(memory) = tempfile::tempdir_in("/dev/shm") {
+    if let Ok(memory) = tempfile::tempdir_in(IN_MEMORY) {
         one(table, memory.path(), "on a file system in memory").await?;
     }
+    on_one_processor(table)?;
     traced(table, disk.path())?;
     many(table, &disk.path().join("many.db")).await?;
     long(table, &disk.path().join("long.db")).await?;
@@ -98,7 +110,6 @@ pub(crate) async fn close(session: Session<String>) {
 
 /// The same turn with a store in a file and with one in memory, alternately.
 async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()> {
-    const TURNS: usize = 41;
     /// Milliseconds that a round may take more, and that one sync takes where that holds.
     const MORE: f64 = 0.4;
     const SYNC: f64 = 0.13;
@@ -137,6 +148,36 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
         close(kept).await;
         close(unkept).await;
     }
+    Ok(())
+}
+
+/// What being durable adds to a round with one unsafe call where syncs are free and all threads share a processor: a hand-over
+/// wakes no processor that sleeps, and what is left is the work.
+fn on_one_processor(table: &mut Table) -> anyhow::Result<()> {
+    let Some(cpu) = cpus::available()?.pop().filter(|_| Path::new(IN_MEMORY).is_dir()) else { return Ok(()) };
+    let [added] = in_a_process(&[PINNED, &cpu.to_string()])?;
+    table.beside(
+        "durable: what a round adds where syncs are free, all threads on one processor",
+        "µs",
+        added,
+    );
+    Ok(())
+}
+
+/// The process in which that is measured; it is confined before it has threads.
+pub(crate) async fn pinned() -> anyhow::Result<()> {
+    let memory = tempfile::tempdir_in(IN_MEMORY)?;
+    let file: Arc<dyn Store> = Arc::new(SqliteStore::open(memory.path().join("pinned.db"))?);
+    let agent = agent(TURN, EffectClass::Unsafe, ToolApproval::NotNeeded);
+    let kept = open(&file, "one", &agent).await?;
+    let unkept = open(&(Arc::new(MemoryStore::default()) as Arc<dyn Store>), "one", &agent).await?;
+    let mut added = Vec::new();
+    for _ in 0..TURNS {
+        added.push((took(turn(&kept)).await? - took(turn(&unkept)).await?) / TURN as f64);
+    }
+    close(kept).await;
+    close(unkept).await;
+    println!("{}", median(added));
     Ok(())
 }
 

@@ -42,12 +42,14 @@ pub fn run() -> anyhow::Result<()> {
     match first.as_deref() {
         Some(client::CLIENT) => return client::run(args),
         Some(race::SERVER) => return serve(&args.next().unwrap_or_default()),
+        Some(durable::PINNED) => Cpu::of(&args.next().unwrap_or_default())?.pin()?,
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut next = || args.next().unwrap_or_default();
     match first.as_deref() {
         Some(wire_server::WIRES) => runtime.block_on(wire_server::serve(next().parse()?)),
+        Some(durable::PINNED) => runtime.block_on(durable::pinned()),
         Some(durable::ROUNDS) => runtime.block_on(durable::rounds(&next())),
         Some(sessions::IDLE) => runtime.block_on(sessions::gather(&next())),
         Some(growth::GROWTH) => runtime.block_on(growth::gather(&next())),

@@ -7,6 +7,7 @@ pub(crate) mod hints;
 pub(crate) mod keyboard;
 pub(crate) mod lines;
 pub(crate) mod prompt;
+pub(crate) mod provider;
 pub(crate) mod reply_json;
 pub(crate) mod screen;
 pub(crate) mod text;

@@ -6,5 +6,7 @@ pub(crate) mod host;
 pub(crate) mod processes;
 pub(crate) mod prompts;
 pub(crate) mod receipts;
+pub(crate) mod rewind;
+pub(crate) mod snapshots;
 pub(crate) mod stored;
 pub(crate) mod survivors;

@@ -25,6 +25,7 @@ pub(crate) mod remembered;
 pub(crate) mod rules;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;
+pub(crate) mod snapshots;
 pub(crate) mod store;
 
 /// What works, and under which limits, once all is read that speaks of it.
@@ -46,6 +47,8 @@ pub(crate) struct AgentSettings {
     pub(crate) rules: Rules,
     /// What commands are confined to, once it is known.
     pub(crate) sandbox: Sandbox,
+    /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
+    pub(crate) snapshots: Option<bool>,
 }
 
 impl AgentSettings {

@@ -27,7 +27,9 @@ mod cli {
     mod newcomer;
     mod outgoing;
     mod practice;
+    mod provider;
     mod redacted;
+    mod rewind;
     mod rules;
     mod sandbox;
     mod setup;

@@ -57,6 +57,9 @@ mod expand;
 /// | `description` | another description for the model | the doc comment |
 /// | `crate` | where the engine is, as in `"my::safepoint"` | `"::safepoint"` |
 ///
+/// **Without `approval` the calls of a tool run without a question**, whatever its effect is: `effect` decides what overlaps
+/// and what may be repeated, not who is asked. A rule of the agent may ask as well.
+///
 /// The function becomes one that makes the tool. Keep what you also want to call yourself in a function apart.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {

@@ -282,7 +282,8 @@ pub enum Delta {
     /// More of the arguments of a call that arrives, as its provider sends them: only for show. What runs is the
     /// [`CallReady`](Self::CallReady) of the same call, which has all of them.
     CallArguments {
-        /// The id that the provider gave the call; empty while it has given none.
+        /// The id that the provider gave the call, the same for all of its fragments; empty if it had given none when the first
+        /// of them arrived. Fragments of calls without an id come one call after the other.
         id: CallId,
         /// The tool's name.
         name: Arc<str>,

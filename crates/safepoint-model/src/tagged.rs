@@ -1,11 +1,11 @@
 //! Enums whose variant is named by one of their fields, read in one go where that field comes first, as it does in all that is
 //! written here. Derived, each would be kept as loose values first, to look for that field: a long conversation takes twice the time.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
     Deserializer,
-    de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeSeed, Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::{Map, Value};
 
@@ -33,14 +33,14 @@ impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<T, A::Error> {
-        let first: Option<String> = fields.next_key()?;
+        let first = fields.next_key_seed(InPlace)?;
         let Some(first) = first else { return Err(A::Error::missing_field(T::TAG)) };
         if first == T::TAG {
-            let name: String = fields.next_value()?;
+            let name = fields.next_value_seed(InPlace)?;
             return T::read(&name, MapAccessDeserializer::new(fields));
         }
         let mut all = Map::new();
-        all.insert(first, fields.next_value()?);
+        all.insert(first.into_owned(), fields.next_value()?);
         while let Some((name, field)) = fields.next_entry()? {
             all.insert(name, field);
         }
@@ -52,9 +52,44 @@ impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
     }
 }
 
+/// Reads a text where it stands, if it can be read there: a long conversation has thousands of tags.
+struct InPlace;
+
+impl<'de> DeserializeSeed<'de> for InPlace {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InPlace {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use serde_json::json;
+
+    use super::{DeserializeSeed as _, InPlace};
 
     use crate::history::Message;
 
@@ -86,5 +121,13 @@ mod tests {
             let error = serde_json::from_str::<Message>(bad).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    /// A tag is not copied, so that reading a long conversation makes no text for each of its messages and blocks twice.
+    #[test]
+    fn a_tag_is_read_where_it_stands() {
+        let read = |json| InPlace.deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap();
+        assert!(matches!(read("\"role\""), Cow::Borrowed("role")));
+        assert!(matches!(read("\"r\\u006fle\""), Cow::Owned(role) if role == "role"));
     }
 }

@@ -211,6 +211,21 @@ async fn a_use_without_a_result_has_no_known_end() {
     assert!(receipt.to_string().contains("warning: the provider's web_search was cut off"), "{receipt}");
 }
 
+/// S4.24, S5.1: a use whose message broke before its result is not sent again, which its provider would refuse; the text is.
+#[tokio::test]
+async fn a_use_without_a_result_is_not_sent_again() {
+    let mut broken = searched(7);
+    broken.as_array_mut().unwrap().drain(3..5);
+    let server = server([raw(&broken), Reply::text("found")]).await;
+    let agent = on::<anthropic::Messages>(&server, "m").provider_tool(search()).build();
+    let outcome = agent.run("look it up").await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    let next = agent.run_on(outcome.history().clone(), "continue").await;
+    assert_eq!(next.answer(), Some("found"), "{next:?}");
+    let sent = server.requests()[1].body["messages"].to_string();
+    assert!(sent.contains("It is so.") && !sent.contains("server_tool_use"), "{sent}");
+}
+
 /// S4.24, S5.4: a message that its provider paused is not the answer: the run says so, and continues on what was found.
 #[tokio::test]
 async fn a_paused_message_is_no_answer_and_can_be_continued() {

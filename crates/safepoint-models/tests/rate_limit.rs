@@ -148,6 +148,22 @@ async fn requests_are_let_through_in_order() {
     assert_eq!(said, [false, false, false, false, true, true, true, true]);
 }
 
+/// S12.10: a small call for which there is room does not pass a large one that waits.
+#[tokio::test(start_paused = true)]
+async fn a_small_call_does_not_pass_a_large_one_that_waits() {
+    let model = Answers::new(600);
+    let agent = Agent::builder(RateLimit::new("test").tokens_per_minute(1000).limit(model.clone())).build();
+    let large = "x".repeat(3600);
+    assert_eq!(agent.run("first").await.answer(), Some("ok"));
+    let waits = agent.run(large.as_str()).detach();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let small = agent.run("small").detach();
+    for handle in [waits, small] {
+        assert_eq!(handle.done().await.answer(), Some("ok"));
+    }
+    assert_eq!(model.order(), ["first", large.as_str(), "small"]);
+}
+
 /// S12.10: tokens are counted by the provider's figures once they are known.
 #[tokio::test(start_paused = true)]
 async fn tokens_count_as_the_provider_counts_them() {

@@ -127,7 +127,7 @@ const END: &str = "end";
 mod tests {
     use super::*;
 
-    /// S4.26: a layer is there only if a whole probe says so.
+    /// S4.27: a layer is there only if a whole probe says so.
     #[test]
     fn a_probe_that_was_cut_short_is_not_believed() {
         assert!(Layers::read("end\n").is_complete());

@@ -94,7 +94,7 @@ fn sweep(place: &Path) {
 mod tests {
     use super::*;
 
-    /// S4.26
+    /// S4.27
     #[test]
     fn a_folder_goes_with_its_owner_and_one_that_was_left_with_the_next() {
         let place = tempfile::tempdir().unwrap();

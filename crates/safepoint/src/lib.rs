@@ -177,9 +177,9 @@ pub mod outcome {
 pub mod receipt {
     pub use crate::value::receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
-        ModelReport, ModelState, Outside, Permission, ProcessReport, ProviderToolReport, QuietReport,
-        ReasonReport, RemoteReport, RemoteStopState, RequestReport, RetryReport, RuledBy, RuledReport,
-        SideEffect, StopReport, StopSource, StopSupport,
+        ModelReport, ModelState, OpenApproval, Outside, Permission, ProcessReport, ProviderToolReport,
+        QuietReport, ReasonReport, RemoteReport, RemoteStopState, RequestReport, RetryReport, RuledBy,
+        RuledReport, SideEffect, StopReport, StopSource, StopSupport,
     };
 }
 

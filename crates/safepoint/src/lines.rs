@@ -11,3 +11,4 @@ pub(crate) mod outcome;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 pub(crate) mod session;
+mod words;

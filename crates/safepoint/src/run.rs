@@ -352,8 +352,10 @@ impl RunHandle {
         SteerTicket::new(message, sent.then_some(waits))
     }
 
-    /// The open questions of its whole tree, background runs included.
-    pub(crate) fn questions(&self) -> Vec<ApprovalRequest> {
+    /// The open questions of its whole tree, oldest first, background runs included: each is answered by
+    /// [`decide`](Self::decide) while the run lives.
+    #[must_use]
+    pub fn approvals(&self) -> Vec<ApprovalRequest> {
         self.shared.tree.open()
     }
 
@@ -380,8 +382,9 @@ impl RunHandle {
     /// one answer is accepted.
     ///
     /// # Errors
-    /// [`DecideError`]: the question was already decided, has expired, was withdrawn or is unknown, or the
-    /// run has ended.
+    /// [`DecideError`]: the question was already decided, has expired, was withdrawn or is unknown; changed arguments do not
+    /// fit, and the question is still open; or the run has ended. A run that is suspended has ended: its session
+    /// [decides](crate::SessionHandle::decide), or [`Agent::resume_with`](crate::Agent::resume_with).
     ///
     /// # Cancel safety
     /// The decision may be applied even if the caller no longer waits for the answer.

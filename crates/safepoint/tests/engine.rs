@@ -4,6 +4,8 @@
 
 #[path = "engine/ahead.rs"]
 mod ahead;
+#[path = "engine/asked_here.rs"]
+mod asked_here;
 #[path = "engine/before_the_outcome.rs"]
 mod before_the_outcome;
 #[path = "engine/blocking.rs"]
@@ -48,6 +50,8 @@ mod read_here;
 mod rest;
 #[path = "engine/results.rs"]
 mod results;
+#[path = "engine/run_window.rs"]
+mod run_window;
 #[path = "engine/settings.rs"]
 mod settings;
 #[path = "engine/states.rs"]

@@ -22,7 +22,7 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 14] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 15] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
@@ -34,6 +34,7 @@ pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 14] = [
     "safepoint-remote",
     "safepoint-sandbox",
     "safepoint-scope",
+    "safepoint-snapshot",
     "safepoint-stores",
     "safepoint-testkit",
     "safepoint-tools",

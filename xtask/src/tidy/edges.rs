@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 17] = [
+const CRATES: [(&str, &[&str]); 18] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     ("safepoint-sandbox", &[]),
@@ -14,6 +14,8 @@ const CRATES: [(&str, &[&str]); 17] = [
     // The engine exports it, and what it makes names the engine.
     ("safepoint-macros", &[]),
     ("safepoint-model", &[]),
+    // Files under a directory: it knows no agent.
+    ("safepoint-snapshot", &[]),
     ("safepoint", &["safepoint-macros", "safepoint-model", "safepoint-scope"]),
     ("safepoint-models", &["safepoint", "safepoint-http"]),
     ("safepoint-tools", &["safepoint", "safepoint-http", "safepoint-sandbox"]),
@@ -43,6 +45,7 @@ const EVERY: &[&str] = &[
     "safepoint-scope",
     "safepoint",
     "safepoint-models",
+    "safepoint-snapshot",
     "safepoint-tools",
     "safepoint-stores",
     "safepoint-remote",
@@ -75,7 +78,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),
-    ("lines", &["line", "body", "schema", "facts", "encoder", "outcome", "session"]),
+    ("lines", &["line", "words", "body", "schema", "facts", "encoder", "outcome", "session"]),
     // What stores, adapters and front ends see of all of them.
     ("raw", &[]),
     ("tests", &[]),

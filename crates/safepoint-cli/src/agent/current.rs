@@ -125,6 +125,11 @@ impl CurrentAgent {
         lock(&self.name).clone()
     }
 
+    /// Whether a tool, or an external agent with its own, could change files.
+    pub(crate) fn may_change_files(&self) -> bool {
+        self.settings.args.backend.is_some() || !approvals::changing(&lock(&self.parts).tools).is_empty()
+    }
+
     /// Each tool in one line.
     pub(crate) fn tools(&self) -> Vec<String> {
         let tools = lock(&self.parts).tools.clone();

@@ -30,7 +30,7 @@ mod tests {
 
     use super::*;
 
-    /// S8.13
+    /// S8.15
     #[test]
     fn what_git_executes_is_found_by_name_and_by_link() {
         let place = tempfile::tempdir().unwrap();

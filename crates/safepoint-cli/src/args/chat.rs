@@ -12,7 +12,8 @@ Ctrl-C stops the turn or clears the input; pressed twice, it exits within a seco
 /help lists the rest.
 
 --session stores the conversation; the same command reopens it with its messages, its last turn and its open approvals.
-/sessions lists the stored sessions, and /resume opens one.
+/sessions lists the stored sessions, and /resume opens one. /rewind (or Esc Esc in an idle chat) goes back to before a turn,
+with the files where you want that, and names first what cannot be undone; /undo takes that back.
 
 Without a terminal, chat reads one turn per line from stdin and writes the answers to stdout.";
 
@@ -26,6 +27,9 @@ pub(crate) struct ChatArgs {
     /// The store file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
+    /// Take no snapshots of the files around turns, so that /rewind restores none; also: `snapshots = false` in the config file
+    #[arg(long)]
+    pub(crate) no_snapshots: bool,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
 }

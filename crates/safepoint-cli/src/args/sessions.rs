@@ -20,8 +20,9 @@ pub(crate) enum SessionsCommand {
     Show(OneArgs),
     /// Make a new session that continues a stored one from the end of a turn
     #[command(
-        after_help = "What later turns did stands, and the model learns of it. The old session stays as it is; `safepoint trace` \
-                      shows its turns.\n\nExit codes: 0 made, 1 failed, 2 wrong usage, 3 session or turn not found, 5 the name is taken, or \
+        after_help = "What later turns did stands, and the model learns of it. --files restores the files under the session's \
+                      directory; what others changed since is left unless --also names it. --plan shows all of that first. The old \
+                      session stays as it is; `safepoint trace` shows its turns.\n\nExit codes: 0 made, 1 failed, 2 wrong usage, 3 session or turn not found, 5 the name is taken, or \
                       the session is not stored."
     )]
     Fork(ForkArgs),
@@ -53,6 +54,15 @@ pub(crate) struct ForkArgs {
     /// The name of the new session; by default a fresh one
     #[arg(long, value_name = "NAME", value_parser = names::parse)]
     pub(crate) name: Option<String>,
+    /// Restore the files too, as a chat's snapshot before the next turn has them
+    #[arg(long)]
+    pub(crate) files: bool,
+    /// With --files: a file that another person or program changed since, and that is restored all the same
+    #[arg(long, value_name = "PATH", requires = "files")]
+    pub(crate) also: Vec<String>,
+    /// Show what would be done and what cannot be undone, and do nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
 }

@@ -2,7 +2,14 @@
 
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
-use safepoint::{Session, approval::WithoutApprover, ids::SessionId, session::PendingItems, store::Store};
+use safepoint::{
+    Session,
+    approval::WithoutApprover,
+    ids::SessionId,
+    session::{PendingItems, SessionBuilder},
+    store::{MemoryStore, OwnerProcess, Store},
+};
+use safepoint_tools::process::{Deadline, Processes};
 
 mod away;
 mod driver;
@@ -10,6 +17,7 @@ mod ends;
 mod pending;
 mod plain;
 mod reopen;
+mod rewinding;
 
 #[cfg(test)]
 mod tests;
@@ -31,14 +39,21 @@ use crate::{
         keyboard::Keyboard,
         screen::Screen,
     },
-    session::{conversation, host::Host, processes},
+    session::{
+        conversation,
+        host::Host,
+        processes,
+        snapshots::{SnapshotPlanner, TurnSnapshots},
+    },
     settings::{
-        AgentSettings,
+        self, AgentSettings,
         store::{existing_store, kept_in, open_store},
     },
+    signals::LAST_CAP,
 };
 use driver::{After, Driver, Times};
 use reopen::Left;
+use rewinding::{Next, Rewinds};
 
 /// Whether this program talks to a person through a terminal that can be drawn on.
 pub(crate) fn is_on_terminal() -> bool {
@@ -46,27 +61,37 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
-/// Where a chat is stored.
-struct StoredChat {
+/// Where a chat is: in a store, or in the memory of this program.
+struct ChatPlace {
     store: Arc<dyn Store>,
     id: SessionId,
+    is_kept: bool,
 }
 
 /// Chats until the person leaves or the session is stopped.
 pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
-    let ChatArgs { session, store: path, agent: said } = args;
+    let ChatArgs { session, store: path, agent: said, no_snapshots } = args;
     let is_kept = kept_in(session.as_ref(), path.as_ref())?.is_some();
     let id = session.map_or_else(SessionId::fresh, SessionId::from);
-    let mut kept = if is_kept { Some(StoredChat { store: open_store(path.clone())?, id }) } else { None };
+    let store = if is_kept { open_store(path.clone())? } else { Arc::new(MemoryStore::default()) };
+    let mut place = ChatPlace { store, id, is_kept };
+    let mut next = Next::default();
     loop {
-        let here = kept.as_ref().map(|kept| kept.id.as_str().to_owned());
+        let here = place.is_kept.then(|| place.id.as_str().to_owned());
         let mut settings =
             AgentSettings::complete(said.clone(), here.as_ref(), path.as_ref(), Some("all")).await?;
         settings.kept_in = kept_in(here.as_ref(), path.as_ref())?;
-        match once(&settings, kept.as_ref(), path.as_ref()).await? {
+        if no_snapshots {
+            settings.snapshots = Some(false);
+        }
+        match once(&settings, &place, path.as_ref(), next).await? {
             After::Over(code) => return Ok(code),
-            After::Next(id) => {
-                kept = Some(StoredChat { store: open_store(path.clone())?, id: SessionId::from(id) });
+            After::Next(found) => {
+                place.id = SessionId::from(found.id.as_str());
+                if !found.is_here {
+                    (place.store, place.is_kept) = (open_store(path.clone())?, true);
+                }
+                next = *found;
             }
         }
     }
@@ -75,66 +100,133 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
 /// One session, until it is left.
 async fn once(
     settings: &AgentSettings,
-    kept: Option<&StoredChat>,
+    place: &ChatPlace,
     path: Option<&PathBuf>,
+    found: Next,
 ) -> anyhow::Result<After> {
     let times = Times { grace: settings.args.grace, cleanup_cap: settings.args.cleanup_cap };
     let (processes, deadline) = processes::processes(settings).await;
     let is_seen = is_on_terminal();
     // Where nothing can be drawn, lines are written.
     let screen = if is_seen { None } else { Some(Screen::start(false)) };
+    let kept = place.is_kept.then_some(place);
     let asking = asking(screen.as_ref(), kept);
     let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, asking).await?;
-    let mut builder = Session::builder(CurrentPlanner(Arc::clone(&crew)));
+    let (snapshots, unsnapped) = snapshots_of(settings, &crew, (place, path)).await;
+    let planner =
+        SnapshotPlanner { planner: CurrentPlanner(Arc::clone(&crew)), snapshots: snapshots.clone() };
+    let mut builder = Session::builder(planner);
     if let Some(setup) = &settings.remembered {
         builder = builder.setup(setup);
     }
     if is_seen {
         builder = builder.pending_items(PendingItems::Wait);
     }
-    let (session, left, stops) = match kept {
-        None => (builder.start(), None, Vec::new()),
-        Some(StoredChat { store, id }) => {
-            let stops = reopen::stops(&**store, id).await;
-            let (session, _) = conversation::own(builder, deadline, (store, id), None).await?;
-            (session, Some(Left::of(&**store, id).await?), stops)
-        }
-    };
-    let id = kept.map_or_else(SessionId::fresh, |kept| kept.id.clone());
-    let host = Arc::new(Host::new(session.handle(), id));
+    let (session, left, stops) = open(builder, place, deadline, is_seen).await?;
+    let host = Arc::new(Host::new(session.handle(), place.id.clone()));
+    let following = snapshots.as_ref().map(|snapshots| snapshots.follow(host.session.events()));
     let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
     let notices = notices(notice, &crew, socket.as_ref().err());
-    if let Some(screen) = screen {
+    let after = if let Some(screen) = screen {
         notices.iter().chain(&stops).chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let kept = kept.map(|kept| &kept.id);
-        let code = plain::chat(&host, &screen, &processes, times, kept).await;
-        crew.leave().await;
-        return finish(socket, code.map(After::Over)).await;
+        plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
+    } else {
+        let said = Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found };
+        let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        driver.drive().await
+    };
+    crew.leave().await;
+    if let Some(following) = following
+        && tokio::time::timeout(LAST_CAP, following).await.is_err()
+    {
+        // The last turn has no snapshot after it: what it changed counts as changed by others.
     }
+    finish(socket, after).await
+}
+
+/// What the person sees first.
+struct Beginning {
+    /// Those that take the place of the greeting, and others.
+    notices: [Vec<String>; 2],
+    left: Option<Left>,
+    stops: Vec<String>,
+    found: Next,
+}
+
+/// The chat on the terminal.
+fn begin(
+    said: Beginning,
+    (host, crew): (&Arc<Host>, &Arc<CurrentAgent>),
+    (processes, times): (Processes, Times),
+    (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
+) -> anyhow::Result<Driver> {
+    let Beginning { notices: [notices, more], left, stops, found } = said;
     let surface = Surface::new(paint(), terminal::size());
-    let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: kept.is_some() };
+    let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
     }
-    notices.iter().for_each(|notice| state.tell(Tone::Aside, notice));
+    notices.iter().chain(&more).for_each(|notice| state.tell(Tone::Aside, notice));
     if let Some(left) = left {
         left.show(&mut state, Instant::now());
     }
     stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
-    let store = match kept {
-        Some(kept) => Some(Arc::clone(&kept.store)),
-        None => existing_store(path.cloned())?,
-    };
-    let people = (host, Arc::clone(&crew));
-    let driver = Driver::new((state, surface, Terminal::enter()?), people, processes, (times, store));
-    let after = driver.drive().await;
-    crew.leave().await;
-    finish(socket, after).await
+    found.rows.iter().for_each(|row| state.tell(Tone::Plain, row));
+    state.input.set(found.typed);
+    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { existing_store(path.cloned())? };
+    let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
+    let people = (Arc::clone(host), Arc::clone(crew));
+    Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, (times, store, rewinds)))
+}
+
+/// Opens the session: in its store; in memory, so that it can be gone back in; or nowhere, where nothing can be drawn.
+async fn open(
+    builder: SessionBuilder<String>,
+    place: &ChatPlace,
+    deadline: Deadline,
+    is_seen: bool,
+) -> anyhow::Result<(Session<String>, Option<Left>, Vec<String>)> {
+    let ChatPlace { store, id, is_kept } = place;
+    if *is_kept {
+        let stops = reopen::stops(&**store, id).await;
+        let (session, _) = conversation::own(builder, deadline, (store, id), None).await?;
+        return Ok((session, Some(Left::of(&**store, id).await?), stops));
+    }
+    if !is_seen {
+        return Ok((builder.start(), None, Vec::new()));
+    }
+    let session = builder.open(Arc::clone(store), id.clone(), OwnerProcess::here()).await?;
+    Ok((session, Some(Left::of(&**store, id).await?), Vec::new()))
+}
+
+/// The snapshots around the turns, if a tool could change files; or why there are none.
+async fn snapshots_of(
+    settings: &AgentSettings,
+    crew: &CurrentAgent,
+    (place, path): (&ChatPlace, Option<&PathBuf>),
+) -> (Option<Arc<TurnSnapshots>>, Option<String>) {
+    if settings.snapshots == Some(false) || !crew.may_change_files() {
+        return (None, None);
+    }
+    let (root, record) = (settings.args.root.clone(), settings.args.record.clone());
+    let (store, id) = (path.cloned(), place.id.clone());
+    let opened = tokio::task::spawn_blocking(move || {
+        let snapshots = settings::snapshots::open(root.as_deref(), store.as_deref(), record.as_deref())?;
+        let cut_off = snapshots.unfinished()?.map(|_| {
+            "a restore of files was cut off here: /undo gives back what was there before it".to_owned()
+        });
+        anyhow::Ok((TurnSnapshots::new(snapshots, id), cut_off))
+    });
+    match opened.await.map_err(anyhow::Error::from).flatten() {
+        Ok((snapshots, cut_off)) => (Some(Arc::new(snapshots)), cut_off),
+        Err(error) => (None, Some(format!("no snapshots of the files, so /rewind restores none: {error:#}"))),
+    }
 }
 
 /// Chooses the approver of this terminal.
-fn asking(lines: Option<&Arc<Screen>>, kept: Option<&StoredChat>) -> Asking {
+fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
     match (lines, kept) {
         (_, Some(_)) => Asking::Later,
         (None, None) => Asking::OnScreen,

@@ -6,6 +6,7 @@ use safepoint::{ids::SessionId, store::Error};
 use serde_json::json;
 
 mod fork;
+mod rewound;
 mod show;
 
 use crate::{

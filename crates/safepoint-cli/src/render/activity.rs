@@ -8,6 +8,7 @@ use safepoint::{
     approval::Decision,
     event::{EventKind, Fact, Resolution},
     ids::CallId,
+    message::ProviderPart,
     receipt::RequestReport,
 };
 
@@ -61,6 +62,12 @@ impl Activity {
                 self.model = Some(("the model (waits to try again)", now));
             }
             EventKind::Waiting { .. } => self.model = Some(("the model (waits for its turn)", now)),
+            EventKind::Provider(block) => {
+                if let Some((model, _)) = &mut self.model {
+                    let runs = matches!(block.part, ProviderPart::Use { result: None, .. });
+                    *model = if runs { "the model (its provider runs a tool)" } else { MODEL };
+                }
+            }
             EventKind::Text(_)
             | EventKind::Reasoning(_)
             | EventKind::CallBegun(_)

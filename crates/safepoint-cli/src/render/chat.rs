@@ -9,6 +9,7 @@ pub(crate) mod markdown;
 pub(crate) mod pane;
 pub(crate) mod queue;
 pub(crate) mod returned;
+pub(crate) mod rewind;
 pub(crate) mod short;
 pub(crate) mod state;
 pub(crate) mod surface;

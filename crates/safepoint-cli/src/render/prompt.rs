@@ -81,7 +81,7 @@ async fn put(
 fn answers(question: &ApprovalRequest, unanswered: WithoutApprover) -> String {
     let (until, later) = match unanswered {
         WithoutApprover::Suspend => ("in this session", ", [l]ater"),
-        WithoutApprover::Deny => ("in this turn", ""),
+        WithoutApprover::Deny | WithoutApprover::Wait => ("in this turn", ""),
     };
     if question.question == ApprovalKind::AfterUnknownEnd {
         return format!(

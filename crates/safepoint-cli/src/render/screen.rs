@@ -10,10 +10,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use safepoint::message::{AssistantMessage, ProviderBlock};
+
 use crate::{
     args::run::OnDisconnect,
     output::{Drawn, JsonLine, Order, Piece, Printer, Put, Stream, Text, Unwritten},
-    render::text::in_a_row,
+    render::{provider, text::in_a_row},
     sync::lock,
 };
 
@@ -110,6 +112,23 @@ impl Screen {
         let mut state = lock(&self.state);
         if std::mem::take(&mut state.is_inside) {
             self.printer.print(Piece::Words("\n".into()));
+        }
+    }
+
+    /// What the provider did itself, as it is shown while a message arrives.
+    pub(crate) fn provider(&self, block: &ProviderBlock) {
+        let columns = Stream::Err.columns();
+        let gave = provider::gave(block).map(|gave| gave.line(columns));
+        for line in provider::begun(block, columns).into_iter().chain(gave) {
+            self.note(&line);
+        }
+    }
+
+    /// Ends the text of a message, and says below it where it is from.
+    pub(crate) fn end_message(&self, message: &AssistantMessage) {
+        self.end_line();
+        if let Some(sources) = provider::sources(message.citations(), Stream::Err.columns()) {
+            self.note(&sources);
         }
     }
 

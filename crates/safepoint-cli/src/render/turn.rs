@@ -73,6 +73,7 @@ impl View {
             EventKind::FailedOver { from, to, error } => {
                 self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
             }
+            EventKind::Provider(block) => self.screen.provider(block),
             EventKind::Lagged { count } => self.screen.note(&missed(*count)),
             EventKind::Notice { text, .. } => self.screen.note(&format!("  {text}")),
             EventKind::Ruled { ruled, .. } => self.screen.note(&format!("  {ruled}")),
@@ -129,7 +130,7 @@ impl View {
             }
             Fact::ApprovalResolved { id, answer: Resolution::Decided(_), .. } => self.tell_who(id),
             Fact::StopEscalated => self.screen.note("Grace period ended: stopping now"),
-            Fact::ModelEnded { .. } => self.screen.end_line(),
+            Fact::ModelEnded { message, .. } => self.screen.end_message(message),
             _ => {}
         }
     }

@@ -199,7 +199,7 @@ impl StoredSession {
     async fn turn(&mut self) -> anyhow::Result<NextTurn> {
         while let Some(event) = self.events.next().await {
             match event.kind {
-                SessionEvent::TurnStarted { turn, items, run } => {
+                SessionEvent::TurnStarted { turn, items, run, .. } => {
                     let is_own = self.said().is_none_or(|said| items.contains(&said));
                     let turn = Turn { number: turn.number(), run };
                     return Ok(if is_own { NextTurn::Own(turn) } else { NextTurn::Other(turn) });

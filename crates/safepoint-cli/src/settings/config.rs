@@ -45,6 +45,7 @@ pub(crate) struct Config {
     pub(crate) commands: Commands,
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
+    snapshots: Option<bool>,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]
@@ -89,6 +90,7 @@ impl Config {
             secret_files: self.secret_files,
             sandbox: Sandbox::default(),
             rules: self.read,
+            snapshots: self.snapshots,
         }
     }
 }

@@ -55,6 +55,11 @@ impl Setup {
         setup.without_passwords()
     }
 
+    /// The directory that the session works in.
+    pub(crate) fn root(&self) -> Option<PathBuf> {
+        self.root.clone()
+    }
+
     /// What may be stored and shown: no address with a password in it.
     fn without_passwords(mut self) -> Self {
         let shown = self.backend.as_deref().map(text::shown);

@@ -102,7 +102,7 @@ pub(crate) fn hidden(kept_in: Option<&Path>, config: Option<&Path>) -> Vec<PathB
 mod tests {
     use super::*;
 
-    /// S4.26, S8.13: in a home directory a command may not write unasked, whatever is enforced.
+    /// S4.27, S8.15: in a home directory a command may not write unasked, whatever is enforced.
     #[test]
     fn a_root_that_holds_the_home_directory_is_not_complete() {
         let layers = Layers::read("end\n");
@@ -114,7 +114,7 @@ mod tests {
         assert!(lacks(place.path(), &Layers::none("a test")).unwrap().contains("any socket (a test)"));
     }
 
-    /// S4.26
+    /// S4.27
     #[test]
     fn the_store_is_hidden_with_what_sqlite_writes_beside_it() {
         let hidden = hidden(Some(Path::new("/a/store.db")), Some(Path::new("/a/c.toml")));

@@ -74,7 +74,7 @@ pub(crate) fn kept_in(session: Option<&String>, store: Option<&PathBuf>) -> anyh
 }
 
 /// `$XDG_DATA_HOME/safepoint/store.db`, or the same under `~/.local/share`.
-pub(super) fn usual_store() -> anyhow::Result<PathBuf> {
+pub(crate) fn usual_store() -> anyhow::Result<PathBuf> {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
     let Some(data) = data.or_else(home) else {

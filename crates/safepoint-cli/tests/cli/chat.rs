@@ -323,7 +323,7 @@ fn without_a_terminal_a_receipt_ends_with_quiet() {
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{said}");
         let quiet = said.matches("  running   nothing, ").count();
-        assert_eq!((quiet, said.contains("running   unknown")), (1, false), "{said}");
+        assert_eq!((quiet, said.contains("running   not known yet")), (1, false), "{said}");
     }
 }
 

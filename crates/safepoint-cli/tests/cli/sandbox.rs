@@ -58,7 +58,7 @@ fn calls(output: &Output) -> Vec<(String, String)> {
     receipt.map(|call| (call["status"].as_str().unwrap().to_owned(), texts.clone())).collect()
 }
 
-/// S4.26, S8.13: in the mode that allows edits, what stays inside runs unasked; what leaves, and what git executes, asks.
+/// S4.27, S8.15: in the mode that allows edits, what stays inside runs unasked; what leaves, and what git executes, asks.
 #[test]
 fn what_stays_inside_runs_unasked_and_nothing_else_does() {
     let Some(world) = World::new() else { return };
@@ -86,7 +86,7 @@ fn what_stays_inside_runs_unasked_and_nothing_else_does() {
     assert!(outside.exists(), "{}", String::from_utf8_lossy(&off.stderr));
 }
 
-/// S8.13: without all of the sandbox each command asks, and one line says why.
+/// S8.15: without all of the sandbox each command asks, and one line says why.
 #[test]
 fn a_root_that_holds_the_home_directory_asks() {
     let Some(world) = World::new() else { return };
@@ -107,7 +107,7 @@ fn a_root_that_holds_the_home_directory_asks() {
     );
 }
 
-/// S4.26: no command reads or changes the store of its own session, wherever that is, nor decides for its run.
+/// S4.27: no command reads or changes the store of its own session, wherever that is, nor decides for its run.
 #[test]
 fn no_command_reaches_its_own_store_or_session() {
     let Some(world) = World::new() else { return };
@@ -131,7 +131,7 @@ fn no_command_reaches_its_own_store_or_session() {
     }
 }
 
-/// S4.26: a person can try it: the command's code is the program's.
+/// S4.27: a person can try it: the command's code is the program's.
 #[test]
 fn a_person_can_try_it() {
     let Some(world) = World::new() else { return };
@@ -149,7 +149,7 @@ fn a_person_can_try_it() {
     assert!(String::from_utf8_lossy(&whole.stderr).contains("it is the whole system"));
 }
 
-/// S4.26: the config file opens more for every command, or turns it off.
+/// S4.27: the config file opens more for every command, or turns it off.
 #[test]
 fn the_config_file_opens_more() {
     let Some(world) = World::new() else { return };

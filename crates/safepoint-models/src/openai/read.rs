@@ -93,12 +93,14 @@ struct OpenCall {
     call: ToolCall,
     /// The name that its fragments are shown with.
     shown: Arc<str>,
+    /// The id that they are shown with: the one that it had as the first of them came.
+    shown_id: Option<CallId>,
 }
 
 impl OpenCall {
     fn new(number: u32) -> Self {
         let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
-        Self { number, call, shown: Arc::default() }
+        Self { number, call, shown: Arc::default(), shown_id: None }
     }
 }
 
@@ -215,7 +217,7 @@ impl ChatReader {
             self.open = Some(OpenCall::new(index));
             self.last = Some(index);
         }
-        let Some(OpenCall { call, shown, .. }) = &mut self.open else { return };
+        let Some(OpenCall { call, shown, shown_id, .. }) = &mut self.open else { return };
         if let Some(id) = piece.id.filter(|id| !id.is_empty() && call.id.as_str().is_empty()) {
             call.id = CallId::from(&*id);
         }
@@ -230,7 +232,10 @@ impl ChatReader {
             if begun && !call.name.is_empty() {
                 out.push_back(Delta::CallPreview { name: call.name.clone() });
             }
-            out.extend(reply::arguments(&call.id, shown, more));
+            if !more.is_empty() {
+                let id = shown_id.get_or_insert_with(|| call.id.clone());
+                out.extend(reply::arguments(id, shown, more));
+            }
         }
     }
 

@@ -30,6 +30,7 @@ struct ResponseEvent<'a> {
     delta: Option<Text<'a>>,
     #[serde(default)]
     summary_index: u64,
+    output_index: Option<u64>,
     item: Option<&'a RawValue>,
     response: Option<Response<'a>>,
     error: Option<ErrorWords<'a>>,
@@ -87,10 +88,19 @@ struct EventUsage {
 pub(crate) struct ResponsesReader {
     handle: Handle,
     seen: Option<u64>,
-    /// The call that arrives, as it was announced.
-    call: Option<(CallId, Arc<str>)>,
-    args: String,
+    /// The calls that arrive: more than one may at a time.
+    calls: Vec<OpenCall>,
     ending: Ending,
+}
+
+/// A call that arrives.
+#[derive(Debug)]
+struct OpenCall {
+    /// Which item of the response it is; servers that do not say have one at a time.
+    index: Option<u64>,
+    /// Its id and its tool. One that was not announced is shown when it is whole.
+    announced: Option<(CallId, Arc<str>)>,
+    args: String,
 }
 
 impl ReplyReader for ResponsesReader {
@@ -122,7 +132,11 @@ impl ReplyReader for ResponsesReader {
     }
 
     fn held(&self) -> usize {
-        self.args.len()
+        let named = |(id, name): &(CallId, Arc<str>)| id.as_str().len() + name.len();
+        let size = |call: &OpenCall| {
+            size_of::<OpenCall>() + call.announced.as_ref().map_or(0, named) + call.args.len()
+        };
+        self.calls.iter().map(size).sum()
     }
 
     fn resume(&self) -> Option<String> {
@@ -151,11 +165,12 @@ impl ResponsesReader {
                 out.push_back(Delta::Reasoning("\n\n".to_owned()));
             }
             ("response.function_call_arguments.delta", Some(more), _, _) => {
-                self.args.push_str(&more);
-                out.extend(self.call.as_ref().and_then(|(id, name)| reply::arguments(id, name, more)));
+                let call = self.open(event.output_index);
+                call.args.push_str(&more);
+                out.extend(call.announced.as_ref().and_then(|(id, name)| reply::arguments(id, name, more)));
             }
-            ("response.output_item.added", _, Some(item), _) => self.begun(item, out)?,
-            ("response.output_item.done", _, Some(item), _) => self.done(item, out)?,
+            ("response.output_item.added", _, Some(item), _) => self.begun(item, event.output_index, out)?,
+            ("response.output_item.done", _, Some(item), _) => self.done(item, event.output_index, out)?,
             ("response.created" | "response.queued" | "response.in_progress", _, _, Some(response)) => {
                 if let Some(id) = response.id {
                     self.handle.is_named(id);
@@ -176,17 +191,43 @@ impl ResponsesReader {
         Ok(())
     }
 
-    fn begun(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        self.args = String::new();
+    fn begun(
+        &mut self,
+        raw: &RawValue,
+        index: Option<u64>,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
+        drop(self.collected(index));
         if let Some(Item { name: Some(name), call_id, .. }) = Item::read(raw, &["function_call"])? {
-            self.call = Some((CallId::from(call_id.unwrap_or_default()), name.as_str().into()));
+            let id = CallId::from(call_id.unwrap_or_default());
+            self.open(index).announced = Some((id, name.as_str().into()));
             out.push_back(Delta::CallPreview { name });
         }
         Ok(())
     }
 
-    fn done(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        let collected = std::mem::take(&mut self.args);
+    /// The call that is this item.
+    fn open(&mut self, index: Option<u64>) -> &mut OpenCall {
+        let place = self.calls.iter().position(|call| call.index == index).unwrap_or_else(|| {
+            self.calls.push(OpenCall { index, announced: None, args: String::new() });
+            self.calls.len() - 1
+        });
+        &mut self.calls[place]
+    }
+
+    /// What has arrived of this item's arguments: it is over.
+    fn collected(&mut self, index: Option<u64>) -> String {
+        let place = self.calls.iter().position(|call| call.index == index);
+        place.map(|place| self.calls.remove(place).args).unwrap_or_default()
+    }
+
+    fn done(
+        &mut self,
+        raw: &RawValue,
+        index: Option<u64>,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
+        let collected = self.collected(index);
         let Some(item) = Item::read(raw, &["function_call", "reasoning", "message"])? else {
             // A tool of the provider's own, such as a search: it goes back as it came.
             let own = error::value(raw.get())?;

@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// S4.28: it is said only where a command failed, was confined, and wrote what a refusal looks like.
+    /// S4.29: it is said only where a command failed, was confined, and wrote what a refusal looks like.
     #[test]
     fn only_what_can_have_been_refused_is_said_to_be() {
         let place = tempfile::tempdir().unwrap();

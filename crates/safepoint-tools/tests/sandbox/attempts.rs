@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::support::Place;
+use super::support::Site;
 
 const ROLE: &str = "sandbox::attempts::attempt";
 /// What an abstract socket is called, with the process that it belongs to.
@@ -38,7 +38,7 @@ impl Drop for Bait {
 }
 
 /// Opens it, and writes down in the root where it is.
-pub(crate) fn bait(place: &Place<'_>) -> Bait {
+pub(crate) fn bait(place: &Site<'_>) -> Bait {
     static ONE: std::sync::Mutex<u32> = std::sync::Mutex::new(0);
     let four = TcpListener::bind("127.0.0.1:0").unwrap();
     let six = TcpListener::bind("[::1]:0").ok();

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::support::{Place, Programs, User};
+use super::support::{Programs, Site, User};
 
 /// Commands of each kind. The fastest tenth is compared: the others measure what else the machine does.
 const COMMANDS: usize = 41;
@@ -14,11 +14,11 @@ const MORE: Duration = Duration::from_millis(5);
 /// How often it is measured before it is too much: a busy machine is slow now and then.
 const ROUNDS: usize = 5;
 
-/// S4.29
+/// S4.30
 #[test]
 fn a_confined_command_costs_little_more_than_a_free_one() {
     let Some(programs) = Programs::new() else { return };
-    let place = Place::new(&programs, User::Own);
+    let place = Site::new(&programs, User::Own);
     let confinement = place.confinement();
     let mut least = Duration::MAX;
     for _ in 0..ROUNDS {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     attempts,
-    support::{Place, Programs, User, said},
+    support::{Programs, Site, User, said},
 };
 
 /// A way out.
@@ -150,19 +150,19 @@ const CALLS: [Escape; 23] = [
     by("events of the kernel"),
 ];
 
-/// S4.26, S4.27: whatever a command tries, nothing outside of the root changes, and it reaches no other program.
+/// S4.27, S4.28: whatever a command tries, nothing outside of the root changes, and it reaches no other program.
 #[test]
 fn no_file_is_changed_outside() {
     each(&FILES);
 }
 
-/// S4.27
+/// S4.28
 #[test]
 fn no_process_is_reached() {
     each(&PROCESSES);
 }
 
-/// S4.27
+/// S4.28
 #[test]
 fn no_call_leads_out() {
     each(&CALLS);
@@ -189,7 +189,7 @@ fn tried(programs: &Programs, user: User, escape: &Escape) -> Result<(), String>
         NotTried => false,
     };
     if is_way {
-        let place = Place::new(programs, user);
+        let place = Site::new(programs, user);
         let _bait = attempts::bait(&place);
         let (program, args) = program(programs, escape);
         let output = place.free(&program, &args);
@@ -197,7 +197,7 @@ fn tried(programs: &Programs, user: User, escape: &Escape) -> Result<(), String>
             return Err(format!("not even free: {}", said(&output)));
         }
     }
-    let mut place = Place::new(programs, user);
+    let mut place = Site::new(programs, user);
     let _bait = attempts::bait(&place);
     let before = place.world();
     let (program, args) = program(programs, escape);
@@ -222,11 +222,11 @@ fn program(programs: &Programs, escape: &Escape) -> (std::path::PathBuf, Vec<&'s
     }
 }
 
-/// S4.26: a descriptor that the helper was started with is not the command's.
+/// S4.27: a descriptor that the helper was started with is not the command's.
 #[test]
 fn no_descriptor_is_inherited() {
     let Some(programs) = Programs::new() else { return };
-    let place = Place::new(&programs, User::Own);
+    let place = Site::new(&programs, User::Own);
     let line = "exec 9>>$OUT/file; exec \"$@\"";
     let helper = programs.path("helper");
     let confinement = place.confinement();
@@ -238,7 +238,7 @@ fn no_descriptor_is_inherited() {
     assert_eq!(std::fs::read_to_string(place.path("outside/file")).unwrap(), "secret file");
 }
 
-/// S4.26: a program that runs as its owner runs as the user that starts it.
+/// S4.27: a program that runs as its owner runs as the user that starts it.
 #[test]
 fn a_program_of_another_user_gives_no_rights() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -246,7 +246,7 @@ fn a_program_of_another_user_gives_no_rights() {
     if !User::Own.is_root() {
         return;
     }
-    let place = Place::new(&programs, User::Nobody);
+    let place = Site::new(&programs, User::Nobody);
     let program = place.path("root/id");
     std::fs::copy("/usr/bin/id", &program).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::support::{Place, Programs, User, said};
+use super::support::{Programs, Site, User, said};
 
-/// S4.26: what a build or a test needs.
+/// S4.27: what a build or a test needs.
 #[test]
 fn usual_work_is_done_inside() {
     let lines = [
@@ -29,19 +29,19 @@ fn usual_work_is_done_inside() {
     let Some(programs) = Programs::new() else { return };
     for user in User::all() {
         for (what, line) in lines {
-            let place = Place::new(&programs, user);
+            let place = Site::new(&programs, user);
             let output = place.shell(&format!("set -e; {line}"));
             assert!(output.status.success(), "{user:?}: {what}: {}", said(&output));
         }
     }
 }
 
-/// S4.27: it can talk to a server that it starts itself.
+/// S4.28: it can talk to a server that it starts itself.
 #[test]
 fn its_own_localhost_works() {
     let Some(programs) = Programs::new() else { return };
     for user in User::all() {
-        let place = Place::new(&programs, user);
+        let place = Site::new(&programs, user);
         let args = ["sandbox::inside::talk_to_itself", "--exact", "--nocapture", "--skip", "nothing"];
         let output = place.confined(&programs.path("attempt"), &args);
         assert!(output.status.success(), "{user:?}: {}", said(&output));
@@ -57,11 +57,11 @@ fn talk_to_itself() {
     }
 }
 
-/// S4.26: where it cannot be confined it is not run, and what cannot be run is said.
+/// S4.27: where it cannot be confined it is not run, and what cannot be run is said.
 #[test]
 fn nothing_is_run_that_is_not_confined() {
     let Some(programs) = Programs::new() else { return };
-    let place = Place::new(&programs, User::Own);
+    let place = Site::new(&programs, User::Own);
     let hidden = place.confinement().hide(place.path("root"));
     let output = place.confined_by(&hidden, Path::new("/bin/sh"), &["-c", "echo x > new"]);
     assert_eq!(output.status.code(), Some(125), "{}", said(&output));

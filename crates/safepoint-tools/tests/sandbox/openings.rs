@@ -6,21 +6,21 @@ use safepoint_tools::{Confinement, Opening};
 
 use super::{
     attempts,
-    support::{Place, Programs, User, said},
+    support::{Programs, Site, User, said},
 };
 
-fn is_done(place: &Place<'_>, confinement: &Confinement, line: &str) -> bool {
+fn is_done(place: &Site<'_>, confinement: &Confinement, line: &str) -> bool {
     let output = place.confined_by(confinement, Path::new("/bin/sh"), &["-c", line]);
     assert_ne!(output.status.code(), Some(125), "{}", said(&output));
     output.status.success()
 }
 
-/// S4.28
+/// S4.29
 #[test]
 fn an_open_network_opens_no_file_and_no_socket_of_a_program() {
     let Some(programs) = Programs::new() else { return };
     for user in User::all() {
-        let place = Place::new(&programs, user);
+        let place = Site::new(&programs, user);
         let _bait = attempts::bait(&place);
         let open = place.confinement().open(Opening::Network);
         let reaches = |name: &'static str| {
@@ -34,12 +34,12 @@ fn an_open_network_opens_no_file_and_no_socket_of_a_program() {
     }
 }
 
-/// S4.28
+/// S4.29
 #[test]
 fn open_files_open_no_network_and_not_the_store() {
     let Some(programs) = Programs::new() else { return };
     for user in User::all() {
-        let place = Place::new(&programs, user);
+        let place = Site::new(&programs, user);
         let _bait = attempts::bait(&place);
         let open = place.confinement().open(Opening::Files);
         assert!(is_done(&place, &open, "echo x > $OUT/new && chmod 600 $OUT/new"), "{user:?}");
@@ -52,12 +52,12 @@ fn open_files_open_no_network_and_not_the_store() {
     }
 }
 
-/// S4.26: the store stays covered where it lies in the root, and so do files.
+/// S4.27: the store stays covered where it lies in the root, and so do files.
 #[test]
 fn what_is_hidden_in_the_root_is_covered_too() {
     let Some(programs) = Programs::new() else { return };
     for user in User::all() {
-        let place = Place::new(&programs, user);
+        let place = Site::new(&programs, user);
         std::fs::create_dir(place.path("root/kept")).unwrap();
         std::fs::write(place.path("root/kept/store.db"), "secret").unwrap();
         let socket = UnixListener::bind(place.path("root/kept/s.sock")).unwrap();
@@ -79,12 +79,12 @@ fn what_is_hidden_in_the_root_is_covered_too() {
     }
 }
 
-/// S4.26: the repository can be written where a person says so.
+/// S4.27: the repository can be written where a person says so.
 #[test]
 fn what_a_person_adds_can_be_written() {
     let Some(programs) = Programs::new() else { return };
     for user in User::all() {
-        let place = Place::new(&programs, user);
+        let place = Site::new(&programs, user);
         let line = "echo two > .git/objects/two && rm .git/objects/one";
         assert!(!is_done(&place, &place.confinement(), line), "{user:?}");
         assert!(is_done(&place, &place.confinement().write(".git"), line), "{user:?}");

@@ -87,7 +87,7 @@ impl Programs {
 }
 
 /// A user's files: a root, and what lies outside of it.
-pub(crate) struct Place<'a> {
+pub(crate) struct Site<'a> {
     folder: tempfile::TempDir,
     programs: &'a Programs,
     user: User,
@@ -95,7 +95,7 @@ pub(crate) struct Place<'a> {
     victim: Child,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Site<'a> {
     pub(crate) fn new(programs: &'a Programs, user: User) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -191,7 +191,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Site<'_> {
     fn drop(&mut self) {
         self.victim.kill().unwrap();
         self.victim.wait().unwrap();

@@ -17,7 +17,7 @@ fn is_enforced() -> bool {
     layers.is_complete()
 }
 
-/// S4.26, S4.28: a command of the model writes where it may; what it may not write is refused, and the model is told why.
+/// S4.27, S4.29: a command of the model writes where it may; what it may not write is refused, and the model is told why.
 #[tokio::test]
 async fn a_refusal_is_told_with_its_reason() {
     if !is_enforced() {
@@ -38,7 +38,7 @@ async fn a_refusal_is_told_with_its_reason() {
     assert_eq!(text, "[exit 3]", "it had nothing to do with it");
 }
 
-/// S4.28: what leaves the sandbox never runs without an approval, whatever is allowed for `shell`.
+/// S4.29: what leaves the sandbox never runs without an approval, whatever is allowed for `shell`.
 #[tokio::test]
 async fn a_command_outside_takes_an_approval_of_its_own() {
     if !is_enforced() {
@@ -66,7 +66,7 @@ async fn a_command_outside_takes_an_approval_of_its_own() {
     assert!(text.contains("`why` is empty"), "{text}");
 }
 
-/// S4.26: a daemon that a command leaves behind is killed with it, and is confined as long as it lives.
+/// S4.27: a daemon that a command leaves behind is killed with it, and is confined as long as it lives.
 #[tokio::test]
 async fn what_is_left_behind_is_killed() {
     let bench = Bench::new();
@@ -75,7 +75,7 @@ async fn what_is_left_behind_is_killed() {
     assert!(bench.alive().is_empty());
 }
 
-/// S4.26: without a guard nothing can be confined, and then nothing runs.
+/// S4.27: without a guard nothing can be confined, and then nothing runs.
 #[tokio::test]
 async fn without_a_guard_nothing_confined_is_run() {
     let mut bench = Bench::new();
@@ -89,7 +89,7 @@ async fn without_a_guard_nothing_confined_is_run() {
     assert!(!bench.path("file").exists());
 }
 
-/// S4.27: a command cannot take its holder away, nor suspend it.
+/// S4.28: a command cannot take its holder away, nor suspend it.
 #[tokio::test]
 async fn a_command_does_not_reach_its_keeper() {
     if !is_enforced() {

@@ -20,7 +20,7 @@ use crate::{
     },
     run::{Run, RunHandle, driver::Start, outcome::Outcome},
     value::{
-        approval::{Decision, OnUnknownEffect},
+        approval::{Decision, OnUnknownEffect, Ruled},
         history::History,
         ids::ApprovalId,
         message::UserMessage,
@@ -123,7 +123,7 @@ impl Agent {
     pub fn resume_with<T>(&self, outcome: &Outcome<T>, decisions: Vec<(ApprovalId, Decision)>) -> Run {
         let ended = outcome.ended();
         let place = (ended.receipt.run.clone(), ended.receipt.path.clone());
-        let start = Start::Resume(decisions, ended.lock.clone());
+        let start = Start::Resume(resumed(decisions), ended.lock.clone());
         Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start).set_as(ended.def.as_deref())
     }
 
@@ -132,6 +132,14 @@ impl Agent {
     pub fn stop_times(&self) -> &StopTimes {
         &self.def.times
     }
+}
+
+/// Who decides with a resume.
+const RESUMER: &str = "the caller that resumed the run";
+
+/// Decisions that come with a resume.
+pub(super) fn resumed(decisions: Vec<(ApprovalId, Decision)>) -> Vec<(ApprovalId, Ruled)> {
+    decisions.into_iter().map(|(id, decision)| (id, decision.by(RESUMER))).collect()
 }
 
 impl Backend for Agent {

@@ -2,6 +2,7 @@
 
 use std::{error::Error as StdError, future::Future, sync::Arc};
 
+use super::runs::resumed;
 use crate::{
     agent::Agent,
     contract::log::{Log, MemoryLog},
@@ -14,7 +15,7 @@ use crate::{
     },
     sync::callback::{self, Panicked},
     value::{
-        approval::Decision,
+        approval::{Decision, Ruled},
         history::History,
         ids::{ApprovalId, Path, RunId},
         message::UserMessage,
@@ -82,7 +83,7 @@ impl Agent {
     fn of_state(&self, state: RunState, lock: AttemptLock) -> Run {
         let (run, records, decisions) = state.into_parts();
         let log = Arc::new(MemoryLog::of(records));
-        Run::new(Arc::clone(&self.def), (run, Path::default()), log, Start::Resume(decisions, lock))
+        Run::new(Arc::clone(&self.def), (run, Path::default()), log, Start::Resume(resumed(decisions), lock))
     }
 
     /// A run on one input that continues a conversation, as [`run_on`](Self::run_on), whose facts are recorded in `log`, a
@@ -108,6 +109,16 @@ impl Agent {
         run: RunId,
         log: Arc<dyn Log>,
         decisions: Vec<(ApprovalId, Decision)>,
+    ) -> Run {
+        self.resume_ruled(run, log, resumed(decisions))
+    }
+
+    /// The same with decisions that say who made them.
+    pub(crate) fn resume_ruled(
+        &self,
+        run: RunId,
+        log: Arc<dyn Log>,
+        decisions: Vec<(ApprovalId, Ruled)>,
     ) -> Run {
         let start = Start::Resume(decisions, AttemptLock::default());
         Run::new(Arc::clone(&self.def), (run, Path::default()), log, start)

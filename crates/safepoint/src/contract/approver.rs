@@ -21,7 +21,7 @@ pub enum RuleAction {
     Deny(String),
 }
 
-/// What a tool says about its own calls, where no rule applies. Exhaustive: three answers to one question.
+/// What a tool says about its own calls, where no rule applies. Exhaustive: they run, or a person is asked.
 ///
 /// ```
 /// use safepoint::{approval::ToolApproval, tool};
@@ -31,7 +31,7 @@ pub enum RuleAction {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolApproval {
-    /// Its calls run without a question.
+    /// The default: its calls run without a question, whatever their [effect](crate::tool::EffectClass) is.
     #[default]
     NotNeeded,
     /// A person must approve each call.
@@ -102,16 +102,28 @@ impl fmt::Debug for Rule {
 
 /// Who decides when a call needs approval. Exhaustive: the three modes of `--approve`.
 ///
-/// ```
-/// use safepoint::{Agent, Model, approval::{ApprovalMode, WithoutApprover}};
-/// /// Without a person at hand a run that asks suspends: it can be resumed with the decision, tomorrow.
-/// fn patient(model: impl Model) -> Agent {
-///     Agent::builder(model).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend)).build()
+/// An agent that sets none has `Ask(None, WithoutApprover::Deny)`: no one can be asked, so that a call that needs approval
+/// is denied, and the model learns why. A program that answers questions itself chooses `Wait` for a run that it keeps, and
+/// `Suspend` for one that may outlive the program:
+///
+/// ```no_run
+/// # use safepoint::{Agent, Model, approval::{ApprovalMode, Decision, WithoutApprover}};
+/// # async fn ask(model: impl Model) -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder(model).approvals(ApprovalMode::Ask(None, WithoutApprover::Wait)).build();
+/// let run = agent.run("Pay the rent.").detach();
+/// let mut events = run.events();
+/// while let Some(event) = events.next().await {
+///     if let Some(asked) = event.approval_asked() {
+///         println!("may {} run with {}?", asked.tool, asked.args);
+///         run.decide(&asked.id, Decision::Approve.by("the landlord")).await?;
+///     }
 /// }
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Default)]
 pub enum ApprovalMode {
-    /// Ask the approver; without one, do as `WithoutApprover` says.
+    /// Ask the approver; without one, do as `WithoutApprover` says. The mode of an agent that sets none, without an
+    /// approver.
     Ask(Option<Arc<dyn Approver>>, WithoutApprover),
     /// Every call that needs approval may run. What a rule denies stays denied.
     Auto,
@@ -120,16 +132,22 @@ pub enum ApprovalMode {
     Deny,
 }
 
-/// What happens to a question without an approver. Exhaustive: it is never allowed (S8.2).
+/// What happens to a question without an approver. Exhaustive: it is denied, or stays open in a run that is suspended or
+/// live; it is never allowed (S8.2).
 ///
 /// An example is at [`ApprovalMode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WithoutApprover {
-    /// The call is denied.
+    /// The default: the call is denied.
     #[default]
     Deny,
-    /// The run suspends until a decision arrives from outside.
+    /// The run suspends, once nothing else of it runs, until a decision arrives from outside: with
+    /// [`Agent::resume_with`](crate::Agent::resume_with), or through its session.
     Suspend,
+    /// The question stays open in the live run until [`RunHandle::decide`](crate::RunHandle::decide) or
+    /// [`SessionHandle::decide`](crate::SessionHandle::decide) answers it, or it expires: the program shows it, as it shows
+    /// other events (S8.13). A stop withdraws it.
+    Wait,
 }
 
 impl fmt::Debug for ApprovalMode {

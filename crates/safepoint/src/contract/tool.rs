@@ -199,10 +199,43 @@ impl ToolContext {
         self.scope.run(work).await
     }
 
-    /// Whether this call must end now: an atomic load or two, for loops that block.
+    /// Whether this call must end now: an atomic load or two, for loops that block. A stop that leaves the call its time is
+    /// [`is_stop_requested`](Self::is_stop_requested) before that.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.scope.is_stopping()
+    }
+
+    /// Whether a stop was requested that reaches this call, also one that waits for a safe point: a call that may end early
+    /// with a part of its result does so here.
+    ///
+    /// Under [`StopRequest::graceful`] a running call may continue until the grace ends; only then it
+    /// [must end](Self::is_stopping). A call that returns before is a safe point, so the run stops there.
+    ///
+    /// ```
+    /// # use safepoint::{ToolContext, ToolResult};
+    /// async fn audit(cx: &ToolContext, invoices: u32) -> ToolResult<String> {
+    ///     for done in 0..invoices {
+    ///         if cx.is_stop_requested() {
+    ///             return Ok(format!("stopped early: {done} of {invoices} invoices are fine"));
+    ///         }
+    ///         cx.run(tokio::time::sleep(std::time::Duration::from_secs(1))).await?;
+    ///     }
+    ///     Ok(format!("all {invoices} invoices are fine"))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn is_stop_requested(&self) -> bool {
+        self.scope.demand().is_some()
+    }
+
+    /// Waits until a stop is requested that reaches this call, also one that waits for a safe point; see
+    /// [`is_stop_requested`](Self::is_stop_requested).
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn stop_requested(&self) {
+        self.scope.changed(None).await;
     }
 
     /// Waits until this call must end.

@@ -130,12 +130,17 @@ impl AnswerSchema {
         T::deserialize(self.value(text)?).map_err(|error| error.to_string())
     }
 
+    /// Whether it is taken as an answer.
+    pub(crate) fn takes(&self, text: &str) -> bool {
+        self.value(text).is_ok()
+    }
+
     /// The answer in a message: the arguments of its answering call, or its text if it calls nothing.
     pub(crate) fn found(&self, message: &AssistantMessage) -> Option<String> {
         let mut calls = message.calls().filter(|call| call.name == self.name());
-        calls.find(|call| self.value(&call.args).is_ok()).map(|call| call.args.clone()).or_else(|| {
+        calls.find(|call| self.takes(&call.args)).map(|call| call.args.clone()).or_else(|| {
             let text = message.text();
-            let is_it = message.calls().next().is_none() && self.value(&text).is_ok();
+            let is_it = message.calls().next().is_none() && self.takes(&text);
             is_it.then(|| text.into_owned())
         })
     }

@@ -8,8 +8,9 @@ use safepoint_scope::Failure;
 
 use super::{
     Definition,
-    secret::{Cleaned, Secrets},
+    secret::Cleaned,
     toolset::Callable,
+    window::{Window, WindowMeter},
 };
 use crate::{
     contract::{
@@ -37,6 +38,7 @@ pub(crate) struct RunSettings {
     pub(crate) limits: Option<Arc<Limits>>,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) price: Option<Price>,
+    pub(crate) window: Option<Window>,
     /// Over the agent's own.
     pub(crate) parameters: Option<Arc<Parameters>>,
     /// Beside the agent's own.
@@ -53,8 +55,8 @@ impl RunSettings {
     }
 
     fn is_empty(&self) -> bool {
-        let Self { system, limits, model, price, parameters, tools, given } = self;
-        let has_no_model = model.is_none() && price.is_none() && parameters.is_none();
+        let Self { system, limits, model, price, window, parameters, tools, given } = self;
+        let has_no_model = model.is_none() && price.is_none() && window.is_none() && parameters.is_none();
         has_no_model && system.is_none() && limits.is_none() && tools.is_empty() && given.is_empty()
     }
 }
@@ -117,6 +119,13 @@ impl Definition {
         self.attempt.as_ref()?.flaw.as_ref()
     }
 
+    /// A model that tells none of the agent's secrets.
+    pub(crate) fn cleaned(&self, model: Arc<dyn Model>) -> model::Guarded {
+        let secrets = &self.secrets;
+        let cleaned = || Arc::new(Cleaned::new(Arc::clone(&model), secrets.clone()));
+        model::Guarded::new(if secrets.is_empty() { model } else { cleaned() })
+    }
+
     fn set_up(&mut self, settings: &RunSettings, setup: &RunSetup) -> Result<(), ErrorReport> {
         if let Some(limits) = &settings.limits {
             self.limits = Arc::clone(limits);
@@ -144,7 +153,25 @@ impl Definition {
         };
         let tools = tools.into_iter().map(|tool| Callable::body(tool).cleaned(&self.secrets));
         self.tools.add_all(tools.collect()).map_err(unusable)?;
-        self.meter = self.meter.as_ref().map(|meter| meter.of(&self.spec()));
+        self.set_window(settings.window.as_ref())
+    }
+
+    /// The run's window, else its agent's, with the requests of this attempt.
+    fn set_window(&mut self, own: Option<&Window>) -> Result<(), ErrorReport> {
+        let Some(own) = own else {
+            self.meter = self.meter.as_ref().map(|meter| meter.of(&self.spec()));
+            return Ok(());
+        };
+        if self.is_remote {
+            let hint = "a window belongs to an agent that is begun with `Agent::builder(model)`";
+            return Err(ErrorReport::new(CODE, "a remote agent has its own window", Some(hint)));
+        }
+        let meter = WindowMeter::new(own.clone(), &self.spec()).ok_or_else(|| {
+            let hint = "keep less for the answer: `Window::keep_for_answer`";
+            let what = "the run's window leaves no room: what is kept for the answer is all of it";
+            ErrorReport::new(CODE, what, Some(hint))
+        })?;
+        self.meter = Some(meter);
         Ok(())
     }
 
@@ -155,7 +182,7 @@ impl Definition {
                 let hint = "ask another agent, or begin one with `Agent::builder(model)`";
                 return Err(ErrorReport::new(CODE, "a remote agent has its own model", Some(hint)));
             }
-            self.model = model::Guarded::new(cleaned(Arc::clone(model), &self.secrets));
+            self.model = self.cleaned(Arc::clone(model));
             // It is the price of the agent's model.
             let priced = self.price.take();
             if priced.is_some() && settings.price.is_none() && self.limits.max_cost.is_some() {
@@ -175,11 +202,6 @@ impl Definition {
 
 fn unusable(what: impl Into<String>) -> ErrorReport {
     ErrorReport::new(CODE, what, None)
-}
-
-/// A model that tells none of the secrets.
-fn cleaned(model: Arc<dyn Model>, secrets: &Secrets) -> Arc<dyn Model> {
-    if secrets.is_empty() { model } else { Arc::new(Cleaned::new(model, secrets.clone())) }
 }
 
 fn made<T>(result: Result<Result<T, Failure>, Panicked>, what: &str) -> Result<T, ErrorReport> {

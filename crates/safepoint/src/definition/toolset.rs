@@ -16,7 +16,7 @@ use crate::{
 
 mod arguments;
 
-pub(crate) use arguments::parse_args;
+pub(crate) use arguments::{AGAIN, parse_args};
 
 /// The longest name of a tool that every provider takes, in bytes.
 const NAME_MAX: usize = 64;

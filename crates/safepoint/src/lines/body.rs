@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::words::{ItemWord, PreemptedLine};
 use crate::value::{
     approval::Decision,
     effect::{EffectClass, SideEffect},
@@ -223,7 +224,12 @@ pub(super) enum SessionLine<'a> {
     /// The planner is asked what the next turn is.
     TurnPlanning {},
     /// A turn started.
-    TurnStarted { items: &'a [ItemId] },
+    TurnStarted {
+        items: &'a [ItemId],
+        /// What was said to begin it; absent where an earlier turn continues.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<Slot>,
+    },
     /// A turn is settled.
     TurnEnded {
         outcome: ItemWord,
@@ -247,6 +253,9 @@ pub(super) enum SessionLine<'a> {
     },
     /// The session is over: the last line.
     SessionEnded {},
+    /// The first line for a reader that comes back from another stream, such as that of a server before its restart. What it
+    /// has shown is no part of this stream, which follows.
+    StreamRestarted {},
 }
 
 /// Where a text stands that is written apart, without a copy.
@@ -376,33 +385,4 @@ impl<'a> ReceiptLine<'a> {
     pub(super) fn of(receipt: &'a Receipt) -> Self {
         Self { receipt, quiet: receipt.quiet_at }
     }
-}
-
-/// What a preempt came to.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(super) enum PreemptedLine {
-    /// The line's turn was stopped for the item.
-    StoppedTurn,
-    NoTurn,
-    TurnEndedFirst,
-    SupersededByStop,
-}
-
-/// What became of an item, or of a turn for its items.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ItemWord {
-    Completed,
-    Preempted,
-    Failed,
-    Interrupted,
-    Suspended,
-    RolledBack,
-    Dropped,
-    Withdrawn,
-    Returned,
-    Unhandled,
 }

@@ -1,7 +1,9 @@
 //! Makes lines of events: numbers them, stamps them, and knows what a line says of events before it.
 
-use std::{collections::HashMap, mem, sync::Arc};
+use std::{collections::HashMap, future::ready, mem, sync::Arc};
 
+use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -103,30 +105,62 @@ impl EventEncoder {
     /// An event of a turn that was not [begun](Self::begin_turn) has none either.
     pub fn event(&mut self, event: &Event) -> Option<EventLine> {
         self.turn.number?;
-        self.of_kind(&event.kind).map(|line| self.number(line, event.at))
+        self.of_kind(&event.kind).map(|line| self.number(line, event.at).of_event(event))
     }
 
-    /// Reads `events` up to the event of this number, without its line, so that the lines after it are those of a reader
-    /// that was there from the beginning: for a reader that comes back and has seen the events before `seq`. Then
-    /// `events` is read on; if deltas have been dropped since, the next event is
-    /// [`Lagged`](EventKind::Lagged).
+    /// The lines of a run for a reader that has seen the event with the [id](EventLine::id) `last`; all of them where it is
+    /// empty. They end where the run settles: the outcome is not one of them. It is [`catch_up`](Self::catch_up) and then
+    /// [`event`](Self::event) for each event; dropping the stream does nothing to the run.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use safepoint::{RunHandle, event::EventEncoder};
+    /// use futures_util::StreamExt as _;
+    ///
+    /// # async fn send(run: RunHandle, last_event_id: &str) {
+    /// let mut lines = EventEncoder::lines_of_run(&run, last_event_id);
+    /// while let Some(line) = lines.next().await {
+    ///     print!("id: {}\ndata: {line}\n\n", line.id());
+    /// }
+    /// # }
+    /// ```
+    pub fn lines_of_run(run: &RunHandle, last: &str) -> impl Stream<Item = EventLine> + Send + Unpin + use<> {
+        let (mut encoder, mut events) = (Self::of_run(run), run.events());
+        let first = encoder.catch_up(&mut events, last);
+        stream::iter(first).chain(events.filter_map(move |event| ready(encoder.event(&event))))
+    }
+
+    /// For a reader that comes back: continues behind the event that it saw last, by the [id](Event::id) of that one, so that
+    /// the lines that follow are those of a reader that was there all the time. Then `events` is read on; if deltas have been
+    /// dropped since, the next event is [`Lagged`](EventKind::Lagged).
+    ///
+    /// Returns the line `stream_restarted`, to be sent first, where `last` is the id of another stream, such as that of a
+    /// server before its restart: what the reader has shown is no part of this one, and `events` begins where it is. An empty
+    /// `last` is a reader that has seen nothing.
     ///
     /// # Examples
     /// ```no_run
     /// # use safepoint::{RunHandle, event::{EventEncoder, EventLine}};
     /// /// The lines after the event `last`, which the reader has seen.
-    /// async fn lines_after(last: u64, run: &RunHandle) -> Vec<EventLine> {
+    /// async fn lines_after(last: &str, run: &RunHandle) -> Vec<EventLine> {
     ///     let (mut encoder, mut events) = (EventEncoder::of_run(run), run.events());
-    ///     encoder.catch_up(&mut events, last + 1);
-    ///     let mut lines = Vec::new();
+    ///     let mut lines = Vec::from_iter(encoder.catch_up(&mut events, last));
     ///     while let Some(event) = events.next().await {
     ///         lines.extend(encoder.event(&event));
     ///     }
     ///     lines
     /// }
     /// ```
-    pub fn catch_up(&mut self, events: &mut Events, seq: u64) {
-        catch_up(events, seq, |event| drop(self.event(event)));
+    pub fn catch_up(&mut self, events: &mut Events, last: &str) -> Option<EventLine> {
+        let Some(next) = events.behind(last) else { return self.restarted(last) };
+        catch_up(events, next, |event| drop(self.event(event)));
+        None
+    }
+
+    /// The line for a reader that was on another stream.
+    pub(super) fn restarted(&mut self, last: &str) -> Option<EventLine> {
+        let line = EventLine::of(&SessionLine::StreamRestarted {});
+        (!last.is_empty()).then(|| self.number(line, Timestamp::now()))
     }
 
     /// The line after this one replaces it: it says all of it, and more. For a front end that joins neighbouring lines

@@ -12,6 +12,8 @@ use serde::{
 };
 use serde_json::Value;
 
+use crate::value::event::Event;
+
 /// An event or an outcome as one JSON object. It serialises ([`serde`]) and shows ([`Display`]) as that object, in one line
 /// without its end; its fields are in the order of their names.
 ///
@@ -21,6 +23,8 @@ pub struct EventLine {
     fields: Value,
     /// In the order of their names.
     texts: Vec<(&'static str, LineText)>,
+    /// The id of the event that it is the line of; empty without one.
+    id: String,
 }
 
 /// A text in a line. Exhaustive: one that is whole, or a fragment of a text that arrives in fragments, so that the
@@ -37,7 +41,13 @@ impl EventLine {
     /// The fields of a line; [`with`](Self::with) puts its texts in their places.
     pub(super) fn of(fields: &impl Serialize) -> Self {
         let fields = serde_json::to_value(fields).expect("the types of lines have texts as keys");
-        Self { fields, texts: Vec::new() }
+        Self { fields, texts: Vec::new(), id: String::new() }
+    }
+
+    /// The line as that of this event.
+    pub(super) fn of_event<K>(mut self, event: &Event<K>) -> Self {
+        self.id = event.id();
+        self
     }
 
     /// Says this text as the field `name`.
@@ -60,7 +70,14 @@ impl EventLine {
         self.fields["type"].as_str().unwrap_or_default()
     }
 
-    /// Its number: its field `seq`.
+    /// The id of its event ([`Event::id`]): the `id` of a server-sent event, which the browser sends back as `Last-Event-ID`.
+    /// Empty for a line of no event, such as `outcome` and `stream_restarted`. It is no part of the line.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its number among the lines of its encoder: its field `seq`. It is not the number of the event.
     #[must_use]
     pub fn seq(&self) -> u64 {
         self.fields["seq"].as_u64().unwrap_or_default()

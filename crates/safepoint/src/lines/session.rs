@@ -1,32 +1,46 @@
 //! Lines of a session's events: those of its turns' runs, and its own.
 
-use std::mem;
+use std::{fmt, future::ready, mem, sync::Arc};
 
+use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 
 use super::{
-    body::{ItemWord, PreemptedLine, ReceiptLine, SessionLine},
+    body::{ReceiptLine, SessionLine, TEXT},
     encoder::{EventEncoder, TurnState, catch_up},
-    line::EventLine,
+    line::{EventLine, TextOf},
+    words::{ItemWord, PreemptedLine},
 };
 use crate::{
-    session::{ItemOutcome, PreemptOutcome, SessionEvent},
+    session::{Item, ItemOutcome, PreemptOutcome, SessionEvent, handle::SessionHandle},
     value::{
         event::{Event, Events},
         ids::{ItemId, TurnId},
         limits::millis,
+        message::UserMessage,
     },
 };
 
 impl EventEncoder {
+    /// Makes lines of this session: with its [id](SessionHandle::id), and where it is stored with the number of its owner.
+    #[must_use]
+    pub fn of_session<T: Item>(session: &SessionHandle<T>) -> Self {
+        let encoder = Self::new(session.id());
+        match session.epoch() {
+            Some(epoch) => encoder.in_epoch(epoch),
+            None => encoder,
+        }
+    }
+
     /// The line of one event of a session; as [`event`](Self::event) for those of its turns' runs. A turn's number and run
     /// are learned from [`SessionEvent::TurnStarted`], so the encoder must get the session's events from the first one on.
     ///
     /// # Examples
     /// ```no_run
-    /// # use safepoint::{SessionHandle, event::EventEncoder, ids::SessionId};
+    /// # use safepoint::{SessionHandle, event::EventEncoder};
     /// # async fn print(session: SessionHandle<String>) {
-    /// let (mut encoder, mut events) = (EventEncoder::new(&SessionId::from("trip")), session.events());
+    /// let (mut encoder, mut events) = (EventEncoder::of_session(&session), session.events());
     /// while let Some(event) = events.next().await {
     ///     if let Some(line) = encoder.session_event(&event) {
     ///         println!("{line}");
@@ -35,17 +49,44 @@ impl EventEncoder {
     /// # }
     /// ```
     pub fn session_event(&mut self, event: &Event<SessionEvent>) -> Option<EventLine> {
-        match &event.kind {
+        let line = match &event.kind {
             SessionEvent::Run { turn, event } | SessionEvent::Background { turn, event } => {
                 self.among(*turn, |encoder| encoder.event(event))
             }
             own => self.own(own, event.at),
-        }
+        };
+        line.map(|line| line.of_event(event))
+    }
+
+    /// The lines of a session for a reader that has seen the event with the [id](EventLine::id) `last`; all of them where it
+    /// is empty. They end with the session. As [`lines_of_run`](Self::lines_of_run).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use safepoint::{SessionHandle, event::EventEncoder};
+    /// use futures_util::StreamExt as _;
+    ///
+    /// # async fn send(session: SessionHandle<String>, last_event_id: &str) {
+    /// let mut lines = EventEncoder::lines_of_session(&session, last_event_id);
+    /// while let Some(line) = lines.next().await {
+    ///     print!("id: {}\ndata: {line}\n\n", line.id());
+    /// }
+    /// # }
+    /// ```
+    pub fn lines_of_session<T: Item>(
+        session: &SessionHandle<T>,
+        last: &str,
+    ) -> impl Stream<Item = EventLine> + Send + Unpin + use<T> {
+        let (mut encoder, mut events) = (Self::of_session(session), session.events());
+        let first = encoder.catch_up_session(&mut events, last);
+        stream::iter(first).chain(events.filter_map(move |event| ready(encoder.session_event(&event))))
     }
 
     /// As [`catch_up`](Self::catch_up), for the events of a session.
-    pub fn catch_up_session(&mut self, events: &mut Events<SessionEvent>, seq: u64) {
-        catch_up(events, seq, |event| drop(self.session_event(event)));
+    pub fn catch_up_session(&mut self, events: &mut Events<SessionEvent>, last: &str) -> Option<EventLine> {
+        let Some(next) = events.behind(last) else { return self.restarted(last) };
+        catch_up(events, next, |event| drop(self.session_event(event)));
+        None
     }
 
     /// Makes a line as one of this turn, if it is known.
@@ -81,9 +122,15 @@ impl EventEncoder {
             SessionEvent::Requeued(item) => (None, SessionLine::ItemRequeued { item: *item }),
             SessionEvent::Blocked { item, turn } => (Some(*turn), SessionLine::ItemBlocked { item: *item }),
             SessionEvent::Planning => (None, SessionLine::TurnPlanning {}),
-            SessionEvent::TurnStarted { turn, items, run } => {
+            SessionEvent::TurnStarted { turn, items, run, input } => {
                 self.turns.insert(turn.number(), TurnState::of(turn.number(), run.id()));
-                (Some(*turn), SessionLine::TurnStarted { items })
+                let text = (!input.is_empty()).then_some(TEXT);
+                let has_text = text.is_some();
+                let mut line = EventLine::of(&SessionLine::TurnStarted { items, text });
+                if has_text {
+                    line = line.with("text", TextOf(Arc::clone(input), write_input).into());
+                }
+                return Some(self.of_turn(Some(*turn), line, at));
             }
             SessionEvent::BackgroundLost(lost) => {
                 (Some(lost.turn), SessionLine::BackgroundLost { path: &lost.path, unknown: &lost.unknown })
@@ -104,7 +151,7 @@ impl EventEncoder {
                 let (outcome, receipt) = (words(*fate).1, ReceiptLine::of(receipt));
                 (Some(*turn), SessionLine::TurnEnded { outcome, receipt })
             }
-            SessionEvent::TurnQuiet { turn, survivors } => {
+            SessionEvent::TurnQuiet { turn, survivors, .. } => {
                 let line =
                     self.of_turn(Some(*turn), EventLine::of(&SessionLine::TurnQuiet { survivors }), at);
                 // A turn with survivors may show more.
@@ -121,6 +168,14 @@ impl EventEncoder {
         };
         Some(self.of_turn(turn, EventLine::of(&line), at))
     }
+}
+
+/// What a turn begins with: the texts of its messages, with an empty line between two.
+fn write_input(input: &Arc<[UserMessage]>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    input.iter().enumerate().try_for_each(|(place, message)| {
+        f.write_str(if place == 0 { "" } else { "\n\n" })?;
+        f.write_str(&message.text)
+    })
 }
 
 fn preempted_line(item: ItemId, preempted: PreemptOutcome) -> (Option<TurnId>, SessionLine<'static>) {

@@ -23,7 +23,7 @@ use crate::{
     },
     sync::{callback, mailbox::Received},
     value::{
-        approval::Decision,
+        approval::Ruled,
         event::{Completion, ErrorReport, Fact},
         history::{History, Message},
         ids::ApprovalId,
@@ -89,7 +89,7 @@ pub(crate) enum Start {
     /// A fresh run whose input is blank: it is refused (S5.1).
     Blank(Box<History>),
     /// The log of a run that ended early, and decisions for its open questions.
-    Resume(Vec<(ApprovalId, Decision)>, AttemptLock),
+    Resume(Vec<(ApprovalId, Ruled)>, AttemptLock),
     /// The work of a call: a new run on this input, or one that its tree has recorded.
     Child(UserMessage),
 }

@@ -1,7 +1,7 @@
 //! A typed answer while it arrives, as far as it is certain.
 //!
-//! **Invariants**: what is given is read from what the run showed of one message; a message that was not shown whole is given
-//! again only from the next one on.
+//! **Invariants**: what is given is read from what the run showed of one message, and there of its text or of one call; a message
+//! that was not shown whole is given again only from the next one on.
 
 use std::{
     fmt, future,
@@ -19,6 +19,8 @@ use crate::{
     definition::answer::AnswerSchema,
     value::{
         event::{EventKind, Events, Fact},
+        ids::CallId,
+        message::{AssistantMessage, ToolCall},
         partial_json::PartialJson,
     },
 };
@@ -28,7 +30,8 @@ use crate::{
 ///
 /// `P` is a type whose fields may be missing, such as `Option` under `#[serde(default)]`, or [`serde_json::Value`]; what does
 /// not read as a `P` yet is left out. A text may still grow; a number, a word and a list's entry before the last are whole.
-/// It is only for show: the answer is that of the outcome, which the engine checks. After a correction it begins anew.
+/// It is only for show: the answer is that of the outcome, which the engine checks. After a correction it begins anew. If a
+/// message has several answers, the first is given, and the next one once it is known that the first is not taken.
 ///
 /// ```no_run
 /// # use safepoint::Agent;
@@ -51,7 +54,7 @@ pub struct Partials<P> {
     events: Events,
     form: Option<Arc<AnswerSchema>>,
     text: PartialJson,
-    call: PartialJson,
+    calls: AnswerCalls,
     /// Whether something of this message was missed.
     has_gap: bool,
     given: Option<Value>,
@@ -60,8 +63,8 @@ pub struct Partials<P> {
 
 impl<P: DeserializeOwned> Partials<P> {
     pub(super) fn new(events: Events, form: Option<Arc<AnswerSchema>>) -> Self {
-        let (text, call) = Default::default();
-        Self { events, form, text, call, has_gap: false, given: None, of: PhantomData }
+        let (text, calls) = Default::default();
+        Self { events, form, text, calls, has_gap: false, given: None, of: PhantomData }
     }
 
     /// What is certain now, once it is more than was given before; none when the run has settled. A reader that is slower than
@@ -78,7 +81,7 @@ impl<P: DeserializeOwned> Partials<P> {
         if self.has_gap {
             return None;
         }
-        let value = self.call.value().or_else(|| self.text.value())?;
+        let value = self.calls.value().or_else(|| self.text.value())?;
         let value = self.form.as_ref().map_or(Some(value.clone()), |form| form.bare(value))?;
         if self.given.as_ref() == Some(&value) {
             return None;
@@ -91,22 +94,23 @@ impl<P: DeserializeOwned> Partials<P> {
     fn take(&mut self, kind: EventKind) {
         match kind {
             EventKind::Text(text) => self.text.push(&text),
-            EventKind::CallDelta { name, arguments, .. } if self.is_answer(&name) => {
-                self.call.push(&arguments)
+            EventKind::CallDelta { call_id, name, arguments } => {
+                if let Some(form) = self.form.as_ref().filter(|form| form.name() == &*name) {
+                    self.calls.push(form, &call_id, &arguments);
+                }
             }
             EventKind::Lagged { .. } => self.has_gap = true,
             EventKind::Fact(fact) => match &*fact {
                 Fact::ModelStarted { .. } => {
-                    (self.text, self.call) = Default::default();
+                    (self.text, self.calls) = Default::default();
                     self.has_gap = false;
                     self.given = None;
                 }
                 // Behind the last piece: a number alone has no other end, and a whole message has no gap.
                 Fact::ModelEnded { message, .. } => {
-                    let answer = message.calls().find(|call| self.is_answer(&call.name));
-                    let (text, call) = (message.text(), answer.map(|call| call.args.as_str()));
-                    (self.text, self.call) =
-                        (PartialJson::of(&text), PartialJson::of(call.unwrap_or_default()));
+                    self.text = PartialJson::of(&message.text());
+                    self.calls =
+                        self.form.as_ref().map(|form| AnswerCalls::of(form, message)).unwrap_or_default();
                     self.has_gap = false;
                 }
                 _ => {}
@@ -114,9 +118,58 @@ impl<P: DeserializeOwned> Partials<P> {
             _ => {}
         }
     }
+}
 
-    fn is_answer(&self, tool: &str) -> bool {
-        self.form.as_ref().is_some_and(|form| form.name() == tool)
+/// The calls of one message that answer, in the order in which they began: each has its own arguments.
+#[derive(Default)]
+struct AnswerCalls(Vec<AnswerCall>);
+
+struct AnswerCall {
+    id: CallId,
+    args: PartialJson,
+    /// Whether it is there, and not taken.
+    is_refused: bool,
+}
+
+impl AnswerCalls {
+    /// Those of a whole message.
+    fn of(form: &AnswerSchema, message: &AssistantMessage) -> Self {
+        let answers = message.calls().filter(|call| call.name == form.name());
+        let read = |call: &ToolCall| AnswerCall {
+            id: call.id.clone(),
+            args: PartialJson::of(&call.args),
+            is_refused: !form.takes(&call.args),
+        };
+        Self(answers.take(Self::MOST).map(read).collect())
+    }
+
+    /// More are not looked at while they arrive: a flood of them would take many times its size (S12.4).
+    const MOST: usize = 64;
+
+    /// Adds a piece to its call. Calls without an id come one after the other: one begins where the one before it is whole.
+    fn push(&mut self, form: &AnswerSchema, id: &CallId, piece: &str) {
+        let has_id = !id.as_str().is_empty();
+        let is_it = |call: &AnswerCall| call.id == *id && (has_id || call.args.whole().is_none());
+        let place = self.0.iter().position(is_it).or_else(|| {
+            let begins = self.0.len() < Self::MOST && !piece.trim().is_empty();
+            begins.then(|| {
+                self.0.push(AnswerCall { id: id.clone(), args: PartialJson::default(), is_refused: false });
+                self.0.len() - 1
+            })
+        });
+        let Some(call) = place.and_then(|place| self.0.get_mut(place)) else { return };
+        let was_whole = call.args.whole().is_some();
+        call.args.push(piece);
+        if let Some(whole) = call.args.whole().filter(|_| !was_whole) {
+            call.is_refused = !form.takes(whole);
+        }
+    }
+
+    /// What is certain of the one that is the answer as far as is known: the engine takes the first that fits. Where none does, the
+    /// first is shown.
+    fn value(&self) -> Option<Value> {
+        let answer = self.0.iter().find(|call| !call.is_refused).or(self.0.first());
+        answer.and_then(|call| call.args.value())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         model::{Model, Parameters},
         tool::{IntoTool, Tool},
     },
-    definition::settings::RunSettings,
+    definition::{settings::RunSettings, window::Window},
     value::{limits::Limits, usage::Price},
 };
 
@@ -82,7 +82,7 @@ impl<T> Run<T> {
     }
 
     /// Sets the model, in place of the agent's. The price of the agent's model is not its price: set that with
-    /// [`price`](Self::price). Parameters of the agent that it does not take fail the run with the code `setup`.
+    /// [`price`](Self::price). The agent's window stays: set that of another size with [`window`](Self::window). Parameters of the agent that it does not take fail the run with the code `setup`.
     ///
     /// # Panics
     /// If the run has started.
@@ -97,6 +97,24 @@ impl<T> Run<T> {
     /// If the run has started.
     pub fn price(mut self, price: Price) -> Self {
         self.settings().price = Some(price);
+        self
+    }
+
+    /// Sets the window of the run's model and what happens when the conversation outgrows it, in place of the agent's. One that the
+    /// answer takes all of fails the run with the code `setup`, and nothing is sent.
+    ///
+    /// ```no_run
+    /// # use safepoint::{Agent, Model, window::Window};
+    /// # async fn ask(agent: Agent, small: impl Model) {
+    /// let window = Window::of(32_000).keep_for_answer(4_000).drop_oldest();
+    /// let outcome = agent.run("Which port is for HTTPS?").model(small).window(window).await;
+    /// # drop(outcome); }
+    /// ```
+    ///
+    /// # Panics
+    /// If the run has started.
+    pub fn window(mut self, window: Window) -> Self {
+        self.settings().window = Some(window);
         self
     }
 

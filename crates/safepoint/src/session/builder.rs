@@ -22,7 +22,7 @@ use super::{
     machine::{Machine, Rules},
     message::{Mailbox, Received},
     runs::SessionRuns,
-    shared::SharedSession,
+    shared::{InStore, Place, SharedSession},
 };
 
 /// What a session is made with.
@@ -135,7 +135,7 @@ impl<T: Item> SessionBuilder<T> {
     /// Outside a tokio runtime.
     #[must_use = "a session stops when it is dropped"]
     pub fn start(self) -> Session<T> {
-        let (shared, received) = self.shared();
+        let (shared, received) = self.shared(None);
         let machine = Machine::new(self.settings.rules);
         let settings = Arc::new(self.settings);
         let driver = Driver::new(Arc::clone(&shared), settings, self.history, received, machine);
@@ -143,7 +143,7 @@ impl<T: Item> SessionBuilder<T> {
         Session { handle: SessionHandle { shared } }
     }
 
-    pub(super) fn shared(&self) -> (Arc<SharedSession<T>>, Received<T>) {
+    pub(super) fn shared(&self, stored: Option<InStore>) -> (Arc<SharedSession<T>>, Received<T>) {
         let (mailbox, received) = Mailbox::new();
         let shared = SharedSession {
             inbox: Inbox::new(mailbox.clone(), self.settings.inbox, self.keeps_late),
@@ -154,9 +154,7 @@ impl<T: Item> SessionBuilder<T> {
             runs: SessionRuns::new(),
             exit: OnceLock::new(),
             over: Notify::new(),
-            store_changed: Notify::new(),
-            first: Mutex::new(None),
-            journal: OnceLock::new(),
+            place: stored.map_or_else(OnceLock::new, |stored| OnceLock::from(Box::new(Place::Store(stored)))),
         };
         (Arc::new(shared), received)
     }

@@ -26,8 +26,9 @@ use crate::{
     agent::Agent,
     contract::log::Log,
     run::{RunHandle, outcome::Outcome},
+    sync,
     value::{
-        approval::Decision,
+        approval::{Decision, Ruled},
         event::ErrorReport,
         history::History,
         ids::{ApprovalId, ItemId, RunId, TurnId},
@@ -83,7 +84,7 @@ enum Request {
     /// How the turn is to be stopped.
     Stop(Box<StopRequest>),
     /// What was decided, of the turn that is suspended.
-    Decide(Box<(ApprovalId, Decision)>),
+    Decide(Box<(ApprovalId, Ruled)>),
     /// The turn that was planned.
     Plan(Box<TurnPlan>),
 }
@@ -153,7 +154,7 @@ impl<T: Item> Driver<T> {
             SessionMessage::Inherited => self.inherited().await,
             SessionMessage::WithdrawnElsewhere(number) => self.item_withdrawn_elsewhere(number).await,
             SessionMessage::StopIntent(number, intent) => self.apply_stored_stop(number, intent).await,
-            SessionMessage::Decided(id, decision) => self.apply_decision(id, decision).await,
+            SessionMessage::Decided(id, ruled) => self.apply_decision(id, ruled).await,
             SessionMessage::Withdraw(item, reply) => self.withdraw(item, reply).await,
             SessionMessage::WithdrawAtEnd(turn, item, reply) => self.withdraw_at_end(turn, item, reply).await,
             SessionMessage::ListQueued(reply) => self.list_queued(reply).await,
@@ -177,11 +178,12 @@ impl<T: Item> Driver<T> {
             SessionMessage::SteerTaken(item, delivered) => self.steer_taken(item, delivered).await,
             SessionMessage::Noticed(turn, notice) => self.lost_notified(turn, &notice),
             SessionMessage::Settled(turn, outcome) => self.settled(turn, outcome).await,
-            SessionMessage::Quiet(turn, survivors) => {
-                self.show(SessionEvent::TurnQuiet { turn, survivors });
+            SessionMessage::Quiet(turn, survivors, receipt) => {
+                self.show(SessionEvent::TurnQuiet { turn, survivors, receipt });
                 self.step(Input::Quiet(turn)).await;
             }
             SessionMessage::BackgroundOver => self.background_over().await,
+            SessionMessage::History(reply) => sync::reply(reply, self.turns.history.clone()),
             SessionMessage::ListApprovals(reply) => self.questions(reply).await,
             SessionMessage::Read(turn) => self.step(Input::Read(turn)).await,
             SessionMessage::ReadEnough(turn) => self.read_enough(turn).await,

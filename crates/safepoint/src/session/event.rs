@@ -7,6 +7,7 @@ use crate::{
     value::{
         event::{Event, StreamEvent},
         ids::{ItemId, TurnId},
+        message::UserMessage,
         receipt::Receipt,
     },
 };
@@ -57,6 +58,9 @@ pub enum SessionEvent {
         items: Vec<ItemId>,
         /// Its run.
         run: RunHandle,
+        /// What was said to begin it; nothing where an earlier turn continues. The conversation before it is
+        /// [`SessionHandle::history`](crate::SessionHandle::history).
+        input: Arc<[UserMessage]>,
     },
     /// An event of the turn's run.
     Run {
@@ -119,6 +123,8 @@ pub enum SessionEvent {
         turn: TurnId,
         /// What is alive.
         survivors: Vec<String>,
+        /// The account, now that this is known: [`Receipt::quiet_at`] and the survivors.
+        receipt: Arc<Receipt>,
     },
     /// An item in the store that this release cannot read, or that was altered there. It is not delivered, and stays there.
     Unreadable {

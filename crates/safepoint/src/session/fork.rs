@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use super::journal::{self, JournalLine, LaterCall, Past};
 use crate::{
-    contract::store::{self, Cause, Error, NewSession, Store},
+    contract::store::{self, Cause, Error, NewSession, Record, Store},
     value::{
-        history::note,
+        history::{History, note},
         ids::{SessionId, TurnId},
     },
 };
@@ -50,7 +50,8 @@ pub struct Forked {
     /// The turn of the old one that it continues.
     pub turn: TurnId,
     /// Calls of later turns that changed something, or may have: each with its arguments and what is known of its effects.
-    /// What they did stands, and the model learns of them.
+    /// Those that a provider ran itself are among them. If records of later turns cannot be read, the last entry says so,
+    /// since they may tell of further calls. What was done stands, and the model learns of it.
     pub later: Vec<String>,
 }
 
@@ -72,13 +73,27 @@ impl Fork {
         self
     }
 
+    /// The calls that [`create`](Self::create) would name in [`Forked::later`], before anything is made: what they did, no fork
+    /// takes back.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`], [`Error::NoTurn`], [`Error::Damaged`] and [`Error::DamagedAfter`], as for `create`.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn later_calls(&self, store: &dyn Store) -> Result<Vec<String>, Error> {
+        let Past { later, .. } = journal::past(store, &self.from, self.at).await?;
+        Ok(later.iter().map(ToString::to_string).collect())
+    }
+
     /// Makes it. The old session may have an owner, which is not disturbed; what it adds meanwhile may be missing in the list of
-    /// later calls.
+    /// later calls. Records that cannot be read do not matter behind the turn that was [named](Self::at).
     ///
     /// # Errors
     /// [`Error::NoSession`] and [`Error::NoTurn`] say what is not there; [`Error::SessionExists`]: the name is taken;
-    /// [`Error::Damaged`]: a record of the old session cannot be read. Nothing was changed then, except possibly where
-    /// [`Error::is_uncertain`].
+    /// [`Error::DamagedAfter`]: a record cannot be read that stands before the end of the turn, or anywhere if no turn was
+    /// named, and the error names the last turn at which the session can be forked; [`Error::Damaged`]: there is no such
+    /// turn. Nothing was changed then, except possibly where [`Error::is_uncertain`].
     ///
     /// # Cancel safety
     /// The new session may have been made: as a whole, or not at all.
@@ -90,26 +105,52 @@ impl Fork {
         let mut notes: Vec<String> = background.iter().map(note::background_stays).collect();
         notes.extend(noted(&later));
         let later = later.iter().map(ToString::to_string).collect();
-        let history = journal::Grown::whole(&history);
-        let begun = JournalLine::Begun { from, turn, history, notes, at: Timestamp::now() };
-        let record = begun.record().map_err(|error| Error::Failed(Cause::new(error)))?;
+        let records =
+            begun((from, turn), &history, notes).map_err(|error| Error::Failed(Cause::new(error)))?;
+        let count = records.len() as u64;
         let session = name.unwrap_or_else(SessionId::fresh);
         let new = NewSession {
             title: row.title,
             label: "idle".into(),
             setup: row.setup,
-            records: vec![record],
+            records,
             ..NewSession::of(session.clone())
         };
         let made = store.create(new).await?;
-        if made.head == 0 {
-            let why = "this store creates sessions without the records that they begin with";
+        if made.head != count {
+            let why = "this store creates sessions without all of the records that they begin with";
             // It would be another session than the one that was asked for.
-            store.remove(&session).await?;
-            return Err(Error::Failed(Cause::new(why)));
+            return Err(match store.remove(&session).await {
+                Ok(()) => Error::Failed(Cause::new(why)),
+                Err(error) => Error::Unknown(Cause::new(format!(
+                    "{why}, and session {session}, which was made so, could not be removed: {error}"
+                ))),
+            });
         }
         Ok(Forked { session, turn, later })
     }
+}
+
+/// The records with which a session begins: the conversation in as many as it takes, since a store may bound the size of one,
+/// and behind it what the engine says to the model.
+fn begun(
+    (from, turn): (SessionId, TurnId),
+    history: &History,
+    notes: Vec<String>,
+) -> Result<Vec<Record>, serde_json::Error> {
+    /// About how many bytes one has at most, unless a single message has more: that one was one record before, too.
+    const BYTES: usize = 8 << 20;
+    let at = Timestamp::now();
+    let mut parts = journal::Grown::parts(history, BYTES)?.into_iter();
+    let first = parts.next().map(|history| JournalLine::Begun { from, turn, history, notes: Vec::new(), at });
+    let more = parts.map(|history| JournalLine::BegunMore { history, notes: Vec::new(), at });
+    let mut lines: Vec<JournalLine> = first.into_iter().chain(more).collect();
+    if let Some(JournalLine::Begun { notes: last, .. } | JournalLine::BegunMore { notes: last, .. }) =
+        lines.last_mut()
+    {
+        *last = notes;
+    }
+    lines.iter().map(JournalLine::record).collect()
 }
 
 /// What the model learns of later calls: the newest ones each, and how many of which tool there were before those.
@@ -117,8 +158,8 @@ fn noted(later: &[LaterCall]) -> Option<String> {
     const EACH: usize = 20;
     let (earlier, newest) = later.split_at(later.len().saturating_sub(EACH));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for call in earlier {
-        *counts.entry(call.tool()).or_default() += 1;
+    for tool in earlier.iter().filter_map(LaterCall::tool) {
+        *counts.entry(tool).or_default() += 1;
     }
     let before = counts.into_iter().map(|(tool, count)| format!("{tool} ({count} calls)"));
     let lines: Vec<String> = before.chain(newest.iter().map(ToString::to_string)).collect();

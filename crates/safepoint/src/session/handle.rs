@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
 };
 
 use safepoint_scope::{Code, Reason, StopRequest};
@@ -17,7 +17,8 @@ use crate::{
     value::{
         approval::{ApprovalRequest, Ruled},
         event::Events,
-        ids::{ApprovalId, ItemId, Path, TurnId},
+        history::History,
+        ids::{ApprovalId, ItemId, Path, SessionId, TurnId},
     },
 };
 
@@ -172,15 +173,15 @@ impl<T: Item> SessionHandle<T> {
 
     /// Reports that another process wrote into the store: the driver checks it at once.
     pub fn check_store(&self) {
-        self.shared.store_changed.notify_one();
+        self.shared.store_has_changed();
     }
 
     /// Answers an open question of the current turn, of a background run, or of the suspended turn, which
     /// then resumes. The decision may name [who made it](crate::approval::Decision::by).
     ///
     /// # Errors
-    /// [`DecideError`]: the question was already decided, has expired, was withdrawn or is unknown; the store
-    /// did not accept the decision; or the session has ended.
+    /// [`DecideError`]: the question was already decided, has expired, was withdrawn or is unknown; changed arguments do not
+    /// fit, and the question is still open; the store did not accept the decision; or the session has ended.
     ///
     /// # Cancel safety
     /// The decision may be applied even if the caller no longer waits for the answer.
@@ -209,7 +210,7 @@ impl<T: Item> SessionHandle<T> {
     /// # Cancel safety
     /// The new session may have been made: as a whole, or not at all.
     pub async fn fork(&self, turn: Option<TurnId>) -> Result<Forked, Error> {
-        let journal = self.shared.journal.get().and_then(Weak::upgrade).ok_or(Error::NotStored)?;
+        let journal = self.shared.journal().ok_or(Error::NotStored)?;
         let fork = Fork::of(journal.session().clone());
         let fork = if let Some(turn) = turn { fork.at(turn) } else { fork };
         fork.create(Arc::clone(journal.store())).await
@@ -245,6 +246,29 @@ impl<T: Item> SessionHandle<T> {
         self.shared.mailbox.post(SessionMessage::WithdrawIdleStop);
     }
 
+    /// Its id: of a stored session, its name in the store; of one in memory, one that no other session has.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        self.shared.id()
+    }
+
+    /// The number of this owner of a stored session, from 1.
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.shared.epoch()
+    }
+
+    /// The conversation as the last turn that has ended left it: for a page that is loaded again. What the running turn says
+    /// is in its [events](Self::events), which begin with this owner of the session.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn history(&self) -> History {
+        match self.shared.mailbox.ask(SessionMessage::History).await {
+            Ok(history) => history,
+            Err(_over) => self.done().await.history().clone(),
+        }
+    }
+
     /// The running turn.
     #[must_use]
     pub fn current_turn(&self) -> Option<TurnView> {
@@ -257,7 +281,8 @@ impl<T: Item> SessionHandle<T> {
         self.shared.feed.read(0)
     }
 
-    /// The run's events from a position.
+    /// The session's events from the one with this number on. A reader that comes back continues by the id of an event:
+    /// [`EventEncoder::catch_up_session`](crate::event::EventEncoder::catch_up_session).
     #[must_use]
     pub fn events_from(&self, seq: u64) -> Events<SessionEvent> {
         self.shared.feed.read(seq)

@@ -32,13 +32,24 @@ pub(super) struct Inbox<T> {
 
 struct InboxState<T> {
     count: Count,
+    /// Whether items that come after the end are kept for the exit (S6.10). Otherwise they go back.
+    keeps_late: bool,
+    /// Made when it is first needed: an idle session carries no room for it.
+    rare: Option<Box<RareItems<T>>>,
+}
+
+/// What the entrance has of items with an id of their sender, and of those that came late.
+struct RareItems<T> {
     known: BTreeMap<String, ([u8; 32], Arc<TicketState<T>>)>,
-    /// Made when it is first needed: most sessions end without any.
     late: Option<LateItems<T>>,
     /// What came late under an id of its sender.
     late_ids: BTreeMap<String, [u8; 32]>,
-    /// Whether items that come after the end are kept for the exit (S6.10). Otherwise they go back.
-    keeps_late: bool,
+}
+
+impl<T> Default for RareItems<T> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), late: None, late_ids: BTreeMap::new() }
+    }
 }
 
 /// Items that came after the end, each given out once. Clones are the same.
@@ -47,10 +58,23 @@ struct InboxState<T> {
 pub(super) type LateItems<T> = Arc<Mutex<Vec<T>>>;
 
 impl<T> InboxState<T> {
+    fn rare(&mut self) -> &mut RareItems<T> {
+        self.rare.get_or_insert_default()
+    }
+
+    /// The item that is known by this id of its sender.
+    fn known(&self, id: &str) -> Option<&([u8; 32], Arc<TicketState<T>>)> {
+        self.rare.as_ref()?.known.get(id)
+    }
+
+    fn late(&mut self) -> &LateItems<T> {
+        self.rare().late.get_or_insert_default()
+    }
+
     /// Whether what came late under this id before is the same; `None` if this is the first. Notes the id.
     fn is_late_again(&mut self, known_as: Option<(String, [u8; 32])>) -> Option<bool> {
         let (id, digest) = known_as?;
-        match self.late_ids.entry(id) {
+        match self.rare().late_ids.entry(id) {
             Entry::Occupied(before) => Some(*before.get() == digest),
             Entry::Vacant(first) => {
                 first.insert(digest);
@@ -62,13 +86,7 @@ impl<T> InboxState<T> {
 
 impl<T: Item> Inbox<T> {
     pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, keeps_late: bool) -> Self {
-        let state = InboxState {
-            count: Count::new(capacity),
-            known: BTreeMap::new(),
-            late: None,
-            late_ids: BTreeMap::new(),
-            keeps_late,
-        };
+        let state = InboxState { count: Count::new(capacity), keeps_late, rare: None };
         Self { state: Mutex::new(state), mailbox }
     }
 
@@ -85,7 +103,7 @@ impl<T: Item> Inbox<T> {
         };
         let mut state = self.lock();
         if let (Some(id), Some(digest)) = (&client_id, &digest)
-            && let Some((known, ticket)) = state.known.get(id)
+            && let Some((known, ticket)) = state.known(id)
         {
             let ticket = Ticket { state: Arc::clone(ticket) };
             return if known == digest { Ok(ticket) } else { Err(PushError::OtherContent(item)) };
@@ -100,7 +118,7 @@ impl<T: Item> Inbox<T> {
                     Some(true) => PushError::KeptLate,
                     Some(false) => PushError::OtherContent(item),
                     None => {
-                        state.late.get_or_insert_default().lock().push(item);
+                        state.late().lock().push(item);
                         PushError::KeptLate
                     }
                 });
@@ -108,7 +126,7 @@ impl<T: Item> Inbox<T> {
         };
         let ticket = Arc::new(TicketState::new(position));
         if let (Some(id), Some(digest)) = (&client_id, digest) {
-            state.known.insert(id.clone(), (digest, Arc::clone(&ticket)));
+            state.rare().known.insert(id.clone(), (digest, Arc::clone(&ticket)));
         }
         // Sent under the lock, so that positions are the order of the mailbox.
         self.mailbox.post(message(item, Arc::clone(&ticket), client_id));
@@ -133,7 +151,7 @@ impl<T: Item> Inbox<T> {
             return Err(Ticket { state: ticket });
         }
         if let Some((id, digest)) = known_as {
-            state.known.insert(id, (digest, Arc::clone(&ticket)));
+            state.rare().known.insert(id, (digest, Arc::clone(&ticket)));
         }
         self.mailbox.post(message(Arc::clone(&ticket)));
         Ok(Ticket { state: ticket })
@@ -170,7 +188,7 @@ impl<T: Item> Inbox<T> {
 
     /// Holds the items that arrive after the end, and nothing else of the session.
     pub(super) fn late(&self) -> LateItems<T> {
-        Arc::clone(self.lock().late.get_or_insert_default())
+        Arc::clone(self.lock().late())
     }
 
     fn lock(&self) -> MutexGuard<'_, InboxState<T>> {

@@ -48,10 +48,10 @@ pub(crate) struct Machine {
     /// How many turns or plans in a row were preempted.
     streak: u32,
     /// The turn that ended early and can be resumed.
-    left: Option<EarlyTurn>,
+    left: Option<Box<EarlyTurn>>,
     /// What `left` and `barrier` were before the turn started, until it has ended: it may turn out that it could not
     /// be begun.
-    before_turn: (Option<EarlyTurn>, Option<ItemId>),
+    before_turn: (Option<Box<EarlyTurn>>, Option<ItemId>),
     want: PendingStart,
     turns: u64,
     plans: u64,
@@ -151,7 +151,7 @@ impl Machine {
 
     /// A session as another owner left it: this many turns, and one that can be resumed.
     pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, bool)>) -> Self {
-        let left = left.map(|(turn, items, is_suspended)| EarlyTurn { turn, items, is_suspended });
+        let left = left.map(|(turn, items, is_suspended)| Box::new(EarlyTurn { turn, items, is_suspended }));
         // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
         Self { turns, left, barrier, is_inherited: false, ..Self::new(rules) }
@@ -261,6 +261,11 @@ impl Machine {
 
     pub(crate) fn phase(&self) -> SessionPhase {
         self.phase
+    }
+
+    /// The number of the turn that is planned next.
+    pub(crate) fn next_turn(&self) -> TurnId {
+        TurnId::new(self.turns + 1)
     }
 
     /// How many items wait.

@@ -17,9 +17,11 @@ use crate::{
     run::{outcome::Outcome, shared::DecideError},
     sync::mailbox,
     value::{
-        approval::{ApprovalRequest, Decision, Ruled},
+        approval::{ApprovalRequest, Ruled},
         event::ErrorReport,
+        history::History,
         ids::{ApprovalId, ItemId, SteerId, TurnId},
+        receipt::Receipt,
     },
 };
 
@@ -42,7 +44,7 @@ pub(super) enum SessionMessage<T> {
     /// The item of this number cannot be read by this release, and why. It stays in the store.
     Unreadable(u64, String),
     /// A decision that the store has taken.
-    Decided(ApprovalId, Decision),
+    Decided(ApprovalId, Ruled),
     Withdraw(ItemId, Reply<Option<T>>),
     /// The run ended before it could return a steer: the driver looks again once it has handled that end.
     WithdrawAtEnd(TurnId, ItemId, Reply<Option<T>>),
@@ -78,9 +80,11 @@ pub(super) enum SessionMessage<T> {
     Noticed(TurnId, SteerId),
     Settled(TurnId, Outcome),
     /// Nothing of the turn is alive, or these are.
-    Quiet(TurnId, Vec<String>),
+    Quiet(TurnId, Vec<String>, Arc<Receipt>),
     /// No background run of the turn is alive any more.
     BackgroundOver,
+    /// A caller reads the conversation.
+    History(Reply<History>),
     /// A caller lists the open questions.
     ListApprovals(Reply<Vec<ApprovalRequest>>),
     /// The reader of the turn's events is done.

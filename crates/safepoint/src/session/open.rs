@@ -9,6 +9,7 @@ use super::{
     journal::{Journal, LEASE, LeftTurn, Recovered, reconcile, recover},
     machine::Machine,
     outcome::ItemOutcome,
+    shared::InStore,
     store_watch::Watcher,
     stored_item::encode_item,
 };
@@ -191,8 +192,7 @@ impl<T: Item> SessionBuilder<T> {
         {
             // Nothing depends on it; the same failure is met by the records that matter.
         }
-        let (shared, received) = self.shared();
-        shared.journal.get_or_init(|| Arc::downgrade(journal));
+        let (shared, received) = self.shared(Some(InStore::new(journal, first.clone())));
         let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
         let settings = Arc::new(self.settings);
         let mut driver = Driver::new(Arc::clone(&shared), settings, found.history, received, machine);
@@ -203,7 +203,6 @@ impl<T: Item> SessionBuilder<T> {
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));
         if let Some(first) = first {
             watcher.leave(*first);
-            *shared.first.lock() = Some(first);
         }
         watcher.look().await?;
         shared.mailbox.post(super::message::SessionMessage::Inherited);

@@ -55,6 +55,8 @@ pub trait Planner<T>: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PlanContext<T> {
+    /// The number of the turn that a plan for a new one begins.
+    pub turn: TurnId,
     /// What waits, in the order in which it came.
     pub waiting: Vec<QueuedItem<T>>,
     /// The last turn, if it ended early and can be resumed.

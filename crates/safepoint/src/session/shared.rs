@@ -1,6 +1,9 @@
 //! State shared by a session's driver and its handles.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::{
+    future::pending,
+    sync::{Arc, OnceLock, Weak},
+};
 
 use tokio::sync::Notify;
 
@@ -20,7 +23,7 @@ use crate::{
     },
     value::{
         event::Feed,
-        ids::{ItemId, TurnId},
+        ids::{ItemId, SessionId, TurnId},
     },
 };
 
@@ -37,12 +40,36 @@ pub(super) struct SharedSession<T> {
     /// Set once, before `over` is notified: a waiter that registers and then looks misses neither.
     pub(super) exit: OnceLock<Arc<SessionExit<T>>>,
     pub(super) over: Notify,
+    /// Set from the beginning where it is in a store; in memory, once its id is wanted. Boxed, so that an idle session carries no
+    /// room for it.
+    pub(super) place: OnceLock<Box<Place>>,
+}
+
+/// Where a session is. Exhaustive: in a store, or in memory, under an id that is made when it is first wanted.
+pub(super) enum Place {
+    Store(InStore),
+    Memory(SessionId),
+}
+
+/// What a session in a store has beside the others.
+pub(super) struct InStore {
+    /// Weak: a handle does not keep the store alive.
+    journal: Weak<Journal>,
     /// Another process is said to have written into the store.
-    pub(super) store_changed: Notify,
-    /// The item that the session was created with, until it is pushed.
-    pub(super) first: Mutex<Option<Arc<u64>>>,
-    /// Where it is stored, if it is; set before anyone else has a handle. Weak: a handle does not keep the store alive.
-    pub(super) journal: OnceLock<Weak<Journal>>,
+    changed: Notify,
+    /// The item that the session was created with, until it is pushed. Held for one look.
+    first: Mutex<Option<Arc<u64>>>,
+    id: SessionId,
+    /// The number of this owner.
+    epoch: u64,
+}
+
+impl InStore {
+    pub(super) fn new(journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Self {
+        let (id, epoch) = (journal.session().clone(), journal.lease().epoch());
+        let (journal, first) = (Arc::downgrade(journal), Mutex::new(first));
+        Self { journal, changed: Notify::new(), first, id, epoch }
+    }
 }
 
 /// A snapshot of the running turn.
@@ -70,7 +97,48 @@ impl<T: Item> SharedSession<T> {
     /// The number of the item that the session was created with, if it is this one and was not pushed before.
     pub(super) fn take_first(&self, stored: Option<&Arc<u64>>) -> Option<u64> {
         let stored = stored?;
-        self.first.lock().take_if(|first| Arc::ptr_eq(first, stored)).map(|number| *number)
+        let mut first = self.stored()?.first.lock();
+        first.take_if(|first| Arc::ptr_eq(first, stored)).map(|number| *number)
+    }
+
+    fn stored(&self) -> Option<&InStore> {
+        match self.place.get().map(|place| &**place) {
+            Some(Place::Store(stored)) => Some(stored),
+            Some(Place::Memory(_)) | None => None,
+        }
+    }
+
+    /// Its id: of a stored session, its name in the store; of one in memory, one that no other session has.
+    pub(super) fn id(&self) -> &SessionId {
+        match &**self.place.get_or_init(|| Box::new(Place::Memory(SessionId::fresh()))) {
+            Place::Store(stored) => &stored.id,
+            Place::Memory(id) => id,
+        }
+    }
+
+    /// The number of this owner of a stored session, from 1.
+    pub(super) fn epoch(&self) -> Option<u64> {
+        self.stored().map(|stored| stored.epoch)
+    }
+
+    /// Where it is stored. `None`: nowhere, or the session has ended.
+    pub(super) fn journal(&self) -> Option<Arc<Journal>> {
+        self.stored()?.journal.upgrade()
+    }
+
+    /// Another process is said to have written into the store.
+    pub(super) fn store_has_changed(&self) {
+        if let Some(stored) = self.stored() {
+            stored.changed.notify_one();
+        }
+    }
+
+    /// Waits until another process is said to have written into the store; what was said before this call counts.
+    pub(super) async fn store_changed(&self) {
+        match self.stored() {
+            Some(stored) => stored.changed.notified().await,
+            None => pending().await,
+        }
     }
 
     pub(super) fn view(&self, view: Option<TurnView>) {
@@ -83,7 +151,7 @@ impl<T: Item> SharedSession<T> {
             self.feed.close(SessionEvent::Ended);
             self.over.notify_waiters();
             // The watcher holds the store until it sees the end.
-            self.store_changed.notify_one();
+            self.store_has_changed();
         }
     }
 }

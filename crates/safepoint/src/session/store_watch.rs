@@ -107,11 +107,10 @@ impl<T: Item> Watcher<T> {
             return false;
         }
         let now = Instant::now();
-        let store_changed = async { shared.store_changed.notified().await };
         let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
         // Either may win: both lead to the same look. A notification before this call is not lost, because `notify_one`
         // keeps a permit until the next `notified`.
-        futures_util::future::select(Box::pin(store_changed), Box::pin(soon)).await;
+        futures_util::future::select(Box::pin(shared.store_changed()), Box::pin(soon)).await;
         !is_over()
     }
 
@@ -221,11 +220,12 @@ impl<T: Item> Watcher<T> {
 
     async fn look_at_decisions(&mut self) -> Result<(), Error> {
         for row in self.journal.store().approvals(self.journal.session()).await? {
-            if let ApprovalState::Decided { bytes, used: DecisionUse::Waiting, .. } = &row.state {
+            if let ApprovalState::Decided { bytes, principal, used: DecisionUse::Waiting, .. } = &row.state {
                 // An unreadable decision is not an approval, and its question waits for no other answer.
                 let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
                 let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
-                self.post(SessionMessage::Decided(row.asked.id.clone(), decision));
+                let ruled = decision.by(principal.clone()).taken();
+                self.post(SessionMessage::Decided(row.asked.id.clone(), ruled));
             }
         }
         Ok(())
@@ -237,6 +237,11 @@ impl<T: Item> Watcher<T> {
 fn is_final(error: &Error) -> bool {
     matches!(
         error,
-        Error::Fenced { .. } | Error::NoSession(_) | Error::Damaged(..) | Error::Newer { .. } | Error::Gone
+        Error::Fenced { .. }
+            | Error::NoSession(_)
+            | Error::Damaged(..)
+            | Error::DamagedAfter(..)
+            | Error::Newer { .. }
+            | Error::Gone
     )
 }

@@ -39,6 +39,8 @@ struct Known<T> {
     blocked_by: Option<TurnId>,
     recorded: Option<u64>,
     back: Option<T>,
+    /// Whether nothing changes the outcome any more, although its turn waits for a decision.
+    is_final: bool,
 }
 
 /// Where a steer was delivered.
@@ -60,6 +62,7 @@ impl<T> TicketState<T> {
             blocked_by: None,
             recorded: None,
             back: None,
+            is_final: false,
         };
         Self { id, known: Watched::new(known) }
     }
@@ -88,6 +91,10 @@ impl<T> TicketState<T> {
     pub(super) fn set_recorded(&self, number: u64) {
         self.known.update(|known| known.recorded = Some(number));
     }
+    /// Its turn will not continue.
+    pub(super) fn set_final(&self) {
+        self.known.update(|known| known.is_final = true);
+    }
     pub(super) fn give_back(&self, item: T, fate: ItemOutcome) {
         self.known.update(|known| {
             known.back = Some(item);
@@ -113,13 +120,24 @@ impl<T> Ticket<T> {
         self.state.known.wait(|known| known.recorded.map(Some).or(known.fate.map(|_over| None))).await
     }
 
-    /// The first final outcome. A turn that ended early may be resumed, and its items with it;
-    /// [`Ticket::fate_now`] and the events have the latest outcome.
+    /// The first outcome. A turn that ended early may be resumed, and its items with it: one that waits for a decision is
+    /// [`ItemOutcome::Suspended`] first, and gets another outcome later. [`final_outcome`](Self::final_outcome) waits for
+    /// that; [`Ticket::fate_now`] and the events have the latest outcome.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn outcome(&self) -> ItemOutcome {
         self.state.known.wait(|known| known.fate).await
+    }
+
+    /// The outcome, once its turn waits for no decision: as [`outcome`](Self::outcome), but [`ItemOutcome::Suspended`] is
+    /// waited for. It is the outcome only where nothing can change it any more: the session has ended, or a later turn began.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn final_outcome(&self) -> ItemOutcome {
+        let is_open = |known: &Known<T>| matches!(known.fate, Some(ItemOutcome::Suspended(_)));
+        self.state.known.wait(|known| known.fate.filter(|_| known.is_final || !is_open(known))).await
     }
 
     /// The latest known outcome; `None` while the item is queued or its turn is running.

@@ -127,7 +127,8 @@ pub enum Decision {
     },
     /// Do not run it.
     Deny {
-        /// The text for the model; empty for the standard note.
+        /// The text for the model; empty for the standard note. It may be missing where a decision is read.
+        #[serde(default)]
         message: String,
     },
     /// Do not run it: this is its result.
@@ -146,13 +147,37 @@ pub(crate) const HOLDER: &str = "the holder of the handle";
 pub struct Ruled {
     pub(crate) decision: Decision,
     pub(crate) by: String,
+    /// Whether it is applied whatever it says: a store has accepted it, or no one waits to learn that it was refused.
+    pub(crate) is_taken: bool,
+}
+
+impl Ruled {
+    /// The same, to be applied whatever it says.
+    pub(crate) fn taken(self) -> Self {
+        Self { is_taken: true, ..self }
+    }
 }
 
 impl Decision {
+    /// [`Decision::Deny`], with this text for the model.
+    ///
+    /// ```
+    /// # use safepoint::approval::Decision;
+    /// let no = Decision::deny("Not before Friday.");
+    /// // From a browser it is JSON; the message may be missing.
+    /// let read: Decision = serde_json::from_str(r#"{"decision": "deny", "message": "Not before Friday."}"#)?;
+    /// assert_eq!(read, no);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self::Deny { message: message.into() }
+    }
+
     /// The decision, in the name of `who`.
     #[must_use]
     pub fn by(self, who: impl Into<String>) -> Ruled {
-        Ruled { decision: self, by: who.into() }
+        Ruled { decision: self, by: who.into(), is_taken: false }
     }
 }
 

@@ -266,12 +266,22 @@ pub struct Event<K = EventKind> {
     pub at: Timestamp,
     /// What happened.
     pub kind: K,
+    /// The name of its stream.
+    stream: u64,
 }
 
 impl<K> Event<K> {
     /// An event of this number in its stream, shown at this time.
     pub const fn new(seq: u64, at: Timestamp, kind: K) -> Self {
-        Self { seq, at, kind }
+        Self { seq, at, kind, stream: 0 }
+    }
+
+    /// Its stream and its number in it, as a text that no other event has: the `id` of a server-sent event. A reader that
+    /// comes back with it continues [behind it](crate::event::EventEncoder::catch_up). The stream of a run that is resumed, or
+    /// of a session that is opened again, is another one, in the same process or not (S11.10).
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{:016x}-{}", self.stream, self.seq)
     }
 }
 
@@ -282,6 +292,18 @@ impl Event {
     pub fn call_started(&self) -> Option<(&CallId, &str)> {
         let EventKind::Fact(fact) = &self.kind else { return None };
         if let Fact::CallStarted { call_id, name, .. } = &**fact { Some((call_id, name)) } else { None }
+    }
+
+    /// The question, if that is what happened: may a call of the run, or of a child run, do this? It is answered by its id
+    /// ([`RunHandle::decide`](crate::RunHandle::decide)), whichever run asks. The same as [`Fact::ApprovalRequested`].
+    #[must_use]
+    pub fn approval_asked(&self) -> Option<&ApprovalRequest> {
+        let mut kind = &self.kind;
+        while let EventKind::Child { event, .. } = kind {
+            kind = event;
+        }
+        let EventKind::Fact(fact) = kind else { return None };
+        if let Fact::ApprovalRequested(asked) = &**fact { Some(asked) } else { None }
     }
 }
 
@@ -320,7 +342,8 @@ pub enum EventKind {
     /// Provisional: more of the arguments of a call that arrives. They are JSON once all of them are joined; the call that
     /// begins has them as a whole ([`Fact::CallStarted`]).
     CallDelta {
-        /// The id that the provider gave the call. Empty while it has given none; a call whose id is taken gets another one.
+        /// The id that the provider gave the call, the same for all of its fragments. Empty if it had given none when the first
+        /// of them arrived; a call whose id is taken gets another one.
         call_id: CallId,
         /// The tool.
         name: Arc<str>,

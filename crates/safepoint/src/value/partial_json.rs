@@ -95,6 +95,11 @@ impl PartialJson {
         }
     }
 
+    /// All of it, once it is there: what came behind it is left out.
+    pub(crate) fn whole(&self) -> Option<&str> {
+        self.text.get(..self.certain).filter(|_| self.is_whole)
+    }
+
     /// What is certain; none if nothing is, or if it is no JSON.
     pub(crate) fn value(&self) -> Option<Value> {
         if self.certain == 0 {

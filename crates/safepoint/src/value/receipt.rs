@@ -16,6 +16,7 @@ mod child;
 mod cleanup;
 mod display;
 pub mod exit_code;
+mod open_approval;
 mod process;
 mod provider;
 mod reason;
@@ -27,8 +28,10 @@ pub use super::effect::SideEffect;
 pub use child::{CallKind, ChildReport};
 pub use cleanup::{CleanupEnd, CleanupReport};
 pub use display::lasting;
+pub use open_approval::OpenApproval;
 pub use process::ProcessReport;
 pub use provider::ProviderToolReport;
+pub(crate) use provider::provider_uses;
 pub use reason::ReasonReport;
 pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
 pub(crate) use request::TookEffect;
@@ -315,6 +318,9 @@ pub struct Receipt {
     pub calls: Vec<CallReport>,
     /// Approvals that the stop cancelled.
     pub approvals_cancelled: Vec<ApprovalId>,
+    /// Questions that are open: the run waits for their answers. Those of child runs are in their own receipts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals_open: Vec<OpenApproval>,
     /// Child runs that wait for decisions, as the run does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<ChildReport>,

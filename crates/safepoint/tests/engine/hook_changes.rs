@@ -46,7 +46,7 @@ impl Spy {
     }
 
     /// What was sent, as JSON, request by request.
-    fn sent(&self) -> Vec<String> {
+    pub(crate) fn sent(&self) -> Vec<String> {
         self.sent.lock().unwrap().iter().map(|sent| json!(sent).to_string()).collect()
     }
 }

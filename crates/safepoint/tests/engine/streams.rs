@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use futures_util::{StreamExt, future::poll_immediate};
 use safepoint::{
-    Limits, Outcome,
+    Limits, Outcome, RunHandle, StopRequest,
     event::{Event, EventEncoder, EventKind, Fact, RunItem},
     message::ToolCall,
     model::{Delta, Finish},
@@ -152,11 +152,42 @@ fn said(line: &impl serde::Serialize) -> Value {
     line
 }
 
+/// The id of the event with this number, which may have been dropped since.
+fn id_of(run: &RunHandle, seq: u64) -> String {
+    let first = run.events().now().unwrap().id();
+    format!("{}-{seq}", first.split('-').next().unwrap())
+}
+
+/// S11.10: an id belongs to one stream: that of a run that is resumed is another, and what is no id belongs to none.
+#[tokio::test(start_paused = true)]
+async fn an_id_belongs_to_one_stream() {
+    let built = agent([ask(&["look"]), say("fine")]).tool(does("look", |cx| async move {
+        cx.stop_run(StopRequest::now());
+        Ok(String::new())
+    }));
+    let built = built.build();
+    let run = built.run("go");
+    let first = run.handle();
+    let outcome = run.await;
+    assert_eq!(outcome.ending(), Ending::Stopped);
+    let again = built.resume(&outcome).detach();
+    drop(again.done().await);
+    let last = first.events().collect::<Vec<_>>().await.last().unwrap().id();
+    for (id, is_of_it) in [(last.as_str(), false), ("3", false), ("x-3", false), ("-", false), ("", true)] {
+        let (mut encoder, mut events) = (EventEncoder::of_run(&again), again.events());
+        let line = encoder.catch_up(&mut events, id);
+        let kind = line.as_ref().map(|line| (line.kind().to_owned(), line.seq()));
+        assert_eq!(kind, (!is_of_it).then(|| ("stream_restarted".to_owned(), 0)), "{id}");
+        assert_eq!(events.now().unwrap().seq, 0);
+    }
+}
+
 /// S11.8: a reader that goes away at any event and comes back sees no gap without a marker, whatever is kept for readers that
 /// lag, and its lines are those of a reader that was always there.
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_comes_back_sees_no_gap_without_a_marker() {
-    for (retained, leaves) in [1, 7, 4096].into_iter().flat_map(|kept| (0..100).map(move |left| (kept, left)))
+    for (retained, leaves) in
+        [1, 7, 4096].into_iter().flat_map(|kept| (0..100_u64).map(move |left| (kept, left)))
     {
         let limits = Limits::default().with_retained_deltas(retained);
         let looks = does("look", |_| async { Ok("fine".into()) });
@@ -172,7 +203,9 @@ async fn a_reader_that_comes_back_sees_no_gap_without_a_marker() {
         }
 
         let (mut encoder, mut events) = (EventEncoder::of_run(&handle), handle.events());
-        encoder.catch_up(&mut events, leaves);
+        let leaves = u64::min(leaves, all.last().unwrap().seq + 1);
+        let last = leaves.checked_sub(1).map(|seen| id_of(&handle, seen)).unwrap_or_default();
+        assert!(encoder.catch_up(&mut events, &last).is_none(), "it is the same stream");
         let (mut next, mut marked) = (leaves, 0);
         for event in events.collect::<Vec<_>>().await {
             assert_eq!(event.seq, next, "an event is missing and nothing says so");

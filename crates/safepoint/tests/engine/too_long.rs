@@ -20,7 +20,7 @@ use crate::world::{Reply, say};
 
 /// A model that takes conversations of `most` messages, and gives its replies in order.
 #[derive(Clone)]
-struct Takes {
+pub(crate) struct Takes {
     most: usize,
     replies: Arc<Mutex<Vec<Reply>>>,
     sent: Arc<Mutex<Vec<usize>>>,
@@ -28,16 +28,16 @@ struct Takes {
 }
 
 impl Takes {
-    fn new(most: usize, replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn new(most: usize, replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies = Arc::new(Mutex::new(replies.into_iter().collect()));
         Self { most, replies, sent: Arc::default(), begins: false }
     }
 
-    fn sent(&self) -> Vec<usize> {
+    pub(crate) fn sent(&self) -> Vec<usize> {
         self.sent.lock().unwrap().clone()
     }
 
-    fn agent(&self) -> AgentBuilder {
+    pub(crate) fn agent(&self) -> AgentBuilder {
         Agent::builder(self.clone())
     }
 }
@@ -65,7 +65,7 @@ impl Conversation for Takes {
 }
 
 /// A conversation of `rounds` rounds.
-fn long(rounds: usize) -> History {
+pub(crate) fn long(rounds: usize) -> History {
     let mut history = History::new();
     for round in 0..rounds {
         history.push(Message::User(format!("question {round} {}", "x".repeat(60)).into()));

@@ -23,6 +23,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
+use super::rewinding::{Next, RewindNews, Rewinds};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
@@ -50,7 +51,7 @@ pub(crate) struct Times {
 #[derive(Clone, Debug)]
 pub(crate) enum After {
     Over(ExitCode),
-    Next(String),
+    Next(Box<Next>),
 }
 
 pub(crate) struct Driver {
@@ -66,7 +67,8 @@ pub(crate) struct Driver {
     /// The sessions that were listed last.
     listed: Vec<String>,
     /// The session to open after this one.
-    next: Option<String>,
+    pub(crate) next: Option<Next>,
+    pub(crate) rewinds: Rewinds,
     pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
@@ -90,6 +92,7 @@ pub(crate) enum Later {
     Model(String),
     Listed(Vec<String>, String),
     Next(String),
+    Rewind(RewindNews),
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -113,7 +116,7 @@ impl Driver {
         (state, surface, terminal): (State, Surface, Terminal),
         (host, crew): (Arc<Host>, Arc<CurrentAgent>),
         processes: Processes,
-        (times, store): (Times, Option<Arc<dyn Store>>),
+        (times, store, rewinds): (Times, Option<Arc<dyn Store>>, Rewinds),
     ) -> Self {
         let later = mpsc::unbounded_channel();
         let (listed, next) = (Vec::new(), None);
@@ -128,6 +131,7 @@ impl Driver {
             store,
             listed,
             next,
+            rewinds,
             later,
             away: None,
             go: None,
@@ -168,6 +172,7 @@ impl Driver {
             let is_over = matches!(woke, Woke::Event(None));
             self.take_signals(&mut signals);
             self.take(woke, &mut events, &mut signals);
+            self.tell_of_snapshots();
             if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
                 break;
             }
@@ -209,11 +214,8 @@ impl Driver {
                 self.listed = ids;
                 self.state.tell(Tone::Plain, &text);
             }
-            Woke::Later(Later::Next(id)) => {
-                self.next = Some(id);
-                self.state.leaving = Some(Leave::Tidily);
-                self.leave(Leave::Tidily);
-            }
+            Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
+            Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -270,6 +272,7 @@ impl Driver {
                     let id = at.and_then(|at| self.listed.get(at).cloned());
                     self.perform_later(Action::GoTo(id.unwrap_or(named)));
                 }
+                Action::Rewind(ask) => self.rewind(ask),
                 act => self.perform_later(act),
             }
         }
@@ -340,7 +343,7 @@ impl Driver {
         let last = self.surface.frame(&above, Pane::default());
         self.terminal.leave(last);
         Ok(match self.next {
-            Some(id) => After::Next(id),
+            Some(next) => After::Next(Box::new(next)),
             None => After::Over(exit::with(self.code)),
         })
     }

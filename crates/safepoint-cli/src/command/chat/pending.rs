@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use safepoint::{
+    approval::Decision,
     ids::{ApprovalId, ItemId},
     store::Store,
 };
@@ -75,6 +76,7 @@ impl Driver {
     pub(crate) fn perform_later(&self, act: Action) {
         let (host, crew, later) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.later.0.clone());
         let (store, columns) = (self.store.clone(), self.state.columns);
+        let snapshots = self.rewinds.snapshots.clone();
         tokio::spawn(async move {
             let answer = match act {
                 Action::Resume => match host.session.resume().await {
@@ -87,19 +89,13 @@ impl Driver {
                     Ok(Err(why)) => Later::Message(Tone::Plain, why),
                     Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
                 }),
-                Action::Decide(id, decision) => match host.session.decide(&id, decision).await {
-                    Ok(()) => {
-                        // A decision resumes a turn that was cut off while it waited.
-                        if host.session.current_turn().is_none() {
-                            host.session.resume().await;
-                        }
-                        None
+                Action::Decide(id, decision) => {
+                    // It may resume a turn, which changes files at once.
+                    if let Some(snapshots) = snapshots.filter(|_| host.session.current_turn().is_none()) {
+                        snapshots.before_decision().await;
                     }
-                    Err(error) => {
-                        post(&later, Later::Message(Tone::Aside, error.to_string()));
-                        Some(Later::Gone(vec![id]))
-                    }
-                },
+                    decide(&host, id, decision, &later).await
+                }
                 Action::WhoAnswered(id) => who(store.as_ref(), &host, &id).await,
                 Action::LookAt(mut asked) => {
                     let open = host.session.approvals().await;
@@ -115,10 +111,32 @@ impl Driver {
                 | Action::HandBack
                 | Action::Stop(_)
                 | Action::Quit(_)
+                | Action::Rewind(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));
         });
+    }
+}
+
+async fn decide(
+    host: &Host,
+    id: ApprovalId,
+    decision: Decision,
+    later: &UnboundedSender<Later>,
+) -> Option<Later> {
+    match host.session.decide(&id, decision).await {
+        Ok(()) => {
+            // A decision resumes a turn that was cut off while it waited.
+            if host.session.current_turn().is_none() {
+                host.session.resume().await;
+            }
+            None
+        }
+        Err(error) => {
+            post(later, Later::Message(Tone::Aside, error.to_string()));
+            Some(Later::Gone(vec![id]))
+        }
     }
 }
 

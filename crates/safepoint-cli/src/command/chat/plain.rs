@@ -217,9 +217,10 @@ impl Turns<'_> {
     fn show(&self, kind: &EventKind) {
         match kind {
             EventKind::Text(text) => self.screen.text(text),
+            EventKind::Provider(block) => self.screen.provider(block),
             EventKind::Lagged { count } => self.screen.note(&missed(*count)),
             EventKind::Fact(fact) => match &**fact {
-                Fact::ModelEnded { .. } => self.screen.end_line(),
+                Fact::ModelEnded { message, .. } => self.screen.end_message(message),
                 Fact::CallStarted { name, args, .. } => {
                     self.screen.note(&format!("▸ {name} {}", brief(args)));
                 }

@@ -68,16 +68,20 @@ impl Left {
     pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
+        if self.said.is_empty() && !state.about.is_kept {
+            return;
+        }
         if self.said.is_empty() {
             let kept = format!("stored as {session}; `safepoint chat --session {session}` reopens it");
             return state.tell(Tone::Aside, &kept);
         }
         let before = self.said.len().saturating_sub(SHOWN);
         let earlier = if before > 0 { format!("; {before} messages before these") } else { String::new() };
-        state.tell(
-            Tone::Aside,
-            &format!("Reopened {session}{earlier} (`safepoint trace {session}` shows all)"),
-        );
+        let head = match state.about.is_kept {
+            true => format!("Reopened {session}{earlier} (`safepoint trace {session}` shows all)"),
+            false => format!("The conversation so far{earlier}"),
+        };
+        state.tell(Tone::Aside, &head);
         for (_, said) in self.said.into_iter().skip(before) {
             match said {
                 Said::Person(text) => {

@@ -11,7 +11,10 @@ use serde_json::json;
 
 use crate::{
     args::{names, sessions::ForkArgs},
-    command::store::{no_session, show_outcome},
+    command::{
+        sessions::rewound,
+        store::{no_session, show_outcome},
+    },
     control::list::meant,
     exit::code,
     settings::store::existing_store,
@@ -19,10 +22,10 @@ use crate::{
 
 /// Runs the command.
 pub(crate) async fn fork(args: ForkArgs) -> anyhow::Result<ExitCode> {
-    let ForkArgs { session, at, name, place } = args;
-    if let Some(name) = &name {
+    if let Some(name) = &args.name {
         names::check(name)?;
     }
+    let ForkArgs { session, at, name, place, .. } = args.clone();
     let store = existing_store(place.store.clone())?;
     let Some(one) = meant(store.as_ref(), &session).await? else {
         return no_session(&SessionId::from(session), &place);
@@ -33,6 +36,9 @@ pub(crate) async fn fork(args: ForkArgs) -> anyhow::Result<ExitCode> {
         let fields = json!({"code": code::CONFLICT, "said": said});
         return show_outcome(&place, ("forked", Some(id.as_str())), fields, (code::CONFLICT, &said));
     };
+    if args.files || args.plan {
+        return rewound::fork(args, store, id).await;
+    }
     let fork = Fork::of(id.clone());
     let fork = if let Some(at) = at { fork.at(at) } else { fork };
     let fork = if let Some(name) = name { fork.named(name) } else { fork };
@@ -43,6 +49,10 @@ pub(crate) async fn fork(args: ForkArgs) -> anyhow::Result<ExitCode> {
             (code::NONE_SUCH, Err(format!("{error}; `safepoint trace {id}` shows its turns")))
         }
         Err(error @ Error::SessionExists(_)) => (code::CONFLICT, Err(error.to_string())),
+        Err(error @ Error::DamagedAfter(.., turn)) => {
+            let at = turn.number();
+            anyhow::bail!("{error}: `safepoint sessions fork {id} --at {at}`")
+        }
         Err(error) => return Err(error.into()),
     };
     let said = match &forked {

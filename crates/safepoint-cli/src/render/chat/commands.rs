@@ -2,16 +2,19 @@
 
 use super::{
     queue::PushKind,
+    rewind::RewindAsk,
     state::{Action, Leave, State, Tone},
 };
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 11] = [
+const COMMANDS: [(&str, &str); 13] = [
     ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
     ("resume", "resume the turn that was stopped or failed; `/resume N` or an id: another session"),
     ("sessions", "list stored and running sessions with their last state"),
+    ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
+    ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
     ("receipt", "show the full receipt of the last turn"),
     ("trace", "show what the last turn recorded, step by step"),
@@ -26,7 +29,7 @@ Enter       send; during a turn: steer it (the model reads the message with its 
 Alt-Enter   during a turn: queue the message for the next turn (Tab does the same)
 Ctrl-J      a new line
 Up          edit the last queued message, else an earlier one
-Esc         stop the turn at the next safe point; again: now
+Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit";
@@ -50,6 +53,9 @@ impl State {
             ("stop", _) => self.noted_stop(StopLevel::AtSafePoint),
             ("resume", named) => self.resume(named),
             ("sessions", _) => self.actions.push(Action::List),
+            ("rewind", named) => self.rewind(named),
+            ("undo", _) if self.work.is_some() => self.tell(Tone::Aside, "a turn is running; /stop first"),
+            ("undo", _) => self.actions.push(Action::Rewind(RewindAsk::Undo)),
             ("retry", _) => self.retry(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),

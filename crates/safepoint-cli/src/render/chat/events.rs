@@ -19,7 +19,7 @@ use super::{
 };
 use crate::render::{
     activity::Activity,
-    approval, hints,
+    approval, hints, provider,
     text::{at_running, brief, said},
 };
 
@@ -116,6 +116,7 @@ impl State {
                 self.tell(Tone::Aside, &said);
             }
             EventKind::Waiting { what } => self.tell(Tone::Aside, &format!("waiting for {what}")),
+            EventKind::Provider(block) => self.provider(block),
             EventKind::Lagged { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }
@@ -143,8 +144,11 @@ impl State {
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
         match fact {
-            Fact::ModelEnded { whole, .. } => {
+            Fact::ModelEnded { whole, message, .. } => {
                 self.end_text();
+                if let Some(sources) = provider::sources(message.citations(), Some(self.columns)) {
+                    self.tell(Tone::Aside, &sources);
+                }
                 match whole {
                     Completion::Stopped => self.tell(Tone::Aside, "(cut here)"),
                     Completion::Steered => self.tell(Tone::Aside, "(cut here by your message)"),

@@ -32,7 +32,7 @@ impl State {
     }
 
     fn press(&mut self, key: KeyEvent, now: Instant) {
-        let may_answer = self.may_answer(now);
+        let (may_answer, may_choose) = (self.may_answer(now), self.may_choose(now));
         self.pressed = Some(now);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -42,12 +42,16 @@ impl State {
             return self.actions.push(Action::Suspend);
         }
         (self.ctrl_c, self.warned) = (None, None);
+        if key.code != KeyCode::Esc {
+            self.escaped = None;
+        }
         match key.code {
-            KeyCode::Esc => self.escape(),
+            KeyCode::Esc => self.escape(now),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
+            KeyCode::Char(letter) if may_choose && !control => self.choose(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
             KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => self.answer(letter),
             _ => self.typed(key),
@@ -170,7 +174,7 @@ impl State {
                 let draft = std::mem::take(&mut self.draft);
                 self.input.set(draft);
             }
-            Mode::Typing | Mode::Allowing => {}
+            Mode::Typing | Mode::Allowing | Mode::Rewinding => {}
         }
     }
 
@@ -180,7 +184,7 @@ impl State {
         self.actions.push(Action::Decide(asked.question.id, decision));
     }
 
-    fn escape(&mut self) {
+    fn escape(&mut self, now: Instant) {
         if self.mode != Mode::Typing {
             return self.end_answer();
         }
@@ -188,7 +192,9 @@ impl State {
         if self.work.is_none() && !self.questions.is_empty() {
             return self.stop(StopLevel::Now);
         }
-        self.stop_turn(StopLevel::AtSafePoint);
+        if !self.stop_turn(StopLevel::AtSafePoint) {
+            self.escape_idle(now);
+        }
     }
 
     /// Stops the turn at this level; if a stop was asked already, now. Returns whether one is running.

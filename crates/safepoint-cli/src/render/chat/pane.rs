@@ -165,7 +165,7 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
     let lead = match state.mode {
         Mode::Denying => "✗ ",
         Mode::Telling => "= ",
-        Mode::Typing | Mode::Allowing => "› ",
+        Mode::Typing | Mode::Allowing | Mode::Rewinding => "› ",
     };
     let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
         Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
@@ -182,6 +182,7 @@ fn hint(state: &State, now: Instant) -> String {
         (None, Mode::Telling, _) => {
             "what did it come to? · Enter: it is done, with this · Esc back".to_owned()
         }
+        (None, Mode::Rewinding, _) => state.rewind_hint(now),
         (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
         (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {
             let more = state.questions.len() - 1;
@@ -201,6 +202,9 @@ fn hint(state: &State, now: Instant) -> String {
             |stop| stopping_hint(state, stop),
         ),
         (None, Mode::Typing, None) if state.work.is_some() => "Enter queues · /help".to_owned(),
+        (None, Mode::Typing, None) if state.is_escaped(now) => {
+            "Esc again lists the turns to go back to".to_owned()
+        }
         (None, Mode::Typing, None) => {
             let is_open = state.last.as_ref().is_some_and(|receipt| receipt.ending != Ending::Done);
             let resume = if is_open { " · /resume resumes" } else { "" };

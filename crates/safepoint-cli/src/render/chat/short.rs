@@ -4,13 +4,27 @@ use safepoint::{
     Receipt,
     approval::{AllowScope, Decision},
     event::Resolution,
+    message::ProviderBlock,
     raw::OutputExtent,
 };
 
 use super::state::{State, Tone};
-use crate::render::text::at_running;
+use crate::render::{provider, text::at_running};
 
 impl State {
+    /// What the provider did itself: its tools, and the first lines of what they gave.
+    pub(crate) fn provider(&mut self, block: &ProviderBlock) {
+        if let Some(begun) = provider::begun(block, Some(self.columns)) {
+            self.end_text();
+            self.tell(Tone::Aside, &begun);
+        }
+        if let Some(gave) = provider::gave(block) {
+            self.end_text();
+            self.tell(Tone::Aside, &gave.head());
+            self.output(gave.text, &OutputExtent::All);
+        }
+    }
+
     /// The first lines of what a call came to, and how much there is more, where.
     pub(crate) fn output(&mut self, output: &str, extent: &OutputExtent) {
         const SHOWN: usize = 5;

@@ -22,6 +22,7 @@ use super::{
     input::Input,
     markdown::{self, Block, DIM},
     queue::{Handed, Items, PushKind},
+    rewind::{Choices, RewindAsk},
 };
 use crate::{
     output,
@@ -54,6 +55,8 @@ pub(crate) enum Action {
     LookAt(Vec<ApprovalId>),
     /// Use another model from the next turn on.
     Model(String),
+    /// Go back to an earlier turn.
+    Rewind(RewindAsk),
     /// End the session and the program.
     Quit(Leave),
     /// Give the terminal back to the shell until the job continues.
@@ -67,8 +70,8 @@ pub(crate) enum Leave {
     AtOnce,
 }
 
-/// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, or say how
-/// far a yes reaches. Exhaustive: the four.
+/// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, say how
+/// far a yes reaches, or what goes back. Exhaustive: the five.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
@@ -77,6 +80,7 @@ pub(crate) enum Mode {
     /// The result of a call whose side effects are unknown.
     Telling,
     Allowing,
+    Rewinding,
 }
 
 /// What does not change while the program runs.
@@ -116,6 +120,11 @@ pub(crate) struct State {
     /// When a key was last pressed, and when that was Ctrl-C.
     pub(crate) pressed: Option<Instant>,
     pub(crate) ctrl_c: Option<Instant>,
+    /// When Esc was last pressed in an idle chat, if no other key was since.
+    pub(super) escaped: Option<Instant>,
+    /// What there is to choose from while it is asked what goes back.
+    pub(super) choices: Choices,
+    pub(super) choice_since: Option<Instant>,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     pub(crate) settled_at: Option<Instant>,

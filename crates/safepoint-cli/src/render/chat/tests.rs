@@ -30,6 +30,8 @@ use super::{
 use crate::signals::StopLevel;
 
 mod handed;
+mod provider;
+mod rewind;
 mod streams;
 
 const COLUMNS: u16 = 80;
@@ -314,7 +316,11 @@ fn escape_stops_and_says_what_it_waits_for() {
     world.hides("Stopping");
     world.shows("Stopped by user (person): at the terminal");
     world.hides("running   nothing");
-    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    world.hear(SessionEvent::TurnQuiet {
+        turn: turn(1),
+        survivors: Vec::new(),
+        receipt: Arc::new(receipt()),
+    });
     world.shows("  running   nothing, ");
     assert_eq!(world.tap(KeyCode::Esc), [], "nothing is running");
 }
@@ -324,7 +330,11 @@ fn escape_stops_and_says_what_it_waits_for() {
 fn what_is_still_alive_is_named() {
     let mut world = World::running();
     world.ended(ItemOutcome::Interrupted(turn(1)));
-    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: vec!["command (pid 7)".into()] });
+    world.hear(SessionEvent::TurnQuiet {
+        turn: turn(1),
+        survivors: vec!["command (pid 7)".into()],
+        receipt: Arc::new(receipt()),
+    });
     world.shows("warning: still running: command (pid 7)");
     world.hides("running   nothing");
     world.say("/receipt");
@@ -551,7 +561,11 @@ fn one_ctrl_c_ends_no_idle_chat() {
 fn a_late_ctrl_c_does_not_quit() {
     let mut world = World::running();
     world.ended(ItemOutcome::Completed(turn(1)));
-    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    world.hear(SessionEvent::TurnQuiet {
+        turn: turn(1),
+        survivors: Vec::new(),
+        receipt: Arc::new(receipt()),
+    });
     assert_eq!(world.control('c'), []);
     assert_eq!(world.control('d'), [Action::Quit(Leave::Tidily)]);
 }

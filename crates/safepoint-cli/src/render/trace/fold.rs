@@ -102,7 +102,7 @@ impl TimelineBuilder {
             }
             Ok(JournalFact::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
             // What it says was said before.
-            Ok(JournalFact::Checkpoint) => {}
+            Ok(JournalFact::BegunMore { .. } | JournalFact::Checkpoint) => {}
             Ok(other) => {
                 self.mark(Kind::Other, None, position, at).title = format!("{other:?}");
             }

@@ -111,8 +111,10 @@ fn the_story_of_a_fork_begins_with_what_it_continues() {
     let mut folder = TimelineBuilder::default();
     let what = Ok(JournalFact::Begun { from, turn, history: Vec::new() });
     folder.take(JournalStep { position: 0, at: Some(at(0)), what });
+    let what = Ok(JournalFact::BegunMore { history: Vec::new() });
+    folder.take(JournalStep { position: 1, at: Some(at(0)), what });
     let story = folder.story(SessionRow::new(&NewSession::of("ses_1"), at(0)));
-    assert!(text(&story).contains("continues ses_0 after turn-1"), "{}", text(&story));
+    assert_eq!(text(&story).matches("continues ses_0 after turn-1").count(), 1, "{}", text(&story));
 }
 
 /// The wording may change, and then this file alone.

@@ -57,6 +57,9 @@ pub enum Error {
     /// What is stored cannot be read.
     #[error("session {0} is damaged: {1}")]
     Damaged(SessionId, Damage),
+    /// What is stored can be read up to the end of this turn, and was to be read beyond it.
+    #[error("session {0} is damaged: {1}; it can be forked at turn {turn}, or at an earlier one", turn = .2.number())]
+    DamagedAfter(SessionId, Damage, TurnId),
     /// A release that came later wrote this store.
     #[error("the store has version {found}, and {known} is the newest known here")]
     Newer {

@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::{Callable, Toolset};
 use crate::value::json::{self, Unread};
 
+/// What a model reads behind the reason why its arguments do not fit.
+pub(crate) const AGAIN: &str = ". Correct them and call it again.";
+
 impl Toolset {
     /// The tool of that name, if the arguments fit it (S4.11).
     ///
@@ -13,9 +16,7 @@ impl Toolset {
     pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Callable, String> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if let Err(misfit) = entry.fits.check(args) {
-            return Err(format!(
-                "error: the arguments do not fit the tool `{name}`: {misfit}. Correct them and call it again."
-            ));
+            return Err(format!("error: the arguments do not fit the tool `{name}`: {misfit}{AGAIN}"));
         }
         Ok(&entry.work)
     }

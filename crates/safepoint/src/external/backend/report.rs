@@ -76,6 +76,7 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
         model: None,
         summaries: Vec::new(),
         provider_tools: Vec::new(),
+        approvals_open: Vec::new(),
         calls: row.iter().map(|(report, ..)| report.clone()).collect(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),

@@ -24,6 +24,7 @@ impl Driver {
             provider_tools: self.machine.provider_tools().to_vec(),
             calls: self.call_rows(),
             approvals_cancelled,
+            approvals_open: self.machine.questions().map(Into::into).collect(),
             waiting: self.machine.suspended().cloned().collect(),
             usage: self.machine.usage().clone(),
             cost: None,

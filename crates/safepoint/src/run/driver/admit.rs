@@ -28,6 +28,10 @@ const TOO_DEEP: &str =
 /// What the model sees below the reason why arguments do not fit that it did not write.
 const CHANGED: &str = "[a hook changed the arguments of this call; they are not those that you gave]";
 
+/// The same where a person changed them who could not learn of it (S8.14).
+const BY_A_PERSON: &str = "[a person approved this call with other arguments than yours, and those do not fit; the \
+    mistake is not in the arguments that you gave]";
+
 impl Driver {
     /// Checks new calls: each ends, waits for a person, or may begin. Stop requests that arrive meanwhile are
     /// noticed before the next call (S12.5).
@@ -129,7 +133,8 @@ impl Driver {
         match (self.cx.def.on_unknown, &self.cx.def.approvals, given) {
             (
                 OnUnknownEffect::Ask,
-                ApprovalMode::Ask(Some(_), _) | ApprovalMode::Ask(None, WithoutApprover::Suspend),
+                ApprovalMode::Ask(Some(_), _)
+                | ApprovalMode::Ask(None, WithoutApprover::Suspend | WithoutApprover::Wait),
                 Some(args),
             ) => self.ask_person(call, args, ApprovalKind::AfterUnknownEnd).await,
             _ => self.end_call(call, executor::end_unknown("", self.unseen_at(call))).await,
@@ -147,6 +152,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let spec = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),
+            Err(why) if is_changed => return self.reject_call(call, format!("{why}\n{BY_A_PERSON}")).await,
             Err(why) => return self.reject_call(call, why).await,
         };
         let is_same = definition.is_empty() || definition == self.cx.def.tools.definition(&call.name);

@@ -150,6 +150,7 @@ impl Driver {
     pub(super) fn ask_approver_or_wait(&mut self, request: ApprovalRequest) {
         match self.cx.def.approvals.clone() {
             ApprovalMode::Ask(Some(approver), _) => self.ask_approver(approver, request),
+            ApprovalMode::Ask(None, WithoutApprover::Wait) => self.expire_later(&request),
             _ => self.wait_in_place(&request),
         }
     }
@@ -178,7 +179,7 @@ impl Driver {
             promised.send(match timeout(open_for, asking).await {
                 Ok(Ok(None)) => RunMessage::Left { id },
                 Ok(Ok(Some(decision))) => {
-                    let ruled = decision.by(APPROVER);
+                    let ruled = decision.by(APPROVER).taken();
                     RunMessage::Decided { id, ruled, reply: tokio::sync::oneshot::channel().0 }
                 }
                 Ok(Err(Panicked(message))) => RunMessage::AskingPanicked { message },
@@ -191,10 +192,15 @@ impl Driver {
     /// The approver has left. The question stays open for one that can be asked later, or is denied.
     pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), LogFailure> {
         drop(self.approvals.asking.remove(&id));
-        if let ApprovalMode::Ask(_, WithoutApprover::Suspend) = self.cx.def.approvals {
+        if let ApprovalMode::Ask(_, without @ (WithoutApprover::Suspend | WithoutApprover::Wait)) =
+            self.cx.def.approvals
+        {
             self.leave_open(&id);
             if let Some(Call { step: CallState::AwaitingApproval(request), .. }) = self.machine.asked(&id) {
-                self.wait_in_place(&request);
+                match without {
+                    WithoutApprover::Wait => self.expire_later(&request),
+                    WithoutApprover::Suspend | WithoutApprover::Deny => self.wait_in_place(&request),
+                }
             }
             return Ok(());
         }
@@ -214,9 +220,20 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let Err((ruled, reply)) = self.decide_inside(&id, (ruled, reply)) else { return Ok(()) };
         let Err((ruled, reply)) = self.cx.shared.pass_decision(&id, ruled, reply) else { return Ok(()) };
+        if let Some(unfit) = self.unfit(&id, &ruled) {
+            sync::reply(reply, Err(unfit));
+            return Ok(());
+        }
         let taken = self.decide(&id, ruled).await?;
         sync::reply(reply, taken);
         Ok(())
+    }
+
+    /// Why the changed arguments of a decision cannot be used, if its giver can still give others (S8.14).
+    pub(super) fn unfit(&self, id: &ApprovalId, ruled: &Ruled) -> Option<DecideError> {
+        let Decision::ApproveWith { args } = &ruled.decision else { return None };
+        let call = self.machine.asked(id).filter(|_| !ruled.is_taken)?;
+        self.cx.def.tools.fit(&call.call.name, args).err().map(DecideError::unfit)
     }
 
     /// Takes the first answer to an open question; any later one comes too late.

@@ -1,6 +1,6 @@
 //! The beginning of an attempt: what it starts from, recorded, and the limits on its time.
 
-use super::{Driver, LogFailure, Start, replay::resumed};
+use super::{Driver, LogFailure, Start};
 use crate::value::{
     event::{Fact, RunLimits},
     history::Message,
@@ -44,12 +44,12 @@ impl Driver {
             self.fail("input", "the input is blank: there is nothing to answer", None);
         }
         let expired = self.expire_overdue().await?;
-        for (id, decision) in decisions {
+        for (id, ruled) in decisions {
             // A decision after the question expired is too late: the model sees the expiry (S8.5).
             if expired.contains(&id) {
                 continue;
             }
-            if let Err(error) = self.decide(&id, resumed(decision)).await? {
+            if let Err(error) = self.decide(&id, ruled).await? {
                 self.not_taken(&id, &error);
             }
         }

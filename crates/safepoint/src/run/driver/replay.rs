@@ -8,7 +8,7 @@ use crate::{
     },
     sync,
     value::{
-        approval::{Decision, Ruled},
+        approval::Ruled,
         history::{History, Message as Said},
         ids::ApprovalId,
         message::UserMessage,
@@ -51,14 +51,11 @@ impl Driver {
     }
 
     /// Leaves decisions for child runs in the tree; they are applied when those runs are resumed.
-    pub(super) fn leave_to_children(
-        &self,
-        decisions: Vec<(ApprovalId, Decision)>,
-    ) -> Vec<(ApprovalId, Decision)> {
+    pub(super) fn leave_to_children(&self, decisions: Vec<(ApprovalId, Ruled)>) -> Vec<(ApprovalId, Ruled)> {
         let (inside, own): (Vec<_>, Vec<_>) =
             decisions.into_iter().partition(|(id, _)| self.is_asked_below(id));
-        for (id, decision) in inside {
-            self.cx.shared.tree.leave(id, (resumed(decision), None));
+        for (id, ruled) in inside {
+            self.cx.shared.tree.leave(id, (ruled, None));
         }
         own
     }
@@ -89,6 +86,14 @@ impl Driver {
                 self.ask_approver_or_wait(request.clone());
                 continue;
             };
+            let reply = match (self.unfit(&request.id, &ruled), reply) {
+                (Some(unfit), Some(reply)) => {
+                    sync::reply(reply, Err(unfit));
+                    self.ask_approver_or_wait(request.clone());
+                    continue;
+                }
+                (_, reply) => reply,
+            };
             let taken = self.decide(&request.id, ruled).await?;
             if let (Err(error), None) = (&taken, &reply) {
                 self.not_taken(&request.id, error);
@@ -104,9 +109,4 @@ impl Driver {
     pub(super) fn not_taken(&mut self, id: &ApprovalId, error: &DecideError) {
         self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
     }
-}
-
-/// A decision that came with a resume.
-pub(super) fn resumed(decision: Decision) -> Ruled {
-    decision.by("the caller that resumed the run")
 }

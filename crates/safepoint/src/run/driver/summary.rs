@@ -61,7 +61,7 @@ impl Driver {
         let def = Arc::clone(&self.cx.def);
         let Some(meter) = &def.meter else { return Ok(()) };
         let model = match meter.summariser() {
-            Some(Summariser::Other(model)) => Guarded::new(Arc::clone(model)),
+            Some(Summariser::Other(model)) => def.cleaned(Arc::clone(model)),
             Some(Summariser::Own) | None => def.model.clone(),
         };
         let round = self.machine.next_round();

@@ -138,6 +138,7 @@ fn costing(cost: f64) -> ChildReport {
         model: None,
         summaries: Vec::new(),
         provider_tools: Vec::new(),
+        approvals_open: Vec::new(),
         calls: Vec::new(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),

@@ -122,6 +122,14 @@ impl Machine {
         self.live.iter()
     }
 
+    /// Open questions about calls that wait for the answer before they begin.
+    pub(crate) fn questions(&self) -> impl Iterator<Item = &ApprovalRequest> {
+        self.round().into_iter().flat_map(Round::open).filter_map(|call| match &call.step {
+            CallState::AwaitingApproval(asked) => Some(asked),
+            _ => None,
+        })
+    }
+
     pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {
         self.open_calls()
             .into_iter()

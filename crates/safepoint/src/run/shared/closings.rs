@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
+    definition::toolset,
     sync::Mutex,
     value::{
         approval::{Decision, Ruled},
@@ -38,6 +39,18 @@ pub enum DecideError {
     /// The run has ended.
     #[error("the run has ended")]
     RunEnded,
+    /// The changed arguments do not fit the tool, and why. Nothing was recorded, and the question is open: decide again
+    /// (S8.14).
+    #[error("the changed arguments do not fit, and the question is still open: {0}")]
+    Unfit(String),
+}
+
+impl DecideError {
+    /// From the text that a model would get about such arguments.
+    pub(crate) fn unfit(why: String) -> Self {
+        let why = why.strip_prefix("error: ").unwrap_or(&why);
+        Self::Unfit(why.strip_suffix(toolset::AGAIN).unwrap_or(why).to_owned())
+    }
 }
 
 /// How a question is closed. Exhaustive: the three ends.
@@ -63,7 +76,9 @@ impl Closing {
 impl From<Closing> for DecideError {
     fn from(closing: Closing) -> Self {
         match closing {
-            Closing::Decided(Ruled { decision, by }) => Self::Decided { by, decision: Box::new(decision) },
+            Closing::Decided(Ruled { decision, by, .. }) => {
+                Self::Decided { by, decision: Box::new(decision) }
+            }
             Closing::Expired => Self::Expired,
             Closing::Withdrawn => Self::Withdrawn,
         }

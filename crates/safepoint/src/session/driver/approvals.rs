@@ -14,12 +14,12 @@ use crate::{
     contract::store::{self, ApprovalState},
     run::{
         outcome::Suspended,
-        shared::{AllowList, Closings, DecideError},
+        shared::{AllowList, Closing, Closings, DecideError},
     },
     session::journal::{Journal, in_time},
     sync,
     value::{
-        approval::{ApprovalRequest, HOLDER, Ruled},
+        approval::{ApprovalKind, ApprovalRequest, Ruled},
         ids::ApprovalId,
     },
 };
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Default)]
 pub(super) struct OpenApprovals {
     /// For the turn that was left, until it is resumed.
-    pub(super) decisions: Vec<(ApprovalId, Decision)>,
+    pub(super) decisions: Vec<(ApprovalId, Ruled)>,
     /// Calls that may run without a further question.
     pub(super) allowed: Option<Arc<AllowList>>,
     /// How questions were closed, where no store knows it.
@@ -41,8 +41,8 @@ pub(super) struct OpenApprovals {
 
 impl OpenApprovals {
     /// What was decided about a question of the turn that was left.
-    fn decided(&self, id: &ApprovalId) -> Option<&Decision> {
-        self.decisions.iter().find(|(decided, _)| decided == id).map(|(_, decision)| decision)
+    fn decided(&self, id: &ApprovalId) -> Option<&Ruled> {
+        self.decisions.iter().find(|(decided, _)| decided == id).map(|(_, ruled)| ruled)
     }
 }
 
@@ -67,13 +67,16 @@ impl<T: Item> Driver<T> {
         reply: Reply<Result<(), DecideError>>,
     ) {
         if let Some(journal) = self.recorder.journal.clone() {
+            if let Some(unfit) = self.unfit(&id, &ruled).await {
+                return sync::reply(reply, Err(unfit));
+            }
             // The store accepts exactly one decision, from whichever process; afterwards the decision is
             // handled as if it came from the store.
             let taken = take(&journal, &id, &ruled).await;
             let is_taken = taken.is_ok();
             sync::reply(reply, taken);
             if is_taken {
-                self.apply_decision(id, ruled.decision).await;
+                self.apply_decision(id, ruled.taken()).await;
             }
             return;
         }
@@ -108,14 +111,17 @@ impl<T: Item> Driver<T> {
     async fn decide_suspended(&mut self, id: ApprovalId, ruled: Ruled) -> Result<(), DecideError> {
         let left = self.turns.left_outcome().flatten();
         let is_asked = matches!(left, Some(Outcome::Suspended(waiting)) if asks(waiting, &id));
-        if let Some(decision) = self.approvals.decided(&id) {
-            return Err(DecideError::Decided { by: HOLDER.into(), decision: Box::new(decision.clone()) });
+        if let Some(first) = self.approvals.decided(&id) {
+            return Err(Closing::Decided(first.clone()).into());
         }
         if !is_asked {
             return Err(DecideError::Unknown);
         }
+        if let Some(unfit) = self.unfit(&id, &ruled).await {
+            return Err(unfit);
+        }
         // The step may resume the turn; the decision goes with it if it is accepted.
-        match self.step_with(Input::Decided, Request::Decide(Box::new((id, ruled.decision)))).await {
+        match self.step_with(Input::Decided, Request::Decide(Box::new((id, ruled)))).await {
             Some(RequestAnswer::Resuming) => Ok(()),
             Some(RequestAnswer::TooLate) => Err(DecideError::RunEnded),
             // The turn is about to end, and its question with it.
@@ -150,16 +156,16 @@ impl<T: Item> Driver<T> {
     }
 
     /// Applies a decision that was accepted.
-    pub(super) async fn apply_decision(&mut self, id: ApprovalId, decision: Decision) {
+    pub(super) async fn apply_decision(&mut self, id: ApprovalId, ruled: Ruled) {
         if let Some((run, may_suspend)) = self.run_to_decide(&id) {
             let mailbox = self.cx.shared.mailbox.clone();
             drop(self.cx.scope.spawn("decision", async move {
                 // A background run that has ended meanwhile has withdrawn its question. The run of the turn may be
                 // about to suspend, and resumes with this decision once it has suspended.
-                let taken = run.decide(&id, decision.clone()).await;
+                let taken = run.decide(&id, ruled.clone()).await;
                 if may_suspend && taken == Err(DecideError::RunEnded) {
                     drop(run.done().await);
-                    mailbox.post(SessionMessage::Decided(id, decision));
+                    mailbox.post(SessionMessage::Decided(id, ruled));
                 }
             }));
             return;
@@ -172,21 +178,41 @@ impl<T: Item> Driver<T> {
             return;
         }
         if self.machine.is_suspended() {
-            self.step_with(Input::Decided, Request::Decide(Box::new((id, decision)))).await;
+            self.step_with(Input::Decided, Request::Decide(Box::new((id, ruled)))).await;
         } else {
             // The turn was cut while it waited: the decision is used when the turn is resumed.
-            self.approvals.decisions.push((id, decision));
+            self.approvals.decisions.push((id, ruled));
         }
+    }
+
+    /// Why the changed arguments of a decision cannot be used, if that is known here: of a question of the turn's own run
+    /// about a tool that its agent always has. What is not known here, the run finds out when it uses the decision.
+    async fn unfit(&mut self, id: &ApprovalId, ruled: &Ruled) -> Option<DecideError> {
+        let Decision::ApproveWith { args } = &ruled.decision else { return None };
+        let asked = self.open_questions().await.into_iter().find(|asked| asked.id == *id)?;
+        if !asked.path.is_root() || asked.question == ApprovalKind::DuringCall || self.lacks_agent() {
+            return None;
+        }
+        let left = self.turns.left.as_ref().map(|(work, _)| work);
+        let agent = self.turns.current.as_ref().or(left)?.agent.as_ref()?;
+        agent.def.tools.get(&asked.tool)?;
+        agent.def.tools.fit(&asked.tool, args).err().map(DecideError::unfit)
+    }
+
+    /// Sends the open questions.
+    pub(super) async fn questions(&mut self, reply: Reply<Vec<ApprovalRequest>>) {
+        let open = self.open_questions().await;
+        sync::reply(reply, open);
     }
 
     /// All open questions, oldest first: those of the current or suspended turn, and those of background
     /// runs.
-    pub(super) async fn questions(&mut self, reply: Reply<Vec<ApprovalRequest>>) {
+    async fn open_questions(&mut self) -> Vec<ApprovalRequest> {
         let suspended =
             self.turns.left.as_ref().filter(|_| self.machine.is_suspended()).map(|(work, _)| work);
         let runs = self.turns.current.iter().chain(suspended).filter_map(|work| work.handle.as_ref());
         let mut open: Vec<ApprovalRequest> =
-            runs.chain(&self.turns.background).flat_map(RunHandle::questions).collect();
+            runs.chain(&self.turns.background).flat_map(RunHandle::approvals).collect();
         let recovered = suspended.is_some_and(|work| work.handle.is_none());
         if let Some(journal) = self.recorder.journal.clone().filter(|_| recovered) {
             open.extend(stored(&journal, &self.approvals.open).await);
@@ -194,7 +220,7 @@ impl<T: Item> Driver<T> {
         open.retain(|asked| self.approvals.decided(&asked.id).is_none());
         open.sort_by_key(|asked| asked.asked_at);
         open.dedup_by(|one, other| one.id == other.id);
-        sync::reply(reply, open);
+        open
     }
 
     /// Time has passed, and a question may have expired. If so, the turn resumes and its model learns of the

@@ -62,6 +62,13 @@ impl<T> Items<T> {
             withdrawn_at_end: Vec::new(),
         }
     }
+
+    /// Drops an item whose turn can no longer be resumed: its outcome does not change any more.
+    pub(super) fn release(&mut self, item: ItemId) {
+        if let Some(held) = self.held.remove(&item) {
+            held.ticket.set_final();
+        }
+    }
 }
 
 impl<T: Item> Driver<T> {

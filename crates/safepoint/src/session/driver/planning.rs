@@ -42,8 +42,8 @@ impl<T: Item> Driver<T> {
                 return self.cx.shared.mailbox.post(SessionMessage::Planned(plan, made));
             }
         };
-        let situation =
-            PlanContext { waiting, ended_early: left, wanted, history: self.turns.history.clone() };
+        let (turn, history) = (self.machine.next_turn(), self.turns.history.clone());
+        let situation = PlanContext { turn, waiting, ended_early: left, wanted, history };
         let planner = self.cx.settings.planner.clone();
         let mailbox = self.cx.shared.mailbox.clone();
         let asked = self.cx.scope.spawn("planner", async move {

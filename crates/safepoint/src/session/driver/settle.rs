@@ -143,8 +143,11 @@ impl<T: Item> Driver<T> {
     pub(super) fn finish(&mut self) {
         let open = self.turns.left.take().map(|(work, fate)| {
             let CurrentTurn { turn, items, outcome, agent, .. } = *work;
-            let held =
-                items.into_iter().filter_map(|id| self.items.held.remove(&id).map(|held| (id, held.item)));
+            let held = items.into_iter().filter_map(|id| {
+                let held = self.items.held.remove(&id)?;
+                held.ticket.set_final();
+                Some((id, held.item))
+            });
             let items = held.collect();
             if callback::drop_caught(agent).is_err() {
                 // Nothing waits for it; the accounting continues.

@@ -10,7 +10,7 @@ use safepoint_scope::{Actor, Code, Grace, Mode, Reach, Reason, SafePoints, StopR
 
 use super::{
     Agent, Driver, ErrorReport, History, Input, Item, ItemId, ItemOutcome, Log, Outcome, Reply, Request,
-    RequestAnswer, RunHandle, RunId, SessionEvent, SessionMessage, TurnId, report,
+    RequestAnswer, RunHandle, RunId, SessionEvent, SessionMessage, TurnId, UserMessage, report,
 };
 use crate::{
     contract::log::MemoryLog,
@@ -82,6 +82,10 @@ impl<T: Item> Driver<T> {
         steers: &[(ItemId, SteerTiming)],
         request: &mut Request,
     ) {
+        let input: Arc<[UserMessage]> = match request {
+            Request::Plan(plan) if from == StartFrom::Plan => plan.input.clone().into(),
+            _ => Arc::default(),
+        };
         let Some((run, work)) = self.run_of(turn, from, request) else {
             // The machine starts only what was planned or left, so there always is one.
             return;
@@ -106,6 +110,7 @@ impl<T: Item> Driver<T> {
             turn,
             items: self.machine.items().to_vec(),
             run: handle.clone(),
+            input,
         });
         let shared = Arc::clone(&self.cx.shared);
         let (bound, journal) = (self.cx.settings.quiet, self.recorder.journal.clone());
@@ -135,7 +140,7 @@ impl<T: Item> Driver<T> {
             }
             // No process can resume that turn any more.
             if let Some((left, _)) = self.turns.left.take() {
-                left.items.iter().for_each(|item| drop(self.items.held.remove(item)));
+                left.items.iter().for_each(|item| self.items.release(*item));
             }
             self.approvals.decisions.clear();
             let items = self.machine.items().to_vec();
@@ -149,7 +154,7 @@ impl<T: Item> Driver<T> {
         let (work, _) = self.turns.left.take()?;
         let agent = work.agent.clone()?;
         let decisions = std::mem::take(&mut self.approvals.decisions);
-        let run = agent.resume_recorded(work.run.clone(), Arc::clone(&work.log), decisions);
+        let run = agent.resume_ruled(work.run.clone(), Arc::clone(&work.log), decisions);
         Some((run, work))
     }
 
@@ -275,7 +280,7 @@ impl<T: Item> Driver<T> {
         // Items of an older turn that can no longer be resumed are released.
         for item in gone {
             if !self.machine.is_waiting(item) {
-                self.items.held.remove(&item);
+                self.items.release(item);
             }
         }
     }
@@ -306,8 +311,9 @@ fn at_any(request: StopRequest) -> StopRequest {
     if request.mode() == Mode::Now {
         return request;
     }
-    let at =
-        StopRequest::at(SafePoints::ANY).with_reach(request.reach()).with_cleanup_cap(request.cleanup_cap());
+    // Nothing runs that a grace could wait for; it is kept, so that what was asked is what is recorded.
+    let at = request_at(Some(SafePoints::ANY), request.grace());
+    let at = at.with_reach(request.reach()).with_cleanup_cap(request.cleanup_cap());
     match request.reason() {
         Some(reason) => at.with_reason(reason.clone()),
         None => at,

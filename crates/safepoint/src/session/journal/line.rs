@@ -17,11 +17,13 @@ use crate::{
 };
 
 /// The newest version of a line that this release reads and writes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// That of a line by which a turn is given up: a release that would resume the turn anyway then reports that it cannot read it.
 const GIVEN_UP: u32 = 2;
 /// That of a session's beginning: a release that would continue without the conversation reports the same.
 const BEGUN: u32 = 3;
+/// That of a part of that conversation which another record holds: the same.
+const BEGUN_MORE: u32 = 4;
 /// The version of lines that every release has written: an older release still reads them.
 const FIRST: u32 = 1;
 
@@ -36,6 +38,15 @@ pub(in crate::session) enum JournalLine {
         /// The conversation that it begins with, by what it adds to an empty one.
         history: Grown,
         /// What follows it: what the engine says to the model of what was done later.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+        at: Timestamp,
+    },
+    /// More of the conversation that the session begins with, which takes more than one record: right behind the first line.
+    BegunMore {
+        /// By what it adds to what the lines before have.
+        history: Grown,
+        /// What follows it, in the last of these lines.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
         at: Timestamp,
@@ -97,9 +108,24 @@ pub(in crate::session) struct Grown {
 }
 
 impl Grown {
-    /// All of a history.
-    pub(in crate::session) fn whole(history: &History) -> Self {
-        Self { base: 0, entries: history.entries().iter().cloned().collect(), view: history.view().clone() }
+    /// All of a history, in parts that have about this many bytes as JSON: each adds to those before it, and an entry is never
+    /// divided. At least one part.
+    pub(in crate::session) fn parts(history: &History, bytes: usize) -> Result<Vec<Self>, serde_json::Error> {
+        let part = |base| Self { base, entries: Vec::new(), view: View::default() };
+        let (mut parts, mut last, mut taken) = (Vec::new(), part(0), 0);
+        for (number, entry) in history.entries().iter().enumerate() {
+            let more = json::to_vec(entry)?.len();
+            if taken + more > bytes && !last.entries.is_empty() {
+                parts.push(std::mem::replace(&mut last, part(number)));
+                taken = 0;
+            }
+            last.entries.push(Arc::clone(entry));
+            taken += more;
+        }
+        // Which part of it is sent is known of the whole one.
+        last.view = history.view().clone();
+        parts.push(last);
+        Ok(parts)
     }
 
     /// The history that adds this to `before`.
@@ -136,6 +162,7 @@ impl JournalLine {
     pub(in crate::session) fn record(&self) -> Result<Record, serde_json::Error> {
         let (kind, path) = match self {
             Self::Begun { .. } => ("begun", String::new()),
+            Self::BegunMore { .. } => ("begun_more", String::new()),
             Self::Planned { turn, .. } => ("planned", turn.to_string()),
             Self::Fact { turn, path, .. } => ("fact", format!("{turn}/{path}")),
             Self::Ended { turn, .. } => ("ended", turn.to_string()),
@@ -145,6 +172,7 @@ impl JournalLine {
         };
         let version = match self {
             Self::Begun { .. } => BEGUN,
+            Self::BegunMore { .. } => BEGUN_MORE,
             Self::GivenUp { .. } => GIVEN_UP,
             _ => FIRST,
         };
@@ -155,8 +183,34 @@ impl JournalLine {
     /// Reads what stands at `position`.
     pub(in crate::session) fn read(position: u64, record: &Record) -> Result<Self, Damage> {
         let bytes = record.known(position, VERSION)?;
+        if let Some(fact) = FactLine::read(bytes) {
+            return Ok(fact);
+        }
         serde_json::from_slice(bytes)
             .map_err(|error| Damage { position, flaw: DamageKind::Unreadable { why: error.to_string() } })
+    }
+}
+
+/// A [`JournalLine::Fact`], as most lines are, read in one go: as one of several kinds of lines it would be kept as loose values
+/// first, to look for its kind.
+#[derive(Deserialize)]
+struct FactLine<'a> {
+    /// No other line is read as a fact.
+    line: &'a str,
+    turn: TurnId,
+    #[serde(default)]
+    path: Path,
+    fact: Arc<Fact>,
+    #[serde(default)]
+    grown: Option<Grown>,
+    #[serde(default)]
+    at: Option<Timestamp>,
+}
+
+impl FactLine<'_> {
+    fn read(bytes: &[u8]) -> Option<JournalLine> {
+        let FactLine { line, turn, path, fact, grown, at } = serde_json::from_slice(bytes).ok()?;
+        (line == "fact").then_some(JournalLine::Fact { turn, path, fact, grown, at })
     }
 }
 

@@ -42,6 +42,11 @@ pub enum JournalFact {
         /// The conversation until then.
         history: Vec<Arc<Message>>,
     },
+    /// More of the conversation that the session begins with: it took more than one record.
+    BegunMore {
+        /// The next part of it.
+        history: Vec<Arc<Message>>,
+    },
     /// A turn was about to begin, on these items of the store's inbox.
     Planned {
         /// Which.
@@ -120,6 +125,9 @@ fn past(position: u64, line: JournalLine) -> JournalStep {
     let (at, what) = match line {
         JournalLine::Begun { from, turn, history, at, .. } => {
             (Some(at), JournalFact::Begun { from, turn, history: history.entries })
+        }
+        JournalLine::BegunMore { history, at, .. } => {
+            (Some(at), JournalFact::BegunMore { history: history.entries })
         }
         JournalLine::Planned { turn, items, at } => (at, JournalFact::Planned { turn, items }),
         JournalLine::Fact { turn, path, fact, grown, at } => {

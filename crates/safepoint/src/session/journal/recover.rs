@@ -154,6 +154,8 @@ pub(super) struct LastTurn {
     pub(super) history: History,
     /// Then the conversation is that before it.
     pub(super) is_rolled_back: bool,
+    /// Whether no record that may follow changes what it says: it is not resumed, and not rolled back.
+    pub(super) is_final: bool,
 }
 
 /// The records so far.
@@ -243,8 +245,8 @@ impl Fold {
     pub(super) fn take(&mut self, position: u64, line: JournalLine) {
         let of = |turn: TurnId| move |folded: &&mut FoldedTurn| folded.turn == turn;
         match line {
-            JournalLine::Begun { history, notes, .. } => {
-                self.history = history.onto(&History::new());
+            JournalLine::Begun { history, notes, .. } | JournalLine::BegunMore { history, notes, .. } => {
+                self.history = history.onto(&self.history);
                 notes.into_iter().for_each(|note| self.history.push(Message::User(note.into())));
             }
             JournalLine::Planned { turn: next, items, .. } => self.begin(position, next, items),
@@ -314,7 +316,10 @@ impl Fold {
         let mut history = turn.after();
         history.close();
         let is_rolled_back = matches!(turn.fate, Some(ItemOutcome::RolledBack(_)));
-        Some(LastTurn { turn: turn.turn, history, is_rolled_back })
+        // What was rolled back is forgotten by another record, which leaves nothing of the run.
+        let is_forgotten = is_rolled_back && turn.run.is_none();
+        let is_final = is_over || is_forgotten || matches!(turn.fate, Some(ItemOutcome::Completed(_)));
+        Some(LastTurn { turn: turn.turn, history, is_rolled_back, is_final })
     }
 
     fn recovered(self, journal: &Arc<Journal>) -> Recovered {

@@ -204,7 +204,7 @@ impl Machine {
         for item in &items {
             out.push(Action::Settle(*item, ItemOutcome::Suspended(running.turn)));
         }
-        self.left = Some(EarlyTurn { turn: running.turn, items, is_suspended: true });
+        self.left = Some(Box::new(EarlyTurn { turn: running.turn, items, is_suspended: true }));
         self.preempts.iter_mut().for_each(super::Preempt::ask_if_held);
         if self.preempts.iter().any(super::Preempt::is_asked) {
             self.want =
@@ -246,7 +246,7 @@ impl Machine {
         let preempted = matches!(fate, ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_));
         self.streak = if preempted && !running.is_protected { self.streak + 1 } else { 0 };
         let may_resume = fate.is_open() && !requeues;
-        self.left = may_resume.then_some(EarlyTurn { turn, items, is_suspended: false });
+        self.left = may_resume.then(|| Box::new(EarlyTurn { turn, items, is_suspended: false }));
         if let ItemOutcome::RolledBack(turn) = fate {
             out.push(Action::Forget(turn));
         }
@@ -291,7 +291,7 @@ impl Machine {
                 StartFrom::Resume => false,
                 StartFrom::Decision | StartFrom::Withdrawal(_) => true,
             };
-            self.left = Some(EarlyTurn { turn, items, is_suspended });
+            self.left = Some(Box::new(EarlyTurn { turn, items, is_suspended }));
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     Limits, Receipt, RunHandle,
     event::{Event, EventEncoder, EventKind, EventLine, Fact, HookReport},
     ids::{ItemId, Path, RunId, SessionId, TurnId},
+    message::UserMessage,
     raw::{line::event_schema, schema::Schema},
     run::shared::SharedRun,
     session::{Delivery, ItemOutcome, LostRun, PreemptOutcome, RejectReason, SessionEvent},
@@ -60,8 +61,10 @@ fn kinds() -> Vec<EventKind> {
     });
     // Newer kinds stand last, so that the lines before them keep their numbers.
     kinds.retain(|kind| !matches!(kind, EventKind::Provider(_)));
+    let (waiting, receipts): (Vec<Receipt>, Vec<Receipt>) =
+        receipts().into_iter().partition(|receipt| !receipt.approvals_open.is_empty());
     let (older, newer): (Vec<Receipt>, Vec<Receipt>) =
-        receipts().into_iter().partition(|receipt| receipt.provider_tools.is_empty());
+        receipts.into_iter().partition(|receipt| receipt.provider_tools.is_empty());
     kinds.extend(facts().into_iter().map(|fact| EventKind::Fact(Arc::new(fact))));
     kinds.extend(older.into_iter().map(|receipt| EventKind::Quiet(Arc::new(receipt))));
     kinds.extend(
@@ -84,7 +87,16 @@ fn kinds() -> Vec<EventKind> {
         .collect();
     kinds.extend(added.iter().map(of_child).collect::<Vec<_>>());
     kinds.extend(added);
+    kinds.extend(newest(waiting));
     kinds
+}
+
+/// What came last, of a child run and of the run.
+fn newest(waiting: Vec<Receipt>) -> Vec<EventKind> {
+    let kinds = waiting.into_iter().map(|receipt| EventKind::Quiet(Arc::new(receipt)));
+    let kinds: Vec<EventKind> = kinds.collect();
+    let of_child = |event: &EventKind| EventKind::Child { path: path(), event: Arc::new(event.clone()) };
+    kinds.iter().map(of_child).chain(kinds.clone()).collect()
 }
 
 /// Whether it has come to the lines that were there before.
@@ -117,16 +129,24 @@ fn session_events() -> Vec<SessionEvent> {
     let run = || RunHandle::of(&shared);
     let said = |seq| Event::new(seq, at(5), EventKind::Text("hello".into()));
     let survivors = || vec!["background run at root/call_1".to_owned()];
-    let idle = Some(Duration::from_secs(60));
     let receipt = || Arc::new(plain_receipt());
     let mut events = each!(SessionEvent {
-        SessionEvent::TurnStarted { .. } => SessionEvent::TurnStarted { turn, items: vec![item], run: run() };
+        SessionEvent::TurnStarted { .. } => SessionEvent::TurnStarted {
+            turn,
+            items: vec![item],
+            run: run(),
+            input: Arc::default(),
+        };
         SessionEvent::Accepted(_) => SessionEvent::Accepted(item);
         SessionEvent::Requeued(_) => SessionEvent::Requeued(item);
         SessionEvent::Blocked { .. } => SessionEvent::Blocked { item, turn };
         SessionEvent::Planning => SessionEvent::Planning;
         SessionEvent::Run { .. } => SessionEvent::Run { turn, event: said(0) };
-        SessionEvent::TurnQuiet { .. } => SessionEvent::TurnQuiet { turn, survivors: survivors() };
+        SessionEvent::TurnQuiet { .. } => SessionEvent::TurnQuiet {
+            turn,
+            survivors: survivors(),
+            receipt: receipt(),
+        };
         SessionEvent::Background { .. } => SessionEvent::Background { turn, event: said(1) };
         SessionEvent::BackgroundLost(_) => SessionEvent::BackgroundLost(LostRun {
             turn,
@@ -141,7 +161,7 @@ fn session_events() -> Vec<SessionEvent> {
         SessionEvent::ItemSettled { .. } => SessionEvent::ItemSettled { item, fate: fates(turn)[0] };
         SessionEvent::StopRequested { .. } => SessionEvent::StopRequested {
             cause: Some("enough".into()),
-            once_idle_for: idle,
+            once_idle_for: Some(Duration::from_secs(60)),
         }, SessionEvent::StopRequested { cause: None, once_idle_for: None };
         SessionEvent::TurnEnded { .. } => SessionEvent::TurnEnded {
             turn,
@@ -161,9 +181,16 @@ fn session_events() -> Vec<SessionEvent> {
     });
     events.extend(preempts.into_iter().map(|preempted| SessionEvent::Preempted { item, preempted }));
     // Nothing of the turn is alive, so that no later event of it has a line.
-    events.push(SessionEvent::TurnQuiet { turn, survivors: Vec::new() });
+    events.push(SessionEvent::TurnQuiet { turn, survivors: Vec::new(), receipt: receipt() });
     events.push(SessionEvent::Background { turn, event: said(2) });
+    events.push(said_to_begin(item, run()));
     events
+}
+
+/// The start of a turn that something was said to begin.
+fn said_to_begin(item: ItemId, run: RunHandle) -> SessionEvent {
+    let input = ["What is \"quiet\"?", "And settled?"].map(UserMessage::from).into();
+    SessionEvent::TurnStarted { turn: TurnId::new(3), items: vec![item], run, input }
 }
 
 /// The line as it is written, which its schema must match; `null` if there is none.
@@ -194,6 +221,17 @@ fn a_line_of_each_event_matches_the_schema() {
         let (seq, at) = numbered(seq);
         written(encoder.session_event(&Event::new(seq, at, kind)), &schema)
     });
+    let mut of_session: Vec<String> = of_session.collect();
+    let (shared, _mailbox) = SharedRun::new(RunId::from("run_1"), Path::default(), &Limits::default());
+    let (mut events, mut encoder) =
+        (RunHandle::of(&shared).events(), EventEncoder::new(&SessionId::from("ses_1")));
+    let restarted = encoder.catch_up(&mut events, "25").map(|line| {
+        let mut line = serde_json::to_value(&line).unwrap();
+        assert_eq!(schema.check(&line), Ok(()), "{line}");
+        line["at"] = at(0).to_string().into();
+        line.to_string()
+    });
+    of_session.extend(restarted);
     file.lines("session_event", of_session).check();
 }
 

@@ -11,9 +11,9 @@ use crate::{
     ids::Path,
     receipt::{
         CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
-        ModelReport, ModelState, Outside, Permission, ProcessReport, ProviderToolReport, ReasonReport,
-        RemoteReport, RemoteStopState, RequestReport, RuledBy, RuledReport, SideEffect, StopReport,
-        StopSource, StopSupport,
+        ModelReport, ModelState, OpenApproval, Outside, Permission, ProcessReport, ProviderToolReport,
+        ReasonReport, RemoteReport, RemoteStopState, RequestReport, RuledBy, RuledReport, SideEffect,
+        StopReport, StopSource, StopSupport,
     },
 };
 
@@ -357,6 +357,7 @@ pub(super) fn plain_receipt() -> Receipt {
         model: None,
         summaries: Vec::new(),
         provider_tools: Vec::new(),
+        approvals_open: Vec::new(),
         calls: Vec::new(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),
@@ -389,6 +390,7 @@ pub(super) fn full_receipt() -> Receipt {
         summaries: vec![plain_model()],
         // They have a receipt of their own.
         provider_tools: Vec::new(),
+        approvals_open: Vec::new(),
         calls: vec![call(), plain_call()],
         approvals_cancelled: vec!["apr_1".into()],
         waiting: children(),
@@ -446,7 +448,19 @@ pub(super) fn receipts() -> Vec<Receipt> {
     }
     receipts.push(priced());
     receipts.push(Receipt { model: Some(plain_model()), provider_tools: provider_tools(), ..base() });
+    let ending = Ending::Suspended;
+    receipts.push(Receipt { ending, approvals_open: approvals_open(), stop: None, ..base() });
     receipts
+}
+
+fn approvals_open() -> Vec<OpenApproval> {
+    let asked = |id: &str, args: &str| OpenApproval {
+        id: id.into(),
+        call_id: "call_1".into(),
+        tool: "pay".into(),
+        args: args.into(),
+    };
+    vec![asked("apr_1", r#"{"cents":12000}"#), asked("apr_2", "{}")]
 }
 
 /// A receipt of runs that have prices.
@@ -488,6 +502,7 @@ fn what_is_stored_of_a_receipt() {
         .json("model", models())
         .json("model state", states())
         .json("provider tool", provider_tools())
+        .json("open approval", approvals_open())
         .json("retry", model(ModelState::Closed).retries)
         .json("reason", [reason()])
         .json("request", requests())

@@ -5,13 +5,14 @@
 //! shown above in the same order; locks are taken upwards only.
 
 use std::{
-    collections::VecDeque,
+    collections::{VecDeque, hash_map::RandomState},
     fmt,
     future::Future,
+    hash::BuildHasher as _,
     pin::Pin,
     sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
+        Arc, LazyLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
@@ -65,6 +66,8 @@ pub(crate) enum Took {
 
 #[derive(Debug)]
 struct FeedState<K> {
+    /// Names this stream among all others, those of other processes too.
+    stream: u64,
     events: VecDeque<Event<K>>,
     next: u64,
     deltas: usize,
@@ -76,9 +79,18 @@ struct FeedState<K> {
 /// The total weight of provisional events that are kept for readers that lag; the newest is kept in any case.
 const RETAINED_BYTES: usize = 2 << 20;
 
+/// A name that no other stream has: of this process they are numbered, from a number that is random.
+fn name_of_stream() -> u64 {
+    static FIRST: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: a number is given out once, and nothing else depends on it.
+    FIRST.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 impl<K: StreamEvent> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
-        let state = FeedState { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, is_closed: false };
+        let (stream, events) = (name_of_stream(), VecDeque::new());
+        let state = FeedState { stream, events, next: 0, deltas: 0, weight: 0, is_closed: false };
         Self {
             state: Mutex::new(state),
             grown: Notify::new(),
@@ -149,7 +161,7 @@ impl<K: StreamEvent> FeedState<K> {
             self.deltas += 1;
             self.weight += kind.weight();
         }
-        self.events.push_back(Event { seq: self.next, at, kind });
+        self.events.push_back(Event { seq: self.next, at, kind, stream: self.stream });
         self.next += 1;
     }
 
@@ -229,6 +241,14 @@ impl<K: StreamEvent> Events<K> {
         self.next
     }
 
+    /// The number of the event behind the one with this id, if it is an event of this stream that was shown.
+    pub(crate) fn behind(&self, id: &str) -> Option<u64> {
+        let (stream, seq) = id.split_once('-')?;
+        let (stream, seq) = (u64::from_str_radix(stream, 16).ok()?, seq.parse::<u64>().ok()?);
+        let state = self.feed.state.lock();
+        (stream == state.stream && seq < state.next).then_some(seq + 1)
+    }
+
     /// Goes back to this event, if a gap led beyond it.
     pub(crate) fn rewind_to(&mut self, seq: u64) {
         self.next = self.next.min(seq);
@@ -249,7 +269,8 @@ impl<K: StreamEvent> Events<K> {
         let Some(event) = state.events.get(index) else { return Poll::Pending };
         if event.seq > self.next {
             let count = event.seq - self.next;
-            let missed = Event { seq: self.next, at: event.at, kind: K::missed(count) };
+            let kind = K::missed(count);
+            let missed = Event { seq: self.next, at: event.at, kind, stream: state.stream };
             self.next = event.seq;
             return Poll::Ready(Some(missed));
         }

@@ -45,6 +45,9 @@ impl Receipt {
         for child in &self.waiting {
             child.rows(&mut rows);
         }
+        for asked in &self.approvals_open {
+            rows.row("waits", &asked.tool, &asked.args, asked.id.as_str());
+        }
         for approval in &self.approvals_cancelled {
             rows.row("approval", approval.as_str(), "withdrawn, call not run", "");
         }
@@ -158,7 +161,8 @@ impl Receipt {
                 };
                 rows.row("running", "", &state, "");
             }
-            (None, []) => rows.row("running", "", "unknown", ""),
+            // What is alive is known a moment after the outcome: `RunHandle::quiet` has that receipt.
+            (None, []) => rows.row("running", "", "not known yet", ""),
             (None, survivors) => {
                 let names = survivors.join(", ");
                 rows.row("running", "", &names, "");

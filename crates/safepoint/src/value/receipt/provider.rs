@@ -33,38 +33,41 @@ impl ProviderToolReport {
 
     /// Counts what a message used.
     pub(crate) fn count(all: &mut Vec<Self>, message: &AssistantMessage) {
-        let parts = || {
-            message.blocks.iter().filter_map(|block| match block {
-                Block::Provider(block) => Some((&block.wire, &block.part)),
-                Block::Text { .. } | Block::Reasoning(_) | Block::Call(_) => None,
-            })
-        };
-        for (wire, part) in parts() {
-            let ProviderPart::Use { tool, .. } = part else { continue };
-            Self { tool: tool.clone(), wire: wire.clone(), uses: 1, unfinished: 0 }.add_to(all);
-        }
-        for (wire, tool) in unfinished(parts()) {
-            let known = all.iter_mut().find(|known| known.tool == tool && known.wire == wire);
-            known.into_iter().for_each(|known| known.unfinished += 1);
+        for ProviderUse { wire, tool, has_ended, .. } in provider_uses(message) {
+            let unfinished = u64::from(!has_ended);
+            Self { tool: tool.to_owned(), wire: wire.to_owned(), uses: 1, unfinished }.add_to(all);
         }
     }
 }
 
-/// The uses without a result: by their ids, and where there are none by their order.
-fn unfinished<'m>(
-    parts: impl Iterator<Item = (&'m String, &'m ProviderPart)>,
-) -> impl Iterator<Item = (&'m str, &'m str)> {
-    let mut open: Vec<(&str, &str, &str)> = Vec::new();
-    for (wire, part) in parts {
-        match part {
-            ProviderPart::Use { id, tool, result: None, .. } => open.push((id, wire, tool)),
+/// One use of a tool that a provider ran itself.
+pub(crate) struct ProviderUse<'m> {
+    pub(crate) wire: &'m str,
+    pub(crate) tool: &'m str,
+    /// What it was given, for people.
+    pub(crate) input: &'m str,
+    /// Whether its result is there.
+    pub(crate) has_ended: bool,
+    id: &'m str,
+}
+
+/// What a message used, in its order. A result belongs to a use by its id, and where there are none by its order.
+pub(crate) fn provider_uses(message: &AssistantMessage) -> Vec<ProviderUse<'_>> {
+    let mut uses: Vec<ProviderUse<'_>> = Vec::new();
+    for block in &message.blocks {
+        let Block::Provider(block) = block else { continue };
+        match &block.part {
+            ProviderPart::Use { id, tool, input, result } => {
+                let (wire, has_ended) = (block.wire.as_str(), result.is_some());
+                uses.push(ProviderUse { wire, tool, input, has_ended, id });
+            }
             ProviderPart::Result { id, .. } => {
-                if let Some(place) = open.iter().position(|(used, _, _)| used == id) {
-                    open.remove(place);
+                if let Some(ended) = uses.iter_mut().find(|used| !used.has_ended && used.id == id) {
+                    ended.has_ended = true;
                 }
             }
-            ProviderPart::Use { .. } | ProviderPart::Citations(_) => {}
+            ProviderPart::Citations(_) => {}
         }
     }
-    open.into_iter().map(|(_, wire, tool)| (wire, tool))
+    uses
 }

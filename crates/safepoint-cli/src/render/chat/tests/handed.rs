@@ -111,7 +111,11 @@ fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
     assert!(world.state.input.is_empty(), "not while it stops");
     assert_eq!(world.ended(ItemOutcome::Interrupted(turn(1))), []);
     world.shows("› in euros");
-    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    world.hear(SessionEvent::TurnQuiet {
+        turn: turn(1),
+        survivors: Vec::new(),
+        receipt: Arc::new(receipt()),
+    });
     assert_eq!(world.tap(KeyCode::Enter), push("in euros\nand the bill", PushKind::Queue));
 }
 
@@ -123,7 +127,11 @@ fn two_ctrl_c_are_one_wish_only_within_a_second() {
     world.control('c');
     world.state.handed("later".into());
     world.ended(ItemOutcome::Interrupted(turn(1)));
-    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    world.hear(SessionEvent::TurnQuiet {
+        turn: turn(1),
+        survivors: Vec::new(),
+        receipt: Arc::new(receipt()),
+    });
     world.shows("› later");
     world.wait(Duration::from_secs(3));
     assert_eq!(world.control('c'), []);

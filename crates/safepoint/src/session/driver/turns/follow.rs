@@ -9,7 +9,10 @@ use tokio::time::timeout;
 use super::{Item, RunHandle, SessionEvent, SessionMessage, TurnId};
 use crate::{
     session::{Delivery, SharedSession, journal::Journal},
-    value::event::{EventKind, Fact, RecordedSteer},
+    value::{
+        event::{EventKind, Fact, RecordedSteer},
+        receipt::Receipt,
+    },
 };
 
 pub(super) struct Follower<T> {
@@ -27,19 +30,21 @@ impl<T: Item> Follower<T> {
         let mailbox = &self.shared.mailbox;
         self.follow_run().await;
         let outcome = self.handle.done().await;
+        let settled = Arc::clone(outcome.receipt());
         mailbox.post(SessionMessage::Settled(turn, outcome));
-        let mut survivors = match timeout(self.bound, self.handle.quiet()).await {
-            Ok(quiet) => quiet.receipt().survivors.clone(),
+        let receipt = match timeout(self.bound, self.handle.quiet()).await {
+            Ok(quiet) => Arc::clone(quiet.receipt()),
             // What is alive is fenced and named; the next turn does not wait for it.
-            Err(_elapsed) => self.handle.alive(),
+            Err(_elapsed) => Arc::new(Receipt { survivors: self.handle.alive(), ..Receipt::clone(&settled) }),
         };
+        let mut survivors = receipt.survivors.clone();
         // Background runs belong to the session and delay no turn.
         let aside = self.handle.background();
         survivors.extend(aside.iter().map(|run| format!("background run at {}", run.path())));
         if let Some(journal) = &self.journal {
             journal.record_quiet(turn, survivors.clone()).await;
         }
-        mailbox.post(SessionMessage::Quiet(turn, survivors));
+        mailbox.post(SessionMessage::Quiet(turn, survivors, receipt));
         self.follow_background().await;
         mailbox.post(SessionMessage::BackgroundOver);
     }

@@ -29,6 +29,9 @@ fn lines() -> Vec<JournalLine> {
             JournalLine::Begun {
                 from: "ses_1".into(), turn, history: grown(), notes: Vec::new(), at: at().unwrap(),
             };
+        JournalLine::BegunMore { .. } =>
+            JournalLine::BegunMore { history: grown(), notes: vec!["a note".into()], at: at().unwrap() },
+            JournalLine::BegunMore { history: grown(), notes: Vec::new(), at: at().unwrap() };
         JournalLine::Planned { .. } =>
             JournalLine::Planned { turn, items: vec![1, 2], at: at() }, JournalLine::Planned { turn, items: vec![], at: None };
         JournalLine::Fact { .. } =>
@@ -60,4 +63,17 @@ fn the_journal_of_a_session() {
         .json("line", lines())
         .lines("row", lines().iter().map(row))
         .check();
+}
+
+/// S7.17: a fact is read in one go, and no other line is taken for one.
+#[test]
+fn a_fact_and_no_other_line_is_read_as_one() {
+    for line in lines() {
+        let Ok(Write::Record(record)) = line.write() else { panic!("a line is a record") };
+        let read = FactLine::read(&record.bytes);
+        assert_eq!(read.is_some(), matches!(line, JournalLine::Fact { .. }), "{line:?}: {read:?}");
+        if let Some(read) = read {
+            assert_eq!(format!("{read:?}"), format!("{line:?}"));
+        }
+    }
 }

@@ -1,0 +1,80 @@
+//! A store that does not do all that it is asked to.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    ids::{ApprovalId, SessionId},
+    raw::store::{
+        Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, InboxRow,
+        Lease, NewDecision, NewItem, NewSession, Page, PageCursor, Pushed, StopIntent, StopRow, StoreFuture,
+        Withdrawn, Write,
+    },
+    store::{Error, OwnerProcess, SessionRow, Store},
+};
+
+/// What it does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forgets {
+    /// A session is created without the records that it begins with.
+    Records,
+    /// It is created without the last of them.
+    LastRecord,
+    /// Without any, and nothing is removed.
+    RecordsAndToRemove,
+}
+
+/// A store that hands everything else on to another one.
+#[derive(Debug)]
+pub(crate) struct Forgetful {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) forgets: Forgets,
+}
+
+/// Methods of the trait, handed on.
+macro_rules! hand_on {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $answer> {
+            self.inner.$name($($arg),*)
+        }
+    )*};
+}
+
+impl Store for Forgetful {
+    fn create(&self, mut session: NewSession) -> StoreFuture<'_, SessionRow> {
+        match self.forgets {
+            Forgets::LastRecord => drop(session.records.pop()),
+            Forgets::Records | Forgets::RecordsAndToRemove => session.records.clear(),
+        }
+        self.inner.create(session)
+    }
+
+    fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
+        match self.forgets {
+            Forgets::RecordsAndToRemove => {
+                Box::pin(async { Err(Error::Failed(Cause::new("nothing is removed here"))) })
+            }
+            Forgets::Records | Forgets::LastRecord => self.inner.remove(session),
+        }
+    }
+
+    hand_on! {
+        open(session: &SessionId) -> SessionRow;
+        list(most: usize, older: Option<PageCursor>) -> Vec<SessionRow>;
+        acquire(session: &SessionId, owner: OwnerProcess, ttl: Duration) -> Lease;
+        renew(lease: &Lease) -> Lease;
+        release(lease: &Lease) -> ();
+        append(lease: &Lease, writes: Vec<Write>, class: Durability) -> Appended;
+        read(session: &SessionId, from: u64, most: usize) -> Page;
+        check(session: &SessionId) -> ChainCheck;
+        push(session: &SessionId, push: NewItem) -> Pushed;
+        inbox(session: &SessionId) -> Vec<InboxRow>;
+        withdraw(session: &SessionId, item: u64) -> Withdrawn;
+        ask_stop(session: &SessionId, stop: StopIntent) -> u64;
+        stops(session: &SessionId, after: u64) -> Vec<StopRow>;
+        decide(session: &SessionId, decision: NewDecision) -> DecisionResult;
+        approval(session: &SessionId, id: &ApprovalId) -> Option<ApprovalRow>;
+        approvals(session: &SessionId) -> Vec<ApprovalRow>;
+        stamp() -> ChangeMark;
+        notice(session: &SessionId) -> Changes;
+    }
+}
