@@ -6,4 +6,5 @@ pub(crate) mod current;
 pub(crate) mod limits;
 pub(crate) mod mcp;
 pub(crate) mod model;
+mod repository;
 pub(crate) mod tools;

@@ -10,6 +10,7 @@ pub(crate) mod mcp;
 pub(crate) mod names;
 pub(crate) mod practice;
 pub(crate) mod run;
+pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod store;
 pub(crate) mod trace;
@@ -25,6 +26,7 @@ use self::{
     mcp::McpArgs,
     practice::PracticeArgs,
     run::{ResumeArgs, RunArgs},
+    sandbox::SandboxArgs,
     sessions::SessionsCommand,
     store::StoreCommand,
     trace::TraceArgs,
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Demo,
     /// Try the tool servers of the config file ([mcp.NAME])
     Mcp(McpArgs),
+    /// Run a command in the sandbox of an agent's commands, or list what this system enforces of it
+    Sandbox(SandboxArgs),
     /// Serve the scripted practice model, which needs no key
     Practice(PracticeArgs),
 }

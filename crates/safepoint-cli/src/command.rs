@@ -9,6 +9,7 @@ pub(crate) mod practice;
 pub(crate) mod principal;
 pub(crate) mod push;
 pub(crate) mod run;
+pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod steer;
 pub(crate) mod stop;

@@ -23,7 +23,7 @@ use crate::{
     args::{Cli, Command, chat::ChatArgs, store::StoreCommand},
     command::{
         approvals::{self, Verb},
-        chat, demo, mcp, practice, push, run, sessions, steer, stop, store, trace, withdraw,
+        chat, demo, mcp, practice, push, run, sandbox, sessions, steer, stop, store, trace, withdraw,
     },
     output::Unwritten,
     render::hints,
@@ -65,6 +65,7 @@ fn main() -> ExitCode {
             Some(Command::Trace(args)) => trace::trace(args).await,
             Some(Command::Demo) => demo::demo().await,
             Some(Command::Mcp(args)) => mcp::mcp(args).await,
+            Some(Command::Sandbox(args)) => sandbox::sandbox(args).await,
             Some(Command::Practice(args)) => practice::practice(args).await,
         }
     });

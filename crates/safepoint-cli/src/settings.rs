@@ -13,6 +13,7 @@ use crate::{
         mcp::Servers,
         remembered::Setup,
         rules::Rules,
+        sandbox::Sandbox,
         store::{existing_store, row_of},
     },
 };
@@ -22,6 +23,7 @@ pub(crate) mod config;
 pub(crate) mod mcp;
 pub(crate) mod remembered;
 pub(crate) mod rules;
+pub(crate) mod sandbox;
 pub(crate) mod secrets;
 pub(crate) mod snapshots;
 pub(crate) mod store;
@@ -43,6 +45,8 @@ pub(crate) struct AgentSettings {
     pub(crate) secret_files: Vec<String>,
     /// What it says of calls.
     pub(crate) rules: Rules,
+    /// What commands are confined to, once it is known.
+    pub(crate) sandbox: Sandbox,
     /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
     pub(crate) snapshots: Option<bool>,
 }

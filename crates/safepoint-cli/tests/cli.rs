@@ -31,6 +31,7 @@ mod cli {
     mod redacted;
     mod rewind;
     mod rules;
+    mod sandbox;
     mod setup;
     mod stopped;
     mod survivors;

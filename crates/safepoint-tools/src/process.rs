@@ -76,6 +76,7 @@ pub use survivors::{Reaped, reap_survivors};
 pub use receipt::names;
 
 use safepoint::ToolContext;
+use safepoint_sandbox::Layers;
 use tokio::sync::watch;
 
 use child::Ties;
@@ -87,7 +88,8 @@ use witness::Witness;
 /// Set at most once, before `main` makes a thread.
 static OPTED_IN: AtomicBool = AtomicBool::new(false);
 
-/// Turns this process into a guard, if it was started as one; else notes that it could be.
+/// Turns this process into a guard, or into a command that a guard confines, if it was started as one; else notes that it could
+/// be.
 ///
 /// Call it first thing in `main`, before any thread or runtime is made: a guard forks, and only a process with one
 /// thread can do that safely. A program that never calls it runs its commands without a guard, with the lower grade
@@ -98,6 +100,7 @@ static OPTED_IN: AtomicBool = AtomicBool::new(false);
 /// safepoint_tools::process::guard_main_if_asked();
 /// ```
 pub fn guard_main_if_asked() {
+    safepoint_sandbox::confine_main_if_asked();
     if std::env::args_os().nth(1).is_some_and(|argument| argument == guard::ARGUMENT) {
         let code = guard::run();
         // Exit: this process is the guard. The program of the caller must not begin in it.
@@ -237,10 +240,29 @@ impl Processes {
         let ties = || Ties { witness: witness(), lease: self.term.as_ref().map(Term::command) };
         match &self.shared.grade {
             Grade::Guarded(program) => self.spawn_guarded(program, spec, ties).await,
+            Grade::Group if spec.confinement.is_some() => Err(SpawnError::Unconfined),
             Grade::Group => {
                 let env = spec.whole_environment(&self.environment);
                 Process::in_group(&self.shared.run, (spec, env), ties())
             }
+        }
+    }
+
+    /// What of a [`Confinement`](safepoint_sandbox::Confinement) this system enforces, found by trying it in a process under
+    /// the guard.
+    ///
+    /// # Cancel safety
+    /// The process is killed.
+    pub async fn layers(&self) -> Layers {
+        if let Grade::Group = self.shared.grade {
+            return Layers::none(&SpawnError::Unconfined.to_string());
+        }
+        match self.spawn(CommandSpec::new(spec::OWN_PROGRAM).args(Layers::probe())).await {
+            Ok(mut probe) => {
+                probe.wait().await;
+                Layers::read(&probe.output().text())
+            }
+            Err(error) => Layers::none(&error.to_string()),
         }
     }
 

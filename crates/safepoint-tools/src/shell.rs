@@ -15,6 +15,7 @@ use safepoint::{
     stop::Failure,
     tool::{self, EffectClass, FnTool, FullOutput, OnStop, from_fn},
 };
+use safepoint_sandbox::Confinement;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -27,7 +28,11 @@ use crate::{
     root::refusal,
 };
 
+mod outside;
 mod progress;
+mod refused;
+
+pub use outside::shell_outside;
 
 use progress::Progress;
 
@@ -42,14 +47,34 @@ struct ShellArgs {
     background: Option<bool>,
 }
 
-/// Runs commands in `root`'s directory. They are not confined to it: a program that must be safe from them requires approval.
+/// Runs commands in `root`'s directory. They are not confined to it: a program that must be safe from them requires approval,
+/// or takes [`confined_shell`].
 #[must_use]
 pub fn shell(root: Arc<Root>, processes: Processes) -> FnTool {
     let about = "Runs a line of shell and returns its output and exit code. Whatever it leaves running is killed when it \
                  ends, unless `background` is true.";
+    shell_as(about, (root, processes), None)
+}
+
+/// The same tool, whose commands are confined as far as this system enforces it (see [`Confinement::layers`]). Beside it
+/// [`shell_outside`] runs what needs more.
+#[must_use]
+pub fn confined_shell(root: Arc<Root>, processes: Processes, confinement: Confinement) -> FnTool {
+    let about = "Runs a line of shell in a sandbox and returns its output and exit code. It writes only below the root and in \
+                 $TMPDIR, and reaches no network but its own localhost. Whatever it leaves running is killed when it ends, \
+                 unless `background` is true.";
+    shell_as(about, (root, processes), Some(confinement))
+}
+
+fn shell_as(
+    about: &str,
+    (root, processes): (Arc<Root>, Processes),
+    confinement: Option<Confinement>,
+) -> FnTool {
     let place = root.place();
     from_fn("shell", about, move |cx, args: ShellArgs| {
-        let shell = Shell { directory: root.path().to_owned(), processes: processes.clone() };
+        let (directory, confinement) = (root.path().to_owned(), confinement.clone());
+        let shell = Shell { directory, processes: processes.clone(), confinement };
         async move { shell.call(cx, args).await }
     })
     .with(|spec| spec.effect(EffectClass::Unsafe).on_stop(OnStop::Cooperate(None)).place(place))
@@ -58,6 +83,8 @@ pub fn shell(root: Arc<Root>, processes: Processes) -> FnTool {
 struct Shell {
     directory: PathBuf,
     processes: Processes,
+    /// None: its commands can do what the user can.
+    confinement: Option<Confinement>,
 }
 
 impl Shell {
@@ -70,14 +97,23 @@ impl Shell {
             return self.in_background(cx, args.command, limit).await.map(Into::into);
         }
         let output = OutputTarget::Capture { budget: limits::TEXT_BYTES };
-        let spec = CommandSpec::shell(args.command).cwd(self.directory).output(output);
+        let spec = self.spec(args.command).output(output);
+        let confinement = self.confinement;
         let driven = started(&cx, self.processes, spec, move |mut process, cx, _| {
             let mut progress = Progress::new(cx.clone());
             process.on_output(move |chunk| progress.push(chunk));
             let label = format!("command (pid {})", process.pid());
-            cx.scope().clone().spawn(label, drive(process, cx, limit))
+            cx.scope().clone().spawn(label, drive(process, cx, limit, confinement))
         });
         driven.await?.await.map_err(lost)?
+    }
+
+    fn spec(&self, command: String) -> CommandSpec {
+        let spec = CommandSpec::shell(command).cwd(&self.directory);
+        match &self.confinement {
+            Some(confinement) => spec.confined(confinement.clone()),
+            None => spec,
+        }
     }
 
     async fn in_background(
@@ -89,10 +125,8 @@ impl Shell {
         let place = private_file(&std::env::temp_dir());
         let (_, file) =
             place.map_err(|error| refusal(format!("no file could be made for its output: {error}")))?;
-        let spec = CommandSpec::shell(command)
-            .cwd(self.directory)
-            .background(Background::Keep)
-            .output(OutputTarget::File(file.clone()));
+        let output = OutputTarget::File(file.clone());
+        let spec = self.spec(command).background(Background::Keep).output(output);
         let pid = started(&cx, self.processes, spec, move |process, cx, processes| {
             let pid = process.pid();
             let label = format!("background command (pid {pid})");
@@ -129,14 +163,22 @@ fn lost(end: impl std::fmt::Debug) -> Halt {
 }
 
 /// Waits for a command under the call's scope, and tells what it came to.
-async fn drive(mut process: Process, cx: ToolContext, limit: Option<Duration>) -> ToolResult {
+async fn drive(
+    mut process: Process,
+    cx: ToolContext,
+    limit: Option<Duration>,
+    confinement: Option<Confinement>,
+) -> ToolResult {
     let waited = process.wait_in(cx.scope(), limit, limits::SHELL_CLEANUP).await;
     let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
     cx.report_process(report.into());
     let output = process.output().captured();
     match waited {
         Waited::Ended(report) => match unseen(&report) {
-            None => Ok(tell(&output, &report)),
+            None => {
+                let refused = refused::why(confinement.as_ref(), report.exit, &output.text);
+                Ok(tell_with(&output, &report, refused))
+            }
             Some(why) => {
                 cx.set_partial_output(tell(&output, &report));
                 Err(Failure::new(why).into())
@@ -179,11 +221,16 @@ fn unseen(report: &CommandReport) -> Option<String> {
     }
 }
 
-/// What is reported of a command, and where all of its output is if that is only a part.
 fn tell(output: &Captured, report: &CommandReport) -> tool::Output {
+    tell_with(output, report, None)
+}
+
+/// What is reported of a command, and where all of its output is if that is only a part.
+fn tell_with(output: &Captured, report: &CommandReport, last: Option<String>) -> tool::Output {
     let bytes = usize::try_from(output.total).unwrap_or(usize::MAX);
     let whole = output.truncated.then(|| FullOutput { bytes, file: output.file.clone() });
-    tool::Output { whole, ..in_words(output, report).into() }
+    let words = [Some(in_words(output, report)), last].into_iter().flatten().collect::<Vec<_>>();
+    tool::Output { whole, ..words.join("\n").into() }
 }
 
 fn in_words(output: &Captured, report: &CommandReport) -> String {

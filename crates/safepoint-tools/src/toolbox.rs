@@ -3,10 +3,11 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use safepoint::Tool;
+use safepoint_sandbox::Confinement;
 
 use crate::{
-    Root, RootError, SecretFiles, edit_file, http_get, list_dir, process::Processes, read_file, search,
-    shell, sleep, write_file,
+    Root, RootError, SecretFiles, confined_shell, edit_file, http_get, list_dir, process::Processes,
+    read_file, search, shell, shell_outside, sleep, write_file,
 };
 
 /// All tools of this crate, in a fixed order.
@@ -33,9 +34,29 @@ impl Toolbox {
 
     /// The same, where other files than the usual ones commonly hold secrets.
     pub fn guarding(root: Root, processes: Processes, secrets: SecretFiles) -> Self {
-        let (root, secrets) = (Arc::new(root), Arc::new(secrets));
-        let tools: Vec<Arc<dyn Tool>> = vec![
-            Arc::new(shell(Arc::clone(&root), processes)),
+        let root = Arc::new(root);
+        let shells: Vec<Arc<dyn Tool>> = vec![Arc::new(shell(Arc::clone(&root), processes))];
+        Self::with(shells, root, secrets)
+    }
+
+    /// The same, where commands are confined, and one that needs more asks for it: `shell_outside` is behind `shell`.
+    pub fn confining(
+        root: Root,
+        processes: Processes,
+        secrets: SecretFiles,
+        confinement: Confinement,
+    ) -> Self {
+        let root = Arc::new(root);
+        let shells: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(confined_shell(Arc::clone(&root), processes.clone(), confinement.clone())),
+            Arc::new(shell_outside(Arc::clone(&root), processes, confinement)),
+        ];
+        Self::with(shells, root, secrets)
+    }
+
+    fn with(mut tools: Vec<Arc<dyn Tool>>, root: Arc<Root>, secrets: SecretFiles) -> Self {
+        let secrets = Arc::new(secrets);
+        let others: [Arc<dyn Tool>; 7] = [
             Arc::new(read_file(Arc::clone(&root), Arc::clone(&secrets))),
             Arc::new(write_file(Arc::clone(&root))),
             Arc::new(edit_file(Arc::clone(&root))),
@@ -44,6 +65,7 @@ impl Toolbox {
             Arc::new(http_get()),
             Arc::new(sleep()),
         ];
+        tools.extend(others);
         Self { tools }
     }
 

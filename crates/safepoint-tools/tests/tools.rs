@@ -2,6 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use safepoint_tools::{Root, Toolbox, process::Processes};
+
+/// The tools that are tested here: their commands are free.
+fn toolbox(root: Root, processes: Processes) -> Toolbox {
+    Toolbox::new(root, processes)
+}
+
 mod tools {
     pub(crate) mod support;
 
@@ -12,4 +19,5 @@ mod tools {
     mod shell;
     mod sleep;
     mod starts;
+    mod unseen;
 }

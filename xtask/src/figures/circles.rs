@@ -22,7 +22,7 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 14] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 15] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
@@ -32,6 +32,7 @@ pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 14] = [
     "safepoint-model",
     "safepoint-models",
     "safepoint-remote",
+    "safepoint-sandbox",
     "safepoint-scope",
     "safepoint-snapshot",
     "safepoint-stores",

@@ -5,9 +5,10 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 17] = [
+const CRATES: [(&str, &[&str]); 18] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
+    ("safepoint-sandbox", &[]),
     // For tests alone, of whatever crate.
     ("safepoint-golden", &[]),
     // The engine exports it, and what it makes names the engine.
@@ -17,7 +18,7 @@ const CRATES: [(&str, &[&str]); 17] = [
     ("safepoint-snapshot", &[]),
     ("safepoint", &["safepoint-macros", "safepoint-model", "safepoint-scope"]),
     ("safepoint-models", &["safepoint", "safepoint-http"]),
-    ("safepoint-tools", &["safepoint", "safepoint-http"]),
+    ("safepoint-tools", &["safepoint", "safepoint-http", "safepoint-sandbox"]),
     ("safepoint-stores", &["safepoint"]),
     // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
     ("safepoint-remote", &["safepoint", "safepoint-http", "safepoint-models", "safepoint-tools"]),
@@ -39,6 +40,7 @@ const EXAMPLES: &str = "examples/Cargo.toml";
 
 const EVERY: &[&str] = &[
     "safepoint-http",
+    "safepoint-sandbox",
     "safepoint-model",
     "safepoint-scope",
     "safepoint",

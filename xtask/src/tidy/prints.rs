@@ -4,11 +4,13 @@ use crate::source::File;
 
 use super::Fault;
 
-/// The one place for prints; the guard of commands, which has no other output and prints only about itself; the end of a
+/// The one place for prints; the guard of commands and the helper that confines them, which have no other output and print
+/// only about themselves; the end of a
 /// program whose `main` returns an outcome; and what is no part of the product.
-const PRINTS: [&str; 8] = [
+const PRINTS: [&str; 9] = [
     "crates/safepoint-cli/src/output.rs",
     "crates/safepoint-tools/src/process/guard.rs",
+    "crates/safepoint-sandbox/src/helper.rs",
     "crates/safepoint-tools/src/bin/",
     "crates/safepoint/src/run/outcome/program.rs",
     "crates/safepoint/src/session/machine/explored.rs",

@@ -72,6 +72,7 @@ impl CurrentAgent {
         settings.args.tools.get_or_insert_with(|| all.to_owned());
         let words = Mutex::new(Vec::new());
         let note = |word: &str| lock(&words).push(word.to_owned());
+        settings.sandbox = tools::sandbox(&settings, note, processes).await?;
         let (own, servers) = tools::chosen(&settings, note, processes).await?;
         let chosen = backend::choose(&settings, processes, AfterWord::Listens).await?;
         let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -133,14 +134,21 @@ impl CurrentAgent {
     pub(crate) fn tools(&self) -> Vec<String> {
         let tools = lock(&self.parts).tools.clone();
         let changing = approvals::changing(&tools);
-        let asks = match (self.settings.args.approve.unwrap_or(Approve::Ask), &self.asking) {
-            (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later) => "asks first",
+        let mode = approvals::mode(&self.settings);
+        let asks = match (mode, &self.asking) {
+            (Approve::Ask | Approve::Edits, Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later) => {
+                "asks first"
+            }
             (Approve::Auto, _) => "runs unasked",
-            (Approve::Deny, _) | (Approve::Ask, Asking::NotAsked) => "denied",
+            (Approve::Deny, _) | (Approve::Ask | Approve::Edits, Asking::NotAsked) => "denied",
         };
         let line = |tool: &Arc<dyn Tool>| {
             let spec = tool.spec();
-            let asks = if changing.contains(&spec.name) { asks } else { "only reads" };
+            let asks = match changing.contains(&spec.name) {
+                true if approvals::runs_inside(&self.settings, &spec.name) => "runs inside",
+                true => asks,
+                false => "only reads",
+            };
             let what = spec.description.split(['.', '\n']).next().unwrap_or_default();
             format!("{:<11} {asks:<13} {what}", spec.name)
         };
@@ -195,10 +203,10 @@ pub(crate) fn build(
         // The screen asks what the suspended turn waits for.
         Asking::Later => (None, WithoutApprover::Suspend),
     };
-    let builder = builder.approvals(match settings.args.approve.unwrap_or(Approve::Ask) {
+    let builder = builder.approvals(match approvals::mode(settings) {
         Approve::Auto => ApprovalMode::Auto,
         Approve::Deny => ApprovalMode::Deny,
-        Approve::Ask => ApprovalMode::Ask(person, unanswered),
+        Approve::Ask | Approve::Edits => ApprovalMode::Ask(person, unanswered),
     });
     Ok(builder.tools(tools.iter().cloned()).try_build()?)
 }

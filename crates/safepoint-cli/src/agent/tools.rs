@@ -1,12 +1,17 @@
 //! Which tools a run has: ours by name, and those of the config file's servers.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use safepoint::Tool;
 use safepoint_tools::{Root, SecretFiles, Toolbox, process::Processes};
 
-use crate::{agent::mcp::Used, exit::Usage, settings::AgentSettings};
+use crate::{
+    agent::mcp::Used,
+    args::agent::SandboxSwitch,
+    exit::Usage,
+    settings::{AgentSettings, sandbox::Sandbox},
+};
 
 /// All servers, in a list of tools; one of them with its name behind a colon.
 const SERVERS: &str = "mcp";
@@ -52,15 +57,49 @@ fn own(settings: &AgentSettings, list: &str, processes: &Processes) -> anyhow::R
     if matches!(list.trim(), "none" | "") {
         return Ok(Vec::new());
     }
-    let root = match &settings.args.root {
-        Some(root) => root.clone(),
-        None => {
-            std::env::current_dir().context("the working directory cannot be used; name one with --root")?
-        }
-    };
-    let root = Root::open(root).map_err(|error| Usage(format!("--root: {error}")))?;
+    let root = Root::open(root(settings)?).map_err(|error| Usage(format!("--root: {error}")))?;
     let secrets = SecretFiles::and(&settings.secret_files)
         .map_err(|error| Usage(format!("secret_files of the config file: {error}")))?;
-    let toolbox = Toolbox::guarding(root, processes.clone(), secrets);
-    Ok(toolbox.select(list).map_err(|error| Usage(format!("--tools: {error}")))?)
+    let (processes, mut list) = (processes.clone(), list.to_owned());
+    let toolbox = match settings.sandbox.confinement() {
+        Some(confinement) => {
+            // Who may use the one may ask for the other.
+            if has_shell(&list) && list.trim() != "all" {
+                list.push_str(",shell_outside");
+            }
+            Toolbox::confining(root, processes, secrets, confinement.clone())
+        }
+        None => Toolbox::guarding(root, processes, secrets),
+    };
+    Ok(toolbox.select(&list).map_err(|error| Usage(format!("--tools: {error}")))?)
+}
+
+/// What confines the commands of these settings, where they have any; before [`chosen`]. Lines that the person must know
+/// are given to `note`.
+///
+/// # Errors
+/// If the working directory cannot be used.
+pub(crate) async fn sandbox(
+    settings: &AgentSettings,
+    note: impl Fn(&str),
+    processes: &Processes,
+) -> anyhow::Result<Sandbox> {
+    let is_off = settings.args.sandbox == Some(SandboxSwitch::Off);
+    if is_off || !has_shell(settings.args.tools.as_deref().unwrap_or("none")) {
+        return Ok(Sandbox::default());
+    }
+    let layers = processes.layers().await;
+    Ok(Sandbox::of((settings, &root(settings)?), &layers, note))
+}
+
+fn has_shell(list: &str) -> bool {
+    list.split(',').map(str::trim).any(|name| matches!(name, "all" | "shell" | "shell_outside"))
+}
+
+/// Where the tools work.
+fn root(settings: &AgentSettings) -> anyhow::Result<PathBuf> {
+    match &settings.args.root {
+        Some(root) => Ok(root.clone()),
+        None => std::env::current_dir().context("the working directory cannot be used; name one with --root"),
+    }
 }

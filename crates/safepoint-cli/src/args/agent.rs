@@ -65,7 +65,7 @@ pub(crate) struct AgentArgs {
     /// What happens when the conversation outgrows --window; default: refuse
     #[arg(long, value_enum)]
     pub(crate) on_full: Option<OnFull>,
-    /// Tools by name, separated by commas, `all` (as in chat) or `none` (as in run): shell, read_file, write_file, edit_file,
+    /// Tools by name, separated by commas, `all` (as in chat) or `none` (as in run): shell (with shell_outside), read_file, write_file, edit_file,
     /// list_dir, search, http_get, sleep; and `mcp` or mcp:NAME for those of the config file's servers
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
@@ -78,6 +78,9 @@ pub(crate) struct AgentArgs {
     /// The time limit of a call; default: none
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) tool_timeout: Option<Duration>,
+    /// Whether commands are confined to the root and to no network; default: on, where this system can
+    #[arg(long, value_name = "on|off", value_enum)]
+    pub(crate) sandbox: Option<SandboxSwitch>,
     /// Who decides about calls with side effects that match no rule of the config file; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
@@ -139,12 +142,24 @@ impl AgentArgs {
     }
 }
 
-/// Who decides. Exhaustive: the three modes.
+/// Whether commands are confined. Exhaustive: on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SandboxSwitch {
+    /// As far as this system enforces it
+    On,
+    /// They can do what you can
+    Off,
+}
+
+/// Who decides. Exhaustive: the four modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Approve {
     /// A person at the terminal; without a terminal, calls are denied
     Ask,
+    /// As `ask`, but changes of files below the root and commands inside the sandbox run unasked
+    Edits,
     /// Everything may run
     Auto,
     /// Calls that need approval are denied

@@ -263,6 +263,8 @@ async fn agent(
     // This program ends with the run.
     let chosen = backend::choose(settings, processes, AfterWord::Leaves).await?;
     let note = |word: &str| screen.note(&format!("safepoint: {word}"));
+    let sandbox = tools::sandbox(settings, note, processes).await?;
+    let settings = &AgentSettings { sandbox, ..settings.clone() };
     let (mut tools, servers) = tools::chosen(settings, note, processes).await?;
     tools.extend(servers.offered());
     let Chosen { builder, notice, replay, _server, .. } = chosen;

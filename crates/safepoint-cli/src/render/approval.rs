@@ -32,13 +32,29 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
         Holds::Session => "\n  A yes allows exactly this for the rest of the session.",
     };
     match asked.question {
-        ApprovalKind::BeforeCall => format!("Allow {tool} to run?\n{args}{lasts}"),
+        ApprovalKind::BeforeCall => {
+            let opens = opened(asked);
+            format!("Allow {tool} to run?\n{args}{opens}{lasts}")
+        }
         ApprovalKind::DuringCall => format!("Allow {tool}? A running call asks for it.\n{args}{lasts}"),
         ApprovalKind::AfterUnknownEnd => format!(
             "{tool} was cut off while it was running: side effects unknown. Its arguments:\n{args}\n  \
              Check whether it happened before you answer; run again, it may happen twice."
         ),
     }
+}
+
+/// What a command would open of the sandbox, if it would leave it.
+fn opened(asked: &ApprovalRequest) -> String {
+    if asked.tool != "shell_outside" {
+        return String::new();
+    }
+    let what = match asked.args["opens"].as_str() {
+        Some("network") => "the network, this machine's services included; it writes only below the root",
+        Some("files") => "every file that you may write, without a network",
+        _ => "everything: it runs without the sandbox",
+    };
+    format!("\n  It leaves the sandbox. For this command, a yes opens {what}.")
 }
 
 /// The same in a few words.

@@ -1,7 +1,11 @@
 //! `[commands]` of the config file: what commands are given of our environment.
 
+use std::path::PathBuf;
+
 use safepoint_tools::process::CommandEnvironment;
 use serde::Deserialize;
+
+use crate::args::agent::SandboxSwitch;
 
 /// What the config file says of commands.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -10,6 +14,10 @@ pub(crate) struct Commands {
     env: Env,
     keep: Vec<String>,
     withhold: Vec<String>,
+    /// Whether they are confined, where the command line does not say it.
+    pub(crate) sandbox: Option<SandboxSwitch>,
+    /// What they may write beside the root.
+    write: Vec<String>,
 }
 
 /// Which variables. Exhaustive: those that a command needs, all without secrets, or all.
@@ -23,6 +31,16 @@ enum Env {
 }
 
 impl Commands {
+    /// What they may write beside the root: `~` is the home directory.
+    pub(crate) fn writable(&self) -> Vec<PathBuf> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let expanded = |path: &String| match (path.strip_prefix("~/"), &home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => path.into(),
+        };
+        self.write.iter().map(expanded).collect()
+    }
+
     /// With variables that hold keys of ours, whatever their names are.
     pub(crate) fn environment(&self, keys: impl IntoIterator<Item = String>) -> CommandEnvironment {
         let environment = match self.env {

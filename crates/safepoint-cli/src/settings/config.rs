@@ -19,6 +19,7 @@ use crate::{
         commands::Commands,
         mcp::Servers,
         rules::{Rules, Written},
+        sandbox::Sandbox,
     },
 };
 
@@ -41,7 +42,7 @@ pub(crate) struct Config {
     approval_expiry: Option<String>,
     max_rounds: Option<u32>,
     pub(crate) mcp: Servers,
-    commands: Commands,
+    pub(crate) commands: Commands,
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
     snapshots: Option<bool>,
@@ -79,6 +80,7 @@ impl Config {
         args.approval_expiry = args.approval_expiry.or(self.expiry);
         fill!(args, self: model, base_url, api_key_env, system, max_tokens, temperature, window, on_full);
         fill!(args, self: tools, parallel, approve, unknown, max_rounds);
+        args.sandbox = args.sandbox.or(self.commands.sandbox);
         AgentSettings {
             args,
             servers: self.mcp,
@@ -86,6 +88,7 @@ impl Config {
             kept_in: None,
             remembered: None,
             secret_files: self.secret_files,
+            sandbox: Sandbox::default(),
             rules: self.read,
             snapshots: self.snapshots,
         }
@@ -99,6 +102,11 @@ pub(crate) fn place(named: Option<&Path>) -> String {
         Some(path) => format!("the config file {}, which does not exist,", path.display()),
         None => "the config file, which no home directory could hold,".to_owned(),
     }
+}
+
+/// The folder of the usual config file.
+pub(super) fn folder() -> Option<PathBuf> {
+    usual()?.parent().map(Path::to_owned)
 }
 
 /// `$XDG_CONFIG_HOME/safepoint/config.toml`, or below `~/.config`; none without a home directory.

@@ -27,8 +27,17 @@ use reading::Reading;
 /// The model's text for a call that a rule denies, where the rule has no message.
 const DENIED: &str = "[denied: a rule of the user does not allow this call.]";
 /// The tools that there always are: a rule may name them where they were not chosen.
-const OURS: [&str; 8] =
-    ["shell", "read_file", "write_file", "edit_file", "list_dir", "search", "http_get", "sleep"];
+const OURS: [&str; 9] = [
+    "shell",
+    "shell_outside",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_dir",
+    "search",
+    "http_get",
+    "sleep",
+];
 /// What calls of ours ask while they run: a rule may name it.
 const ASKED: [&str; 3] = ["http_get/reach", "http_get/private", "read_file/secret"];
 /// Between the name of a server and that of its tool, in the names of the tools of servers.

@@ -107,7 +107,7 @@ fn a_wrong_rule_names_its_file_and_line_and_what_to_do() {
         ("[[rules]]\ntool = \"shell\"", "line 1", "then"),
         ("[[rules]]\ntool = \"shell\"\nthen = \"deny\"\nwhen = 1", "line 4", "unknown field `when`"),
         ("[[rules]]\ntool = \"shell\"\nthen = \"ask\"\nmessage = \"x\"", "line 1", "then = \"deny\""),
-        ("approve = \"always\"", "line 1", "`ask`, `auto`"),
+        ("approve = \"always\"", "line 1", "`ask`, `edits`, `auto`"),
         (
             "[[rules]]\ntool = \"shell\"\nargs.command = \"cat ~/*\"\nthen = \"allow\"",
             "line 1",

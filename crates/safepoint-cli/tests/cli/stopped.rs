@@ -25,7 +25,8 @@ impl World {
 
     fn work(&self, args: &[&str]) -> Output {
         let usual = ["--base-url", &self.server.url, "--model", "openai:x", "--tools", "shell", "--json"];
-        self.safepoint(&[args, &usual].concat())
+        let root = self.folder.path().to_str().unwrap();
+        self.safepoint(&[args, &usual, &["--root", root]].concat())
     }
 
     fn safepoint(&self, args: &[&str]) -> Output {

@@ -311,7 +311,8 @@ fn a_question_shows_what_would_run_and_yes_lets_it() {
     let file = folder.path().join("made");
     let command = format!("touch {}; echo \u{202e}x", file.display());
     let server = Practice::start(&shell(&command));
-    let mut terminal = Terminal::start(&server, &SHELL);
+    let in_folder = [&SHELL[..], &["--root", folder.path().to_str().unwrap()]].concat();
+    let mut terminal = Terminal::start(&server, &in_folder);
     terminal.until("Allow shell to run?");
     terminal.until("every call of shell, whatever its arguments");
     terminal.until("[y]es, [n]o, [a]lways, [t]ool, or no and why:");
@@ -399,7 +400,9 @@ fn a_question_that_was_left_open_is_put_at_the_terminal_that_resumes() {
     let script = shell(&format!("touch {}", file.display()));
     let script = script.replace(r#"{"text":"all done"}"#, r#"{"text":"all done"},{"text":"and more"}"#);
     let server = Practice::start(&script);
+    let root = folder.path().to_str().unwrap();
     let usual = ["--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--store", store];
+    let usual = [&usual[..], &["--root", root]].concat();
     let left = crate::run(&[&["run", "go", "--session", "s"], &usual[..]].concat());
     assert_eq!(left.status.code(), Some(11));
     let open = || {
@@ -432,7 +435,9 @@ fn a_question_of_a_killed_owner_is_decided_and_its_turn_goes_on() {
         let (file, store) = (folder.path().join("made"), folder.path().join("store.db"));
         let store = store.to_str().unwrap();
         let server = Practice::start(&shell(&format!("echo made >> {}", file.display())));
+        let root = folder.path().to_str().unwrap();
         let usual = ["--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--store", store];
+        let usual = [&usual[..], &["--root", root]].concat();
         let mut terminal =
             Terminal::spawn(&[&["run", "go", "--session", "s"], &usual[..]].concat(), &[("TERM", "xterm")]);
         terminal.until("or no and why:");

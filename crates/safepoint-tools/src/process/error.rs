@@ -25,6 +25,11 @@ pub enum SpawnError {
     /// Its input or output cannot be set up.
     #[error("cannot set up input or output of the command: {0}")]
     Io(#[source] io::Error),
+    /// It was to be confined, and there is no guard that can do that.
+    #[error(
+        "a command can only be confined under a guard: call `guard_main_if_asked` in `main`, or name a guard program"
+    )]
+    Unconfined,
     /// The guard cannot be launched.
     #[error("cannot launch the guard {program:?}: {source}")]
     Guard {

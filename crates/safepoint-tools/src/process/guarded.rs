@@ -268,9 +268,10 @@ fn order(spec: &CommandSpec, env: Env) -> Result<Vec<u8>, SpawnError> {
         // A working directory that is gone is the guard's too.
         None => std::env::current_dir().ok(),
     };
+    let (program, args) = spec.executed();
     wire::frame(&Order::Spawn(Box::new(SpawnOrder {
-        program: spec.program.clone(),
-        args: spec.args.clone(),
+        program,
+        args,
         cwd: cwd.map(Into::into),
         env,
         background: spec.background,

@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use safepoint_sandbox::Confinement;
 use serde::{Deserialize, Serialize};
 
 use super::environment::{COMMAND_MARK, CommandEnvironment, RUN_MARK};
@@ -104,6 +105,11 @@ impl Ladder {
     }
 }
 
+/// Where a command puts what it needs for a while.
+const TEMPORARY: &str = "TMPDIR";
+/// The program of the process that starts the command.
+pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// An environment with the marks by which its processes are found.
 pub(super) fn marked(
     mut env: Vec<(OsString, OsString)>,
@@ -143,6 +149,8 @@ pub struct CommandSpec {
     pub control_groups: ControlGroups,
     /// How long what it left behind may run after its end before it is killed.
     pub left_behind: Duration,
+    /// What it is confined to; none = it can do what its user can.
+    pub confinement: Option<Confinement>,
 }
 
 impl CommandSpec {
@@ -162,12 +170,17 @@ impl CommandSpec {
             ladder: Ladder::default(),
             control_groups: ControlGroups::default(),
             left_behind: limits::LEFT_BEHIND,
+            confinement: None,
         }
     }
 
     /// All of the environment that it is given, save its marks.
     pub(super) fn whole_environment(&self, usual: &CommandEnvironment) -> Vec<(OsString, OsString)> {
         let mut env = self.environment.as_ref().unwrap_or(usual).given();
+        if let Some(confinement) = &self.confinement {
+            env.retain(|(name, _)| name != TEMPORARY);
+            env.push((TEMPORARY.into(), confinement.temporary().into()));
+        }
         for (name, value) in &self.env {
             env.retain(|(other, _)| other != name);
             env.extend(value.clone().map(|value| (name.clone(), value)));
@@ -228,6 +241,20 @@ impl CommandSpec {
     pub fn control_groups(mut self, control_groups: ControlGroups) -> Self {
         self.control_groups = control_groups;
         self
+    }
+
+    /// Confines it, and all that it starts. It takes a guard: without one it is not started.
+    pub fn confined(mut self, confinement: Confinement) -> Self {
+        self.confinement = Some(confinement);
+        self
+    }
+
+    /// What is executed: the command, or the program of its guard, which confines itself and then becomes the command.
+    pub(super) fn executed(&self) -> (OsString, Vec<OsString>) {
+        match &self.confinement {
+            Some(confinement) => (OWN_PROGRAM.into(), confinement.command(&self.program, &self.args)),
+            None => (self.program.clone(), self.args.clone()),
+        }
     }
 
     /// Sets how it is stopped.

@@ -65,7 +65,7 @@ impl Bench {
         std::fs::create_dir(place.path().join("root")).unwrap();
         let run = format!("tools-{}", uuid::Uuid::new_v4().simple());
         let processes = Processes::guarded_by(run.clone(), env!("CARGO_BIN_EXE_safepoint-guard"));
-        let toolbox = Toolbox::new(Root::open(place.path().join("root")).unwrap(), processes);
+        let toolbox = crate::toolbox(Root::open(place.path().join("root")).unwrap(), processes);
         Self { place, run, toolbox, allowed: vec!["http_get/reach", "http_get/private"], only: None }
     }
 

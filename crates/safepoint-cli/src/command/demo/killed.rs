@@ -77,7 +77,8 @@ fn begin(server: &ModelServer, folder: &Path) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("this program cannot be found")?;
     Command::new(program)
         .args(["run", "Pay, and then do the rest.", "--session", SESSION])
-        .args(["--approve", "auto", "--tools", "shell"])
+        // This process resumes with a tool that is not confined: it is to be the same one.
+        .args(["--approve", "auto", "--tools", "shell", "--sandbox", "off"])
         .args(["--model", "openai:scripted", "--base-url", &server.url()])
         .arg("--store")
         .arg(folder.join("store.db"))
