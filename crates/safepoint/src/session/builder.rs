@@ -22,7 +22,7 @@ use super::{
     machine::{Machine, Rules},
     message::{Mailbox, Received},
     runs::SessionRuns,
-    shared::{InStore, Place, SharedSession},
+    shared::{InStore, SessionPlace, SharedSession},
 };
 
 /// What a session is made with.
@@ -154,7 +154,8 @@ impl<T: Item> SessionBuilder<T> {
             runs: SessionRuns::new(),
             exit: OnceLock::new(),
             over: Notify::new(),
-            place: stored.map_or_else(OnceLock::new, |stored| OnceLock::from(Box::new(Place::Store(stored)))),
+            place: stored
+                .map_or_else(OnceLock::new, |stored| OnceLock::from(Box::new(SessionPlace::Store(stored)))),
         };
         (Arc::new(shared), received)
     }

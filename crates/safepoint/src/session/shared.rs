@@ -42,11 +42,11 @@ pub(super) struct SharedSession<T> {
     pub(super) over: Notify,
     /// Set from the beginning where it is in a store; in memory, once its id is wanted. Boxed, so that an idle session carries no
     /// room for it.
-    pub(super) place: OnceLock<Box<Place>>,
+    pub(super) place: OnceLock<Box<SessionPlace>>,
 }
 
 /// Where a session is. Exhaustive: in a store, or in memory, under an id that is made when it is first wanted.
-pub(super) enum Place {
+pub(super) enum SessionPlace {
     Store(InStore),
     Memory(SessionId),
 }
@@ -103,16 +103,16 @@ impl<T: Item> SharedSession<T> {
 
     fn stored(&self) -> Option<&InStore> {
         match self.place.get().map(|place| &**place) {
-            Some(Place::Store(stored)) => Some(stored),
-            Some(Place::Memory(_)) | None => None,
+            Some(SessionPlace::Store(stored)) => Some(stored),
+            Some(SessionPlace::Memory(_)) | None => None,
         }
     }
 
     /// Its id: of a stored session, its name in the store; of one in memory, one that no other session has.
     pub(super) fn id(&self) -> &SessionId {
-        match &**self.place.get_or_init(|| Box::new(Place::Memory(SessionId::fresh()))) {
-            Place::Store(stored) => &stored.id,
-            Place::Memory(id) => id,
+        match &**self.place.get_or_init(|| Box::new(SessionPlace::Memory(SessionId::fresh()))) {
+            SessionPlace::Store(stored) => &stored.id,
+            SessionPlace::Memory(id) => id,
         }
     }
 
