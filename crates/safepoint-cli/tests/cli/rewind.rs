@@ -1,7 +1,11 @@
 //! Going back in a chat: the conversation, the files, and what cannot be undone.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
+use safepoint_testkit::wait::until;
 use serde_json::{Value, json};
 
 use super::{kept::check, terminal::Terminal};
@@ -59,11 +63,26 @@ impl World {
         (output.status.code().unwrap(), text(&output.stdout), said)
     }
 
+    /// Waits until so many snapshots are whole: one before each turn, and one after it, which is taken once the turn is quiet.
+    fn until_snapshots(&self, count: usize) {
+        until(format_args!("{count} snapshots"), || snapshots(self.place.path()) >= count);
+    }
+
     /// The messages of the last request.
     fn last_request(&self) -> String {
         let all = self.server.logged();
         all.iter().rev().find(|line| line["type"] == "request").unwrap().to_string()
     }
+}
+
+/// How many snapshots there are below this directory: files in a folder of that name.
+fn snapshots(below: &Path) -> usize {
+    let entries = fs::read_dir(below).into_iter().flatten().filter_map(Result::ok);
+    let count = |path: PathBuf| match path.is_dir() {
+        true => snapshots(&path),
+        false => usize::from(below.ends_with("snapshots")),
+    };
+    entries.map(|entry| count(entry.path())).sum()
 }
 
 fn call(name: &str, args: Value) -> Value {
@@ -109,6 +128,7 @@ fn going_back_restores_files_names_what_stays_done_and_is_undone() {
         (world.read("a.txt").unwrap(), world.read("b.txt").unwrap()),
         ("agent".into(), "made\n".into())
     );
+    world.until_snapshots(4);
     world.write("notes.md", "new, by a person");
 
     ask(&mut chat, "/rewind", "/rewind N shows what going back");
@@ -196,6 +216,7 @@ fn what_an_approved_call_changed_goes_back_and_a_named_file_too() {
     chat.press("y");
     chat.until("written");
     chat.until(IDLE);
+    world.until_snapshots(2);
     world.write("my notes", "new");
     ask(&mut chat, "/rewind 1 nowhere", "not among the files that are left: nowhere");
     ask(&mut chat, "/rewind 1 \"my notes\"", "b conversation and files go back");
