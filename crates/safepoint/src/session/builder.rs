@@ -26,8 +26,7 @@ use super::{
 };
 
 /// What a session is made with.
-pub(super) struct Settings<T> {
-    pub(super) planner: Foreign<dyn Planner<T>>,
+pub(super) struct Settings {
     pub(super) reader: Option<Foreign<dyn Reader>>,
     pub(super) rules: Rules,
     pub(super) strategy: Duration,
@@ -39,7 +38,8 @@ pub(super) struct Settings<T> {
 /// Makes a [`Session`].
 #[must_use = "a session begins with `start`"]
 pub struct SessionBuilder<T> {
-    pub(super) settings: Settings<T>,
+    pub(super) planner: Foreign<dyn Planner<T>>,
+    pub(super) settings: Settings,
     pub(super) history: History,
     pub(super) keeps_late: bool,
     pub(super) retained_deltas: usize,
@@ -64,7 +64,6 @@ const RETAINED: usize = 4096;
 impl<T: Item> SessionBuilder<T> {
     pub(super) fn new(planner: impl Planner<T>) -> Self {
         let settings = Settings {
-            planner: Foreign::new(Arc::new(planner)),
             reader: None,
             rules: Rules { max_preempted: PATIENCE, on_failure: OnTurnFailure::Wait },
             strategy: STRATEGY,
@@ -73,6 +72,7 @@ impl<T: Item> SessionBuilder<T> {
             inbox: INBOX,
         };
         Self {
+            planner: Foreign::new(Arc::new(planner)),
             settings,
             history: History::new(),
             keeps_late: false,
@@ -147,7 +147,7 @@ impl<T: Item> SessionBuilder<T> {
         let (mailbox, received) = Mailbox::new();
         let shared = SharedSession {
             inbox: Inbox::new(mailbox.clone(), self.settings.inbox, self.keeps_late),
-            planner: self.settings.planner.clone(),
+            planner: self.planner.clone(),
             mailbox,
             feed: Arc::new(Feed::new(self.retained_deltas)),
             view: Mutex::new(None),

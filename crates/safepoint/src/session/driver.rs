@@ -92,7 +92,7 @@ enum Request {
 /// What a session is and reads, for its whole life.
 struct SessionContext<T> {
     shared: Arc<SharedSession<T>>,
-    settings: Arc<Settings<T>>,
+    settings: Arc<Settings>,
     /// Where planners, followers and readers run, and the driver itself.
     scope: &'static Scope,
 }
@@ -101,7 +101,7 @@ impl<T: Item> Driver<T> {
     /// Creates a driver that is not running yet; the caller spawns it.
     pub(super) fn new(
         shared: Arc<SharedSession<T>>,
-        settings: Arc<Settings<T>>,
+        settings: Arc<Settings>,
         history: History,
         received: Received<T>,
         machine: Machine,

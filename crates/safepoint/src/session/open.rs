@@ -126,7 +126,7 @@ impl<T: Item> SessionBuilder<T> {
     /// The item as a new session is created with it. `None`: the push of it returns it, and says why.
     fn first_item(&self, push: &Push<T>) -> Option<NewItem> {
         let Push { item, client_id, policy, .. } = push;
-        let is_blank = self.settings.planner.call(|planner| planner.is_blank(item));
+        let is_blank = self.planner.call(|planner| planner.is_blank(item));
         if !matches!(is_blank, Ok(false)) {
             return None;
         }

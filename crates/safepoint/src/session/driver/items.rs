@@ -184,7 +184,7 @@ impl<T: Item> Driver<T> {
         if !matches!(policy, Policy::Steer(..)) || self.end.exit.is_some() {
             return policy.push_kind();
         }
-        match self.cx.settings.planner.call(|planner| planner.steer(&held.item)) {
+        match self.cx.shared.planner.call(|planner| planner.steer(&held.item)) {
             Ok(message) if message.is_blank() => PushKind::Refused(RejectReason::Blank),
             Ok(message) => {
                 held.message = Some(Box::new(message));

@@ -44,7 +44,7 @@ impl<T: Item> Driver<T> {
         };
         let (turn, history) = (self.machine.next_turn(), self.turns.history.clone());
         let situation = PlanContext { turn, waiting, ended_early: left, wanted, history };
-        let planner = self.cx.settings.planner.clone();
+        let planner = self.cx.shared.planner.clone();
         let mailbox = self.cx.shared.mailbox.clone();
         let asked = self.cx.scope.spawn("planner", async move {
             let made = match planner.run(move |planner| planner.plan(situation)).await {

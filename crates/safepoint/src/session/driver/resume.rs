@@ -95,7 +95,7 @@ impl<T: Item> Driver<T> {
     fn find_agent_of_left(&mut self) -> Result<bool, Panicked> {
         let Some((work, _)) = &mut self.turns.left else { return Ok(true) };
         if work.agent.is_none() {
-            let (planner, turn) = (&self.cx.settings.planner, work.turn);
+            let (planner, turn) = (&self.cx.shared.planner, work.turn);
             work.agent = planner.call(|planner| planner.resumes(turn))?;
         }
         Ok(work.agent.is_some())

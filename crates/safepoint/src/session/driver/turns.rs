@@ -255,7 +255,7 @@ impl<T: Item> Driver<T> {
 
     fn after_preempt(&self, turn: TurnId) -> Result<PreemptedItems, ErrorReport> {
         let items = self.machine.items().to_vec();
-        let asked = self.cx.settings.planner.call(|planner| planner.preempted(turn, &items));
+        let asked = self.cx.shared.planner.call(|planner| planner.preempted(turn, &items));
         asked.map_err(|Panicked(why)| report("the planner panicked", &why))
     }
 
