@@ -56,9 +56,23 @@ pub(super) async fn bind(session: &str) -> anyhow::Result<(UnixListener, PathBuf
         let other = connect(&path).await;
         anyhow::ensure!(other.is_none(), "another process has {shown} open");
     }
-    let listener = UnixListener::bind(&path).with_context(|| format!("{shown} cannot be opened"))?;
-    fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    let listener = listen(&path).with_context(|| format!("{shown} cannot be opened"))?;
     Ok((listener, path))
+}
+
+/// Listens there. The socket has its name only once it listens and is its user's alone: who connects to one that does not
+/// listen takes it for one that was left behind.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let passing = path.with_file_name(format!(".{}", std::process::id()));
+    if let Err(error) = fs::remove_file(&passing)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let listener = UnixListener::bind(&passing)?;
+    fs::set_permissions(&passing, Permissions::from_mode(0o600))?;
+    fs::rename(&passing, path)?;
+    Ok(listener)
 }
 
 /// A session's id as the name of a file, whatever is in it.
@@ -115,6 +129,29 @@ pub(super) async fn connect(path: &Path) -> Option<UnixStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// S11.6: who lists the sessions while one begins does not take its socket away.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_socket_that_has_its_name_listens() {
+        const TIMES: usize = 300;
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.sock");
+        let looked_at = path.clone();
+        let looking = tokio::spawn(async move {
+            loop {
+                drop(connect(&looked_at).await);
+                tokio::task::yield_now().await;
+            }
+        });
+        for time in 0..TIMES {
+            let listener = listen(&path).unwrap();
+            tokio::task::yield_now().await;
+            assert!(path.exists(), "the socket is gone at the {time}th try");
+            fs::remove_file(&path).unwrap();
+            drop(listener);
+        }
+        looking.abort();
+    }
 
     #[test]
     fn any_id_has_a_name_of_its_own_that_leads_nowhere_else() {
