@@ -124,7 +124,7 @@ async fn once(
     }
     let (session, left, stops) = open(builder, place, deadline, is_seen).await?;
     let host = Arc::new(Host::new(session.handle(), place.id.clone()));
-    let following = snapshots.as_ref().map(|snapshots| snapshots.follow(host.session.events()));
+    let following = snapshots.as_ref().map(|snapshots| snapshots.follow(host.session.clone()));
     let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
     let notices = notices(notice, &crew, socket.as_ref().err());
     let after = if let Some(screen) = screen {

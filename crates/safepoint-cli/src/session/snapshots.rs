@@ -9,8 +9,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Agent,
-    event::Events,
+    Agent, SessionHandle,
     ids::{SessionId, TurnId},
     message::UserMessage,
     session::{Plan, PlanContext, Planner, SessionEvent},
@@ -102,6 +101,11 @@ impl TurnSnapshots {
     /// The snapshot may still be taken.
     pub(crate) async fn before(&self, turn: TurnId) {
         let _taking = self.taking.lock().await;
+        self.take_before(turn).await;
+    }
+
+    /// The same, while `taking` is held.
+    async fn take_before(&self, turn: TurnId) {
         let open = lock(&self.turns).open.take();
         if let Some(open) = open {
             self.take(format!("after {open} of {}", self.session)).await;
@@ -111,14 +115,16 @@ impl TurnSnapshots {
         (turns.open, turns.last) = (Some(turn), Some(turn));
     }
 
-    /// Takes the snapshot before the turn that waits for a decision goes further.
+    /// Takes the snapshot before the turn that waits for a decision goes further. The one after it that is being taken is
+    /// waited for: what the turn then changes is not in it.
     pub(crate) async fn before_decision(&self) {
+        let _taking = self.taking.lock().await;
         let (open, last) = {
             let turns = lock(&self.turns);
             (turns.open, turns.last)
         };
         if let (None, Some(last)) = (open, last) {
-            self.before(last).await;
+            self.take_before(last).await;
         }
     }
 
@@ -130,15 +136,20 @@ impl TurnSnapshots {
     }
 
     /// Takes the snapshots after turns, and before those that begin without a plan, until the session has ended.
-    pub(crate) fn follow(self: &Arc<Self>, mut events: Events<SessionEvent>) -> JoinHandle<()> {
-        let own = Arc::clone(self);
+    pub(crate) fn follow(self: &Arc<Self>, session: SessionHandle<String>) -> JoinHandle<()> {
+        let (own, mut events) = (Arc::clone(self), session.events());
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 match event.kind {
                     SessionEvent::TurnStarted { turn, .. } if lock(&own.turns).open.is_none() => {
                         own.before(turn).await;
                     }
-                    SessionEvent::TurnQuiet { turn, .. } => own.after(turn).await,
+                    // A turn that was quiet, waiting for a decision, and runs again is quiet again later.
+                    SessionEvent::TurnQuiet { turn, .. }
+                        if session.current_turn().is_none_or(|now| now.turn != turn) =>
+                    {
+                        own.after(turn).await;
+                    }
                     _ => {}
                 }
             }

@@ -63,9 +63,13 @@ impl World {
         (output.status.code().unwrap(), text(&output.stdout), said)
     }
 
-    /// Waits until so many snapshots are whole: one before each turn, and one after it, which is taken once the turn is quiet.
-    fn until_snapshots(&self, count: usize) {
-        until(format_args!("{count} snapshots"), || snapshots(self.place.path()) >= count);
+    /// Waits until the newest snapshot is the one after this turn: it is taken once the turn is quiet, behind what is shown.
+    fn until_after(&self, turn: usize) {
+        let label = format!("label after%20turn-{turn}%20");
+        until(format_args!("the snapshot after turn {turn}"), || {
+            let newest = snapshots(self.place.path()).into_iter().max();
+            newest.is_some_and(|(_, its)| its.starts_with(&label))
+        });
     }
 
     /// The messages of the last request.
@@ -75,14 +79,22 @@ impl World {
     }
 }
 
-/// How many snapshots there are below this directory: files in a folder of that name.
-fn snapshots(below: &Path) -> usize {
+/// The snapshots below this directory, each the lines of its file that say when it was taken, and its label.
+fn snapshots(below: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(below).into_iter().flatten().filter_map(Result::ok);
-    let count = |path: PathBuf| match path.is_dir() {
-        true => snapshots(&path),
-        false => usize::from(below.ends_with("snapshots")),
-    };
-    entries.map(|entry| count(entry.path())).sum()
+    let found = entries.flat_map(|entry| match entry.path() {
+        path if path.is_dir() => snapshots(&path),
+        path if below.ends_with("snapshots") => fs::read_to_string(path)
+            .ok()
+            .and_then(|text| {
+                let mut lines = text.lines().skip(1).map(str::to_owned);
+                lines.next().zip(lines.next())
+            })
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    });
+    found.collect()
 }
 
 fn call(name: &str, args: Value) -> Value {
@@ -128,7 +140,7 @@ fn going_back_restores_files_names_what_stays_done_and_is_undone() {
         (world.read("a.txt").unwrap(), world.read("b.txt").unwrap()),
         ("agent".into(), "made\n".into())
     );
-    world.until_snapshots(4);
+    world.until_after(2);
     world.write("notes.md", "new, by a person");
 
     ask(&mut chat, "/rewind", "/rewind N shows what going back");
@@ -216,7 +228,7 @@ fn what_an_approved_call_changed_goes_back_and_a_named_file_too() {
     chat.press("y");
     chat.until("written");
     chat.until(IDLE);
-    world.until_snapshots(2);
+    world.until_after(1);
     world.write("my notes", "new");
     ask(&mut chat, "/rewind 1 nowhere", "not among the files that are left: nowhere");
     ask(&mut chat, "/rewind 1 \"my notes\"", "b conversation and files go back");
