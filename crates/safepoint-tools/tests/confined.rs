@@ -1,4 +1,4 @@
-//! The shell tool with confinement on: what holds of it without one holds here, stops above all, and what the model is told.
+//! The shell tool with confinement on: what holds of it without one holds here, stops above all, and what the model reads.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

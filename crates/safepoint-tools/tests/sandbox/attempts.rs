@@ -189,7 +189,7 @@ fn connect(to: String) -> io::Result<()> {
     TcpStream::connect_timeout(&to, Duration::from_secs(10))?.write_all(b"x")
 }
 
-/// A datagram is sent into nothing without an error: that it was refused is told by the next one.
+/// A datagram is sent into nothing without an error: the next one reports that it was refused.
 fn by_udp(port: &str) -> io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(format!("127.0.0.1:{port}"))?;

@@ -13,7 +13,7 @@ use std::{
 
 use safepoint_tools::{Confinement, Layers};
 
-/// Who tries something. Exhaustive: whoever runs the tests, and where that is root an ordinary user too.
+/// Who tries something. Exhaustive: the user who runs the tests, and where that is root an ordinary user too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
     Own,

@@ -1,4 +1,4 @@
-//! What a model is told of the sandbox, and how a command gets more than that.
+//! What a model reads about the sandbox, and how a command gets more than that.
 
 use safepoint::{
     approval::{Rule, RuleAction},
@@ -17,7 +17,7 @@ fn is_enforced() -> bool {
     layers.is_complete()
 }
 
-/// S4.27, S4.29: a command of the model writes where it may; what it may not write is refused, and the model is told why.
+/// S4.27, S4.29: a command of the model writes where it may; what it may not write is refused, and the model learns why.
 #[tokio::test]
 async fn a_refusal_is_told_with_its_reason() {
     if !is_enforced() {
