@@ -129,7 +129,7 @@ async fn an_unknown_effect_is_asked_about_in_the_live_run() {
 async fn arguments_that_do_not_fit_are_refused_and_the_question_stays_open() {
     let handle = payer(WAITS).run("go").detach();
     let question = asked(&handle).await;
-    let with = |args: Value| Decision::ApproveWith { args };
+    let with = |args: Value| Decision::approve_with(args);
     let refused = handle.decide(&question.id, with(json!({"cents": "much"}))).await;
     assert!(matches!(&refused, Err(DecideError::Unfit(_))), "{refused:?}");
     assert_eq!(handle.decide(&question.id, with(json!({"cents": 5}))).await, Ok(()));
@@ -143,7 +143,7 @@ async fn a_model_is_not_blamed_for_arguments_that_a_person_wrote() {
     let agent = payer(ApprovalMode::Ask(None, WithoutApprover::Suspend));
     let outcome = agent.run("go").await;
     let Outcome::Suspended(waiting) = &outcome else { panic!("{outcome:?}") };
-    let wrong = Decision::ApproveWith { args: json!({"cents": "much"}) };
+    let wrong = Decision::approve_with(json!({"cents": "much"}));
     let again = agent.resume_with(&outcome, vec![(waiting.approvals()[0].id.clone(), wrong)]).detach();
     assert_eq!(again.done().await.answer(), Some("ok"));
     let text = results(&again).await.concat();
