@@ -2,7 +2,13 @@
 //!
 //! **Invariants**: the signal thread makes the stop request of a signal, once; the loop only records it.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use safepoint::{Reason, SessionHandle, session::SessionStop};
 use safepoint_tools::process::Processes;
@@ -28,10 +34,14 @@ impl Driver {
     pub(crate) fn answers(
         signals: &Signals,
         session: &SessionHandle<String>,
-        processes: &Processes,
+        (processes, paging): (&Processes, Arc<AtomicBool>),
     ) -> Answers {
         let (session, processes) = (session.clone(), processes.clone());
-        signals.answer(move |_any| {
+        signals.answer(move |got| {
+            // Ctrl-C in the pager is for the pager. Relaxed: it orders nothing else.
+            if got == Signal::Interrupt && paging.load(Ordering::Relaxed) {
+                return None;
+            }
             processes.end_jobs();
             drop(session.stop(at_once()));
             Some(StopLevel::Now)
@@ -85,7 +95,8 @@ impl Driver {
             Signal::Hangup => code::HUNG_UP,
         };
         match received.answered {
-            Answered::With(_) => self.quits(Leave::AtOnce, number, received.at),
+            Answered::With(None) => {}
+            Answered::With(Some(_)) => self.quits(Leave::AtOnce, number, received.at),
             Answered::NotYet => self.quit(Leave::AtOnce, number),
         }
     }
