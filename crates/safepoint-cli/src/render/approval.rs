@@ -141,7 +141,7 @@ pub(crate) fn verb(decision: &[u8]) -> &'static str {
     let Ok(decision) = serde_json::from_slice(decision) else { return "decided" };
     match decision {
         Decision::Approve => "approved",
-        decision if edit::is_as_shown(&decision) => "approved",
+        with @ Decision::ApproveWith { .. } if edit::is_as_shown(&with) => "approved",
         Decision::ApproveAlways { covers: AllowScope::Call } => "approved, always with these arguments,",
         Decision::ApproveAlways { covers: AllowScope::Tool } => "approved, always this tool,",
         Decision::ApproveWith { .. } => "approved with other arguments",

@@ -159,7 +159,7 @@ pub(crate) fn folded(rows: &[DiffRow], most: usize) -> (&[DiffRow], usize, &[Dif
     (&rows[..head], tail - head, &rows[tail..])
 }
 
-/// The rows as plain text, of at most so many lines.
+/// The rows as plain text, of at most this many lines.
 pub(crate) fn plain(rows: &[DiffRow], most: usize) -> String {
     let line = |row: &DiffRow| format!("{}{}\n", row.gutter(), row.text());
     let (head, hidden, tail) = folded(rows, most);

@@ -68,6 +68,9 @@ impl EditView {
         if self.hunks.is_empty() {
             let why = match (self.preview.failure(), self.preview.replaced()) {
                 (Some(why), _) => format!("As the file is now, this call will FAIL: {why}"),
+                (None, Some(what)) if self.preview.bound_args().get("if_sha256").is_none() => {
+                    format!("It replaces {what}. A yes holds for whatever the file is by then.")
+                }
                 (None, Some(what)) => format!("It replaces {what}, so there is no diff to show."),
                 (None, None) if self.preview.is_new() => format!("{path} will be made, empty."),
                 (None, None) => format!("It changes nothing: {path} holds exactly this already."),
@@ -141,7 +144,7 @@ pub(crate) fn with_args(asked: &ApprovalRequest, args: &Value) -> ApprovalReques
     asked
 }
 
-/// [`look`] for a program that waits for it: off the async threads, and not for ever.
+/// [`look`] for a program that waits for it: off the async threads, and within a bound.
 ///
 /// # Cancel safety
 /// Nothing is lost.

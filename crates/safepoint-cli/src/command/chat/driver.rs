@@ -7,7 +7,6 @@ use std::{
 };
 
 use crossterm::event::{Event as Key, EventStream};
-use futures_util::StreamExt as _;
 use rustix::process::Signal;
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
@@ -25,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    previews::Pager,
+    previews::{Pager, next_key},
     rewinding::{Next, RewindNews, Rewinds},
 };
 use crate::{
@@ -37,7 +36,7 @@ use crate::{
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
-        surface::{Pane, Surface},
+        surface::Surface,
         terminal::{self, Terminal},
     },
     render::edit::EditView,
@@ -250,17 +249,6 @@ impl Driver {
         }
     }
 
-    /// While the pager has the terminal, no key is read here.
-    fn turn_page(&mut self, keys: &mut Option<EventStream>) {
-        if self.pager.is_due() {
-            *keys = None;
-            self.open_pager();
-        }
-        if keys.is_none() && !self.pager.is_open() {
-            *keys = Some(EventStream::new());
-        }
-    }
-
     fn key(&mut self, key: Key) {
         let now = Instant::now();
         match key {
@@ -360,38 +348,5 @@ impl Driver {
         if let Some(frame) = self.surface.frame(&above, pane) {
             self.terminal.write(frame);
         }
-    }
-
-    /// What is left to say goes up, the pane goes away.
-    async fn end(mut self) -> anyhow::Result<After> {
-        self.state.end_text();
-        let typed = self.state.input.take();
-        let back = self.state.handed.take();
-        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
-            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
-        }
-        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
-            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
-        {
-            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
-            self.code = self.code.max(1);
-        } else if self.state.leaving.is_none() {
-            self.code = exit::code::STOPPED;
-        }
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
-        self.terminal.leave(last);
-        Ok(match self.next {
-            Some(next) => After::Next(Box::new(next)),
-            None => After::Over(exit::with(self.code)),
-        })
-    }
-}
-
-/// The next key; none comes while another program has the terminal.
-async fn next_key(keys: &mut Option<EventStream>) -> Option<std::io::Result<Key>> {
-    match keys {
-        Some(keys) => keys.next().await,
-        None => std::future::pending().await,
     }
 }

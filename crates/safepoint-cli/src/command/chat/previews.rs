@@ -10,6 +10,8 @@ use std::{
     time::Instant,
 };
 
+use crossterm::event::{Event as Key, EventStream};
+use futures_util::StreamExt as _;
 use safepoint::approval::ApprovalRequest;
 
 use super::driver::{Driver, Later};
@@ -22,13 +24,13 @@ use crate::render::{
 #[derive(Default)]
 pub(crate) struct Pager {
     text: Option<String>,
-    /// Set by the loop before the pager has the terminal and cleared by it after that; the signal thread reads it. Relaxed: it
-    /// orders nothing else.
+    /// Set by the loop before the pager has the terminal and cleared by it after that; the signal thread reads it.
     pub(crate) is_open: Arc<AtomicBool>,
 }
 
 impl Pager {
     pub(crate) fn is_open(&self) -> bool {
+        // Relaxed: the loop, which alone writes it, reads its own value.
         self.is_open.load(Ordering::Relaxed)
     }
 
@@ -54,11 +56,23 @@ impl Driver {
         });
     }
 
+    /// While the pager has the terminal, no key is read here.
+    pub(crate) fn turn_page(&mut self, keys: &mut Option<EventStream>) {
+        if self.pager.is_due() {
+            *keys = None;
+            self.open_pager();
+        }
+        if keys.is_none() && !self.pager.is_open() {
+            *keys = Some(EventStream::new());
+        }
+    }
+
     /// Gives the terminal to the pager.
     pub(crate) fn open_pager(&mut self) {
         let Some(text) = self.pager.text.take() else { return };
         let above = self.state.take_above();
         let last = self.surface.frame(&above, Pane::default());
+        // Relaxed: it pairs with the load in `Driver::answers` and orders nothing; the pager starts after it.
         self.pager.is_open.store(true, Ordering::Relaxed);
         if let Err(error) = self.terminal.lend(last) {
             return self.close_pager(Some(format!("the terminal cannot be handed over: {error}")));
@@ -74,6 +88,7 @@ impl Driver {
 
     /// The terminal is the chat's again.
     pub(crate) fn close_pager(&mut self, failure: Option<String>) {
+        // Relaxed: it pairs with the load in `Driver::answers` and orders nothing; the pager has ended before it.
         self.pager.is_open.store(false, Ordering::Relaxed);
         if let Some(failure) = failure {
             self.state.tell(Tone::Bad, &failure);
@@ -105,5 +120,13 @@ fn page(text: &str) -> Result<(), String> {
     match status.code() {
         Some(126 | 127) => Err(fail("it is not found".to_owned())),
         _ => Ok(()),
+    }
+}
+
+/// The next key; none comes while another program has the terminal.
+pub(crate) async fn next_key(keys: &mut Option<EventStream>) -> Option<std::io::Result<Key>> {
+    match keys {
+        Some(keys) => keys.next().await,
+        None => std::future::pending().await,
     }
 }

@@ -99,7 +99,7 @@ impl Terminal {
         Ok(kill_current_process_group(Signal::TSTP)?)
     }
 
-    /// Gives the terminal to another program of this job, until [`go_on`](Self::go_on).
+    /// Gives the terminal to another program of this job, which has it until this one takes it over again.
     ///
     /// # Errors
     /// If the mode cannot be changed.
