@@ -140,8 +140,8 @@ async fn arguments_that_do_not_fit_are_refused_and_the_question_stays_open() {
 /// S8.22: what the person who changed a call tells the model comes with the result, also where the call did not run.
 #[tokio::test(start_paused = true)]
 async fn a_model_learns_with_the_result_what_a_person_changed() {
-    let agent = payer(ApprovalMode::Ask(None, WithoutApprover::Suspend));
     for (args, result) in [(json!({"cents": 5}), "paid 5\n"), (json!({"cents": "much"}), "do not fit")] {
+        let agent = payer(ApprovalMode::Ask(None, WithoutApprover::Suspend));
         let outcome = agent.run("go").await;
         let Outcome::Suspended(waiting) = &outcome else { panic!("{outcome:?}") };
         let less = Decision::ApproveWith { args, message: "[the user lowered the sum]".into() };
