@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
+use safepoint_testkit::wait::until;
 use serde_json::{Value, json};
 
 use super::terminal::Terminal;
@@ -125,6 +126,10 @@ fn the_pager_has_the_terminal_and_gives_it_back() {
     chat.press("y\r");
     chat.until(ASKS);
     assert_eq!(world.read("a.txt"), numbered(), "what the pager was given answered nothing");
+    chat.press("v");
+    until("the pager, once more", || chat.raw().matches("THE PAGER").count() == 2);
+    chat.press("\x03");
+    chat.until(ASKS);
     chat.press("y");
     chat.until("all done");
     assert!(world.read("a.txt").contains("line two"));
