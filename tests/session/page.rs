@@ -133,7 +133,7 @@ async fn changed_arguments_that_do_not_fit_are_refused_at_once() {
         if without == WithoutApprover::Suspend {
             assert_eq!(ticket.outcome().await, ItemOutcome::Suspended(turn(1)));
         }
-        let with = |args: Value| Decision::ApproveWith { args }.by("ann");
+        let with = |args: Value| Decision::approve_with(args).by("ann");
         let refused = session.decide(&question.id, with(json!({"cents": "much"}))).await;
         assert!(
             matches!(&refused, Err(DecideError::Unfit(why)) if why.contains("cents") && !why.contains("call it again")),

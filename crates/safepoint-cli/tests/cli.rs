@@ -18,6 +18,7 @@ mod cli {
     mod chat_kept;
     mod control;
     mod early;
+    mod edits;
     mod environment;
     mod floods;
     mod hostile;

@@ -1,6 +1,9 @@
 //! The agent of a chat, which may change between turns, and the planner that uses whatever it is now.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
@@ -130,6 +133,11 @@ impl CurrentAgent {
         self.settings.args.backend.is_some() || !approvals::changing(&lock(&self.parts).tools).is_empty()
     }
 
+    /// Where its tools edit files; none where an external agent brings its own tools.
+    pub(crate) fn edit_root(&self) -> Option<PathBuf> {
+        edit_root(&self.settings)
+    }
+
     /// Each tool in one line.
     pub(crate) fn tools(&self) -> Vec<String> {
         let tools = lock(&self.parts).tools.clone();
@@ -182,6 +190,11 @@ impl CurrentAgent {
     }
 }
 
+/// Where the tools of these settings edit files.
+fn edit_root(settings: &AgentSettings) -> Option<PathBuf> {
+    settings.args.backend.is_none().then(|| tools::root(settings).ok()).flatten()
+}
+
 /// The agent of these settings.
 pub(crate) fn build(
     builder: AgentBuilder,
@@ -197,7 +210,8 @@ pub(crate) fn build(
     let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
         Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
         Asking::AtKeyboard(screen, unanswered) => {
-            (Some(Prompt::approver(Arc::clone(screen), *unanswered)), *unanswered)
+            let root = edit_root(settings);
+            (Some(Prompt::approver(Arc::clone(screen), *unanswered, root)), *unanswered)
         }
         Asking::NotAsked => (None, WithoutApprover::Deny),
         // The screen asks what the suspended turn waits for.

@@ -16,6 +16,7 @@ mod driver;
 mod ends;
 mod pending;
 mod plain;
+mod previews;
 mod reopen;
 mod rewinding;
 

@@ -1,6 +1,7 @@
 //! The chat screen's model: keys and events in, acts and lines out.
 
 pub(crate) mod commands;
+pub(crate) mod edits;
 pub(crate) mod events;
 pub(crate) mod fact;
 pub(crate) mod input;

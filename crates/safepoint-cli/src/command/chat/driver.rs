@@ -7,10 +7,10 @@ use std::{
 };
 
 use crossterm::event::{Event as Key, EventStream};
-use futures_util::StreamExt as _;
 use rustix::process::Signal;
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
+    approval::ApprovalRequest,
     event::{Event, Events},
     ids::{ApprovalId, ItemId},
     session::{Policy, SessionEvent},
@@ -23,7 +23,10 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::rewinding::{Next, RewindNews, Rewinds};
+use super::{
+    previews::{Pager, next_key},
+    rewinding::{Next, RewindNews, Rewinds},
+};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
@@ -33,9 +36,10 @@ use crate::{
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
-        surface::{Pane, Surface},
+        surface::Surface,
         terminal::{self, Terminal},
     },
+    render::edit::EditView,
     session::host::Host,
     signals::{self, Signals, StopLevel},
 };
@@ -70,6 +74,7 @@ pub(crate) struct Driver {
     pub(crate) next: Option<Next>,
     pub(crate) rewinds: Rewinds,
     pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
+    pub(crate) pager: Pager,
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
     /// When to go, whatever is alive.
@@ -93,6 +98,12 @@ pub(crate) enum Later {
     Listed(Vec<String>, String),
     Next(String),
     Rewind(RewindNews),
+    /// What the call of a question would change, if that can be shown.
+    Previewed(Box<ApprovalRequest>, Option<EditView>),
+    /// A question that is open again: its answer was refused.
+    AskAgain(Box<ApprovalRequest>),
+    /// The pager was left, and why it did not show anything.
+    Paged(Option<String>),
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -133,6 +144,7 @@ impl Driver {
             next,
             rewinds,
             later,
+            pager: Pager::default(),
             away: None,
             go: None,
             code: 0,
@@ -142,14 +154,17 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen(OnDisconnect::Stop)?;
-        let _answers = Self::answers(&signals, &self.host.session, &self.processes);
+        let paging = Arc::clone(&self.pager.is_open);
+        let _answers = Self::answers(&signals, &self.host.session, (&self.processes, paging));
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        let mut keys = EventStream::new();
+        let mut keys = Some(EventStream::new());
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let left = self.host.session.queued().await;
         self.take_left(left);
+        let acts = self.state.take_actions();
+        self.act(acts);
         self.draw();
         loop {
             let woke = tokio::select! {
@@ -160,7 +175,7 @@ impl Driver {
                 // Losing this branch loses nothing: the continue signal stays pending.
                 Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
-                key = keys.next() => Woke::Key(key),
+                key = next_key(&mut keys) => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
                 Some(later) = self.later.1.recv() => Woke::Later(later),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
@@ -172,7 +187,10 @@ impl Driver {
             let is_over = matches!(woke, Woke::Event(None));
             self.take_signals(&mut signals);
             self.take(woke, &mut events, &mut signals);
+            let acts = self.state.take_actions();
+            self.act(acts);
             self.tell_of_snapshots();
+            self.turn_page(&mut keys);
             if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
                 break;
             }
@@ -187,6 +205,7 @@ impl Driver {
             // A terminal that went away may say so by the end of its keys.
             Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, exit::code::HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
+            Woke::Continued if self.pager.is_open() => {}
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;
@@ -216,6 +235,12 @@ impl Driver {
             }
             Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
             Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
+            Woke::Later(Later::Previewed(asked, view)) => {
+                self.state.edits.rows = self.surface.rows();
+                self.state.previewed(&asked, view, Instant::now());
+            }
+            Woke::Later(Later::AskAgain(question)) => self.state.ask_again(*question, Instant::now()),
+            Woke::Later(Later::Paged(failure)) => self.close_pager(failure),
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -273,6 +298,8 @@ impl Driver {
                     self.perform_later(Action::GoTo(id.unwrap_or(named)));
                 }
                 Action::Rewind(ask) => self.rewind(ask),
+                Action::Preview(asked) => self.preview(*asked),
+                Action::Page(text) => self.pager.show(text),
                 act => self.perform_later(act),
             }
         }
@@ -304,7 +331,7 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        if self.away.is_some() || !self.terminal.is_free() {
+        if self.away.is_some() || self.pager.is_open() || !self.terminal.is_free() {
             return;
         }
         // The size is read too: its event may come late.
@@ -321,30 +348,5 @@ impl Driver {
         if let Some(frame) = self.surface.frame(&above, pane) {
             self.terminal.write(frame);
         }
-    }
-
-    /// What is left to say goes up, the pane goes away.
-    async fn end(mut self) -> anyhow::Result<After> {
-        self.state.end_text();
-        let typed = self.state.input.take();
-        let back = self.state.handed.take();
-        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
-            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
-        }
-        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
-            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
-        {
-            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
-            self.code = self.code.max(1);
-        } else if self.state.leaving.is_none() {
-            self.code = exit::code::STOPPED;
-        }
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
-        self.terminal.leave(last);
-        Ok(match self.next {
-            Some(next) => After::Next(Box::new(next)),
-            None => After::Over(exit::with(self.code)),
-        })
     }
 }

@@ -2,15 +2,24 @@
 //!
 //! **Invariants**: the signal thread makes the stop request of a signal, once; the loop only records it.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use safepoint::{Reason, SessionHandle, session::SessionStop};
 use safepoint_tools::process::Processes;
 
-use super::driver::{Driver, Later};
+use super::driver::{After, Driver, Later};
 use crate::{
-    exit::code,
-    render::chat::state::Leave,
+    exit::{self, code},
+    render::chat::{
+        state::{Leave, Tone},
+        surface::Pane,
+    },
     signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
@@ -28,10 +37,14 @@ impl Driver {
     pub(crate) fn answers(
         signals: &Signals,
         session: &SessionHandle<String>,
-        processes: &Processes,
+        (processes, paging): (&Processes, Arc<AtomicBool>),
     ) -> Answers {
         let (session, processes) = (session.clone(), processes.clone());
-        signals.answer(move |_any| {
+        signals.answer(move |got| {
+            // Ctrl-C in the pager is for the pager. Relaxed: it orders nothing else.
+            if got == Signal::Interrupt && paging.load(Ordering::Relaxed) {
+                return None;
+            }
             processes.end_jobs();
             drop(session.stop(at_once()));
             Some(StopLevel::Now)
@@ -85,8 +98,34 @@ impl Driver {
             Signal::Hangup => code::HUNG_UP,
         };
         match received.answered {
-            Answered::With(_) => self.quits(Leave::AtOnce, number, received.at),
+            Answered::With(None) => {}
+            Answered::With(Some(_)) => self.quits(Leave::AtOnce, number, received.at),
             Answered::NotYet => self.quit(Leave::AtOnce, number),
         }
+    }
+
+    /// What is left to say goes up, the pane goes away.
+    pub(crate) async fn end(mut self) -> anyhow::Result<After> {
+        self.state.end_text();
+        let typed = self.state.input.take();
+        let back = self.state.handed.take();
+        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
+            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
+        }
+        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
+            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
+        {
+            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
+            self.code = self.code.max(1);
+        } else if self.state.leaving.is_none() {
+            self.code = exit::code::STOPPED;
+        }
+        let above = self.state.take_above();
+        let last = self.surface.frame(&above, Pane::default());
+        self.terminal.leave(last);
+        Ok(match self.next {
+            Some(next) => After::Next(Box::new(next)),
+            None => After::Over(exit::with(self.code)),
+        })
     }
 }

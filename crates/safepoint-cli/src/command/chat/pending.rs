@@ -112,6 +112,8 @@ impl Driver {
                 | Action::Stop(_)
                 | Action::Quit(_)
                 | Action::Rewind(_)
+                | Action::Preview(_)
+                | Action::Page(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));
@@ -135,7 +137,9 @@ async fn decide(
         }
         Err(error) => {
             post(later, Later::Message(Tone::Aside, error.to_string()));
-            Some(Later::Gone(vec![id]))
+            // Of arguments that do not fit nothing was recorded: the question is open.
+            let open = host.session.approvals().await.into_iter().find(|open| open.id == id);
+            Some(open.map_or_else(|| Later::Gone(vec![id]), |open| Later::AskAgain(Box::new(open))))
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 13] = [
+const COMMANDS: [(&str, &str); 14] = [
     ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
     ("resume", "resume the turn that was stopped or failed; `/resume N` or an id: another session"),
@@ -16,6 +16,7 @@ const COMMANDS: [(&str, &str); 13] = [
     ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
     ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
+    ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
     ("receipt", "show the full receipt of the last turn"),
     ("trace", "show what the last turn recorded, step by step"),
     ("tools", "list the tools, and which ones need approval"),
@@ -32,7 +33,9 @@ Up          edit the last queued message, else an earlier one
 Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
-Ctrl-D      quit";
+Ctrl-D      quit
+In a question about an edit: h decides hunk by hunk, v shows the whole diff in the pager
+In a question about a call: e changes its arguments, and asks again with them";
 
 /// The command that this begins, if it is the only one.
 pub(crate) fn complete(text: &str) -> Option<String> {
@@ -57,6 +60,7 @@ impl State {
             ("undo", _) if self.work.is_some() => self.tell(Tone::Aside, "a turn is running; /stop first"),
             ("undo", _) => self.actions.push(Action::Rewind(RewindAsk::Undo)),
             ("retry", _) => self.retry(),
+            ("diff", _) => self.page_diff(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
                 None => self.tell(Tone::Aside, "no turn has ended yet"),

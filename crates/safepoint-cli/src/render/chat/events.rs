@@ -20,7 +20,7 @@ use super::{
 use crate::render::{
     activity::Activity,
     approval, hints, provider,
-    text::{at_running, brief, said},
+    text::{at_running, said},
 };
 
 /// An event of the session. Exhaustive: an item with its text, a turn on items, or any other event.
@@ -120,6 +120,7 @@ impl State {
             EventKind::Lagged { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }
+            EventKind::Progress { call_id, text } => self.edits.progress(call_id, text),
             EventKind::Notice { text, .. } => self.tell(Tone::Aside, text),
             EventKind::Ruled { ruled, .. } => self.tell(Tone::Aside, &ruled.to_string()),
             EventKind::Child { .. } => self.child_event(&event.kind, now),
@@ -163,13 +164,11 @@ impl State {
                     self.said(&steer.message.text, &format!("steered, in request {round}"));
                 }
             }
-            Fact::CallStarted { name, args, .. } => {
-                self.tell(Tone::Aside, &format!("▸ {name} {}", brief(args)));
-            }
+            Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
             Fact::CallEnded { report, result, extent } => {
                 self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));
                 // The receipt reports a stopped call.
-                if report.stopped_by.is_none() {
+                if !self.edit_ended(report) && report.stopped_by.is_none() {
                     self.output(&result.text, extent);
                 }
             }
@@ -208,11 +207,11 @@ impl State {
     }
 
     /// Shows the whole of the approval that is answered next: one at a time, so that it is clear which.
-    fn put_question(&mut self, now: Instant) {
+    pub(super) fn put_question(&mut self, now: Instant) {
         let Some(asked) = self.questions.front_mut() else { return };
         asked.since = now;
-        let put = approval::put(&asked.question);
-        self.tell(Tone::Plain, &put);
+        let question = asked.question.clone();
+        self.put_edit(&question);
     }
 
     /// The run that asked these is over.
@@ -222,6 +221,7 @@ impl State {
         self.questions.retain(|asked| !gone.contains(&asked.question.id));
         if was_put {
             self.end_answer();
+            self.edits.forget();
             self.put_question(now);
         }
     }
@@ -230,6 +230,7 @@ impl State {
         let was_put = match self.questions.front() {
             Some(asked) if asked.question.id == *id => {
                 self.end_answer();
+                self.edits.forget();
                 self.questions.pop_front();
                 self.elsewhere = matches!(answer, Resolution::Decided(_)).then(|| id.clone());
                 true

@@ -50,7 +50,11 @@ impl State {
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
+            _ if self.mode == Mode::Changing => self.changing_key(key),
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
+            KeyCode::Char(letter) if may_answer && !control && self.decides_hunk(letter) => {
+                self.hunk_key(letter, now);
+            }
             KeyCode::Char(letter) if may_choose && !control => self.choose(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
             KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => self.answer(letter),
@@ -71,8 +75,9 @@ impl State {
     pub(crate) fn may_answer(&self, now: Instant) -> bool {
         // Before the next one is put, the last answer must have been taken.
         let Some(asked) = self.questions.front().filter(|_| self.deciding.is_none()) else { return false };
+        let is_shown = self.edits.is_shown() && matches!(self.mode, Mode::Typing | Mode::Hunks);
         let since = self.pressed.map_or(asked.since, |pressed| pressed.max(asked.since));
-        self.mode == Mode::Typing && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
+        is_shown && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
     }
 
     fn typed(&mut self, key: KeyEvent) {
@@ -118,17 +123,20 @@ impl State {
     fn answers(&self, letter: char) -> bool {
         let question = self.questions.front().map(|asked| asked.question.question);
         let may_have_run = question == Some(ApprovalKind::AfterUnknownEnd);
-        if may_have_run { "rdg" } else { "ynma" }.contains(letter.to_ascii_lowercase())
+        let letter = letter.to_ascii_lowercase();
+        self.mode == Mode::Typing
+            && (if may_have_run { "rdg" } else { "ynma" }.contains(letter) || self.answers_edit(letter))
     }
 
     fn answer(&mut self, letter: char) {
         match letter.to_ascii_lowercase() {
-            'y' | 'r' => self.decide(Decision::Approve),
+            'y' => self.decide(self.yes()),
+            'r' => self.decide(Decision::Approve),
             'n' | 'g' => self.decide(Decision::Deny { message: String::new() }),
             'm' => self.write(Mode::Denying),
             'd' => self.write(Mode::Telling),
             'a' => self.mode = Mode::Allowing,
-            _ => {}
+            letter => self.edit_key(letter),
         }
     }
 
@@ -143,7 +151,7 @@ impl State {
         self.decide(Decision::ApproveAlways { covers });
     }
 
-    fn write(&mut self, mode: Mode) {
+    pub(super) fn write(&mut self, mode: Mode) {
         self.draft = self.input.text().to_owned();
         self.input.clear();
         self.mode = mode;
@@ -170,16 +178,17 @@ impl State {
     /// The input is the message to the agent again.
     pub(crate) fn end_answer(&mut self) {
         match std::mem::take(&mut self.mode) {
-            Mode::Denying | Mode::Telling => {
+            Mode::Denying | Mode::Telling | Mode::Changing => {
                 let draft = std::mem::take(&mut self.draft);
                 self.input.set(draft);
             }
-            Mode::Typing | Mode::Allowing | Mode::Rewinding => {}
+            Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks => {}
         }
     }
 
-    fn decide(&mut self, decision: Decision) {
+    pub(super) fn decide(&mut self, decision: Decision) {
         let Some(asked) = self.questions.pop_front() else { return };
+        self.edits.forget();
         self.deciding = Some(asked.question.id.clone());
         self.actions.push(Action::Decide(asked.question.id, decision));
     }

@@ -49,8 +49,12 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
-        let args = visible::one_line(&brief(&asked.question.args), ASKED);
-        lines.push(Line::styled(format!("? {}: {args}", approval::short(&asked.question)), STOPPING));
+        let asks = state.asks_to_edit().unwrap_or_else(|| {
+            let args = visible::one_line(&brief(&asked.question.args), ASKED);
+            format!("{}: {args}", approval::short(&asked.question))
+        });
+        lines.push(Line::styled(format!("? {asks}"), STOPPING));
+        lines.extend(state.edit_keys().map(|keys| Line::styled(keys, DIM)));
         if state.mode == Mode::Allowing {
             let covers = [("e", AllowScope::Call), ("t", AllowScope::Tool)];
             lines.push(Line::raw("  from now on, in this session and in no other, without a question:"));
@@ -165,7 +169,8 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
     let lead = match state.mode {
         Mode::Denying => "✗ ",
         Mode::Telling => "= ",
-        Mode::Typing | Mode::Allowing | Mode::Rewinding => "› ",
+        Mode::Changing => "= ",
+        Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks => "› ",
     };
     let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
         Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
@@ -182,6 +187,14 @@ fn hint(state: &State, now: Instant) -> String {
         (None, Mode::Telling, _) => {
             "what did it come to? · Enter: it is done, with this · Esc back".to_owned()
         }
+        (None, Mode::Changing, _) => {
+            "the arguments, as JSON · Enter shows the call with these and asks again · Ctrl-J a new line · Esc back"
+                .to_owned()
+        }
+        (None, Mode::Hunks, _) if state.may_answer(now) => {
+            "y make this hunk · n leave it out · Esc back: nothing is decided".to_owned()
+        }
+        (None, Mode::Hunks, _) => "a hunk for you, when you pause typing · Esc back".to_owned(),
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
         (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
         (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {

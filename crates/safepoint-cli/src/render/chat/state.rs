@@ -19,6 +19,7 @@ use safepoint::{
 };
 
 use super::{
+    edits::Edits,
     input::Input,
     markdown::{self, Block, DIM},
     queue::{Handed, Items, PushKind},
@@ -49,6 +50,10 @@ pub(crate) enum Action {
     GoTo(String),
     /// Answer a question.
     Decide(ApprovalId, Decision),
+    /// Look at what the call of this question would change.
+    Preview(Box<ApprovalRequest>),
+    /// Show a text in the pager.
+    Page(String),
     /// See who has answered this question, which was put here.
     WhoAnswered(ApprovalId),
     /// See which of these questions are still open.
@@ -71,7 +76,7 @@ pub(crate) enum Leave {
 }
 
 /// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, say how
-/// far a yes reaches, or what goes back. Exhaustive: the five.
+/// far a yes reaches, what goes back, other arguments of a call, or which hunks are made. Exhaustive: the seven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
@@ -81,6 +86,10 @@ pub(crate) enum Mode {
     Telling,
     Allowing,
     Rewinding,
+    /// Other arguments for the call that is asked about.
+    Changing,
+    /// Which hunks of an edit are made.
+    Hunks,
 }
 
 /// What does not change while the program runs.
@@ -127,6 +136,8 @@ pub(crate) struct State {
     pub(super) choice_since: Option<Instant>,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
+    /// The diffs of edits, asked about and made.
+    pub(crate) edits: Edits,
     pub(crate) settled_at: Option<Instant>,
     /// What is to be done, in this order.
     pub(super) actions: Vec<Action>,
@@ -172,6 +183,16 @@ impl State {
     /// What goes up into the scrollback now.
     pub(crate) fn take_above(&mut self) -> Vec<Line<'static>> {
         std::mem::take(&mut self.above)
+    }
+
+    /// What is to be done that no key and no event has asked for.
+    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Rows for the scrollback.
+    pub(super) fn put_above(&mut self, lines: Vec<Line<'static>>) {
+        self.above.extend(lines);
     }
 
     /// Whether more may be put above before that is drawn.

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::signals::StopLevel;
 
+mod edits;
 mod handed;
 mod provider;
 mod rewind;
