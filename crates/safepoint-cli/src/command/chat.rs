@@ -12,8 +12,11 @@ use safepoint::{
 use safepoint_tools::process::{Deadline, Processes};
 
 mod away;
+mod desk;
 mod driver;
+mod editing;
 mod ends;
+mod own;
 mod pending;
 mod plain;
 mod reopen;
@@ -51,6 +54,7 @@ use crate::{
     },
     signals::LAST_CAP,
 };
+use desk::Desk;
 use driver::{After, Driver, Times};
 use reopen::Left;
 use rewinding::{Next, Rewinds};
@@ -132,7 +136,9 @@ async fn once(
         let kept = kept.map(|kept| &kept.id);
         plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
     } else {
-        let said = Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found };
+        let desk = Desk::new(settings, place.is_kept)?;
+        let said =
+            Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found, desk };
         let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
         driver.drive().await
     };
@@ -152,6 +158,7 @@ struct Beginning {
     left: Option<Left>,
     stops: Vec<String>,
     found: Next,
+    desk: Desk,
 }
 
 /// The chat on the terminal.
@@ -161,7 +168,7 @@ fn begin(
     (processes, times): (Processes, Times),
     (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
-    let Beginning { notices: [notices, more], left, stops, found } = said;
+    let Beginning { notices: [notices, more], left, stops, found, desk } = said;
     let surface = Surface::new(paint(), terminal::size());
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
@@ -178,7 +185,7 @@ fn begin(
     let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { existing_store(path.cloned())? };
     let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
     let people = (Arc::clone(host), Arc::clone(crew));
-    Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, (times, store, rewinds)))
+    Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, ((times, desk), store, rewinds)))
 }
 
 /// Opens the session: in its store; in memory, so that it can be gone back in; or nowhere, where nothing can be drawn.

@@ -16,3 +16,4 @@ pub(crate) mod surface;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
+pub(crate) mod typing;

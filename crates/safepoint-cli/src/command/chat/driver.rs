@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossterm::event::{Event as Key, EventStream};
-use futures_util::StreamExt as _;
+use crossterm::event::Event as Key;
 use rustix::process::Signal;
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
     event::{Event, Events},
     ids::{ApprovalId, ItemId},
+    message::Part,
     session::{Policy, SessionEvent},
     store::Store,
 };
@@ -23,7 +23,10 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::rewinding::{Next, RewindNews, Rewinds};
+use super::{
+    desk::Desk,
+    rewinding::{Next, RewindNews, Rewinds},
+};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
@@ -35,6 +38,7 @@ use crate::{
         state::{Action, Leave, State, Tone},
         surface::{Pane, Surface},
         terminal::{self, Terminal},
+        typing::TypingNews,
     },
     session::host::Host,
     signals::{self, Signals, StopLevel},
@@ -69,6 +73,8 @@ pub(crate) struct Driver {
     /// The session to open after this one.
     pub(crate) next: Option<Next>,
     pub(crate) rewinds: Rewinds,
+    /// What helps a person type.
+    pub(crate) desk: Desk,
     pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
@@ -93,6 +99,13 @@ pub(crate) enum Later {
     Listed(Vec<String>, String),
     Next(String),
     Rewind(RewindNews),
+    Typing(TypingNews),
+    /// The files of a message were read.
+    Attached {
+        text: String,
+        how: PushKind,
+        parts: Vec<Part>,
+    },
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -116,7 +129,7 @@ impl Driver {
         (state, surface, terminal): (State, Surface, Terminal),
         (host, crew): (Arc<Host>, Arc<CurrentAgent>),
         processes: Processes,
-        (times, store, rewinds): (Times, Option<Arc<dyn Store>>, Rewinds),
+        ((times, desk), store, rewinds): ((Times, Desk), Option<Arc<dyn Store>>, Rewinds),
     ) -> Self {
         let later = mpsc::unbounded_channel();
         let (listed, next) = (Vec::new(), None);
@@ -132,6 +145,7 @@ impl Driver {
             listed,
             next,
             rewinds,
+            desk,
             later,
             away: None,
             go: None,
@@ -142,9 +156,10 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen(OnDisconnect::Stop)?;
-        let _answers = Self::answers(&signals, &self.host.session, &self.processes);
+        let _answers = Self::answers(&signals, &self.host.session, &self.processes, &self.desk.editing);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        let mut keys = EventStream::new();
+        self.desk.keys.take();
+        self.read_inputs();
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -160,7 +175,7 @@ impl Driver {
                 // Losing this branch loses nothing: the continue signal stays pending.
                 Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
-                key = keys.next() => Woke::Key(key),
+                key = self.desk.keys.next() => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
                 Some(later) = self.later.1.recv() => Woke::Later(later),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
@@ -173,6 +188,7 @@ impl Driver {
             self.take_signals(&mut signals);
             self.take(woke, &mut events, &mut signals);
             self.tell_of_snapshots();
+            self.keep_inputs();
             if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
                 break;
             }
@@ -187,6 +203,8 @@ impl Driver {
             // A terminal that went away may say so by the end of its keys.
             Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, exit::code::HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
+            // The editor and this program were stopped and continue together.
+            Woke::Continued if self.desk.editing.is_open() => {}
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;
@@ -216,6 +234,11 @@ impl Driver {
             }
             Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
             Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
+            Woke::Later(Later::Typing(news)) => self.typing_news(news),
+            Woke::Later(Later::Attached { text, how, parts }) => {
+                self.crew.attached.add(text.clone(), parts);
+                self.push(text, how);
+            }
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -231,7 +254,10 @@ impl Driver {
                 let acts = self.state.key(key, now);
                 self.act(acts);
             }
-            Key::Paste(text) => self.state.paste(&text, now),
+            Key::Paste(text) => {
+                let acts = self.state.paste(&text, now);
+                self.act(acts);
+            }
             Key::Resize(..) => self.resize(terminal::size()),
             _ => {}
         }
@@ -258,7 +284,7 @@ impl Driver {
         self.act(acts);
     }
 
-    fn act(&mut self, acts: Vec<Action>) {
+    pub(super) fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
                 Action::Push { text, how } => self.push(text, how),
@@ -273,6 +299,7 @@ impl Driver {
                     self.perform_later(Action::GoTo(id.unwrap_or(named)));
                 }
                 Action::Rewind(ask) => self.rewind(ask),
+                Action::Typing(action) => self.typing(action),
                 act => self.perform_later(act),
             }
         }
@@ -304,7 +331,7 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        if self.away.is_some() || !self.terminal.is_free() {
+        if self.away.is_some() || self.desk.editing.is_open() || !self.terminal.is_free() {
             return;
         }
         // The size is read too: its event may come late.
@@ -325,6 +352,8 @@ impl Driver {
 
     /// What is left to say goes up, the pane goes away.
     async fn end(mut self) -> anyhow::Result<After> {
+        self.desk.editing.end();
+        self.end_own().await;
         self.state.end_text();
         let typed = self.state.input.take();
         let back = self.state.handed.take();

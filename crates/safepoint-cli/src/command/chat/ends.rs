@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use safepoint::{Reason, SessionHandle, session::SessionStop};
 use safepoint_tools::process::Processes;
 
-use super::driver::{Driver, Later};
+use super::{
+    driver::{Driver, Later},
+    editing::Editing,
+};
 use crate::{
     exit::code,
     render::chat::state::Leave,
@@ -29,9 +32,15 @@ impl Driver {
         signals: &Signals,
         session: &SessionHandle<String>,
         processes: &Processes,
+        editing: &Editing,
     ) -> Answers {
         let (session, processes) = (session.clone(), processes.clone());
-        signals.answer(move |_any| {
+        let editing = editing.clone();
+        signals.answer(move |got| {
+            // A Ctrl-C in the external editor is for the editor.
+            if got == Signal::Interrupt && editing.is_open() {
+                return None;
+            }
             processes.end_jobs();
             drop(session.stop(at_once()));
             Some(StopLevel::Now)
@@ -56,6 +65,7 @@ impl Driver {
     /// Ends the session; at once means within a second, whatever is alive.
     pub(crate) fn quit(&mut self, leave: Leave, code: u8) {
         self.processes.end_jobs();
+        self.stop_own();
         drop(self.host.session.stop(match leave {
             Leave::Tidily => within(self.times.cleanup_cap),
             Leave::AtOnce => at_once(),
@@ -84,6 +94,9 @@ impl Driver {
             Signal::Interrupt | Signal::Terminate => received.got.exit_code(),
             Signal::Hangup => code::HUNG_UP,
         };
+        if received.got == Signal::Interrupt && self.desk.editing.is_open() {
+            return;
+        }
         match received.answered {
             Answered::With(_) => self.quits(Leave::AtOnce, number, received.at),
             Answered::NotYet => self.quit(Leave::AtOnce, number),
