@@ -38,6 +38,7 @@ mod cli {
     mod terminal;
     mod told;
     mod trace;
+    mod typing;
     mod unread;
 }
 

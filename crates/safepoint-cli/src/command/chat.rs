@@ -21,6 +21,7 @@ mod pending;
 mod plain;
 mod reopen;
 mod rewinding;
+mod sending;
 
 #[cfg(test)]
 mod tests;

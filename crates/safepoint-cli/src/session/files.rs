@@ -27,11 +27,11 @@ use fuzzy::{Best, Query};
 const MOST: usize = 200_000;
 /// A walk that is older is made anew when files are asked for again.
 const FRESH: Duration = Duration::from_secs(10);
-/// Names that are handed over at once while a walk goes on.
+/// Names that are handed over at once during a walk.
 const PART: usize = 2_048;
 /// Files that are shown.
 const SHOWN: usize = 20;
-/// After so many files a look sees whether there is a newer one.
+/// After this many files a look sees whether there is a newer one.
 const LOOK: usize = 1_024;
 
 /// The files below a root.
@@ -46,7 +46,7 @@ pub(crate) struct Files {
 #[derive(Default)]
 struct Known {
     parts: Vec<Arc<Part>>,
-    /// When the last walk has ended, and whether one goes on.
+    /// When the last walk has ended, and whether there is one now.
     walked: Option<Instant>,
     is_walking: bool,
 }
@@ -82,7 +82,7 @@ impl Files {
         Self { root, known: Mutex::default(), newest: AtomicU64::new(0) }
     }
 
-    /// Whether the files are to be walked before or while they are looked through. Each caller that hears yes walks.
+    /// Whether the files are to be walked before or while they are looked through. A caller that gets yes walks.
     pub(crate) fn is_due(&self) -> bool {
         let mut known = lock(&self.known);
         let is_due = !known.is_walking && known.walked.is_none_or(|at| at.elapsed() > FRESH);
@@ -128,6 +128,7 @@ impl Files {
 
     /// Says that a look begins: every earlier one ends.
     pub(crate) fn begin(&self) -> u64 {
+        // Relaxed: only the number matters, and it comes once.
         self.newest.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -142,6 +143,7 @@ impl Files {
         for part in &parts {
             for (name, small, letters) in part.names() {
                 seen += 1;
+                // Relaxed: it pairs with `begin`; one that is seen late costs a little work.
                 if seen % LOOK == 0 && self.newest.load(Ordering::Relaxed) != number {
                     return None;
                 }

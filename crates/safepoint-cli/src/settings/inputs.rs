@@ -46,7 +46,7 @@ impl Inputs {
             Err(error) => return Err(error),
         };
         let lines = bytes.split(|byte| *byte == b'\n');
-        // A line that another program has cut off or mended is left out.
+        // A line that another program has cut off is left out.
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use crossterm::event::{Event as Key, EventStream};
 use futures_util::StreamExt as _;
-use safepoint::{message::Part, secret::Secrets};
+use safepoint::secret::Secrets;
 use tokio::{sync::mpsc::UnboundedSender, task::spawn_blocking};
 
 use super::{
@@ -20,15 +20,10 @@ use super::{
     own::OwnCommand,
 };
 use crate::{
-    render::{
-        chat::{
-            queue::PushKind,
-            typing::{
-                TypingAction, TypingNews,
-                completion::{Found, Offer, pasted_path},
-            },
-        },
-        text::in_a_row,
+    render::chat::{
+        completion::{FoundFiles, Offer},
+        mention::pasted_path,
+        typing::{TypingAction, TypingNews},
     },
     session::{attachments, files::Files},
     settings::{AgentSettings, inputs::Inputs, secrets},
@@ -116,7 +111,7 @@ impl Driver {
         match action {
             TypingAction::Find(query) => self.find(query),
             TypingAction::LookAt(pasted) => self.look_at(pasted),
-            TypingAction::Send { text, how, files } => self.send_with(text, how, files),
+            TypingAction::Send { text, how, files } => self.read_files(text, how, files),
             TypingAction::Edit(draft) => self.edit(draft),
             TypingAction::Run(command) => self.run_own(command),
             TypingAction::StopOwn => self.stop_own(),
@@ -147,7 +142,7 @@ impl Driver {
         spawn_blocking(move || {
             if let Some(fitting) = files.look(&query, number) {
                 let (paths, of, is_whole) = (fitting.paths, fitting.of, fitting.is_whole);
-                tell(&later, TypingNews::Found(Found { query, paths, of, is_whole }));
+                tell(&later, TypingNews::Found(FoundFiles { query, paths, of, is_whole }));
             }
         });
     }
@@ -164,42 +159,10 @@ impl Driver {
             tell(&later, TypingNews::Attachable(Offer { pasted, path, what }));
         });
     }
-
-    /// A message with its files: they are read first, so that what cannot be read is known before anything is sent.
-    fn send_with(&self, text: String, how: PushKind, files: Vec<PathBuf>) {
-        let (root, later) = (self.desk.root.clone(), self.later.0.clone());
-        let is_external = self.crew.is_external();
-        spawn_blocking(move || {
-            let sent = match (read(&root, &files), is_external) {
-                (Ok(parts), true) if !parts.is_empty() => {
-                    Err("not sent: this agent takes text alone, and no images or documents".to_owned())
-                }
-                (parts, _) => parts,
-            };
-            post(
-                &later,
-                match sent {
-                    Ok(parts) => Later::Attached { text, how, parts },
-                    Err(why) => Later::Typing(TypingNews::Unsent { text, why }),
-                },
-            );
-        });
-    }
-}
-
-/// The files as parts; those that do not exist are text.
-fn read(root: &Path, files: &[PathBuf]) -> Result<Vec<Part>, String> {
-    let there = files.iter().map(|file| (file, place(root, file))).filter(|(_, place)| place.exists());
-    there
-        .map(|(file, place)| {
-            let name = in_a_row(&file.to_string_lossy());
-            attachments::part(&place).map_err(|why| format!("not sent: @{name}: {why}"))
-        })
-        .collect()
 }
 
 /// Where a path of a message is.
-fn place(root: &Path, path: &Path) -> PathBuf {
+pub(super) fn place(root: &Path, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), std::env::var_os("HOME")) {
         (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
         _ => root.join(path),
@@ -222,7 +185,7 @@ pub(super) fn tell(to: &UnboundedSender<Later>, news: TypingNews) {
     post(to, Later::Typing(news));
 }
 
-fn post(to: &UnboundedSender<Later>, what: Later) {
+pub(super) fn post(to: &UnboundedSender<Later>, what: Later) {
     if to.send(what).is_err() {
         // The chat is over, and shows nothing more.
     }

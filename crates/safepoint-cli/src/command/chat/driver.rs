@@ -9,11 +9,9 @@ use std::{
 use crossterm::event::Event as Key;
 use rustix::process::Signal;
 use safepoint::{
-    Grace, Reason, SafePoints, StopRequest,
     event::{Event, Events},
     ids::{ApprovalId, ItemId},
-    message::Part,
-    session::{Policy, SessionEvent},
+    session::SessionEvent,
     store::Store,
 };
 use safepoint_tools::process::Processes;
@@ -26,6 +24,7 @@ use tokio::{
 use super::{
     desk::Desk,
     rewinding::{Next, RewindNews, Rewinds},
+    sending::WithFiles,
 };
 use crate::{
     agent::current::CurrentAgent,
@@ -41,7 +40,7 @@ use crate::{
         typing::TypingNews,
     },
     session::host::Host,
-    signals::{self, Signals, StopLevel},
+    signals::{self, Signals},
 };
 
 /// How a stop is asked.
@@ -100,12 +99,7 @@ pub(crate) enum Later {
     Next(String),
     Rewind(RewindNews),
     Typing(TypingNews),
-    /// The files of a message were read.
-    Attached {
-        text: String,
-        how: PushKind,
-        parts: Vec<Part>,
-    },
+    WithFiles(WithFiles),
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -235,10 +229,7 @@ impl Driver {
             Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
             Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
             Woke::Later(Later::Typing(news)) => self.typing_news(news),
-            Woke::Later(Later::Attached { text, how, parts }) => {
-                self.crew.attached.add(text.clone(), parts);
-                self.push(text, how);
-            }
+            Woke::Later(Later::WithFiles(message)) => self.push_with(message),
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -303,25 +294,6 @@ impl Driver {
                 act => self.perform_later(act),
             }
         }
-    }
-
-    fn push(&mut self, text: String, how: PushKind) {
-        let policy = if how == PushKind::Steer { Policy::steer() } else { Policy::Enqueue };
-        if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
-            self.state.tell(Tone::Bad, &error.to_string());
-            self.state.back(&error.into_item().unwrap_or_default());
-        }
-    }
-
-    fn stop(&self, level: StopLevel) {
-        let request = match (level, Grace::try_from(self.times.grace)) {
-            (StopLevel::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
-            _ => StopRequest::now(),
-        };
-        let request =
-            request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"));
-        // The run's events tell what it reached.
-        drop(self.host.session.stop_turn(None, request));
     }
 
     /// Whether more can be taken in: of a terminal that is slow so much waits, and what the session shows beyond that is

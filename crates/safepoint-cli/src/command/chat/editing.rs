@@ -1,4 +1,4 @@
-//! Ctrl-G: the terminal is the external editor's for a while, and then the chat's again. The turn goes on meanwhile.
+//! Ctrl-G: the terminal is the external editor's for a while, and then the chat's again. The turn continues meanwhile.
 //!
 //! **Invariants**: the text of the input stays until the editor has ended well; an editor that fails changes nothing.
 
@@ -6,10 +6,7 @@ use std::{
     io::{self, Write as _},
     path::Path,
     process::ExitStatus,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicI32, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,7 +17,10 @@ use tokio::{
 };
 
 use super::{desk::tell, driver::Driver};
-use crate::render::chat::{input::Draft, surface::Pane, typing::TypingNews};
+use crate::{
+    render::chat::{input::Draft, surface::Pane, typing::TypingNews},
+    sync::lock,
+};
 
 /// A text that is larger is not taken from an editor.
 const LARGEST: u64 = 1 << 20;
@@ -29,28 +29,26 @@ const USUAL: &str = "vi";
 
 /// Whether an external editor has the terminal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Editing(Arc<Editor>);
+pub(crate) struct Editing(
+    /// Held for one look or change, also by the thread of signals; nothing is awaited under it.
+    Arc<Mutex<Editor>>,
+);
 
 #[derive(Debug, Default)]
 struct Editor {
-    /// Relaxed: the thread of signals that sees it late takes a Ctrl-C of the first moment for one of the chat.
-    is_open: AtomicBool,
-    /// Its process, 0 for none. Relaxed: it is read to end it with this program, and a moment makes no difference.
-    pid: AtomicI32,
+    is_open: bool,
+    /// Its process, while it has one.
+    pid: Option<Pid>,
 }
 
 impl Editing {
     pub(crate) fn is_open(&self) -> bool {
-        self.0.is_open.load(Ordering::Relaxed)
-    }
-
-    fn open(&self, is_open: bool) {
-        self.0.is_open.store(is_open, Ordering::Relaxed);
+        lock(&self.0).is_open
     }
 
     /// Ends the editor: the chat is over.
     pub(super) fn end(&self) {
-        let pid = Pid::from_raw(self.0.pid.load(Ordering::Relaxed));
+        let pid = lock(&self.0).pid;
         if pid.is_some_and(|pid| kill_process(pid, Signal::TERM).is_err()) {
             // It has ended.
         }
@@ -65,7 +63,7 @@ impl Driver {
         }
         let above = self.state.take_above();
         let last = self.surface.frame(&above, Pane::default());
-        self.desk.editing.open(true);
+        lock(&self.desk.editing.0).is_open = true;
         self.desk.keys.leave();
         let given = self.terminal.hand_over(last);
         let (later, editing) = (self.later.0.clone(), self.desk.editing.clone());
@@ -80,7 +78,7 @@ impl Driver {
 
     /// The terminal is this program's again.
     pub(super) fn take_back_terminal(&mut self) {
-        self.desk.editing.open(false);
+        lock(&self.desk.editing.0).is_open = false;
         self.desk.keys.take();
         self.go_on();
     }
@@ -130,10 +128,9 @@ async fn edit(text: String, editing: &Editing) -> Result<String, String> {
 async fn run(editor: &str, file: &Path, editing: &Editing) -> io::Result<ExitStatus> {
     let mut child =
         Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(file).spawn()?;
-    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
-    editing.0.pid.store(pid, Ordering::Relaxed);
+    lock(&editing.0).pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     let status = child.wait().await;
-    editing.0.pid.store(0, Ordering::Relaxed);
+    lock(&editing.0).pid = None;
     status
 }
 

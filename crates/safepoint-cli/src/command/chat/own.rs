@@ -17,9 +17,9 @@ use super::{
     driver::{Driver, Later},
 };
 use crate::{
-    render::chat::typing::{
-        TypingNews,
+    render::chat::{
         own::{OwnNews, Ran},
+        typing::TypingNews,
     },
     signals::LAST_CAP,
 };
@@ -91,7 +91,7 @@ async fn run(
     later: &UnboundedSender<Later>,
 ) -> Result<(Process, String), SpawnError> {
     let mut process = processes.spawn(spec).await?;
-    let mut lines = Lines { later: later.clone(), held: Vec::new(), left: SHOWN };
+    let mut lines = OwnLines { later: later.clone(), held: Vec::new(), left: SHOWN };
     process.on_output(move |chunk| lines.push(chunk));
     let mut cap: Option<Duration> = None;
     let report = loop {
@@ -103,7 +103,7 @@ async fn run(
         };
         tokio::select! {
             biased;
-            // First: what has ended needs no stop. Losing it loses nothing: it is waited for again, and a stop goes on.
+            // First: what has ended needs no stop. Losing it loses nothing: it is waited for again, and a stop continues.
             report = ended => break report,
             // Losing this one loses nothing: the request stays in the channel.
             changed = stopped.changed() => {
@@ -117,13 +117,13 @@ async fn run(
 }
 
 /// What it writes, in whole lines and up to a bound.
-struct Lines {
+struct OwnLines {
     later: UnboundedSender<Later>,
     held: Vec<u8>,
     left: usize,
 }
 
-impl Lines {
+impl OwnLines {
     fn push(&mut self, chunk: &[u8]) {
         if self.left == 0 {
             return;
@@ -145,7 +145,7 @@ impl Lines {
     }
 }
 
-impl Drop for Lines {
+impl Drop for OwnLines {
     fn drop(&mut self) {
         if !self.held.is_empty() {
             self.tell(self.held.len());

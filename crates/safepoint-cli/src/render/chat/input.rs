@@ -37,7 +37,7 @@ const FOLDED_LINES: usize = 8;
 const FOLDED_CHARACTERS: usize = 1_000;
 
 impl Input {
-    /// The text, in which a letter of its own stands for each folded paste.
+    /// The text, in which one letter stands for each folded paste.
     pub(crate) fn text(&self) -> &str {
         self.editor.text()
     }

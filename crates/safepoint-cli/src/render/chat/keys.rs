@@ -6,9 +6,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use safepoint::approval::{AllowScope, ApprovalKind, Decision};
 
 use super::{
+    mention::pasted_path,
     queue::PushKind,
     state::{Action, Leave, Mode, State, Tone},
-    typing::{TypingAction, completion::pasted_path},
+    typing::TypingAction,
 };
 use crate::signals::StopLevel;
 

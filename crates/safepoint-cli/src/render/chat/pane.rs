@@ -15,11 +15,11 @@ use safepoint::{
 };
 
 use super::{
+    completion::Menu,
     markdown::DIM,
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
     surface::Pane,
-    typing::completion::Menu,
 };
 use crate::{
     render::{

@@ -9,18 +9,14 @@ use std::{collections::VecDeque, path::PathBuf};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
+    completion::{self, Completion},
     input::{Draft, Way},
+    mention,
+    own::{self, Own},
     queue::PushKind,
+    search::Search,
     state::{Action, Mode, State, Tone},
 };
-
-pub(crate) mod completion;
-pub(crate) mod own;
-pub(crate) mod search;
-
-use completion::Completion;
-use own::Own;
-use search::Search;
 
 /// What is to be done. Exhaustive: the driver does each.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +41,7 @@ pub(crate) enum TypingNews {
     /// What other chats have kept, the oldest first.
     Earlier(Vec<String>),
     /// The files for this query.
-    Found(completion::Found),
+    Found(completion::FoundFiles),
     /// More files are known than when they were last looked for.
     MoreFiles,
     /// What was pasted is a file that can be attached.
@@ -160,7 +156,7 @@ impl State {
 
     /// What was typed is entered: a message with what goes with it, or a command of the person's own.
     pub(super) fn enter(&mut self, mut draft: Draft, how: PushKind) {
-        let files = completion::mentioned(draft.text());
+        let files = mention::mentioned(draft.text());
         for ran in self.typing.own.take_ran() {
             let (content, label) = ran.for_model();
             draft.append(&content, label);

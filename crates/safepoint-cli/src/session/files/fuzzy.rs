@@ -14,7 +14,7 @@ const ENDS: i32 = 20;
 /// For a fit within the last part of the path, and within its beginning.
 const LAST_PART: i32 = 24;
 const LAST_BEGINS: i32 = 24;
-/// Off for each letter between two that fit, at most so many.
+/// Off for each letter between two that fit, at most this.
 const GAP: i32 = 1;
 const MOST_GAP: i32 = 12;
 /// Off for a file in a directory, for each level; a long name counts less.
@@ -29,10 +29,14 @@ pub(super) struct Query {
     is_path: bool,
 }
 
+/// A higher score is better, then a shorter name, then one that comes first.
+type Rank<'a> = (i32, Reverse<usize>, Reverse<&'a str>);
+
 /// The best names so far.
 pub(super) struct Best<'a> {
     most: usize,
-    heap: BinaryHeap<Reverse<(i32, Reverse<usize>, Reverse<&'a str>)>>,
+    /// The worst on top.
+    heap: BinaryHeap<Reverse<Rank<'a>>>,
 }
 
 impl Query {

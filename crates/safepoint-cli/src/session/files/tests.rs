@@ -31,7 +31,7 @@ fn what_fits_best_comes_first() {
     ];
     let files = of(&names);
     let found = best(&files, "main");
-    assert_eq!(found[..2], ["src/main.rs", "Maintain.txt"], "{found:?}");
+    assert_eq!(found[..3], ["src/main.rs", "src/render/main_menu.rs", "Maintain.txt"], "{found:?}");
     assert_eq!(found.len(), 5, "{found:?}");
     assert_eq!(best(&files, "mm")[0], "src/render/main_menu.rs");
     assert_eq!(best(&files, "sr/ma")[0], "src/main.rs");

@@ -61,7 +61,7 @@ impl Draft {
         self.text.chars().any(|letter| self.folds.get(letter).is_some())
     }
 
-    /// Adds a piece at its end, on a line of its own; whole, where there are too many already.
+    /// Adds a piece at its end, on a separate line; whole, where there are too many already.
     pub(crate) fn append(&mut self, content: &str, label: String) {
         if !self.text.is_empty() {
             self.text.push('\n');

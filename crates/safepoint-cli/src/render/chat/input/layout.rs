@@ -44,7 +44,7 @@ impl Layout {
         Self { rows, places, end, bytes: text.len(), width }
     }
 
-    /// The rows, and column and row of the cursor. One behind a full row stands on a row of its own.
+    /// The rows, and column and row of the cursor. Behind a full row it stands on the next one.
     pub(super) fn rows(mut self, cursor: usize) -> (Vec<String>, (usize, usize)) {
         let place = self.place(cursor);
         if place.1 == self.rows.len() {
@@ -66,8 +66,8 @@ impl Layout {
     /// The byte in this row that is nearest to a column, from the left; none where there is no such row.
     pub(super) fn nearest(&self, row: usize, column: usize) -> Option<usize> {
         let end = self.place(self.bytes);
-        let all = self.places.iter().copied().chain([(self.bytes, end.0, end.1)]);
-        all.filter(|(_, at, of)| *of == row && *at <= column).last().map(|(byte, ..)| byte)
+        let mut all = self.places.iter().copied().chain([(self.bytes, end.0, end.1)]);
+        all.rfind(|(_, at, of)| *of == row && *at <= column).map(|(byte, ..)| byte)
     }
 }
 

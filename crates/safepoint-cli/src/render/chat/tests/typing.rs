@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::render::chat::typing::{
-    TypingAction, TypingNews,
-    completion::{Found, Offer},
+use crate::render::chat::{
+    completion::{FoundFiles, Offer},
     own::{OwnNews, Ran},
+    typing::{TypingAction, TypingNews},
 };
 
 const DOWN: KeyCode = KeyCode::Down;
@@ -18,7 +18,7 @@ impl World {
 
     fn found(&mut self, query: &str, paths: &[&str]) {
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-        let found = Found { query: query.into(), of: paths.len(), paths, is_whole: true };
+        let found = FoundFiles { query: query.into(), of: paths.len(), paths, is_whole: true };
         assert_eq!(self.news(TypingNews::Found(found)), []);
     }
 

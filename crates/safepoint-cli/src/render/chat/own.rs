@@ -10,12 +10,10 @@ use ratatui_core::{
 };
 
 use super::{
-    super::{
-        input::Draft,
-        markdown::DIM,
-        state::{Action, State, Tone},
-    },
-    TypingAction,
+    input::Draft,
+    markdown::DIM,
+    state::{Action, State, Tone},
+    typing::TypingAction,
 };
 use crate::render::{activity::elapsed, text::in_a_row};
 
@@ -50,12 +48,12 @@ pub(crate) struct Ran {
 /// The command that runs, and what waits for the next message.
 #[derive(Debug, Default)]
 pub(crate) struct Own {
-    running: Option<Running>,
+    running: Option<OwnRunning>,
     ran: VecDeque<Ran>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct OwnRunning {
     command: String,
     since: Instant,
     /// Lines that have come, and the last one.
@@ -102,7 +100,7 @@ impl Ran {
 
 impl State {
     /// `!cmd`: runs it; `!` alone drops what waits for the next message.
-    pub(in super::super) fn own_command(&mut self, draft: &Draft, command: &str) {
+    pub(super) fn own_command(&mut self, draft: &Draft, command: &str) {
         if command.is_empty() {
             let dropped = self.typing.own.take_ran().len();
             let said = match dropped {
@@ -120,13 +118,13 @@ impl State {
         self.gap();
         self.tell(Tone::Plain, &format!("! {command}"));
         let running =
-            Running { command: command.clone(), since, lines: 0, last: String::new(), is_stopped: false };
+            OwnRunning { command: command.clone(), since, lines: 0, last: String::new(), is_stopped: false };
         self.typing.own.running = Some(running);
         self.actions.push(Action::Typing(TypingAction::Run(command)));
     }
 
     /// Stops the command of the person's own; whether one runs.
-    pub(in super::super) fn stop_own(&mut self) -> bool {
+    pub(super) fn stop_own(&mut self) -> bool {
         let Some(running) = &mut self.typing.own.running else { return false };
         running.is_stopped = true;
         self.actions.push(Action::Typing(TypingAction::StopOwn));

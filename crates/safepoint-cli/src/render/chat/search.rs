@@ -4,7 +4,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::{
+use super::{
     input::{Draft, Way},
     state::State,
 };
@@ -47,7 +47,7 @@ impl State {
     }
 
     /// A key while the search is open.
-    pub(in super::super) fn search_key(&mut self, key: KeyEvent) {
+    pub(super) fn search_key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('r') if control => self.look(Way::Back),
@@ -57,7 +57,9 @@ impl State {
                 self.change_query(|query| query.push(letter));
             }
             KeyCode::Backspace => self.change_query(|query| query.truncate(query.len() - last_of(query))),
-            KeyCode::Enter | KeyCode::Tab => drop(self.accept_found()),
+            KeyCode::Enter | KeyCode::Tab => {
+                self.accept_found();
+            }
             // Any other key is for the editor.
             _ => {
                 self.accept_found();
@@ -67,7 +69,7 @@ impl State {
     }
 
     /// Pasted text belongs to the query.
-    pub(in super::super) fn search_paste(&mut self, text: &str) {
+    pub(super) fn search_paste(&mut self, text: &str) {
         let line = text.lines().next().unwrap_or_default();
         self.change_query(|query| query.extend(line.chars().filter(|letter| !letter.is_control())));
     }
@@ -84,7 +86,7 @@ impl State {
     }
 
     /// Closes the search; what was typed before stands in the input.
-    pub(in super::super) fn leave_search(&mut self) {
+    pub(super) fn leave_search(&mut self) {
         if let Some(search) = self.typing.search.take() {
             self.input.preview(&search.before);
         }

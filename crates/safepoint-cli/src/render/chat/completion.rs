@@ -4,21 +4,18 @@
 //! - Tab takes the marked row; Enter takes it only if the arrows have marked it, so that what is typed can always be sent.
 //! - A menu is a function of what is typed: one that no longer fits is not shown and takes nothing.
 
-use std::path::PathBuf;
-
 use ratatui_core::{
     style::{Modifier, Style},
     text::{Line, Span},
 };
 
 use super::{
-    super::{
-        commands,
-        input::Way,
-        markdown::DIM,
-        state::{Action, Mode, State},
-    },
-    TypingAction,
+    commands,
+    input::Way,
+    markdown::DIM,
+    mention::{can_be_attached, file_word, mention},
+    state::{Action, Mode, State},
+    typing::TypingAction,
 };
 use crate::render::text::in_a_row;
 
@@ -31,7 +28,7 @@ const MARKED: Style = Style::new().add_modifier(Modifier::REVERSED);
 pub(crate) struct Completion {
     /// What files were last asked for.
     asked: Option<String>,
-    found: Found,
+    found: FoundFiles,
     /// The marked row, of the menu for this word.
     marked: Option<(String, usize)>,
     /// Where the word begins whose menu was closed.
@@ -44,7 +41,7 @@ pub(crate) struct Completion {
 
 /// The files for a query, the best first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundFiles {
     pub(crate) query: String,
     /// As they are named from the root on; a directory ends with a slash.
     pub(crate) paths: Vec<String>,
@@ -66,10 +63,10 @@ pub(crate) struct Offer {
 /// A menu as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Menu {
-    kind: Kind,
+    kind: MenuKind,
     /// The part of the text that a row replaces, in bytes.
     range: (usize, usize),
-    rows: Vec<Row>,
+    rows: Vec<MenuRow>,
     marked: usize,
     /// Whether the arrows have marked it.
     is_chosen: bool,
@@ -78,14 +75,14 @@ pub(crate) struct Menu {
 
 /// Exhaustive: the three menus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MenuKind {
     Command,
     File,
     Attach,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct MenuRow {
     label: String,
     about: String,
     text: String,
@@ -93,7 +90,7 @@ struct Row {
 
 /// The word at the cursor that a menu is for.
 struct Word {
-    kind: Kind,
+    kind: MenuKind,
     range: (usize, usize),
     query: String,
 }
@@ -101,9 +98,9 @@ struct Word {
 impl Menu {
     pub(super) fn hint(&self) -> String {
         let what = match self.kind {
-            Kind::Command => "Tab completes",
-            Kind::File => "Tab names the file",
-            Kind::Attach => "Tab attaches it in place of its path",
+            MenuKind::Command => "Tab completes",
+            MenuKind::File => "Tab names the file",
+            MenuKind::Attach => "Tab attaches it in place of its path",
         };
         let more = if self.rows.len() > 1 { " · Up, Down choose" } else { "" };
         match self.rows.is_empty() {
@@ -140,9 +137,9 @@ impl State {
             return None;
         }
         let (rows, note) = match word.kind {
-            Kind::Command => (command_rows(&word.query), None),
-            Kind::File => (completion.file_rows(), completion.note(&word.query)),
-            Kind::Attach => (completion.offer.iter().map(Offer::row).collect(), None),
+            MenuKind::Command => (command_rows(&word.query), None),
+            MenuKind::File => (completion.file_rows(), completion.note(&word.query)),
+            MenuKind::Attach => (completion.offer.iter().map(Offer::row).collect(), None),
         };
         if rows.is_empty() && note.is_none() {
             return None;
@@ -159,22 +156,26 @@ impl State {
         }
         let (text, cursor) = (self.input.text(), self.input.cursor());
         if text.starts_with('/') && cursor == text.len() && !text.contains(char::is_whitespace) {
-            return Some(Word { kind: Kind::Command, range: (0, text.len()), query: text.to_owned() });
+            return Some(Word { kind: MenuKind::Command, range: (0, text.len()), query: text.to_owned() });
         }
         if let Some((start, query)) = file_word(text, cursor) {
             let query = query.to_owned();
-            return Some(Word { kind: Kind::File, range: (start, cursor), query });
+            return Some(Word { kind: MenuKind::File, range: (start, cursor), query });
         }
         let offer = self.typing.completion.offer.as_ref()?;
         let start = text.find(&offer.pasted)?;
         let end = start + offer.pasted.len();
-        (cursor == end).then(|| Word { kind: Kind::Attach, range: (start, end), query: offer.pasted.clone() })
+        (cursor == end).then(|| Word {
+            kind: MenuKind::Attach,
+            range: (start, end),
+            query: offer.pasted.clone(),
+        })
     }
 
     /// After each change of what is typed: the files of another word are asked for.
-    pub(in super::super) fn look_at_word(&mut self) {
+    pub(super) fn look_at_word(&mut self) {
         let word = self.word();
-        let query = word.as_ref().filter(|word| word.kind == Kind::File).map(|word| word.query.clone());
+        let query = word.as_ref().filter(|word| word.kind == MenuKind::File).map(|word| word.query.clone());
         let completion = &mut self.typing.completion;
         completion.closed =
             completion.closed.filter(|at| word.as_ref().is_some_and(|word| word.range.0 == *at));
@@ -185,7 +186,7 @@ impl State {
         completion.asked.clone_from(&query);
         match query {
             Some(query) => self.actions.push(Action::Typing(TypingAction::Find(query))),
-            None => completion.found = Found::default(),
+            None => completion.found = FoundFiles::default(),
         }
     }
 
@@ -194,7 +195,7 @@ impl State {
         self.actions.extend(asked.map(|query| Action::Typing(TypingAction::Find(query))));
     }
 
-    pub(super) fn take_found(&mut self, found: Found) {
+    pub(super) fn take_found(&mut self, found: FoundFiles) {
         let completion = &mut self.typing.completion;
         if completion.asked.as_deref() != Some(&*found.query) {
             return;
@@ -232,13 +233,13 @@ impl State {
     pub(super) fn take_row(&mut self) {
         let Some(menu) = self.menu() else { return };
         let completion = &mut self.typing.completion;
-        if menu.kind == Kind::File && completion.asked.as_ref() != Some(&completion.found.query) {
+        if menu.kind == MenuKind::File && completion.asked.as_ref() != Some(&completion.found.query) {
             completion.is_taking = true;
             return;
         }
         let Some(row) = menu.rows.get(menu.marked) else { return };
         completion.marked = None;
-        if menu.kind == Kind::Attach {
+        if menu.kind == MenuKind::Attach {
             completion.offer = None;
         }
         let (from, to) = menu.range;
@@ -258,10 +259,10 @@ impl State {
 }
 
 impl Completion {
-    fn file_rows(&self) -> Vec<Row> {
+    fn file_rows(&self) -> Vec<MenuRow> {
         let row = |path: &String| {
             let about = if can_be_attached(path) { "attached to the message" } else { "" };
-            Row { label: path.clone(), about: about.to_owned(), text: mention(path) }
+            MenuRow { label: path.clone(), about: about.to_owned(), text: mention(path) }
         };
         self.found.paths.iter().map(row).collect()
     }
@@ -278,85 +279,22 @@ impl Completion {
 }
 
 impl Offer {
-    fn row(&self) -> Row {
-        Row { label: format!("attach {}", self.path), about: self.what.clone(), text: mention(&self.path) }
+    fn row(&self) -> MenuRow {
+        MenuRow {
+            label: format!("attach {}", self.path),
+            about: self.what.clone(),
+            text: mention(&self.path),
+        }
     }
 }
 
-fn command_rows(typed: &str) -> Vec<Row> {
+fn command_rows(typed: &str) -> Vec<MenuRow> {
     let begun = typed.strip_prefix('/').unwrap_or(typed);
     commands::known()
         .filter(|(name, _)| name.starts_with(begun))
         .map(|(name, about)| {
             let text = format!("/{name}");
-            Row { label: text.clone(), about: about.to_owned(), text }
+            MenuRow { label: text.clone(), about: about.to_owned(), text }
         })
         .collect()
-}
-
-/// A path as it stands in a message, with what separates it from the next word; a directory can be gone on with.
-fn mention(path: &str) -> String {
-    let has_blanks = path.contains(|letter: char| letter.is_whitespace() || letter == '"');
-    match (has_blanks, path.ends_with('/')) {
-        (true, true) => format!("@\"{path}"),
-        (true, false) => format!("@\"{path}\" "),
-        (false, true) => format!("@{path}"),
-        (false, false) => format!("@{path} "),
-    }
-}
-
-/// Where the `@` of the word at the cursor is, and what is typed behind it.
-fn file_word(text: &str, cursor: usize) -> Option<(usize, &str)> {
-    let before = text.get(..cursor)?;
-    let quoted = before.rfind("@\"").filter(|at| !before[at + 2..].contains(['"', '\n']));
-    let start = match quoted {
-        Some(start) => start,
-        None => {
-            let word = before
-                .rfind(char::is_whitespace)
-                .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
-            word + before[word..].find('@')?
-        }
-    };
-    let is_begun =
-        before[..start].chars().next_back().is_none_or(|c| c.is_whitespace() || "([{'".contains(c));
-    let query = before[start + 1..].trim_start_matches('"');
-    is_begun.then_some((start, query))
-}
-
-/// The files of a message that go with it: images and documents behind an `@`.
-pub(super) fn mentioned(text: &str) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = Vec::new();
-    for (at, _) in text.match_indices('@') {
-        let is_begun = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || "([{'".contains(c));
-        let rest = &text[at + 1..];
-        let path = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split(['"', '\n']).next(),
-            None => rest.split(char::is_whitespace).next(),
-        };
-        let path =
-            path.map(|path| path.trim_end_matches([',', ';', ':', '.', '!', '?', ')', ']', '}', '\'']));
-        let path = path.filter(|path| is_begun && can_be_attached(path)).map(PathBuf::from);
-        files.extend(path.filter(|path| !files.contains(path)));
-    }
-    files
-}
-
-/// Whether its name is that of an image or a document that a message can have.
-pub(crate) fn can_be_attached(path: &str) -> bool {
-    let kind = path.rsplit_once('.').map(|(_, kind)| kind.to_ascii_lowercase());
-    kind.is_some_and(|kind| matches!(&*kind, "png" | "jpg" | "jpeg" | "gif" | "webp" | "pdf"))
-}
-
-/// The path that a paste is, if it may be one of a file that can be attached: as a terminal pastes what is dropped on it.
-pub(crate) fn pasted_path(pasted: &str) -> Option<String> {
-    let text = pasted.trim();
-    if text.is_empty() || text.contains('\n') {
-        return None;
-    }
-    let text = text.strip_prefix("file://").unwrap_or(text);
-    let unquoted = ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
-    let path = unquoted.map_or_else(|| text.replace("\\ ", " "), str::to_owned);
-    let is_path = path.starts_with(['/', '.', '~']) || !path.contains(char::is_whitespace);
-    (is_path && can_be_attached(&path)).then_some(path)
 }
