@@ -63,6 +63,10 @@ struct OwnRunning {
 }
 
 impl Own {
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     pub(super) fn take_ran(&mut self) -> VecDeque<Ran> {
         std::mem::take(&mut self.ran)
     }

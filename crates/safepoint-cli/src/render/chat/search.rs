@@ -30,10 +30,7 @@ fn last_of(text: &str) -> usize {
 impl Search {
     pub(super) fn hint(&self) -> String {
         let what = if self.is_failing { "nothing earlier has" } else { "earlier input with" };
-        format!(
-            "{what} “{}” · Ctrl-R older · Enter takes it, and sends nothing · Ctrl-C back",
-            output::plain(&self.query)
-        )
+        format!("{what} “{}” · Ctrl-R older · Enter takes it · Ctrl-C back", output::plain(&self.query))
     }
 }
 

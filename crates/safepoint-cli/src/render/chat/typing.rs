@@ -210,7 +210,10 @@ impl State {
         if self.leaving.is_some() || self.mode != Mode::Typing {
             return None;
         }
-        let menu = self.menu()?;
+        let Some(menu) = self.menu() else {
+            let is_own = self.typing.own.is_running() && self.work.is_none() && self.questions.is_empty();
+            return is_own.then(|| "Enter sends · Esc stops your command".to_owned());
+        };
         let esc = if self.is_running() { "Esc stops the turn" } else { "Esc closes this" };
         Some(format!("{} · {esc}", menu.hint()))
     }

@@ -270,6 +270,7 @@ fn the_output_of_an_own_command_goes_with_the_next_message() {
 fn a_stop_reaches_an_own_command() {
     let mut world = World::new();
     world.say("!sleep 100");
+    world.shows("Enter sends · Esc stops your command");
     assert_eq!(world.tap(KeyCode::Esc), typing(TypingAction::StopOwn));
     world.shows("sleep 100  stopping");
     assert_eq!(world.control('c'), typing(TypingAction::StopOwn), "and chat and turn stay");
