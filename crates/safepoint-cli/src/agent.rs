@@ -1,6 +1,7 @@
 //! The agent that works: its model or backend, its tools and servers, its limits, who is asked about calls.
 
 pub(crate) mod approvals;
+pub(crate) mod attached;
 pub(crate) mod backend;
 pub(crate) mod current;
 pub(crate) mod limits;

@@ -20,6 +20,7 @@ use crate::{
 
 pub(crate) mod commands;
 pub(crate) mod config;
+pub(crate) mod inputs;
 pub(crate) mod mcp;
 pub(crate) mod remembered;
 pub(crate) mod rules;

@@ -39,6 +39,7 @@ mod cli {
     mod terminal;
     mod told;
     mod trace;
+    mod typing;
     mod unread;
 }
 

@@ -20,7 +20,7 @@ use safepoint_tools::process::Processes;
 use tokio::time::timeout;
 
 use crate::{
-    agent::{approvals, backend, limits::limits, mcp::Used, model, tools},
+    agent::{approvals, attached::Attached, backend, limits::limits, mcp::Used, model, tools},
     args::agent::Approve,
     render::{prompt::Prompt, screen::Screen},
     settings::AgentSettings,
@@ -42,6 +42,8 @@ pub(crate) struct CurrentAgent {
     parts: Mutex<AgentParts>,
     /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
+    /// What goes with messages of the chat.
+    pub(crate) attached: Attached,
 }
 
 /// Who parts, and what it was made of.
@@ -86,7 +88,8 @@ impl CurrentAgent {
         let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
         let agent = build(builder.clone(), &settings, &tools, &asking)?;
         let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0 });
-        Ok((Arc::new(Self { settings, own, servers, asking, name, parts, server }), notice))
+        let attached = Attached::default();
+        Ok((Arc::new(Self { settings, own, servers, asking, name, parts, server, attached }), notice))
     }
 
     /// Another model from the next turn on.
@@ -126,6 +129,11 @@ impl CurrentAgent {
 
     pub(crate) fn model(&self) -> String {
         lock(&self.name).clone()
+    }
+
+    /// Whether an external agent works, which takes text alone.
+    pub(crate) fn is_external(&self) -> bool {
+        self.settings.args.backend.is_some()
     }
 
     /// Whether a tool, or an external agent with its own, could change files.
@@ -239,11 +247,19 @@ pub(crate) struct CurrentPlanner(pub(crate) Arc<CurrentAgent>);
 
 impl Planner<String> for CurrentPlanner {
     fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        Box::pin(async move { ChatPlanner::new(self.0.next().await).plan(situation).await })
+        Box::pin(async move {
+            let mut plan = ChatPlanner::new(self.0.next().await).plan(situation).await?;
+            if let Plan::Turn(turn) = &mut plan {
+                turn.input.iter_mut().for_each(|message| self.0.attached.put_into(message));
+            }
+            Ok(plan)
+        })
     }
 
     fn steer(&self, item: &String) -> UserMessage {
-        item.as_str().into()
+        let mut message = item.as_str().into();
+        self.0.attached.put_into(&mut message);
+        message
     }
 
     fn resumes(&self, _turn: TurnId) -> Option<Agent> {

@@ -7,9 +7,10 @@ use clap::{Args, Parser};
 use super::{agent::AgentArgs, names};
 
 const CHAT: &str = "\
-Enter sends a message, or steers a running turn. Alt-Enter or Tab queues. Esc stops at the next safe point, Esc again now.
+Enter sends a message, or steers a running turn. Alt-Enter queues. Tab completes. Esc stops at the next safe point, Esc again now.
 Ctrl-C stops the turn or clears the input; pressed twice, it exits within a second. Ctrl-Z goes to the shell.
-/help lists the rest.
+Behind / are commands, behind @ files and images; !CMD runs a command yourself. Ctrl-R searches what you entered before,
+Ctrl-G opens $VISUAL or $EDITOR. /help lists the rest.
 
 --session stores the conversation; the same command reopens it with its messages, its last turn and its open approvals.
 /sessions lists the stored sessions, and /resume opens one. /rewind (or Esc Esc in an idle chat) goes back to before a turn,

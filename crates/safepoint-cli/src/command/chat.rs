@@ -12,13 +12,18 @@ use safepoint::{
 use safepoint_tools::process::{Deadline, Processes};
 
 mod away;
+mod desk;
 mod driver;
+mod editing;
+mod lent;
 mod ends;
+mod own;
 mod pending;
 mod plain;
 mod previews;
 mod reopen;
 mod rewinding;
+mod sending;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +57,7 @@ use crate::{
     },
     signals::LAST_CAP,
 };
+use desk::Desk;
 use driver::{After, Driver, Times};
 use reopen::Left;
 use rewinding::{Next, Rewinds};
@@ -133,7 +139,9 @@ async fn once(
         let kept = kept.map(|kept| &kept.id);
         plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
     } else {
-        let said = Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found };
+        let desk = Desk::new(settings, place.is_kept)?;
+        let said =
+            Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found, desk };
         let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
         driver.drive().await
     };
@@ -153,6 +161,7 @@ struct Beginning {
     left: Option<Left>,
     stops: Vec<String>,
     found: Next,
+    desk: Desk,
 }
 
 /// The chat on the terminal.
@@ -162,7 +171,7 @@ fn begin(
     (processes, times): (Processes, Times),
     (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
-    let Beginning { notices: [notices, more], left, stops, found } = said;
+    let Beginning { notices: [notices, more], left, stops, found, desk } = said;
     let surface = Surface::new(paint(), terminal::size());
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
@@ -179,7 +188,7 @@ fn begin(
     let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { existing_store(path.cloned())? };
     let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
     let people = (Arc::clone(host), Arc::clone(crew));
-    Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, (times, store, rewinds)))
+    Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, ((times, desk), store, rewinds)))
 }
 
 /// Opens the session: in its store; in memory, so that it can be gone back in; or nowhere, where nothing can be drawn.

@@ -6,14 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossterm::event::{Event as Key, EventStream};
+use crossterm::event::Event as Key;
 use rustix::process::Signal;
 use safepoint::{
-    Grace, Reason, SafePoints, StopRequest,
     approval::ApprovalRequest,
     event::{Event, Events},
     ids::{ApprovalId, ItemId},
-    session::{Policy, SessionEvent},
+    session::SessionEvent,
     store::Store,
 };
 use safepoint_tools::process::Processes;
@@ -24,8 +23,9 @@ use tokio::{
 };
 
 use super::{
-    previews::{Pager, next_key},
+    desk::Desk,
     rewinding::{Next, RewindNews, Rewinds},
+    sending::WithFiles,
 };
 use crate::{
     agent::current::CurrentAgent,
@@ -38,10 +38,11 @@ use crate::{
         state::{Action, Leave, State, Tone},
         surface::Surface,
         terminal::{self, Terminal},
+        typing::TypingNews,
     },
     render::edit::EditView,
     session::host::Host,
-    signals::{self, Signals, StopLevel},
+    signals::{self, Signals},
 };
 
 /// How a stop is asked.
@@ -73,8 +74,9 @@ pub(crate) struct Driver {
     /// The session to open after this one.
     pub(crate) next: Option<Next>,
     pub(crate) rewinds: Rewinds,
+    /// What helps a person type.
+    pub(crate) desk: Desk,
     pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
-    pub(crate) pager: Pager,
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
     /// When to go, whatever is alive.
@@ -104,6 +106,8 @@ pub(crate) enum Later {
     AskAgain(Box<ApprovalRequest>),
     /// The pager was left, and why it did not show anything.
     Paged(Option<String>),
+    Typing(TypingNews),
+    WithFiles(WithFiles),
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -127,7 +131,7 @@ impl Driver {
         (state, surface, terminal): (State, Surface, Terminal),
         (host, crew): (Arc<Host>, Arc<CurrentAgent>),
         processes: Processes,
-        (times, store, rewinds): (Times, Option<Arc<dyn Store>>, Rewinds),
+        ((times, desk), store, rewinds): ((Times, Desk), Option<Arc<dyn Store>>, Rewinds),
     ) -> Self {
         let later = mpsc::unbounded_channel();
         let (listed, next) = (Vec::new(), None);
@@ -143,8 +147,8 @@ impl Driver {
             listed,
             next,
             rewinds,
+            desk,
             later,
-            pager: Pager::default(),
             away: None,
             go: None,
             code: 0,
@@ -154,10 +158,10 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen(OnDisconnect::Stop)?;
-        let paging = Arc::clone(&self.pager.is_open);
-        let _answers = Self::answers(&signals, &self.host.session, (&self.processes, paging));
+        let _answers = Self::answers(&signals, &self.host.session, &self.processes, &self.desk.lent);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        let mut keys = Some(EventStream::new());
+        self.desk.keys.take();
+        self.read_inputs();
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -175,7 +179,7 @@ impl Driver {
                 // Losing this branch loses nothing: the continue signal stays pending.
                 Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
-                key = next_key(&mut keys) => Woke::Key(key),
+                key = self.desk.keys.next() => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
                 Some(later) = self.later.1.recv() => Woke::Later(later),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
@@ -190,7 +194,7 @@ impl Driver {
             let acts = self.state.take_actions();
             self.act(acts);
             self.tell_of_snapshots();
-            self.turn_page(&mut keys);
+            self.keep_inputs();
             if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
                 break;
             }
@@ -205,7 +209,8 @@ impl Driver {
             // A terminal that went away may say so by the end of its keys.
             Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, exit::code::HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
-            Woke::Continued if self.pager.is_open() => {}
+            // The other program and this one were stopped and continue together.
+            Woke::Continued if self.desk.lent.is_lent() => {}
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;
@@ -240,7 +245,9 @@ impl Driver {
                 self.state.previewed(&asked, view, Instant::now());
             }
             Woke::Later(Later::AskAgain(question)) => self.state.ask_again(*question, Instant::now()),
-            Woke::Later(Later::Paged(failure)) => self.close_pager(failure),
+            Woke::Later(Later::Paged(failure)) => self.paged(failure),
+            Woke::Later(Later::Typing(news)) => self.typing_news(news),
+            Woke::Later(Later::WithFiles(message)) => self.push_with(message),
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -256,7 +263,10 @@ impl Driver {
                 let acts = self.state.key(key, now);
                 self.act(acts);
             }
-            Key::Paste(text) => self.state.paste(&text, now),
+            Key::Paste(text) => {
+                let acts = self.state.paste(&text, now);
+                self.act(acts);
+            }
             Key::Resize(..) => self.resize(terminal::size()),
             _ => {}
         }
@@ -283,7 +293,7 @@ impl Driver {
         self.act(acts);
     }
 
-    fn act(&mut self, acts: Vec<Action>) {
+    pub(super) fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
                 Action::Push { text, how } => self.push(text, how),
@@ -299,29 +309,11 @@ impl Driver {
                 }
                 Action::Rewind(ask) => self.rewind(ask),
                 Action::Preview(asked) => self.preview(*asked),
-                Action::Page(text) => self.pager.show(text),
+                Action::Page(text) => self.page(text),
+                Action::Typing(action) => self.typing(action),
                 act => self.perform_later(act),
             }
         }
-    }
-
-    fn push(&mut self, text: String, how: PushKind) {
-        let policy = if how == PushKind::Steer { Policy::steer() } else { Policy::Enqueue };
-        if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
-            self.state.tell(Tone::Bad, &error.to_string());
-            self.state.back(&error.into_item().unwrap_or_default());
-        }
-    }
-
-    fn stop(&self, level: StopLevel) {
-        let request = match (level, Grace::try_from(self.times.grace)) {
-            (StopLevel::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
-            _ => StopRequest::now(),
-        };
-        let request =
-            request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"));
-        // The run's events tell what it reached.
-        drop(self.host.session.stop_turn(None, request));
     }
 
     /// Whether more can be taken in: of a terminal that is slow so much waits, and what the session shows beyond that is
@@ -331,7 +323,7 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        if self.away.is_some() || self.pager.is_open() || !self.terminal.is_free() {
+        if self.away.is_some() || self.desk.lent.is_lent() || !self.terminal.is_free() {
             return;
         }
         // The size is read too: its event may come late.

@@ -2,18 +2,15 @@
 //!
 //! **Invariants**: the signal thread makes the stop request of a signal, once; the loop only records it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use safepoint::{Reason, SessionHandle, session::SessionStop};
 use safepoint_tools::process::Processes;
 
-use super::driver::{After, Driver, Later};
+use super::{
+    driver::{After, Driver, Later},
+    lent::Lent,
+};
 use crate::{
     exit::{self, code},
     render::chat::{
@@ -37,12 +34,14 @@ impl Driver {
     pub(crate) fn answers(
         signals: &Signals,
         session: &SessionHandle<String>,
-        (processes, paging): (&Processes, Arc<AtomicBool>),
+        processes: &Processes,
+        lent: &Lent,
     ) -> Answers {
         let (session, processes) = (session.clone(), processes.clone());
+        let lent = lent.clone();
         signals.answer(move |got| {
-            // Ctrl-C in the pager is for the pager. Relaxed: it orders nothing else.
-            if got == Signal::Interrupt && paging.load(Ordering::Relaxed) {
+            // A Ctrl-C is for the program that has the terminal.
+            if got == Signal::Interrupt && lent.is_lent() {
                 return None;
             }
             processes.end_jobs();
@@ -69,6 +68,7 @@ impl Driver {
     /// Ends the session; at once means within a second, whatever is alive.
     pub(crate) fn quit(&mut self, leave: Leave, code: u8) {
         self.processes.end_jobs();
+        self.stop_own();
         drop(self.host.session.stop(match leave {
             Leave::Tidily => within(self.times.cleanup_cap),
             Leave::AtOnce => at_once(),
@@ -97,6 +97,9 @@ impl Driver {
             Signal::Interrupt | Signal::Terminate => received.got.exit_code(),
             Signal::Hangup => code::HUNG_UP,
         };
+        if received.got == Signal::Interrupt && self.desk.lent.is_lent() {
+            return;
+        }
         match received.answered {
             Answered::With(None) => {}
             Answered::With(Some(_)) => self.quits(Leave::AtOnce, number, received.at),
@@ -106,6 +109,8 @@ impl Driver {
 
     /// What is left to say goes up, the pane goes away.
     pub(crate) async fn end(mut self) -> anyhow::Result<After> {
+        self.desk.lent.end();
+        self.end_own().await;
         self.state.end_text();
         let typed = self.state.input.take();
         let back = self.state.handed.take();

@@ -114,6 +114,7 @@ impl Driver {
                 | Action::Rewind(_)
                 | Action::Preview(_)
                 | Action::Page(_)
+                | Action::Typing(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));

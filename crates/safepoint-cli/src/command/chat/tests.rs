@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::{
     args::run::OnDisconnect,
-    command::chat::driver::Driver,
+    command::chat::{driver::Driver, lent::Lent},
     signals::{Answered, ONE_AT_A_TIME, Signal, Signals, StopLevel},
 };
 
@@ -28,7 +28,8 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
     let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
     let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
-    let _answers = Driver::answers(&signals, &session.handle(), (&Processes::new("run_1"), Arc::default()));
+    let _answers =
+        Driver::answers(&signals, &session.handle(), &Processes::new("run_1"), &Lent::default());
     let (tell, ended) = mpsc::channel();
     let handle = session.handle();
     runtime.spawn(async move {

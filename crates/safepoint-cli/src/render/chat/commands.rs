@@ -27,9 +27,14 @@ const COMMANDS: [(&str, &str); 14] = [
 
 const KEYS: &str = "\
 Enter       send; during a turn: steer it (the model reads the message with its next request)
-Alt-Enter   during a turn: queue the message for the next turn (Tab does the same)
+Alt-Enter   during a turn: queue the message for the next turn
+Tab         complete a command, a file behind @, or a pasted path of an image; it never sends
 Ctrl-J      a new line
-Up          edit the last queued message, else an earlier one
+Up          edit the last queued message, else an earlier one; in a message of several lines: the line above
+Ctrl-R      search in what you entered before, also in other chats
+Ctrl-G      edit the message in $VISUAL or $EDITOR
+Ctrl-_      undo; Alt-_: redo; Ctrl-W, Ctrl-U, Ctrl-K, Alt-D cut, and Ctrl-Y puts back
+!command    run a command yourself; its output goes with your next message
 Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
@@ -37,12 +42,9 @@ Ctrl-D      quit
 In a question about an edit: h decides hunk by hunk, v shows the whole diff in the pager
 In a question about a call: e changes its arguments, and asks again with them";
 
-/// The command that this begins, if it is the only one.
-pub(crate) fn complete(text: &str) -> Option<String> {
-    let begun = text.strip_prefix('/').filter(|begun| !begun.is_empty())?;
-    let mut fitting = COMMANDS.iter().filter(|(name, _)| name.starts_with(begun));
-    let (name, _) = fitting.next()?;
-    fitting.next().is_none().then(|| format!("/{name}"))
+/// Each command, with what it does.
+pub(crate) fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    COMMANDS.into_iter()
 }
 
 impl State {

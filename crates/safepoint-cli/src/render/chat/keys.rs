@@ -6,10 +6,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use safepoint::approval::{AllowScope, ApprovalKind, Decision};
 
 use super::{
-    commands,
-    input::Way,
+    mention::pasted_path,
     queue::PushKind,
     state::{Action, Leave, Mode, State, Tone},
+    typing::TypingAction,
 };
 use crate::signals::StopLevel;
 
@@ -27,6 +27,7 @@ impl State {
     pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Vec<Action> {
         if key.kind != KeyEventKind::Release {
             self.press(key, now);
+            self.look_at_word();
         }
         std::mem::take(&mut self.actions)
     }
@@ -47,6 +48,7 @@ impl State {
         }
         match key.code {
             KeyCode::Esc => self.escape(now),
+            _ if self.is_searching() && self.leaving.is_none() => self.search_key(key),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
@@ -63,12 +65,18 @@ impl State {
     }
 
     /// Text was pasted; it answers nothing.
-    pub(crate) fn paste(&mut self, text: &str, now: Instant) {
+    pub(crate) fn paste(&mut self, text: &str, now: Instant) -> Vec<Action> {
         self.pressed = Some(now);
         (self.ctrl_c, self.warned) = (None, None);
-        if self.leaving.is_none() {
-            self.input.insert(text);
+        match (self.leaving.is_none(), self.is_searching()) {
+            (true, false) => self.input.paste(text),
+            (true, true) => self.search_paste(text),
+            (false, _) => return Vec::new(),
         }
+        self.look_at_word();
+        let path = pasted_path(text).filter(|_| !self.is_searching());
+        self.actions.extend(path.map(|_| Action::Typing(TypingAction::LookAt(text.trim().to_owned()))));
+        std::mem::take(&mut self.actions)
     }
 
     /// Whether the next key answers the approval: it was readable, and the person is not typing.
@@ -77,31 +85,20 @@ impl State {
         let Some(asked) = self.questions.front().filter(|_| self.deciding.is_none()) else { return false };
         let is_shown = self.edits.is_shown() && matches!(self.mode, Mode::Typing | Mode::Hunks);
         let since = self.pressed.map_or(asked.since, |pressed| pressed.max(asked.since));
-        is_shown && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
+        is_shown && !self.is_searching() && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
     }
 
-    fn typed(&mut self, key: KeyEvent) {
+    pub(super) fn typed(&mut self, key: KeyEvent) {
+        if self.typing_key(key) {
+            return;
+        }
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
             KeyCode::Enter if alt => self.send(PushKind::Queue),
             KeyCode::Enter => self.send(PushKind::Steer),
-            KeyCode::Tab => match commands::complete(self.input.text()) {
-                Some(whole) => self.input.set(whole),
-                None => self.send(PushKind::Queue),
-            },
-            KeyCode::Up if self.input.is_unedited() => self.up(),
-            KeyCode::Down => self.input.recall(Way::Forth),
             _ => {
                 self.input.key(key);
             }
-        }
-    }
-
-    /// The last queued message comes back into the input; else an earlier one is recalled.
-    fn up(&mut self) {
-        match self.items.editable().pop().filter(|_| self.input.is_empty()) {
-            Some(last) => self.actions.push(Action::Withdraw(vec![last])),
-            None => self.input.recall(Way::Back),
         }
     }
 
@@ -109,14 +106,19 @@ impl State {
         if self.input.text().trim().is_empty() {
             return;
         }
-        let text = self.input.take();
+        let draft = self.input.take_draft();
+        self.keep_entered(&draft);
+        let text = draft.whole();
         if let Some(command) = text.strip_prefix('/') {
             return self.command(command.trim());
+        }
+        if let Some(command) = text.strip_prefix('!') {
+            return self.own_command(&draft, command.trim());
         }
         let is_running = self.is_running() && self.pending_stop().is_none();
         // After a stop, it goes before the messages that the stop returned.
         self.handed.has_newer |= self.handed.is_asked;
-        self.actions.push(Action::Push { text, how: if is_running { how } else { PushKind::Queue } });
+        self.enter(draft, if is_running { how } else { PushKind::Queue });
     }
 
     /// Whether this letter answers the question at hand.
@@ -152,17 +154,19 @@ impl State {
     }
 
     pub(super) fn write(&mut self, mode: Mode) {
-        self.draft = self.input.text().to_owned();
+        self.draft = self.input.draft();
         self.input.clear();
         self.mode = mode;
     }
 
     fn written(&mut self, key: KeyEvent) {
         if key.code != KeyCode::Enter {
-            self.input.key(key);
+            if !self.typing_key_of_answer(key) {
+                self.input.key(key);
+            }
             return;
         }
-        let text = self.input.text().trim().to_owned();
+        let text = self.input.draft().whole().trim().to_owned();
         let is_result = self.mode == Mode::Telling;
         if is_result && text.is_empty() {
             return;
@@ -180,7 +184,7 @@ impl State {
         match std::mem::take(&mut self.mode) {
             Mode::Denying | Mode::Telling | Mode::Changing => {
                 let draft = std::mem::take(&mut self.draft);
-                self.input.set(draft);
+                self.input.restore(&draft);
             }
             Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks => {}
         }
@@ -201,7 +205,8 @@ impl State {
         if self.work.is_none() && !self.questions.is_empty() {
             return self.stop(StopLevel::Now);
         }
-        if !self.stop_turn(StopLevel::AtSafePoint) {
+        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        if !self.escape_typing() && !is_stopped {
             self.escape_idle(now);
         }
     }
@@ -226,8 +231,12 @@ impl State {
         if is_twice || before.is_some() && self.pending_stop().is_some() || self.leaving.is_some() {
             return self.quit(Leave::AtOnce);
         }
-        if self.stop_turn(StopLevel::AtSafePoint) {
+        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        if self.stop_own() || is_stopped {
             return;
+        }
+        if self.is_searching() {
+            return self.leave_search();
         }
         if !self.input.is_empty() {
             self.end_answer();

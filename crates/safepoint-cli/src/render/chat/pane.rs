@@ -15,6 +15,7 @@ use safepoint::{
 };
 
 use super::{
+    completion::Menu,
     markdown::DIM,
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
@@ -48,6 +49,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     }
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
+    lines.extend(state.typing.own.lines(now));
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
         let asks = state.asks_to_edit().unwrap_or_else(|| {
             let args = visible::one_line(&brief(&asked.question.args), ASKED);
@@ -67,7 +69,8 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let (typed, cursor) = input(state);
     let top = lines.len();
     lines.extend(typed);
-    lines.push(Line::styled(hint(state, now), DIM));
+    lines.extend(state.menu().iter().flat_map(Menu::lines));
+    lines.push(Line::styled(state.typing_hint().unwrap_or_else(|| hint(state, now)), DIM));
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
@@ -164,7 +167,7 @@ fn stopping_hint(state: &State, stop: PendingStop) -> String {
 /// The rows of the input around its cursor.
 fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
     const LEAD: usize = 2;
-    let (rows, (column, row)) = state.input.rows(state.columns.saturating_sub(LEAD + 1).max(1));
+    let (rows, (column, row)) = state.input.rows(state.input_width());
     let first = (row + 1).saturating_sub(TYPED);
     let lead = match state.mode {
         Mode::Denying => "✗ ",

@@ -20,10 +20,11 @@ use safepoint::{
 
 use super::{
     edits::Edits,
-    input::Input,
+    input::{Draft, Input},
     markdown::{self, Block, DIM},
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
+    typing::{Typing, TypingAction},
 };
 use crate::{
     output,
@@ -62,6 +63,8 @@ pub(crate) enum Action {
     Model(String),
     /// Go back to an earlier turn.
     Rewind(RewindAsk),
+    /// What the input asks for beside messages.
+    Typing(TypingAction),
     /// End the session and the program.
     Quit(Leave),
     /// Give the terminal back to the shell until the job continues.
@@ -107,7 +110,8 @@ pub(crate) struct State {
     pub(crate) about: About,
     pub(crate) model: String,
     pub(crate) input: Input,
-    pub(crate) draft: String,
+    pub(crate) draft: Draft,
+    pub(crate) typing: Typing,
     pub(crate) mode: Mode,
     pub(crate) items: Items,
     pub(crate) handed: Handed,
@@ -292,7 +296,7 @@ impl State {
         self.end_text();
         self.gap();
         let label = if label.is_empty() { String::new() } else { format!("  ({label})") };
-        let text = format!("{}{label}", output::plain(text));
+        let text = format!("{}{label}", output::plain(&self.typing.draft_of(text).shown()));
         for (index, line) in text.lines().enumerate() {
             let lead = if index == 0 { "› " } else { "  " };
             let spans = vec![Span::styled(lead, style), Span::styled(line.to_owned(), style)];
@@ -314,6 +318,7 @@ impl State {
 
     /// Puts a withdrawn message into the input, before the typed text.
     pub(crate) fn back(&mut self, text: &str) {
-        self.input.put_before(text);
+        let draft = self.typing.draft_of(text);
+        self.input.put_before(&draft);
     }
 }
