@@ -5,6 +5,7 @@ pub(crate) mod backend;
 pub(crate) mod current;
 pub(crate) mod limits;
 pub(crate) mod mcp;
+pub(crate) mod mode;
 pub(crate) mod model;
 mod repository;
 pub(crate) mod tools;

@@ -7,6 +7,7 @@ pub(crate) mod chat;
 pub(crate) mod control;
 pub(crate) mod duration;
 pub(crate) mod mcp;
+pub(crate) mod mode;
 pub(crate) mod names;
 pub(crate) mod practice;
 pub(crate) mod run;

@@ -11,6 +11,7 @@ use crate::{
         commands::Commands,
         config::Config,
         mcp::Servers,
+        project::{ProjectPlace, ProjectText},
         remembered::Setup,
         rules::Rules,
         sandbox::Sandbox,
@@ -21,6 +22,7 @@ use crate::{
 pub(crate) mod commands;
 pub(crate) mod config;
 pub(crate) mod mcp;
+pub(crate) mod project;
 pub(crate) mod remembered;
 pub(crate) mod rules;
 pub(crate) mod sandbox;
@@ -49,6 +51,8 @@ pub(crate) struct AgentSettings {
     pub(crate) sandbox: Sandbox,
     /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
     pub(crate) snapshots: Option<bool>,
+    /// What the project, and the user for all projects, says to the agent.
+    pub(crate) project: ProjectText,
 }
 
 impl AgentSettings {
@@ -77,8 +81,15 @@ impl AgentSettings {
             args.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
         }
         let said = args.clone();
+        let place = ProjectPlace::around(args.root.as_deref()).ok().filter(|_| !args.no_project && config.reads_projects());
+        let (config, notes) = config.beside_project(place.as_ref());
         let mut settings = config.fill(args);
         let tools = settings.args.tools.as_deref().or(usual);
+        let is_ours = settings.args.backend.is_none() && tools.is_some_and(|tools| !matches!(tools.trim(), "none" | ""));
+        if let Some(place) = place.filter(|_| is_ours) {
+            settings.project = ProjectText::read(&place);
+        }
+        settings.project.notes.splice(0..0, notes);
         let is_kept = session.is_some() || path.is_some();
         settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools)).transpose()?;
         Ok(settings)

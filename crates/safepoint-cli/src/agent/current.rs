@@ -17,8 +17,14 @@ use safepoint_tools::process::Processes;
 use tokio::time::timeout;
 
 use crate::{
-    agent::{approvals, backend, limits::limits, mcp::Used, model, tools},
-    args::agent::Approve,
+    agent::{
+        approvals, backend,
+        limits::limits,
+        mcp::Used,
+        mode::{CurrentMode, PlanEnd},
+        model, tools,
+    },
+    args::{agent::Approve, mode::WorkMode},
     render::{prompt::Prompt, screen::Screen},
     settings::AgentSettings,
     signals::LAST_CAP,
@@ -31,6 +37,7 @@ pub(crate) struct CurrentAgent {
     own: Vec<Arc<dyn Tool>>,
     servers: Used,
     asking: Asking,
+    mode: CurrentMode,
     /// The name of the model, as it is shown. It is changed a moment before `works`: no other lock is held
     /// then.
     name: Mutex<String>,
@@ -48,6 +55,8 @@ struct AgentParts {
     tools: Vec<Arc<dyn Tool>>,
     /// How often the servers had changed their tools.
     changes: u64,
+    /// Whether it was made for plan mode.
+    is_for_plan: bool,
 }
 
 /// How a session asks for approvals. Exhaustive: on the screen; line by line, where the terminal cannot be
@@ -65,7 +74,7 @@ impl CurrentAgent {
     pub(crate) async fn choose(
         mut settings: AgentSettings,
         processes: &Processes,
-        asking: Asking,
+        (asking, plan_end): (Asking, PlanEnd),
     ) -> anyhow::Result<(Arc<Self>, Option<String>)> {
         // An external agent brings its own tools.
         let all = if settings.args.backend.is_some() { "none" } else { "all" };
@@ -81,9 +90,11 @@ impl CurrentAgent {
         let name = Mutex::new(chosen.name.clone());
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
         let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
-        let agent = build(builder.clone(), &settings, &tools, &asking)?;
-        let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0 });
-        Ok((Arc::new(Self { settings, own, servers, asking, name, parts, server }), notice))
+        let mode = CurrentMode::of(&settings.args, plan_end);
+        let agent = build(builder.clone(), &settings, &tools, (&asking, &mode))?;
+        let is_for_plan = mode.is_plan();
+        let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0, is_for_plan });
+        Ok((Arc::new(Self { settings, own, servers, asking, mode, name, parts, server }), notice))
     }
 
     /// Another model from the next turn on.
@@ -98,27 +109,52 @@ impl CurrentAgent {
         let chosen = model::choose(&settings).await?;
         *lock(&self.name) = chosen.name.clone();
         let mut parts = lock(&self.parts);
-        parts.agent = build(chosen.builder.clone(), &settings, &parts.tools, &self.asking)?;
-        parts.builder = chosen.builder;
+        let is_for_plan = self.mode.is_plan();
+        parts.agent = build(chosen.builder.clone(), &settings, &parts.tools, (&self.asking, &self.mode))?;
+        (parts.builder, parts.is_for_plan) = (chosen.builder, is_for_plan);
         if chosen._server.is_some() {
             *lock(&self.server) = chosen._server;
         }
         Ok(())
     }
 
-    /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them.
+    /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them, and with
+    /// those that the mode offers.
     async fn next(&self) -> Agent {
-        let changes = self.servers.changes();
-        if changes != lock(&self.parts).changes {
-            let tools: Vec<_> = self.own.iter().cloned().chain(self.servers.offers().await).collect();
+        let (changes, is_for_plan) = (self.servers.changes(), self.mode.is_plan());
+        let (has_changed, is_other) = {
+            let parts = lock(&self.parts);
+            (changes != parts.changes, is_for_plan != parts.is_for_plan)
+        };
+        if has_changed || is_other {
+            let tools: Vec<_> = match has_changed {
+                true => self.own.iter().cloned().chain(self.servers.offers().await).collect(),
+                false => lock(&self.parts).tools.clone(),
+            };
             let mut parts = lock(&self.parts);
-            parts.changes = changes;
+            (parts.changes, parts.is_for_plan) = (changes, is_for_plan);
             // Where no agent can be made with them, such as under a rule for one that is gone, they stay as they were.
-            if let Ok(agent) = build(parts.builder.clone(), &self.settings, &tools, &self.asking) {
+            let (builder, asking) = (parts.builder.clone(), &self.asking);
+            if let Ok(agent) = build(builder, &self.settings, &tools, (asking, &self.mode)) {
                 (parts.agent, parts.tools) = (agent, tools);
             }
         }
         self.agent()
+    }
+
+    /// Changes the mode: from the next call on, also of a turn that is running. It answers no question.
+    pub(crate) fn set_mode(&self, mode: WorkMode) {
+        self.mode.set(mode);
+    }
+
+    /// The mode that holds, and the one that follows a plan.
+    pub(crate) fn modes(&self) -> (WorkMode, WorkMode) {
+        (self.mode.now(), WorkMode::base(self.settings.args.approve))
+    }
+
+    /// Whether an external agent does the work, with its own tools.
+    pub(crate) fn is_external(&self) -> bool {
+        self.settings.args.backend.is_some()
     }
 
     pub(crate) fn model(&self) -> String {
@@ -134,18 +170,21 @@ impl CurrentAgent {
     pub(crate) fn tools(&self) -> Vec<String> {
         let tools = lock(&self.parts).tools.clone();
         let changing = approvals::changing(&tools);
-        let mode = approvals::mode(&self.settings);
+        let mode = self.mode.now();
         let asks = match (mode, &self.asking) {
-            (Approve::Ask | Approve::Edits, Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later) => {
-                "asks first"
-            }
-            (Approve::Auto, _) => "runs unasked",
-            (Approve::Deny, _) | (Approve::Ask | Approve::Edits, Asking::NotAsked) => "denied",
+            (WorkMode::Plan, _) => "not in plan",
+            (
+                WorkMode::Ask | WorkMode::Edits,
+                Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later,
+            ) => "asks first",
+            (WorkMode::Auto, _) => "runs unasked",
+            (WorkMode::Deny, _) | (WorkMode::Ask | WorkMode::Edits, Asking::NotAsked) => "denied",
         };
+        let runs_inside = |name: &str| mode == WorkMode::Edits && approvals::can_run_inside(&self.settings, name);
         let line = |tool: &Arc<dyn Tool>| {
             let spec = tool.spec();
             let asks = match changing.contains(&spec.name) {
-                true if approvals::runs_inside(&self.settings, &spec.name) => "runs inside",
+                true if runs_inside(&spec.name) => "runs inside",
                 true => asks,
                 false => "only reads",
             };
@@ -187,13 +226,14 @@ pub(crate) fn build(
     builder: AgentBuilder,
     settings: &AgentSettings,
     tools: &[Arc<dyn Tool>],
-    asking: &Asking,
+    (asking, mode): (&Asking, &CurrentMode),
 ) -> anyhow::Result<Agent> {
     let mut builder = builder.limits(limits(&settings.args));
-    if let Some(system) = &settings.args.system {
-        builder = builder.system(system.as_str());
+    let instructions: Vec<String> = settings.args.system.iter().cloned().chain(mode.instructions()).collect();
+    if !instructions.is_empty() {
+        builder = builder.system(instructions.join("\n\n"));
     }
-    builder = approvals::ruled(builder, settings, tools)?;
+    builder = approvals::ruled(builder, settings, tools, mode)?;
     let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
         Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
         Asking::AtKeyboard(screen, unanswered) => {
@@ -203,12 +243,12 @@ pub(crate) fn build(
         // The screen asks what the suspended turn waits for.
         Asking::Later => (None, WithoutApprover::Suspend),
     };
-    let builder = builder.approvals(match approvals::mode(settings) {
+    let builder = builder.approvals(match approvals::approve(settings) {
         Approve::Auto => ApprovalMode::Auto,
         Approve::Deny => ApprovalMode::Deny,
         Approve::Ask | Approve::Edits => ApprovalMode::Ask(person, unanswered),
     });
-    Ok(builder.tools(tools.iter().cloned()).try_build()?)
+    Ok(builder.tools(mode.offered(tools)).try_build()?)
 }
 
 /// The person at the screen answers through the session; this only keeps the question open.

@@ -25,6 +25,7 @@ mod tests;
 use crate::{
     agent::{
         current::{Asking, CurrentAgent, CurrentPlanner},
+        mode::PlanEnd,
         model,
     },
     args::chat::ChatArgs,
@@ -32,6 +33,7 @@ use crate::{
     output::Stream,
     render::{
         chat::{
+            modes::Modes,
             state::{About, State, Tone},
             surface::{Paint, Surface},
             terminal::{self, Terminal},
@@ -111,7 +113,8 @@ async fn once(
     let screen = if is_seen { None } else { Some(Screen::start(false)) };
     let kept = place.is_kept.then_some(place);
     let asking = asking(screen.as_ref(), kept);
-    let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, asking).await?;
+    let plan_end = if is_seen { PlanEnd::Question } else { PlanEnd::Answer };
+    let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, (asking, plan_end)).await?;
     let (snapshots, unsnapped) = snapshots_of(settings, &crew, (place, path)).await;
     let planner =
         SnapshotPlanner { planner: CurrentPlanner(Arc::clone(&crew)), snapshots: snapshots.clone() };
@@ -165,6 +168,8 @@ fn begin(
     let surface = Surface::new(paint(), terminal::size());
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
+    let (mode, base) = crew.modes();
+    state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
     }

@@ -18,6 +18,7 @@ use crate::{
         approvals, backend,
         current::{Asking, build},
         mcp::Used,
+        mode::{CurrentMode, PlanEnd},
         model::Chosen,
         tools,
     },
@@ -280,6 +281,7 @@ async fn agent(
             Asking::NotAsked
         }
     };
-    let agent = build(builder, settings, &tools, &asking)?;
+    let mode = CurrentMode::of(&settings.args, PlanEnd::Answer);
+    let agent = build(builder, settings, &tools, (&asking, &mode))?;
     Ok((agent, Needs { servers, replay, _practice: _server }))
 }

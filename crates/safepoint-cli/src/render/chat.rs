@@ -6,6 +6,8 @@ pub(crate) mod fact;
 pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod markdown;
+pub(crate) mod modes;
+pub(crate) mod own;
 pub(crate) mod pane;
 pub(crate) mod queue;
 pub(crate) mod returned;

@@ -62,6 +62,18 @@ impl Servers {
         }
     }
 
+    /// Adds those of a project; none replaces one of the user's.
+    pub(super) fn add(&mut self, others: Self) {
+        for (name, entry) in others.by_name {
+            self.by_name.entry(name).or_insert(entry);
+        }
+    }
+
+    /// The names of all of them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// What the entries give their servers to prove who they are: values of headers, and of variables that are called so.
     pub(crate) fn secrets(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();

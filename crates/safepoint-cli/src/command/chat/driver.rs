@@ -273,6 +273,10 @@ impl Driver {
                     self.perform_later(Action::GoTo(id.unwrap_or(named)));
                 }
                 Action::Rewind(ask) => self.rewind(ask),
+                Action::Mode(mode) => {
+                    self.crew.set_mode(mode);
+                    self.state.about.tools = self.crew.tools();
+                }
                 act => self.perform_later(act),
             }
         }

@@ -112,6 +112,7 @@ impl Driver {
                 | Action::Stop(_)
                 | Action::Quit(_)
                 | Action::Rewind(_)
+                | Action::Mode(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));

@@ -33,6 +33,7 @@ impl State {
 
     fn press(&mut self, key: KeyEvent, now: Instant) {
         let (may_answer, may_choose) = (self.may_answer(now), self.may_choose(now));
+        let may_decide = self.may_decide_plan(now);
         self.pressed = Some(now);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -49,7 +50,10 @@ impl State {
             KeyCode::Esc => self.escape(now),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
+            KeyCode::BackTab => self.next_mode(),
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
+            _ if self.mode == Mode::EditingPlan => self.edit_plan(key),
+            KeyCode::Char(letter) if may_decide && !control => self.decide_plan(letter),
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
             KeyCode::Char(letter) if may_choose && !control => self.choose(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
@@ -174,7 +178,8 @@ impl State {
                 let draft = std::mem::take(&mut self.draft);
                 self.input.set(draft);
             }
-            Mode::Typing | Mode::Allowing | Mode::Rewinding => {}
+            Mode::EditingPlan => self.end_plan_edit(),
+            Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Planning => {}
         }
     }
 

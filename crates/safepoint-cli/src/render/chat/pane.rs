@@ -63,7 +63,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let (typed, cursor) = input(state);
     let top = lines.len();
     lines.extend(typed);
-    lines.push(Line::styled(hint(state, now), DIM));
+    lines.push(state.modes.footer(hint(state, now)));
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
@@ -165,7 +165,8 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
     let lead = match state.mode {
         Mode::Denying => "✗ ",
         Mode::Telling => "= ",
-        Mode::Typing | Mode::Allowing | Mode::Rewinding => "› ",
+        Mode::EditingPlan => "✎ ",
+        Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Planning => "› ",
     };
     let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
         Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
@@ -183,6 +184,8 @@ fn hint(state: &State, now: Instant) -> String {
             "what did it come to? · Enter: it is done, with this · Esc back".to_owned()
         }
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
+        (None, Mode::Planning, _) => state.plan_hint(now),
+        (None, Mode::EditingPlan, _) => "the plan · Enter carries it out as it stands here · Ctrl-J a new line · Esc back".to_owned(),
         (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
         (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {
             let more = state.questions.len() - 1;

@@ -22,9 +22,12 @@ use super::{
     input::Input,
     markdown::{self, Block, DIM},
     queue::{Handed, Items, PushKind},
+    modes::Modes,
+    own::OwnCommands,
     rewind::{Choices, RewindAsk},
 };
 use crate::{
+    args::mode::WorkMode,
     output,
     render::activity::{Activity, PendingStop},
     signals::StopLevel,
@@ -55,6 +58,8 @@ pub(crate) enum Action {
     LookAt(Vec<ApprovalId>),
     /// Use another model from the next turn on.
     Model(String),
+    /// Let this mode hold from the next call on.
+    Mode(WorkMode),
     /// Go back to an earlier turn.
     Rewind(RewindAsk),
     /// End the session and the program.
@@ -71,7 +76,7 @@ pub(crate) enum Leave {
 }
 
 /// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, say how
-/// far a yes reaches, or what goes back. Exhaustive: the five.
+/// far a yes reaches, what goes back, or what becomes of a plan. Exhaustive: the driver of keys knows each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
@@ -81,6 +86,10 @@ pub(crate) enum Mode {
     Telling,
     Allowing,
     Rewinding,
+    /// Whether to carry out a plan.
+    Planning,
+    /// The plan itself is in the input.
+    EditingPlan,
 }
 
 /// What does not change while the program runs.
@@ -100,6 +109,9 @@ pub(crate) struct State {
     pub(crate) input: Input,
     pub(crate) draft: String,
     pub(crate) mode: Mode,
+    /// How much the agent does without a question.
+    pub(crate) modes: Modes,
+    pub(crate) own: OwnCommands,
     pub(crate) items: Items,
     pub(crate) handed: Handed,
     /// Which turn was stopped for which item, and which turn was the last.
